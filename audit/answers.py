@@ -9,7 +9,7 @@ import msgspec
 from audit.verdicts import Finding, State, Wait, WindowVerdict
 
 
-class Page(msgspec.Struct, frozen=True, kw_only=True):
+class ListPage(msgspec.Struct, frozen=True, kw_only=True):
     """Where in a list the items are."""
 
     page: int  # from 1 on
@@ -52,7 +52,7 @@ class TopicRow(msgspec.Struct, frozen=True, kw_only=True):
     load_fails: bool = False  # at some destination: then it is pending at least
 
 
-class Topics(msgspec.Struct, frozen=True, kw_only=True):
+class TopicsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """`/api/v1/topics?cluster&state&search&sort&hours&page&size`"""
 
     now: int
@@ -60,7 +60,7 @@ class Topics(msgspec.Struct, frozen=True, kw_only=True):
     by_state: dict[str, int]  # how many topics there are of each, whatever is searched for
     clusters: list[str]
     alerts: int  # that are raised
-    page: Page
+    page: ListPage
     items: list[TopicRow]
     notices: list[str] = []  # what whoever looks should know: rebuilt, unreachable, in words
     failing_loads: list[FailingLoad] = []  # of all topics, what fails longest first; 500 at most
@@ -127,7 +127,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     """`/api/v1/findings?cluster&topic&host&kind&from&to&accepted&page&size`: without a topic, of
     all."""
 
-    page: Page
+    page: ListPage
     items: list[Finding]
     topics: list[str]  # of each item, as cluster/topic
 
@@ -151,7 +151,7 @@ class HostRow(msgspec.Struct, frozen=True, kw_only=True):
 class Hosts(msgspec.Struct, frozen=True, kw_only=True):
     """`/api/v1/hosts?cluster&topic&search&page&size`: those with faults first."""
 
-    page: Page
+    page: ListPage
     items: list[HostRow]
 
 
@@ -179,7 +179,7 @@ class SourceRow(msgspec.Struct, frozen=True, kw_only=True):
 class Sources(msgspec.Struct, frozen=True, kw_only=True):
     """`/api/v1/sources?cluster&topic&host&search&page&size`: those with faults first."""
 
-    page: Page
+    page: ListPage
     items: list[SourceRow]
 
 
@@ -196,11 +196,11 @@ class AgentRow(msgspec.Struct, frozen=True):
     reason: str  # why it is retired
 
 
-class Agents(msgspec.Struct, frozen=True, kw_only=True):
+class AgentsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """`/api/v1/agents?cluster&state&search&sort&page&size`"""
 
     by_state: dict[str, int]
-    page: Page
+    page: ListPage
     items: list[AgentRow]
 
 
@@ -236,7 +236,7 @@ class Loads(msgspec.Struct, frozen=True, kw_only=True):
     """`/api/v1/loads?cluster&topic&destination&page&size`; `hours` only for one topic."""
 
     destinations: list[str]
-    page: Page
+    page: ListPage
     items: list[LoadRow]
     hours: list[HourRow]
     failing_loads: list[FailingLoad] = []  # of what is asked about
@@ -265,7 +265,7 @@ class ConsumerRow(msgspec.Struct, frozen=True):
     upto: int = -1  # it has read the offsets below, of all partitions together
 
 
-class Brokers(msgspec.Struct, frozen=True, kw_only=True):
+class BrokersAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """`/api/v1/brokers?cluster`; `unreachable` says why a cluster could not be asked."""
 
     brokers: list[BrokerRow]
@@ -297,10 +297,10 @@ class WaitingAlert(msgspec.Struct, frozen=True, kw_only=True):
     hour: int = -1
 
 
-class Alerts(msgspec.Struct, frozen=True, kw_only=True):
+class AlertsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """`/api/v1/alerts?state&page&size`"""
 
-    page: Page
+    page: ListPage
     items: list[AlertRow]
     waiting: list[WaitingAlert] = []  # what is due first; a hundred at most
     waiting_total: int = 0
@@ -328,7 +328,7 @@ class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
     failing_loads: list[FailingLoad] = []  # then it is pending at least
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class ReportAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """`/api/v1/report?cluster&topic&from&to`"""
 
     state: State

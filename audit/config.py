@@ -45,7 +45,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return parse_addresses(",".join(self.brokers))
 
 
-class Alerts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AlertsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is told to a webhook, and when."""
 
     webhook: Url = ""
@@ -76,7 +76,7 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     topics: tuple[str, ...] = ()  # none: to anything
 
 
-class Count(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CountingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is counted of clusters whose brokers keep no ledger of their own (`--count`)."""
 
     topics: tuple[str, ...] = ("*",)
@@ -122,8 +122,8 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """How long a statement may be under way before its absence is a fault."""
     poll: Seconds = 0.5
     """How often a ledger is asked for what is new."""
-    alerts: Alerts = Alerts()
-    count: Count = Count()
+    alerts: AlertsConfig = AlertsConfig()
+    count: CountingConfig = CountingConfig()
 
     def __post_init__(self) -> None:
         if not self.data_dir:

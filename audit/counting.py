@@ -27,15 +27,15 @@ from types import FrameType
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from audit.config import AuditConfig, Cluster, Count
+from audit.config import AuditConfig, Cluster, CountingConfig
 from audit.data_directory import held
 from audit.errors import AuditFailure
 from client.admin import all_topics
 from client.brokers import Brokers
 from client.delivery import TopicPartition
 from client.errors import ClientError, Corrupt, ErrorCode, OffsetsMissing
-from client.fetcher import Batch
-from client.metadata import NO_LEADER, Topic
+from client.fetcher import FetchedBatch
+from client.metadata import NO_LEADER, TopicMetadata
 from client.offsets import offsets_of
 from client.partition_reader import PartitionReader
 from ledger.counting.counter import Counter
@@ -59,7 +59,7 @@ class _Stretch(NamedTuple):
     """What is new in a partition."""
 
     key: PartitionKey
-    topic: Topic
+    topic: TopicMetadata
     first: int
     end: int
 
@@ -70,7 +70,7 @@ class ClusterCounter:
     def __init__(
         self,
         cluster: Cluster,
-        count: Count,
+        count: CountingConfig,
         counter: Counter,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -129,7 +129,7 @@ class ClusterCounter:
         self._follow(set(keys.values()))
         return found
 
-    def _topics(self, brokers: Brokers) -> dict[str, Topic]:
+    def _topics(self, brokers: Brokers) -> dict[str, TopicMetadata]:
         return {
             name: topic
             for name, topic in all_topics(brokers).topics.items()
@@ -185,7 +185,7 @@ class ClusterCounter:
         self._seen, self._looked_at = keys, now
 
 
-def _whole(batch: Batch) -> Callable[[], memoryview]:
+def _whole(batch: FetchedBatch) -> Callable[[], memoryview]:
     return lambda: batch.data
 
 

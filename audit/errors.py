@@ -5,9 +5,9 @@ Unanswerable                an answer that is an error: its status, and why, in 
 ├── BadQuery                400: a parameter that is not there, or cannot be meant
 ├── Unknown                 404: nothing of that name
 └── NotNow                  503: too much is being asked, or nothing can be answered yet
-StoreError                  the database cannot be used
+AuditStoreError             the database cannot be used
 ├── StoreDamaged            it is not as it was written: discard it, build it anew from `_audit`
-└── TooMuch                 what it was given cannot be kept, whatever its state
+└── TooLargeToStore         what it was given cannot be kept, whatever its state
 """
 
 from http import HTTPStatus
@@ -33,13 +33,13 @@ class NotNow(Unanswerable):
     status = HTTPStatus.SERVICE_UNAVAILABLE
 
 
-class StoreError(Exception):
+class AuditStoreError(Exception):
     """The audit's database cannot be used."""
 
 
-class StoreDamaged(StoreError):
+class StoreDamaged(AuditStoreError):
     """It can be thrown away, as all that is in it can be read from `_audit` again."""
 
 
-class TooMuch(StoreError):
+class TooLargeToStore(AuditStoreError):
     """It was given something that is larger than any row can be, or of another kind."""

@@ -20,9 +20,9 @@ from audit.service import now_millis
 from audit.standing import BrokerFacts, Standing
 from client.brokers import Brokers
 from client.errors import ClientError
-from client.metadata import Metadata
+from client.metadata import ClusterMetadata
 from ledger.names import topic_id_text
-from ledger.reading import Chunk, LedgerPositions, LedgerReader, lookup_at
+from ledger.reading import LedgerChunk, LedgerPositions, LedgerReader, lookup_at
 from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
 
@@ -42,14 +42,14 @@ class ReadTo:
     time: int
 
 
-class Stopped(Exception):
+class FollowingStopped(Exception):
     """Nothing is taken any more."""
 
 
-Handed = Chunk | ReadTo
+Handed = LedgerChunk | ReadTo
 
 
-class Follower:
+class LedgerFollower:
     """`start` it once; `stop` ends it soon."""
 
     def __init__(
@@ -62,7 +62,7 @@ class Follower:
         poll_seconds: float,
         hand_over: Callable[[str, Handed], None],
     ) -> None:
-        """`hand_over` raises Stopped when all is over."""
+        """`hand_over` raises FollowingStopped when all is over."""
         self._name = name
         self._cluster = cluster
         self._standing = standing
@@ -89,7 +89,7 @@ class Follower:
         while not self._stopping.is_set():
             try:
                 self._follow()
-            except Stopped:
+            except FollowingStopped:
                 return
             except (ClientError, SchemaError) as error:
                 self._note_outage(str(error))
@@ -121,7 +121,7 @@ class Follower:
                 self._note_reached()
                 self._stopping.wait(self._poll)
 
-    def _take(self, chunk: Chunk) -> None:
+    def _take(self, chunk: LedgerChunk) -> None:
         if chunk.restarted:
             log.warning("ledger is another one, read from its beginning cluster=%s", self._name)
         if chunk.gap:
@@ -160,7 +160,7 @@ class Follower:
             self._standing.changed()
 
 
-def _facts(known: Metadata) -> list[BrokerFacts]:
+def _facts(known: ClusterMetadata) -> list[BrokerFacts]:
     held: Counter[int] = Counter()
     led: Counter[int] = Counter()
     for topic in known.topics.values():

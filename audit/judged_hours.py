@@ -10,8 +10,8 @@ from typing import Final
 from audit.picture import Tier, TopicKey
 from audit.store.rows import JudgedHour
 from audit.verdicts import (
+    FaultKind,
     Finding,
-    Kind,
     State,
     TopicVerdict,
     Totals,
@@ -75,7 +75,7 @@ def _hours_of(
     that should not be there, or a hole while nothing happened, the one that it begins in."""
     end = max(finding.to_time, finding.from_time + 1)
     hours = range(hour_of(finding.from_time), end, HOUR)
-    if finding.kind is Kind.UNKNOWN:  # with events or without
+    if finding.kind is FaultKind.UNKNOWN:  # with events or without
         first = max(finding.from_time, verdict.from_time)
         return range(hour_of(first), min(end, verdict.to_time), HOUR)
     faulty = [

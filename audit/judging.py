@@ -19,11 +19,11 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from typing import Final
 
 from audit.config import AuditConfig
-from audit.errors import StoreError
+from audit.errors import AuditStoreError
 from audit.judged_hours import DAY, HOUR, HourVerdict, by_hour, hour_of, open_findings
 from audit.picture import TopicKey, TopicPicture
 from audit.reconciling.verdict import reconcile
-from audit.store.reading import Reading
+from audit.store.reading import StoreReading
 from audit.verdicts import TopicVerdict
 
 _AGAIN_S: Final = 3.0  # the hours that events come into
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 
 def picture_of(
-    reading: Reading, config: AuditConfig, key: TopicKey, between: tuple[int, int], now: int
+    reading: StoreReading, config: AuditConfig, key: TopicKey, between: tuple[int, int], now: int
 ) -> TopicPicture:
     """`now` is the time at which the ledger of the topic's cluster had been read to its end."""
     return reading.picture(key, *between, now, expected_millis=int(config.expected * 1000))
@@ -46,7 +46,7 @@ def picture_of(
 class Judging:
     """What is due, and what was said."""
 
-    def __init__(self, reading: Reading, config: AuditConfig) -> None:
+    def __init__(self, reading: StoreReading, config: AuditConfig) -> None:
         self._reading = reading
         self._config = config
         self._due: dict[TopicKey, set[int]] = defaultdict(set)
@@ -147,7 +147,7 @@ class Judging:
         failing = self._failing.get(key, set())
         try:
             found = self._judged(key, hours, now)
-        except StoreError:
+        except AuditStoreError:
             raise
         except Exception:
             if not failing:

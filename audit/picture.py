@@ -37,7 +37,7 @@ class TopicKey(NamedTuple):
     topic_id: str
 
 
-class Sums(NamedTuple):
+class WindowSums(NamedTuple):
     """Of one window at one tier. With hdfs, what a rebuilt hour has replaced is not in it."""
 
     events: int = 0
@@ -56,7 +56,7 @@ class Window:
 
     start: int
     length: int
-    sums: Mapping[Tier, Sums]
+    sums: Mapping[Tier, WindowSums]
     filtered: int = 0
     dead: int = 0
     lost_events: int = 0
@@ -65,7 +65,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Partition:
+class PartitionPicture:
     """Which offsets each tier has spoken of. Where a log lost its end, what was said of that end is
     as if it were a partition of its own, with a number of its own: it is cut off, and nothing comes
     after it. `partition` is the one that it was."""
@@ -78,7 +78,7 @@ class Partition:
     cut_time: int = -1  # when somebody said so first
 
 
-class Span(NamedTuple):
+class OffsetSpan(NamedTuple):
     """Offsets of a partition that one tier has spoken of and a later one has not, as far as is
     known: between `first` and `next_offset`, events of windows from `from_time` to `to_time`."""
 
@@ -91,7 +91,7 @@ class Span(NamedTuple):
     events: int
 
 
-class Stretch(NamedTuple):
+class BatchPart(NamedTuple):
     """Part of one batch, as its agent spoke of it: which events of which file lie where."""
 
     source: str
@@ -106,7 +106,7 @@ class Stretch(NamedTuple):
     partly: int = 0  # 1: these bytes are of more events than these
 
 
-class Lost(NamedTuple):
+class LostBytes(NamedTuple):
     """Bytes of a file that were gone before they were read."""
 
     source: str
@@ -129,7 +129,7 @@ class Twice(NamedTuple):
     to_time: int
 
 
-class Landing(NamedTuple):
+class LandedFile(NamedTuple):
     """When a loader first spoke of a file, and the windows of all that it has landed of it."""
 
     said: int
@@ -152,7 +152,7 @@ class Copied(NamedTuple):
     since: int  # when the copy was first spoken of; -1: not known
 
 
-class Unwatched(NamedTuple):
+class UnwatchedTime(NamedTuple):
     """A time in which nobody looked at a folder, or at the end of a file (with a source), although
     something happened there. `position`: up to which byte of the file all is known."""
 
@@ -186,17 +186,17 @@ class Source:
     path: str
     shipped: Intervals
     landed: Mapping[Tier, Intervals]
-    stretches: Sequence[Stretch] = ()  # of what is shipped and has not landed
-    lost: Sequence[Lost] = ()
+    stretches: Sequence[BatchPart] = ()  # of what is shipped and has not landed
+    lost: Sequence[LostBytes] = ()
     finished_events: int = -1  # how many it had in all, once that is known
     twice: Sequence[Twice] = ()
     landed_twice: Mapping[Tier, Sequence[Twice]] = field(default_factory=dict)
     copied: Sequence[Copied] = ()
-    landings: Mapping[Tier, Landing] = field(default_factory=dict)
+    landings: Mapping[Tier, LandedFile] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Agent:
+class ExpectedAgent:
     """Somebody who is expected to ship to the topic. `until` is up to when everything is
     acknowledged; 0 if nothing was promised yet. Of a host of the inventory that was never heard,
     `agent` is empty and `heard` 0."""
@@ -246,7 +246,7 @@ class Placed(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Damage:
+class AlteredBatch:
     """A batch that can be read and is not what was written. Its times are of the hours in which
     events were said to lie at these offsets; if nobody did, of when the damage was found."""
 
@@ -284,14 +284,14 @@ class TopicPicture:
     now: int
     tiers: tuple[Tier, ...]  # that are expected of this topic: agent, broker, hdfs …, in this order
     windows: Sequence[Window]
-    partitions: Sequence[Partition]
-    open: Sequence[Span]
+    partitions: Sequence[PartitionPicture]
+    open: Sequence[OffsetSpan]
     sources: Sequence[Source]
-    agents: Sequence[Agent]
+    agents: Sequence[ExpectedAgent]
     holes: Sequence[Hole] = ()
     file_faults: Sequence[FileFault] = ()
-    damaged: Sequence[Damage] = ()
-    unwatched: Sequence[Unwatched] = ()  # of these times
+    damaged: Sequence[AlteredBatch] = ()
+    unwatched: Sequence[UnwatchedTime] = ()  # of these times
     inexact: Sequence[Inexact] = ()
     placed: Sequence[Placed] = ()  # of partitions with offsets that are lacking, damaged, accepted
     accepted: Sequence[Acceptance] = ()

@@ -20,10 +20,10 @@ from audit.alerting.alerting import Alerting
 from audit.alerting.webhook import Webhook
 from audit.config import AuditConfig
 from audit.data_directory import held
-from audit.errors import AuditFailure, StoreDamaged, StoreError
-from audit.following import Follower
+from audit.errors import AuditFailure, AuditStoreError, StoreDamaged
+from audit.following import LedgerFollower
 from audit.http.page_files import page_files
-from audit.http.server import HttpServer
+from audit.http.server import AuditHttpServer
 from audit.inventory import InventoryFile
 from audit.judging import Judging
 from audit.metrics import AuditMetrics
@@ -31,8 +31,8 @@ from audit.picture import TierKind
 from audit.rounds import Rounds
 from audit.service import Service
 from audit.standing import ClusterStanding, Standing
-from audit.store.reading import Reading
-from audit.store.store import Store
+from audit.store.reading import StoreReading
+from audit.store.store import AuditStore
 from client.connection import SOFTWARE_VERSION
 from ground.listening import CannotListen
 
@@ -52,7 +52,7 @@ def run(config: AuditConfig) -> int:
                 standing = Standing({name: ClusterStanding() for name in config.all_clusters})
                 service = Service(config, standing)
                 figures = AuditMetrics(service).exposition
-                server = HttpServer(service, figures, page_files(), SOFTWARE_VERSION)
+                server = AuditHttpServer(service, figures, page_files(), SOFTWARE_VERSION)
                 ends.callback(server.stop)
                 server.start()
                 log.info(
@@ -73,22 +73,22 @@ def _work(service: Service, told: threading.Event) -> None:
         try:
             _audit(service, directory, told)
         except StoreDamaged as error:
-            aside = Store.discard(directory)
+            aside = AuditStore.discard(directory)
             log.error("database damaged, built anew error=%r aside=%s", str(error), aside)
             service.standing.begin_anew(
                 rebuilt=f"The database was damaged ({error}) and is built anew from the ledger"
             )
-        except StoreError as error:
+        except AuditStoreError as error:
             log.error("database cannot be used, trying again error=%r", str(error))
             service.standing.begin_anew(unusable=f"The database cannot be used: {error}")
             told.wait(_PAUSE_S)
 
 
 def _audit(service: Service, directory: Path, told: threading.Event) -> None:
-    """With one database, until it is told to stop. Raises StoreDamaged, StoreError."""
+    """With one database, until it is told to stop. Raises StoreDamaged, AuditStoreError."""
     config, standing = service.config, service.standing
     with ExitStack() as ends:
-        store = Store.open(
+        store = AuditStore.open(
             directory,
             window_millis=service.window_millis,
             retention_millis=int(config.retention * 1000),
@@ -110,7 +110,7 @@ def _audit(service: Service, directory: Path, told: threading.Event) -> None:
         for name in config.all_clusters:
             standing.note(name, as_of=_newest_entry(reading, name))
         followers = [
-            Follower(
+            LedgerFollower(
                 name,
                 cluster,
                 standing,
@@ -129,7 +129,7 @@ def _audit(service: Service, directory: Path, told: threading.Event) -> None:
         rounds.run(told)
 
 
-def _newest_entry(reading: Reading, cluster: str) -> int:
+def _newest_entry(reading: StoreReading, cluster: str) -> int:
     """Up to when something is known of a cluster that may not be reachable just now."""
     journals = (each for tier in TierKind for each in reading.journals(cluster, tier.value))
     return max((each.last for each in journals), default=0)

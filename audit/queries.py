@@ -11,9 +11,9 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from audit.answers import Page
+from audit.answers import ListPage
 from audit.errors import BadQuery
-from audit.verdicts import Kind, State
+from audit.verdicts import FaultKind, State
 
 MOST_ITEMS: Final = 500  # of a page
 MOST_CELLS: Final = 5_000
@@ -51,9 +51,9 @@ class Paged(Query, frozen=True, kw_only=True):
         """The page that is asked for."""
         return items[self.skipped : self.skipped + self.size]
 
-    def of(self, total: int) -> Page:
+    def of(self, total: int) -> ListPage:
         """Where that page is in a list so long."""
-        return Page(page=self.page, size=self.size, total=total)
+        return ListPage(page=self.page, size=self.size, total=total)
 
 
 class TopicsQuery(Paged, frozen=True, kw_only=True):
@@ -83,7 +83,7 @@ class FindingsQuery(Paged, frozen=True, kw_only=True):
     cluster: Text = ""
     topic: Text = ""
     host: Text = ""
-    kind: Kind | None = None
+    kind: FaultKind | None = None
     accepted: bool | None = None
 
 

@@ -23,15 +23,15 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from audit.alerting.alerting import Alerting
-from audit.errors import StoreError, TooMuch
-from audit.following import Handed, ReadTo, Stopped
+from audit.errors import AuditStoreError, TooLargeToStore
+from audit.following import FollowingStopped, Handed, ReadTo
 from audit.inventory import InventoryFile
 from audit.judged_hours import DAY, HourVerdict, figures_of
 from audit.judging import Judging
 from audit.service import Posts, Service, now_millis
 from audit.store.rows import Touched
-from audit.store.store import Store
-from ledger.reading import Chunk, LedgerPositions
+from audit.store.store import AuditStore
+from ledger.reading import LedgerChunk, LedgerPositions
 
 _CHUNKS: Final = 1  # that wait to be folded: they are large
 _IDLE_S: Final = 0.05
@@ -65,7 +65,7 @@ class Rounds:
     def __init__(
         self,
         service: Service,
-        store: Store,
+        store: AuditStore,
         judging: Judging,
         alerting: Alerting,
         inventory: InventoryFile | None,
@@ -87,21 +87,21 @@ class Rounds:
         self._folded = False  # since there were news
 
     def hand_over(self, cluster: str, handed: Handed) -> None:
-        """Waits while others wait. Raises Stopped."""
+        """Waits while others wait. Raises FollowingStopped."""
         while not self._ended.is_set():
             try:
                 self._queue.put((cluster, handed), timeout=0.5)
             except queue.Full:
                 continue
             return
-        raise Stopped
+        raise FollowingStopped
 
     def end(self) -> None:
         """Whoever waits to hand something over does not any more."""
         self._ended.set()
 
     def run(self, told: threading.Event) -> None:
-        """Until it is told to stop. Raises StoreDamaged, StoreError."""
+        """Until it is told to stop. Raises StoreDamaged, AuditStoreError."""
         self._look_at_inventory()
         while not told.is_set():
             self._take()
@@ -129,7 +129,7 @@ class Rounds:
         else:
             self._fold(cluster, handed)
 
-    def _fold(self, cluster: str, chunk: Chunk) -> None:
+    def _fold(self, cluster: str, chunk: LedgerChunk) -> None:
         self._amid.add(cluster)
         began = time.monotonic()
         touched = folded(self._store, cluster, chunk)
@@ -231,8 +231,8 @@ class Folds(Protocol):
     def fold(self, cluster: str, body: pa.StructArray, positions: LedgerPositions) -> Touched: ...
 
 
-def folded(store: Folds, cluster: str, chunk: Chunk) -> Touched:
-    """As much of it as can be. Raises StoreError; then some of it may have been folded, and is
+def folded(store: Folds, cluster: str, chunk: LedgerChunk) -> Touched:
+    """As much of it as can be. Raises AuditStoreError; then some of it may have been folded, and is
     going to be read again."""
     try:
         return store.fold(cluster, chunk.body, chunk.positions)
@@ -295,7 +295,7 @@ class _Pieces:
 
 def _is_of_entries(error: Exception) -> bool:
     """Whether others may well be folded; whatever it is, if it is not the database itself."""
-    return isinstance(error, TooMuch) or not isinstance(error, StoreError)
+    return isinstance(error, TooLargeToStore) or not isinstance(error, AuditStoreError)
 
 
 def _part(body: pa.StructArray, first: int, end: int) -> pa.StructArray:

@@ -11,12 +11,12 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeVar
 
-from audit.alerting.conditions import Waiting
+from audit.alerting.conditions import WaitingCondition
 from audit.config import AuditConfig
 from audit.errors import NotNow, StoreDamaged
 from audit.judged_hours import TopicFigures
 from audit.standing import Standing
-from audit.store.reading import Reading
+from audit.store.reading import StoreReading
 from ground.exposition import Histogram
 
 _MOST_KEPT: Final = 256  # answers' parts
@@ -41,9 +41,9 @@ class Service:
     requests: dict[str, Histogram] = field(default_factory=dict)  # seconds an answer, by path
     figures: Sequence[TopicFigures] = ()
     alerts_raised: int = 0
-    alerts_waiting: Sequence[Waiting] = ()  # what is known and not raised yet
+    alerts_waiting: Sequence[WaitingCondition] = ()  # what is known and not raised yet
     posts: Posts = field(default_factory=Posts)
-    _reading: Reading | None = None
+    _reading: StoreReading | None = None
     _damage: str = ""
     _guard: threading.Lock = field(default_factory=threading.Lock)
     _kept: "OrderedDict[Hashable, tuple[int, object]]" = field(default_factory=OrderedDict)
@@ -53,13 +53,13 @@ class Service:
         return self.config.window * 1000
 
     @property
-    def reading(self) -> Reading:
+    def reading(self) -> StoreReading:
         """Raises NotNow."""
         if self._reading is None:
             raise NotNow("the audit's database is not open just now: ask again in a moment")
         return self._reading
 
-    def reads(self, reading: Reading | None) -> None:
+    def reads(self, reading: StoreReading | None) -> None:
         """What is answered from, from now on."""
         with self._guard:
             self._reading = reading

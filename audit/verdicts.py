@@ -12,7 +12,7 @@ from enum import StrEnum
 import msgspec
 from msgspec.structs import replace
 
-from audit.picture import Sums, Tier, TopicKey
+from audit.picture import Tier, TopicKey, WindowSums
 
 
 class State(StrEnum):
@@ -33,7 +33,7 @@ class State(StrEnum):
 _ORDER = list(State)
 
 
-class Kind(StrEnum):
+class FaultKind(StrEnum):
     """What is wrong."""
 
     LOST = "lost"  # gone before it was read
@@ -50,19 +50,19 @@ class Kind(StrEnum):
 
 
 _STATE_OF = {
-    Kind.DUPLICATED: State.DUPLICATED,
-    Kind.CHANGED: State.CHANGED,
-    Kind.UNKNOWN: State.UNKNOWN,
+    FaultKind.DUPLICATED: State.DUPLICATED,
+    FaultKind.CHANGED: State.CHANGED,
+    FaultKind.UNKNOWN: State.UNKNOWN,
 }
 
 
-_MISSING = frozenset({Kind.MISSING, Kind.UNPROVEN, Kind.UNNAMED})
+_MISSING = frozenset({FaultKind.MISSING, FaultKind.UNPROVEN, FaultKind.UNNAMED})
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One fault, with every name that is known. What is not known is -1 or empty."""
 
-    kind: Kind
+    kind: FaultKind
     words: str  # in one sentence, for a person
     tier: str = ""  # at which it shows
     destination: str = ""
@@ -122,7 +122,7 @@ class WindowVerdict(msgspec.Struct, frozen=True, kw_only=True):
     start: int
     length: int
     state: State
-    sums: list[Sums]
+    sums: list[WindowSums]
     missing: int = 0  # events that an earlier tier has and a later one lacks
     excess: int = 0  # events that a later tier has more often than an earlier one
     pending: int = 0  # events of an earlier tier that a later one may still speak of
@@ -182,9 +182,9 @@ def totals(findings: Iterable[Finding]) -> Totals:
         if each.accepted:
             continue
         states.append(each.kind.state)
-        if each.kind is Kind.LOST and 0 <= each.position < each.end_position:
+        if each.kind is FaultKind.LOST and 0 <= each.position < each.end_position:
             counts["lost_bytes"] += each.end_position - each.position
-        if each.kind is Kind.UNKNOWN:
+        if each.kind is FaultKind.UNKNOWN:
             counts["unknown"] += 1
         elif (events := _events_of(each)) >= 0:
             counts["missing" if each.kind in _MISSING else each.kind.value] += events

@@ -13,13 +13,13 @@ from client.batch_producer import BatchProducer
 from client.brokers import Brokers
 from client.delivery import Acknowledged, Batch, TopicPartition
 from client.identity import take_identity
-from client.shipping import Limits
+from client.shipping import ShippingLimits
 from harness.server_process import ServerFailed
 from schemas.registry_client import RegistryClient
 
 PARTITIONS: Final = 8
 _AHEAD: Final = 8  # batches that are being made
-_LIMITS: Final = Limits(memory_bytes=64 * 1024 * 1024)
+_LIMITS: Final = ShippingLimits(memory_bytes=64 * 1024 * 1024)
 
 
 @dataclass(frozen=True, slots=True)

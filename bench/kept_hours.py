@@ -12,7 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from audit.store.store import Store
+from audit.store.store import AuditStore
 from bench.audit_fleet import MINUTE, Fleet
 from bench.ledger_entries import HOUR_MINUTES, said
 from ledger.reading import LedgerPositions
@@ -42,7 +42,7 @@ def fold_hours(directory: Path, fleet: Fleet, hours: int) -> Kept:
     halfway = 0
     for first, end in ((0, hours // 2), (hours // 2, hours)):
         halfway = database_bytes(directory)
-        with contextlib.closing(Store.open(directory)) as store:
+        with contextlib.closing(AuditStore.open(directory)) as store:
             rates += [_fold_hour(store, fleet, hour) for hour in range(first, end)]
     return Kept(hours, database_bytes(directory), halfway, rates[0], rates[-1])
 
@@ -51,7 +51,7 @@ def fold_until_now(directory: Path, fleet: Fleet, minute: int) -> int:
     """From that minute on, but for the last few, which are still to come: how many there are then.
     Else all agents would be silent."""
     end = (int(time.time() * 1000) - fleet.begin) // MINUTE - _AT_ONCE
-    with contextlib.closing(Store.open(directory)) as store:
+    with contextlib.closing(AuditStore.open(directory)) as store:
         for each in range(minute, end):
             store.fold(fleet.cluster, said(fleet, each), LedgerPositions())
     return max(minute, end)
@@ -62,7 +62,7 @@ def database_bytes(directory: Path) -> int:
     return sum(file.stat().st_size for file in directory.glob("audit.db*"))
 
 
-def _fold_hour(store: Store, fleet: Fleet, hour: int) -> float:
+def _fold_hour(store: AuditStore, fleet: Fleet, hour: int) -> float:
     """Entries a second."""
     count, seconds = 0, 0.0
     for first in range(hour * HOUR_MINUTES, (hour + 1) * HOUR_MINUTES, _AT_ONCE):

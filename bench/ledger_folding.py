@@ -13,11 +13,11 @@ from typing import Final
 
 import pyarrow as pa
 
-from audit.store.store import Store
+from audit.store.store import AuditStore
 from bench.brokers import PENSTOCK
 from bench.profile import Place, ServerKind
 from bench.row_by_row import RowByRow
-from client.fetcher import Batch
+from client.fetcher import FetchedBatch
 from harness.server_process import ServerFailed
 from ledger.entries import LedgerEntries
 from ledger.reading import CHUNK_BYTES, LedgerPositions
@@ -79,7 +79,7 @@ def _columns(directory: Path, minutes: Iterable[Sequence[bytes]]) -> Folded:
     folded = Folded()
     entries = LedgerEntries({SCHEMA_ID: built_in(LEDGER)}.get)
     waiting: list[pa.StructArray] = []
-    with contextlib.closing(Store.open(directory)) as store:
+    with contextlib.closing(AuditStore.open(directory)) as store:
         for batches in _fetched(minutes):
             began = time.perf_counter()
             read = map(entries.add, batches)
@@ -96,7 +96,7 @@ def _columns(directory: Path, minutes: Iterable[Sequence[bytes]]) -> Folded:
     return folded
 
 
-def _fold(store: Store, waiting: list[pa.StructArray], folded: Folded) -> None:
+def _fold(store: AuditStore, waiting: list[pa.StructArray], folded: Folded) -> None:
     body = pa.concat_arrays(waiting)
     waiting.clear()
     began = time.perf_counter()
@@ -107,9 +107,9 @@ def _fold(store: Store, waiting: list[pa.StructArray], folded: Folded) -> None:
     folded.entries += touched.entries
 
 
-def _fetched(minutes: Iterable[Sequence[bytes]]) -> Iterator[list[Batch]]:
+def _fetched(minutes: Iterable[Sequence[bytes]]) -> Iterator[list[FetchedBatch]]:
     for batches in minutes:
-        yield [Batch(0, read_header(data), memoryview(data)) for data in batches]
+        yield [FetchedBatch(0, read_header(data), memoryview(data)) for data in batches]
 
 
 def _rows(directory: Path, minutes: Iterable[Sequence[bytes]]) -> Folded:

@@ -13,7 +13,7 @@ from pathlib import Path
 from confluent_kafka import Producer
 
 from bench.measurement import NotMeasured
-from bench.raw_producer import Load
+from bench.raw_producer import Throughput
 from bench.requests import message
 
 _PATIENCE = 300.0
@@ -50,18 +50,20 @@ def write_lines(path: Path, messages: int) -> None:
 
 def kcat_produce(
     port: int, topic: str, lines: Path, messages: int, options: Mapping[str, str]
-) -> Load:
+) -> Throughput:
     broker = ["-b", f"127.0.0.1:{port}", "-t", topic, *_options(options)]
-    return Load(messages, _kcat("-P", "-q", *broker, "-l", str(lines)))
+    return Throughput(messages, _kcat("-P", "-q", *broker, "-l", str(lines)))
 
 
-def kcat_consume(port: int, topic: str, messages: int) -> Load:
+def kcat_consume(port: int, topic: str, messages: int) -> Throughput:
     """Ends with the last message, and does not wait for an empty answer after it."""
     broker = ["-b", f"127.0.0.1:{port}", "-t", topic]
-    return Load(messages, _kcat("-C", "-q", "-e", "-c", str(messages), "-o", "beginning", *broker))
+    return Throughput(
+        messages, _kcat("-C", "-q", "-e", "-c", str(messages), "-o", "beginning", *broker)
+    )
 
 
-def produce(port: int, topic: str, messages: int, options: Mapping[str, str]) -> Load:
+def produce(port: int, topic: str, messages: int, options: Mapping[str, str]) -> Throughput:
     """Through confluent-kafka, with nothing done per message but the call."""
     failed: list[object] = []
     producer = Producer(
@@ -86,4 +88,4 @@ def produce(port: int, topic: str, messages: int, options: Mapping[str, str]) ->
     elapsed = time.perf_counter() - started
     if left or failed:
         raise Incomplete(f"{left} messages not delivered {failed}")
-    return Load(messages, elapsed)
+    return Throughput(messages, elapsed)

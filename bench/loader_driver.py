@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 from bench.driver_commands import Json, obey
 from loader.config import LoaderConfig
 from loader.run.load import load
+from loader.run.load_context import LoadRequest
 from loader.run.outcomes import TableOutcome
-from loader.run.surroundings import Request
 from loader.spark.session import end_jvm, end_session, open_session
 from pyspark_penstock import LandingSource
 
@@ -47,7 +47,7 @@ class _Driver:
         assert spark is not None, "never started"
         started = time.perf_counter()
         (outcome,) = load(
-            msgspec.convert(config, LoaderConfig), Request(), lambda: spark, _Unwatched()
+            msgspec.convert(config, LoaderConfig), LoadRequest(), lambda: spark, _Unwatched()
         )
         seconds = time.perf_counter() - started
         if outcome.error is not None:

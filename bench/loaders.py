@@ -53,7 +53,7 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class LoaderCase:
     """One load of a topic, as a case wants it. The settings are those of Penstock's loader."""
 
     topic: str
@@ -80,7 +80,7 @@ class Loading(Protocol):
     site: Site
 
     def started_with(self) -> Json: ...
-    def load(self, wanted: Load, root: Path) -> Json: ...
+    def load(self, wanted: LoaderCase, root: Path) -> Json: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class _OurLoading(Loading):
     def started_with(self) -> Json:
         return self._config(root="file:///nowhere", topics=["none"])
 
-    def load(self, wanted: Load, root: Path) -> Json:
+    def load(self, wanted: LoaderCase, root: Path) -> Json:
         return self._config(root=root.as_uri(), topics=[wanted.topic], **wanted.settings)
 
 
@@ -111,7 +111,7 @@ class _PeerLoading(Loading):
             "spark.jars": ",".join(self.peer.jars),
         }
 
-    def load(self, wanted: Load, root: Path) -> Json:
+    def load(self, wanted: LoaderCase, root: Path) -> Json:
         return {
             "brokers": self.site.broker.bootstrap,
             "topic": wanted.topic,
@@ -134,7 +134,7 @@ class Loader:
     def last_words(self, lines: int) -> str:
         return self.driver.last_words(lines)
 
-    def load(self, wanted: Load) -> Loaded:
+    def load(self, wanted: LoaderCase) -> Loaded:
         """ServerFailed if not all of it is in the files."""
         self.loads += 1
         root = self.home / f"root-{self.loads}"

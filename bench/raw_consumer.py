@@ -8,7 +8,7 @@ import socket
 import struct
 import time
 
-from bench.raw_producer import Load
+from bench.raw_producer import Throughput
 from bench.requests import AnswerError, fetch_request, fetched_records
 
 _OFFSET_AND_LENGTH = struct.Struct(">qi")
@@ -19,7 +19,7 @@ _PATIENCE = 60.0
 _ROOM = 2**20  # an answer may exceed max_bytes by one batch, and by its own framing
 
 
-def consume(port: int, topic: str, *, end: int, max_bytes: int, times: int = 1) -> Load:
+def consume(port: int, topic: str, *, end: int, max_bytes: int, times: int = 1) -> Throughput:
     """Reads partition 0 from its beginning up to `end`, `times` times."""
     buffer = memoryview(bytearray(max_bytes + 2 * _ROOM))
     with socket.create_connection(("127.0.0.1", port)) as connection:
@@ -31,7 +31,7 @@ def consume(port: int, topic: str, *, end: int, max_bytes: int, times: int = 1) 
             while offset < end:
                 connection.sendall(fetch_request(topic, 0, offset, max_bytes))
                 offset = _next_offset(fetched_records(_receive(connection, buffer), topic), offset)
-        return Load(messages=end * times, seconds=time.perf_counter() - started)
+        return Throughput(messages=end * times, seconds=time.perf_counter() - started)
 
 
 def _receive(connection: socket.socket, buffer: memoryview) -> memoryview:

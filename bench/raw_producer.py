@@ -25,7 +25,7 @@ _PATIENCE = 60.0  # seconds without any answer
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class Throughput:
     """What a load generator got through."""
 
     messages: int
@@ -117,7 +117,7 @@ def produce(
     window: int,
     seconds: float,
     limit: int = 2**62,
-) -> Load:
+) -> Throughput:
     """Sends batches of `batch` messages for so many seconds, or until `limit` are answered."""
     body = record_batch(batch)
     opened = [
@@ -142,7 +142,7 @@ def produce(
         for each in opened:
             each.socket.close()
     requests = sum(each.sent // each.requests.request_size for each in opened)
-    return Load(messages=requests * batch, seconds=elapsed)
+    return Throughput(messages=requests * batch, seconds=elapsed)
 
 
 def _run(opened: Sequence[_Connection], until: float, limit: int) -> None:

@@ -15,14 +15,14 @@ from bench.measurement import (
     Sample,
 )
 from bench.processes import Meter
-from bench.raw_producer import Load
+from bench.raw_producer import Throughput
 
 SMALL = Goal(PEAK_MEMORY, at_most=150)
 FASTER = Goal(RATE, ahead=True)
 CHEAPER = Goal(CPU_PER_GB, ahead=True)
 
 
-def metered(broker: Broker, load: Callable[[], Load]) -> Sample:
+def metered(broker: Broker, load: Callable[[], Throughput]) -> Sample:
     """Runs the load and says how fast it went and what the broker and the client spent."""
     with Meter(broker.pid) as meter:
         done = load()

@@ -20,30 +20,30 @@ from uuid import UUID
 from broker.api.init_producer_id import ProducerIds
 from broker.api.metadata import DescribedTopics
 from broker.api.produce import LargeChecks
-from broker.api.table import Parts
+from broker.api.table import BrokerParts
 from broker.complaints import Complaints
 from broker.config import BrokerConfig
-from broker.counting.counter import Found, LedgerCounter
+from broker.counting.counter import CountingFindings, LedgerCounter
 from broker.data_directory import DataDirectory
 from broker.dispatch import Dispatcher
 from broker.errors import BrokerError
 from broker.flusher import Flusher
 from broker.housekeeping import Housekeeping
-from broker.http import HttpServer
+from broker.http import BrokerHttpServer
 from broker.metrics import BrokerMetrics, CheckedGauge, LossGauge, PartitionGauge
 from broker.open_files import Descriptors, OpenLogs
 from broker.opening import Opening
 from broker.partitions import Partitions
 from broker.server import Server
 from broker.storage.acknowledged import FILE_NAME as ACKNOWLEDGED
-from broker.storage.acknowledged import Acknowledged
+from broker.storage.acknowledged import AcknowledgedFile
 from broker.storage.checkpoints import Key
-from broker.storage.identity import Owner
+from broker.storage.identity import DirectoryOwner
 from broker.topic_config import TopicDefaults
 from broker.topics import Deletions, TopicAdmin
 from broker.withdrawals import Withdrawals
 from cluster.brokers import Registration, id_taken, last_directory, note_directory, registered
-from cluster.controller import Candidate
+from cluster.controller import ControllerCandidate
 from cluster.errors import BrokerIdTaken
 from cluster.identity import cluster_id, find_cluster_id
 from cluster.leader_epochs import raise_leader_epoch
@@ -88,7 +88,7 @@ class Broker:
                 "`topic_defaults.replication_factor` must be 1: this release keeps one replica of "
                 "each partition"
             )
-        self._found = Found()
+        self._found = CountingFindings()
         self._descriptors = Descriptors.claim(config.limits.connections)
         self._open_logs = OpenLogs(self._descriptors.log_files)
         self._metrics = BrokerMetrics(
@@ -121,7 +121,7 @@ class Broker:
         )
         ends.callback(self.server.close)
         self._open_logs.on_short = self.server.let_go_of_files
-        http = HttpServer(
+        http = BrokerHttpServer(
             config.http_host,
             config.http_port,
             self._metrics,
@@ -147,14 +147,14 @@ class Broker:
         )
         ends.push_async_callback(asyncio.to_thread, self.session.close)
         self._connected = True
-        owner = Owner(await asyncio.to_thread(self._agree_on_cluster, data), config.id)
+        owner = DirectoryOwner(await asyncio.to_thread(self._agree_on_cluster, data), config.id)
         data.claim(owner)
 
         self._not_ready = "opening logs"
         flusher = Flusher(self.loop)
         ends.callback(flusher.stop)
         clean = data.take_clean_mark()
-        acknowledged = Acknowledged(data.path / ACKNOWLEDGED, clean=clean)
+        acknowledged = AcknowledgedFile(data.path / ACKNOWLEDGED, clean=clean)
         ends.callback(acknowledged.close)
         self.withdrawals = Withdrawals(data.path, clean=clean, keeps_ledger=config.keeps_ledger)
         opening = Opening(
@@ -191,7 +191,7 @@ class Broker:
         registration = Registration(self.session, self._info(data, http.port), self._id_taken)
         await asyncio.to_thread(registration.start)
         ends.push_async_callback(asyncio.to_thread, registration.close)
-        candidate = Candidate(self.session, config.id, self._elected, self._deposed)
+        candidate = ControllerCandidate(self.session, config.id, self._elected, self._deposed)
         self.topics = TopicAdmin(
             config.id,
             self.session,
@@ -231,7 +231,7 @@ class Broker:
         self._not_ready = "stopping"
         await self._ends.aclose()
 
-    async def _close_logs(self, data: DataDirectory, acknowledged: Acknowledged) -> None:
+    async def _close_logs(self, data: DataDirectory, acknowledged: AcknowledgedFile) -> None:
         checkpoints, clean = await self.partitions.close()
         # Before that most of them are not known here, and keep what was written last.
         if self._opened and data.is_there():
@@ -250,10 +250,10 @@ class Broker:
         else:
             log.info("this broker keeps no ledger: the audit will not hear of it (`registry`)")
 
-    def _parts(self) -> Parts:
+    def _parts(self) -> BrokerParts:
         host, port = self._advertised
         record_check = RecordCheck()
-        return Parts(
+        return BrokerParts(
             config=self.config,
             listener=f"PLAINTEXT://{self.config.host}:{self.server.port}",
             advertised=f"PLAINTEXT://{host}:{port}",

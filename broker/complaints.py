@@ -32,7 +32,7 @@ MOST = 100
 _LONGEST = 1000
 
 
-class Kind(Enum):
+class ComplaintKind(Enum):
     """What is complained about: how its lines begin, and its name in `/metrics`."""
 
     CONNECTION_CLOSED = "connection closed"
@@ -45,9 +45,9 @@ class Kind(Enum):
 
 
 _LEVELS = {
-    Kind.CANNOT_ACCEPT: logging.ERROR,
-    Kind.REQUEST_FAILED: logging.ERROR,
-    Kind.REQUEST_REFUSED: logging.INFO,
+    ComplaintKind.CANNOT_ACCEPT: logging.ERROR,
+    ComplaintKind.REQUEST_FAILED: logging.ERROR,
+    ComplaintKind.REQUEST_REFUSED: logging.INFO,
 }
 
 
@@ -68,10 +68,12 @@ class Complaints:
     ) -> None:
         self._clock = clock
         self._counted = counted
-        self._about: dict[Kind, dict[Hashable, _Repeated]] = {kind: {} for kind in Kind}
-        self._others: dict[Kind, _Repeated] = {}
+        self._about: dict[ComplaintKind, dict[Hashable, _Repeated]] = {
+            kind: {} for kind in ComplaintKind
+        }
+        self._others: dict[ComplaintKind, _Repeated] = {}
 
-    def say(self, kind: Kind, address: str, text: str, *, like: Hashable = "") -> None:
+    def say(self, kind: ComplaintKind, address: str, text: str, *, like: Hashable = "") -> None:
         """Complain about an address, without its port. What is not `like` what was said before is
         another complaint; there are to be few such for each address."""
         self._say(kind, (address, like), text)
@@ -82,14 +84,16 @@ class Complaints:
         """A producer's batch was not taken: one line for each address, topic and error."""
         text = f"client={address} topic={topic} partition={partition} error={code.name.upper()}"
         like = (topic, code)
-        self.say(Kind.BATCH_REFUSED, address, f"{text} reason={reason!r}", like=like)
+        self.say(ComplaintKind.BATCH_REFUSED, address, f"{text} reason={reason!r}", like=like)
 
     def request_failed(self, address: str, text: str, bug: Exception) -> None:
         """A bug of ours: it is said with its traceback, once for each place that it comes from."""
         like = (type(bug), _place(bug))
-        self._say(Kind.REQUEST_FAILED, (address, like), text, bug)
+        self._say(ComplaintKind.REQUEST_FAILED, (address, like), text, bug)
 
-    def _say(self, kind: Kind, about: Hashable, text: str, bug: Exception | None = None) -> None:
+    def _say(
+        self, kind: ComplaintKind, about: Hashable, text: str, bug: Exception | None = None
+    ) -> None:
         self._counted(kind.value)
         text = _line(text)
         known = self._about[kind]
@@ -132,7 +136,7 @@ class Complaints:
         self._others.clear()
 
 
-def _say_again(kind: Kind, repeated: _Repeated, now: float, whose: str = "") -> None:
+def _say_again(kind: ComplaintKind, repeated: _Repeated, now: float, whose: str = "") -> None:
     count, seconds, last = repeated.count, now - repeated.said_at, repeated.last
     repeated.said_at, repeated.count, repeated.last = now, 0, ""
     log.log(
@@ -151,7 +155,7 @@ def _line(text: str) -> str:
     return one_line(text[:_LONGEST])
 
 
-def _level(kind: Kind) -> int:
+def _level(kind: ComplaintKind) -> int:
     return _LEVELS.get(kind, logging.WARNING)
 
 

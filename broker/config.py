@@ -17,7 +17,7 @@ _BOTH_WAYS = (
 )
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class BrokerLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What clients can make a broker hold."""
 
     connections: int = 20_000
@@ -139,7 +139,7 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """From one look at the logs to the next, for the ledger."""
     window: WholeSeconds = 60
     """The length of the ledger's windows: divides an hour, and is the same as the agents'."""
-    limits: Limits = Limits()
+    limits: BrokerLimits = BrokerLimits()
     intervals: Intervals = Intervals()
     checks: Checks = Checks()
 

@@ -3,7 +3,7 @@
 Rule 1: responses leave in the order of their requests. A request that cannot be answered yet holds
         a `Reply`; those behind it wait.
 Rule 2: a client that does not read its responses, or sends faster than it is served, is not read
-        from any more. What it can make the broker hold is bounded by `Limits`.
+        from any more. What it can make the broker hold is bounded by `BrokerLimits`.
 Rule 3: no client keeps the event loop to itself: after a few milliseconds its further requests wait
         for the others'.
 Rule 4: whatever goes wrong in serving a request ends this connection and nothing else.
@@ -21,8 +21,8 @@ from collections.abc import Callable, Generator
 from typing import Protocol
 
 from broker.caller import Caller
-from broker.complaints import Complaints, Kind
-from broker.config import Limits
+from broker.complaints import ComplaintKind, Complaints
+from broker.config import BrokerLimits
 from wire.errors import ProtocolError
 from wire.frame_memory import FrameMemory
 from wire.frames import FrameReader, SizeLimit
@@ -45,7 +45,7 @@ class ShortFile(Exception):
     """A file ended before its slice: the response has promised more, and cannot be taken back."""
 
 
-class Sender:
+class SendQueue:
     """What is on its way to one client: bytes and file slices, in order. `in_memory` counts bytes,
     slices cost none.
 
@@ -172,7 +172,7 @@ class Connection:
         scratch: memoryview,
         memory: FrameMemory,
         size_limit: SizeLimit,
-        limits: Limits,
+        limits: BrokerLimits,
     ) -> None:
         self.peer = peer  # for people who read the log
         self.caller = caller
@@ -186,7 +186,7 @@ class Connection:
         self._limits = limits
         self._memory = memory
         self._frames = FrameReader(scratch, memory, size_limit, caller.host)
-        self._sender = Sender(sock)
+        self._sender = SendQueue(sock)
         self._replies: deque[Reply] = deque()
         self._exclusive = False  # the last request must be answered before the next is looked at
         self._stopping = False  # no further request is served
@@ -439,7 +439,9 @@ class Connection:
         self.open = False
         if why:
             text = f"client={self.peer} {why}"
-            self._complaints.say(Kind.CONNECTION_CLOSED, self.caller.host, text, like=like or why)
+            self._complaints.say(
+                ComplaintKind.CONNECTION_CLOSED, self.caller.host, text, like=like or why
+            )
         self._read_no_more()
         if self._writing:
             self._loop.remove_writer(self._sock.fileno())

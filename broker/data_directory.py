@@ -28,7 +28,7 @@ from broker.storage.checkpoints import (
     write_offsets,
 )
 from broker.storage.errors import BadCheckpoint
-from broker.storage.identity import Owner
+from broker.storage.identity import DirectoryOwner
 from ground.directory_lock import DirectoryLock, InUse
 
 log = logging.getLogger(__name__)
@@ -69,11 +69,11 @@ class DataDirectory:
         self._cleaned = self._read_cleaned()
 
     @property
-    def owner(self) -> Owner | None:
+    def owner(self) -> DirectoryOwner | None:
         """The cluster and broker that the directory belongs to, if it is not new."""
         return identity.read_owner(self.path)
 
-    def claim(self, owner: Owner) -> None:
+    def claim(self, owner: DirectoryOwner) -> None:
         """Make sure that it belongs to `owner`."""
         identity.claim(self.path, owner)
 

@@ -17,9 +17,9 @@ from functools import partial
 from typing import Any
 
 from broker.api import fetch, produce
-from broker.api.table import APIS, LISTED, TABLE, Parts, to_fetch, to_produce
+from broker.api.table import APIS, LISTED, TABLE, BrokerParts, to_fetch, to_produce
 from broker.caller import Caller
-from broker.complaints import Kind
+from broker.complaints import ComplaintKind
 from broker.connection import Connection, Reply
 from wire.codec import Api
 from wire.errors import ErrorCode, ProtocolError
@@ -49,7 +49,7 @@ Handler = Callable[[Any, Caller], Any]
 class Dispatcher:
     """Serves the requests of all connections."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: BrokerParts) -> None:
         self._open_logs = parts.open_logs
         self._complaints = parts.complaints
         self._metrics = parts.metrics
@@ -141,7 +141,7 @@ class Dispatcher:
             raise ProtocolError(f"API {key} version {version} is not served")
         api_and_version = f"api={key} version={version}"
         self._complaints.say(
-            Kind.REQUEST_REFUSED,
+            ComplaintKind.REQUEST_REFUSED,
             connection.caller.host,
             f"client={connection.peer} {api_and_version}",
             like=api_and_version,

@@ -17,7 +17,7 @@ from broker.config import Intervals
 from broker.data_directory import Checkpoint, DataDirectory
 from broker.partition import Partition
 from broker.partitions import Partitions
-from broker.storage.acknowledged import Acknowledged
+from broker.storage.acknowledged import AcknowledgedFile
 from broker.storage.compaction import compact
 from broker.storage.errors import StorageError
 from broker.storage.retention import RetentionClock
@@ -34,7 +34,7 @@ class Housekeeping:
         self,
         partitions: Partitions,
         data: DataDirectory,
-        acknowledged: Acknowledged,
+        acknowledged: AcknowledgedFile,
         intervals: Intervals,
         *,
         on_lost: Callable[[str], None],

@@ -7,7 +7,7 @@ from ground.exposition import EXPOSITION_TYPE
 from ground.page_server import Page, PageServer, readiness_page, text_page
 
 
-class HttpServer(PageServer):
+class BrokerHttpServer(PageServer):
     """`readiness` says why the broker is not ready, "" when it is; `remarks` what is wrong all the
     same; `health` says how its session with ZooKeeper is. All are called on this server's thread.
     """

@@ -23,7 +23,7 @@ from uuid import UUID
 
 from broker.data_directory import JOURNAL, DataDirectory
 from broker.storage import directories, layout
-from broker.storage.acknowledged import Acknowledged, Known
+from broker.storage.acknowledged import AcknowledgedFile, AcknowledgedRange
 from broker.storage.checkpoints import Key
 from broker.storage.config import LogConfig
 from broker.storage.errors import EndMissing
@@ -49,7 +49,7 @@ class Loss:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedLog:
     """A log, and the leader epoch that its next batch has."""
 
     log: Log
@@ -62,7 +62,7 @@ class Opening:
     def __init__(
         self,
         data: DataDirectory,
-        acknowledged: Acknowledged,
+        acknowledged: AcknowledgedFile,
         withdrawals: Withdrawals,
         raise_epoch: RaiseEpoch,
         *,
@@ -79,7 +79,7 @@ class Opening:
         self._clean = clean
         self._counted = _counted(data.path / JOURNAL)
 
-    def open(self, key: Key, topic_id: UUID, leader_epoch: int, config: LogConfig) -> Opened:
+    def open(self, key: Key, topic_id: UUID, leader_epoch: int, config: LogConfig) -> OpenedLog:
         """Raises StorageError, OSError, ClusterError."""
         path = directories.path_of(self._data.path, *key)
         known = self.acknowledged.known(topic_id, key[1])
@@ -108,7 +108,7 @@ class Opening:
             if found is not None:
                 found.abandon()
             raise
-        return Opened(found, leader_epoch)
+        return OpenedLog(found, leader_epoch)
 
     def all_are_open(self, topic_ids: Set[UUID]) -> None:
         """What is opened from now on did not lie here when the broker started, or was opened
@@ -161,7 +161,7 @@ class Opening:
             reached=reached,
         )
 
-    def _all(self, known: Known | None, reached: int) -> list[Loss]:
+    def _all(self, known: AcknowledgedRange | None, reached: int) -> list[Loss]:
         """The directory is not there, although it once was."""
         start = known.start if known else 0
         if reached > start:
@@ -176,7 +176,7 @@ class Opening:
         place = self._counted.get((topic_id_text(topic_id), partition))
         return -1 if place is None else place.leader_epoch
 
-    def _counted_to(self, topic_id: UUID, partition: int, known: Known | None) -> int:
+    def _counted_to(self, topic_id: UUID, partition: int, known: AcknowledgedRange | None) -> int:
         """What was counted had been on disk. A slot says so too, unless power was lost."""
         place = self._counted.get((topic_id_text(topic_id), partition))
         if place is None or (known and (known.exact or place.leader_epoch < known.leader_epoch)):
@@ -221,11 +221,11 @@ class Opening:
             )
 
 
-def _had(reached: int, known: Known | None) -> str:
+def _had(reached: int, known: AcknowledgedRange | None) -> str:
     return f"and it had reached offset {reached}" + ("" if known and known.exact else " at least")
 
 
-def lost_beginning(opened: Log, known: Known | None) -> list[Loss]:
+def lost_beginning(opened: Log, known: AcknowledgedRange | None) -> list[Loss]:
     """Segments are gone that nobody removed: retention is remembered before it removes any, and
     who deletes records leaves a mark in the directory."""
     if known is None or opened.start_offset <= known.start:
@@ -237,7 +237,7 @@ def lost_beginning(opened: Log, known: Known | None) -> list[Loss]:
     return [Loss(first, end - first, f"it began at offset {first}, and begins at {end} now")]
 
 
-def lost_end(opened: Log, reached: int, known: Known | None) -> list[Loss]:
+def lost_end(opened: Log, reached: int, known: AcknowledgedRange | None) -> list[Loss]:
     end = opened.end_offset
     if end >= reached:
         return []

@@ -9,7 +9,7 @@ import asyncio
 import socket
 
 from broker.caller import Caller
-from broker.complaints import Complaints, Kind
+from broker.complaints import ComplaintKind, Complaints
 from broker.config import BrokerConfig
 from broker.connection import Connection
 from broker.dispatch import Dispatcher
@@ -97,7 +97,7 @@ class Server:
                 return
             except OSError as error:
                 why = f"error={error.strerror!r}"
-                self._complaints.say(Kind.CANNOT_ACCEPT, "", why, like=why)
+                self._complaints.say(ComplaintKind.CANNOT_ACCEPT, "", why, like=why)
                 self._be_in_trouble(f"connections cannot be accepted: {error.strerror}")
                 self._pause()
                 return
@@ -106,7 +106,7 @@ class Server:
                 self._be_in_trouble(f"all {self._limit} connections are taken")
                 sock.close()
                 text = f"client={address[0]}:{address[1]} limit={self._limit}"
-                self._complaints.say(Kind.CONNECTION_REFUSED, str(address[0]), text)
+                self._complaints.say(ComplaintKind.CONNECTION_REFUSED, str(address[0]), text)
                 continue
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -235,7 +235,7 @@ class TopicAdmin:
         if validate_only:
             change(self._view.snapshot.topic_configs.get(name, NOTHING))
             return
-        resource = configs.TopicConfig(name)
+        resource = configs.TopicResource(name)
         after = await _in_thread(configs.alter, self._session, resource, change)
 
         def is_in_effect(snapshot: ClusterSnapshot) -> bool:

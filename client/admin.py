@@ -9,7 +9,7 @@ from typing import Final
 
 from client.brokers import Brokers
 from client.errors import ErrorCode, Refused, check
-from client.metadata import Metadata, Topic
+from client.metadata import ClusterMetadata, TopicMetadata
 from wire.messages import (
     create_partitions,
     create_topics,
@@ -43,7 +43,7 @@ _TIMEOUT_MS: Final = 25_000
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class ConfigEntry:
     """One config of a topic or broker; `is_default` if no topic sets it."""
 
     name: str
@@ -51,7 +51,7 @@ class Config:
     is_default: bool
 
 
-def all_topics(brokers: Brokers) -> Metadata:
+def all_topics(brokers: Brokers) -> ClusterMetadata:
     """The cluster with all its topics."""
     return brokers.persist(lambda: brokers.refresh(None))
 
@@ -63,7 +63,7 @@ def create_topic(
     partitions: int = DEFAULT,
     replication_factor: int = DEFAULT,
     configs: Mapping[str, str] | None = None,
-) -> Topic:
+) -> TopicMetadata:
     """Creates a topic; returns once it can be written to."""
     wanted = CreatableTopic(
         name=name,
@@ -79,7 +79,7 @@ def create_topic(
     return _once_there(brokers, name, 1)
 
 
-def add_partitions(brokers: Brokers, name: str, count: int) -> Topic:
+def add_partitions(brokers: Brokers, name: str, count: int) -> TopicMetadata:
     """Enlarges a topic to `count` partitions; returns once they can be written to."""
     request = CreatePartitionsRequest(
         topics=(CreatePartitionsTopic(name=name, count=count),), timeout=_TIMEOUT_MS
@@ -98,13 +98,13 @@ def delete_topic(brokers: Brokers, name: str) -> None:
         check(each.error_code, f"topic {each.name}", each.error_message)
 
 
-def topic_configs(brokers: Brokers, name: str) -> tuple[Config, ...]:
+def topic_configs(brokers: Brokers, name: str) -> tuple[ConfigEntry, ...]:
     """All configs of a topic, by name."""
     request = _describe(ResourceType.TOPIC, name)
     return _described(brokers.call_any(describe_configs.API, request), f"topic {name}")
 
 
-def broker_configs(brokers: Brokers, broker_id: int) -> tuple[Config, ...]:
+def broker_configs(brokers: Brokers, broker_id: int) -> tuple[ConfigEntry, ...]:
     """All configs of a broker that is known, by name. It is asked itself."""
     request = _describe(ResourceType.BROKER, str(broker_id))
     answer = brokers.persist(lambda: brokers.broker(broker_id).call(describe_configs.API, request))
@@ -118,12 +118,12 @@ def _describe(kind: ResourceType, name: str) -> DescribeConfigsRequest:
     return DescribeConfigsRequest(resources=(wanted,))
 
 
-def _described(answer: DescribeConfigsResponse, what: str) -> tuple[Config, ...]:
+def _described(answer: DescribeConfigsResponse, what: str) -> tuple[ConfigEntry, ...]:
     found = []
     for result in answer.results:
         check(result.error_code, what, result.error_message)
         found += [
-            Config(each.name, each.value, each.config_source != ConfigSource.TOPIC_CONFIG)
+            ConfigEntry(each.name, each.value, each.config_source != ConfigSource.TOPIC_CONFIG)
             for each in result.configs
         ]
     return tuple(sorted(found, key=lambda config: config.name))
@@ -149,10 +149,10 @@ def alter_topic(brokers: Brokers, name: str, configs: Mapping[str, str | None]) 
         check(each.error_code, f"topic {name}", each.error_message)
 
 
-def _once_there(brokers: Brokers, name: str, partitions: int) -> Topic:
+def _once_there(brokers: Brokers, name: str, partitions: int) -> TopicMetadata:
     """The topic as soon as brokers show it with that many partitions, all of them led."""
 
-    def attempt() -> Topic:
+    def attempt() -> TopicMetadata:
         found = brokers.refresh([name]).topic(name)
         if len(found.partitions) < partitions:
             raise Refused(f"topic {name}", ErrorCode.leader_not_available)

@@ -23,7 +23,7 @@ from client.addresses import Address
 from client.delivery import Acks, Batch, Event, TopicPartition, Unsettled
 from client.errors import ClientError
 from client.identity import Identity
-from client.shipping import Journal, Limits, Shipping
+from client.shipping import Journal, Shipping, ShippingLimits
 
 
 class BatchProducer:
@@ -36,12 +36,12 @@ class BatchProducer:
         client_id: str = "penstock",
         acks: Acks = Acks.ALL,
         identity: Identity | None = None,
-        limits: Limits | None = None,
+        limits: ShippingLimits | None = None,
         journal: Journal | None = None,
     ) -> None:
         """With acks=ALL batches are numbered: under a new producer id, or `identity`, which is lent
         and must be new in its epoch."""
-        self._limits = limits or Limits()
+        self._limits = limits or ShippingLimits()
         self._shipping = Shipping(
             bootstrap,
             client_id=client_id,

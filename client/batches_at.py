@@ -11,8 +11,8 @@ from crc32c import crc32c
 
 from client.brokers import Brokers
 from client.committed import READ_UNCOMMITTED
-from client.connection import Connection
-from client.conversation import Pending
+from client.connection import BrokerConnection
+from client.conversation import PendingResponse
 from client.delivery import TopicPartition
 from client.errors import ConnectionLost, ErrorCode, check
 from client.leaders import by_leader
@@ -30,7 +30,7 @@ from wire.slices import FileSlice
 UNDER_WAY: Final = 8
 _LEAST: Final = 1  # byte: one batch comes all the same
 
-_Asked = tuple[TopicPartition, Pending[FetchResponse]]
+_Asked = tuple[TopicPartition, PendingResponse[FetchResponse]]
 
 
 def batches_at(
@@ -70,7 +70,7 @@ def _request(target: TopicPartition, offset: int) -> FetchRequest:
 
 
 def _received(
-    connection: Connection, asked: list[_Asked], offsets: Mapping[TopicPartition, int]
+    connection: BrokerConnection, asked: list[_Asked], offsets: Mapping[TopicPartition, int]
 ) -> list[tuple[TopicPartition, BatchHeader | None]]:
     """All answers are taken before any is judged: what one says is no reason to leave others."""
     answers = [(target, connection.receive(pending)) for target, pending in asked]

@@ -11,10 +11,10 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from client.addresses import Address, shuffled
-from client.connection import REQUEST_SECONDS, Connection
+from client.connection import REQUEST_SECONDS, BrokerConnection
 from client.conversation import Memory, fresh_memory
 from client.errors import ClientError, ErrorCode, NotReachable, Refused, UnknownTopic
-from client.metadata import Metadata, Topic, metadata_of
+from client.metadata import ClusterMetadata, TopicMetadata, metadata_of
 from client.patience import Patience
 from wire.codec import Api
 from wire.messages import metadata as metadata_api
@@ -39,8 +39,8 @@ class Brokers:
         self.bootstrap = tuple(bootstrap)
         self.patience_seconds = patience_seconds
         self.client_id = client_id
-        self.known = Metadata()
-        self._connections: dict[Address, Connection] = {}
+        self.known = ClusterMetadata()
+        self._connections: dict[Address, BrokerConnection] = {}
         self._closed_with: list[Callable[[], None]] = []
         self._any()
 
@@ -83,7 +83,7 @@ class Brokers:
             except ClientError as error:
                 patience.wait(error)
 
-    def refresh(self, topics: Collection[str] | None, *, create: bool = False) -> Metadata:
+    def refresh(self, topics: Collection[str] | None, *, create: bool = False) -> ClusterMetadata:
         """Asks any broker for the cluster's brokers and for these topics, or all for None."""
         wanted = (
             None if topics is None else tuple(MetadataRequestTopic(name=name) for name in topics)
@@ -95,13 +95,13 @@ class Brokers:
         self.known = replace(answer, topics={**others, **answer.topics})
         return self.known
 
-    def topic(self, name: str, *, create: bool = False) -> Topic:
+    def topic(self, name: str, *, create: bool = False) -> TopicMetadata:
         """The topic, once all its partitions have leaders; `create` asks the broker to make it.
 
         A topic that nobody asked to create and that does not exist is an error at once.
         """
 
-        def attempt() -> Topic:
+        def attempt() -> TopicMetadata:
             known = self.refresh([name], create=create)
             if not create and not known.has(name):
                 raise UnknownTopic(f"no topic {name}")
@@ -121,7 +121,7 @@ class Brokers:
     ) -> Response:
         """Asks the controller, once: what it does may not be safe to ask for twice."""
 
-        def controller() -> Connection:
+        def controller() -> BrokerConnection:
             known = self.refresh([])
             if known.controller not in known.brokers:
                 raise Refused("the cluster", ErrorCode.not_controller, "no broker is controller")
@@ -129,13 +129,13 @@ class Brokers:
 
         return self.persist(controller).call(api, request, within=within)
 
-    def broker(self, broker_id: int) -> Connection:
+    def broker(self, broker_id: int) -> BrokerConnection:
         """The connection to that broker that all share, for requests that are answered at once."""
         return self._shared(self._address(broker_id))
 
-    def connect(self, broker_id: int, *, memory: Memory = fresh_memory) -> Connection:
+    def connect(self, broker_id: int, *, memory: Memory = fresh_memory) -> BrokerConnection:
         """A connection of the caller's own, on which a request may wait without others waiting."""
-        return Connection(self._address(broker_id), self.client_id, memory=memory)
+        return BrokerConnection(self._address(broker_id), self.client_id, memory=memory)
 
     def leaders(self, topic: str, partitions: Iterable[int]) -> dict[int, list[int]]:
         """The partitions by the broker that leads them."""
@@ -151,7 +151,7 @@ class Brokers:
             raise NotReachable(f"broker {broker_id} is not among the live ones")
         return broker.address
 
-    def _any(self) -> Connection:
+    def _any(self) -> BrokerConnection:
         """An open connection, or a new one to a broker that is known or to a bootstrap address."""
         for connection in list(self._connections.values()):
             if not connection.closed:
@@ -165,8 +165,8 @@ class Brokers:
                 failure = error
         raise failure
 
-    def _shared(self, address: Address) -> Connection:
+    def _shared(self, address: Address) -> BrokerConnection:
         connection = self._connections.get(address)
         if connection is None or connection.closed:
-            connection = self._connections[address] = Connection(address, self.client_id)
+            connection = self._connections[address] = BrokerConnection(address, self.client_id)
         return connection

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, TypeVar
 
-from client.connection import Connection, reason
-from client.conversation import Pending
+from client.connection import BrokerConnection, reason
+from client.conversation import PendingResponse
 from client.errors import ClientError, ConnectionLost
 from client.patience import NEVER
 from wire.batch import Buffer
@@ -44,13 +44,13 @@ class _Frame:
 class Channel:
     """An open connection, taken over."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: BrokerConnection) -> None:
         self.address = connection.address
         self.answers = 0  # that have come
         self.failure: ClientError | None = None  # found while a request was queued
         self._socket, self._conversation = connection.hand_over()
         self._socket.setblocking(False)
-        self._callbacks: dict[Pending[Any], CalledBack] = {}
+        self._callbacks: dict[PendingResponse[Any], CalledBack] = {}
         self._unsent: deque[_Frame] = deque()
 
     def fileno(self) -> int:

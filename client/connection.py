@@ -12,7 +12,7 @@ import time
 from typing import Any, Final, TypeVar
 
 from client.addresses import Address
-from client.conversation import Conversation, Memory, Pending, fresh_memory
+from client.conversation import Conversation, Memory, PendingResponse, fresh_memory
 from client.errors import ClientError, ConnectionLost, NotKafka, NotReachable, Unsupported
 from wire.codec import Api
 from wire.errors import ErrorCode, ProtocolError
@@ -30,7 +30,7 @@ Request = TypeVar("Request")
 Response = TypeVar("Response")
 
 
-class Connection:
+class BrokerConnection:
     """An open connection; of no use any more once it is `closed`."""
 
     def __init__(self, address: Address, client_id: str, *, memory: Memory = fresh_memory) -> None:
@@ -38,7 +38,7 @@ class Connection:
         self.address = address
         self.closed = False
         self._conversation = Conversation(str(address), client_id, memory)
-        self._answered: dict[Pending[Any], memoryview] = {}
+        self._answered: dict[PendingResponse[Any], memoryview] = {}
         self._socket = _open_socket(address)
         try:
             self._greet()
@@ -71,11 +71,11 @@ class Connection:
 
     def send(
         self, api: Api[Request, Response], request: Request, *, within: float = REQUEST_SECONDS
-    ) -> Pending[Response]:
+    ) -> PendingResponse[Response]:
         """Puts a request on its way; `receive` has the answer."""
         return self._send(api, request, within)
 
-    def receive(self, pending: Pending[Response], *, within: float = 0.0) -> Response:
+    def receive(self, pending: PendingResponse[Response], *, within: float = 0.0) -> Response:
         """Waits for the answer to a request that was sent here: until it is due, and for at least
         as long as `within` says, for who was away and may find that it has come meanwhile."""
         body = self._answer(pending, time.monotonic() + within)
@@ -111,7 +111,7 @@ class Connection:
         request: Request,
         within: float,
         version: int | None = None,
-    ) -> Pending[Response]:
+    ) -> PendingResponse[Response]:
         deadline = time.monotonic() + within
         pending, pieces = self._conversation.ask(api, request, deadline, version)
         try:
@@ -121,7 +121,7 @@ class Connection:
             raise self._end(ConnectionLost, reason(error)) from None
         return pending
 
-    def _answer(self, pending: Pending[Any], until: float = 0.0) -> memoryview:
+    def _answer(self, pending: PendingResponse[Any], until: float = 0.0) -> memoryview:
         """The body of the answer; answers to older requests are kept until they are asked for."""
         deadline = max(pending.deadline, until)
         while pending not in self._answered:

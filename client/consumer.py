@@ -9,13 +9,13 @@ from typing import NamedTuple, Self
 
 from client.brokers import Brokers
 from client.errors import Corrupt
-from client.fetcher import Batch, Fetcher
+from client.fetcher import FetchedBatch, Fetcher
 from client.offsets import End, Start, start_offsets
 from wire.errors import BatchError
 from wire.records import Record, records
 
 
-class Message(NamedTuple):
+class ConsumerRecord(NamedTuple):
     """A record and where it is."""
 
     partition: int
@@ -60,18 +60,18 @@ class Consumer:
         """Whether all is read that was to be read."""
         return not self._fetcher.positions
 
-    def poll(self, seconds: float) -> Iterator[Message]:
+    def poll(self, seconds: float) -> Iterator[ConsumerRecord]:
         """The messages that arrive next; none if that takes longer than `seconds`."""
         for batch in self._fetcher.poll(seconds):
             yield from self._messages(batch)
         self._forget_finished()
 
-    def __iter__(self) -> Iterator[Message]:
+    def __iter__(self) -> Iterator[ConsumerRecord]:
         """All messages as they come: until the end that was asked for, or for ever."""
         while not self.finished:
             yield from self.poll(1.0)
 
-    def _messages(self, batch: Batch) -> Iterator[Message]:
+    def _messages(self, batch: FetchedBatch) -> Iterator[ConsumerRecord]:
         if batch.header.is_control:
             return
         start = self._starts[batch.partition]
@@ -79,7 +79,7 @@ class Consumer:
         try:
             for record in records(batch.data):
                 if record.offset >= start and (end is None or record.offset < end):
-                    yield Message(batch.partition, record)
+                    yield ConsumerRecord(batch.partition, record)
         except BatchError as error:
             name = f"{self._fetcher.topic}-{batch.partition}"
             raise Corrupt(f"{name}, offset {batch.header.base_offset}: {error}") from None

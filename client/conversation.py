@@ -34,7 +34,7 @@ def fresh_memory(size: int) -> memoryview:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pending(Generic[Response]):
+class PendingResponse(Generic[Response]):
     """A request under way, and the time by which its answer is due."""
 
     api: Api[Any, Response]
@@ -49,7 +49,7 @@ class Conversation:
     def __init__(self, peer: str, client_id: str, memory: Memory = fresh_memory) -> None:
         self.peer = peer
         self.served: Mapping[int, range] = {}  # versions, by the keys of APIs
-        self.under_way: deque[Pending[Any]] = deque()
+        self.under_way: deque[PendingResponse[Any]] = deque()
         self._client_id = client_id
         self._memory = memory
         self._correlation_id = 0
@@ -73,7 +73,7 @@ class Conversation:
         request: Request,
         deadline: float,
         version: int | None = None,
-    ) -> tuple[Pending[Response], list[Buffer]]:
+    ) -> tuple[PendingResponse[Response], list[Buffer]]:
         """A request under its number, and its bytes, in pieces."""
         if version is None:
             version = self.version(api)
@@ -87,10 +87,10 @@ class Conversation:
         deadline: float,
         *,
         answered: bool = True,
-    ) -> tuple[Pending[Response], list[Buffer]]:
+    ) -> tuple[PendingResponse[Response], list[Buffer]]:
         """The same, of a request that has been encoded."""
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
-        pending = Pending(api, version, self._correlation_id, deadline)
+        pending = PendingResponse(api, version, self._correlation_id, deadline)
         if answered:
             self.under_way.append(pending)
         header = request_frame(api, version, pending.correlation_id, self._client_id, b"")
@@ -101,7 +101,7 @@ class Conversation:
         """Where the next bytes go."""
         return self._buffer[self._filled :]
 
-    def received(self, count: int) -> tuple[Pending[Any], memoryview] | None:
+    def received(self, count: int) -> tuple[PendingResponse[Any], memoryview] | None:
         """So many bytes came; the body of an answer if that completes it."""
         self._filled += count
         if self._filled < len(self._buffer):
@@ -113,7 +113,7 @@ class Conversation:
         self._begin_frame()
         return self._answer(frame)
 
-    def decode(self, pending: Pending[Response], body: memoryview) -> Response:
+    def decode(self, pending: PendingResponse[Response], body: memoryview) -> Response:
         try:
             return pending.api.decode_response(pending.version, body)
         except ProtocolError as error:
@@ -132,7 +132,7 @@ class Conversation:
         self._buffer_is_size = is_size
         self._filled = 0
 
-    def _answer(self, frame: memoryview) -> tuple[Pending[Any], memoryview]:
+    def _answer(self, frame: memoryview) -> tuple[PendingResponse[Any], memoryview]:
         if not self.under_way:
             raise self._not_kafka("an answer that nobody asked for")
         oldest = self.under_way.popleft()

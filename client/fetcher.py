@@ -17,8 +17,8 @@ from typing import Final
 from crc32c import crc32c
 
 from client.brokers import Brokers
-from client.connection import REQUEST_SECONDS, Connection
-from client.conversation import Pending
+from client.connection import REQUEST_SECONDS, BrokerConnection
+from client.conversation import PendingResponse
 from client.errors import ClientError, ConnectionLost, Corrupt, ErrorCode, Refused, check
 from wire.batch import CRC_START, MAGIC, BatchHeader, headers
 from wire.messages import fetch
@@ -37,7 +37,7 @@ PARTITION_MAX_BYTES: Final = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class FetchedBatch:
     """One batch of a partition; its header is read and its CRC right."""
 
     partition: int
@@ -49,7 +49,7 @@ class Batch:
 class _Fetch:
     """What is under way on one connection."""
 
-    pending: Pending[FetchResponse]
+    pending: PendingResponse[FetchResponse]
     partitions: tuple[int, ...]
 
 
@@ -61,15 +61,15 @@ class Fetcher:
         self.positions = dict(positions)
         self.ends: dict[int, int] = {}  # high watermarks, as of the last answers
         self._brokers = brokers
-        self._connections: dict[int, Connection] = {}
+        self._connections: dict[int, BrokerConnection] = {}
         self._under_way: dict[int, _Fetch] = {}  # by leader
         self._patience = brokers.patience()
         self._leaders_known = False
         self._turn = 0
 
-    def poll(self, seconds: float) -> list[Batch]:
+    def poll(self, seconds: float) -> list[FetchedBatch]:
         """The batches that arrive next; none if that takes longer than `seconds`."""
-        batches: list[Batch] = []
+        batches: list[FetchedBatch] = []
         try:
             self._ask()
             for leader in self._answered(seconds):
@@ -143,7 +143,7 @@ class Fetcher:
                 raise ConnectionLost(f"{connection.address}: no answer in {REQUEST_SECONDS:g} s")
         return [waiting[connection] for connection in ready]
 
-    def _receive(self, leader: int, batches: list[Batch]) -> None:
+    def _receive(self, leader: int, batches: list[FetchedBatch]) -> None:
         under_way = self._under_way.pop(leader)
         connection = self._connections[leader]
         answer = connection.receive(under_way.pending, within=REQUEST_SECONDS)
@@ -154,7 +154,9 @@ class Fetcher:
                 self._take(data, batches, must_have_one=first)
         self._patience.reset()
 
-    def _take(self, data: PartitionData, batches: list[Batch], *, must_have_one: bool) -> None:
+    def _take(
+        self, data: PartitionData, batches: list[FetchedBatch], *, must_have_one: bool
+    ) -> None:
         partition = data.partition_index
         name = f"{self.topic}-{partition}"
         position = self.positions[partition]
@@ -173,7 +175,7 @@ class Fetcher:
             if crc32c(batch[CRC_START:]) != header.crc:
                 raise Corrupt(f"{name}, offset {header.base_offset}: the CRC does not match")
             if header.next_offset > position:
-                batches.append(Batch(partition, header, batch))
+                batches.append(FetchedBatch(partition, header, batch))
                 self.positions[partition] = position = header.next_offset
         # An answer may break off within a batch, but not within its very first one.
         if view and must_have_one and not found:

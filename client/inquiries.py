@@ -13,7 +13,7 @@ from client.identity import Identity, identity_of
 from client.links import Links
 from client.metadata import metadata_of
 from client.patience import NEVER, Pauses
-from client.routes import Routes
+from client.routes import PartitionRoutes
 from wire.messages import init_producer_id, metadata
 from wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -28,7 +28,7 @@ class Inquiries:
     def __init__(
         self,
         links: Links,
-        routes: Routes,
+        routes: PartitionRoutes,
         clock: Callable[[], float],
         seconds: float,
         *,

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from client.addresses import Address
 from client.channel import Channel
-from client.connection import Connection
+from client.connection import BrokerConnection
 from client.errors import ClientError, ConnectionLost
 from client.patience import NEVER, Pauses
 
@@ -120,10 +120,10 @@ class Links:
         if failure is not None:
             self._end(channel, failure)
 
-    def _arrived(self, address: Address, arrived: Connection | ClientError) -> None:
+    def _arrived(self, address: Address, arrived: BrokerConnection | ClientError) -> None:
         link = self._links[address]
         link.opening = False
-        if isinstance(arrived, Connection):
+        if isinstance(arrived, BrokerConnection):
             link.channel = Channel(arrived)
             self._selector.register(link.channel, selectors.EVENT_READ, link.channel)
         else:
@@ -147,7 +147,7 @@ class _Arrivals:
         self._wake = wake
         self._lock = threading.Lock()
         self._closed = False
-        self._arrived: list[tuple[Address, Connection | ClientError]] = []
+        self._arrived: list[tuple[Address, BrokerConnection | ClientError]] = []
 
     def open(self, address: Address, client_id: str) -> None:
         name = f"open {address}"
@@ -155,7 +155,7 @@ class _Arrivals:
             target=self._open, args=(address, client_id), name=name, daemon=True
         ).start()
 
-    def take(self) -> list[tuple[Address, Connection | ClientError]]:
+    def take(self) -> list[tuple[Address, BrokerConnection | ClientError]]:
         with self._lock:
             taken, self._arrived = self._arrived, []
         return taken
@@ -165,18 +165,18 @@ class _Arrivals:
         with self._lock:
             self._closed = True
             for _, arrived in self._arrived:
-                if isinstance(arrived, Connection):
+                if isinstance(arrived, BrokerConnection):
                     arrived.close()
 
     def _open(self, address: Address, client_id: str) -> None:
-        arrived: Connection | ClientError
+        arrived: BrokerConnection | ClientError
         try:
-            arrived = Connection(address, client_id)
+            arrived = BrokerConnection(address, client_id)
         except ClientError as error:
             arrived = error
         with self._lock:
             if not self._closed:
                 self._arrived.append((address, arrived))
                 self._wake()
-            elif isinstance(arrived, Connection):
+            elif isinstance(arrived, BrokerConnection):
                 arrived.close()

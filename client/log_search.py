@@ -25,7 +25,7 @@ Numbers = tuple[int, int, int, int]  # producer id, epoch, base sequence, how ma
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class BatchLocation:
     """Where a batch lies in the log."""
 
     base_offset: int
@@ -36,7 +36,7 @@ class Sighting:
 class Searched:
     """What was found between two offsets. What lay before `begins` is not there any more."""
 
-    found: dict[Stamped, Sighting]
+    found: dict[Stamped, BatchLocation]
     begins: int
     end: int
 
@@ -55,7 +55,7 @@ def search(
     Raises ConnectionLost as soon as it does not go on, and whatever reading raises.
     """
     missing = {_numbers(each): each for each in wanted}
-    found: dict[Stamped, Sighting] = {}
+    found: dict[Stamped, BatchLocation] = {}
     first, end = _bounds(brokers, target)
     begins = first if offset > end else max(offset, first)
     fetcher = Fetcher(brokers, target.topic, {target.partition: begins})
@@ -73,7 +73,7 @@ def search(
                 continue
             for each in batches:
                 if stamped := missing.pop(_numbers_in_log(each.header), None):
-                    sighting = Sighting(each.header.base_offset, each.header.leader_epoch)
+                    sighting = BatchLocation(each.header.base_offset, each.header.leader_epoch)
                     found[stamped] = sighting
     finally:
         fetcher.close()

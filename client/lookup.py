@@ -22,7 +22,7 @@ _HALF: Final = (MAX_SEQUENCE + 1) // 2
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class LookedUp:
     """Which of the batches are in the log, and which are not."""
 
     there: tuple[Stamped, ...]
@@ -30,7 +30,7 @@ class Fate:
     next_sequence: int
 
 
-def look_up(brokers: Brokers, unsettled: Unsettled) -> Fate | None:
+def look_up(brokers: Brokers, unsettled: Unsettled) -> LookedUp | None:
     """None if the leader cannot tell. Raises a ClientError if it cannot be asked."""
     if not unsettled.batches:
         return None
@@ -41,14 +41,14 @@ def look_up(brokers: Brokers, unsettled: Unsettled) -> Fate | None:
     return None
 
 
-def fate(batches: tuple[Stamped, ...], last_sequence: int) -> Fate | None:
+def fate(batches: tuple[Stamped, ...], last_sequence: int) -> LookedUp | None:
     """What a producer's last sequence says of its batches, which follow one another."""
     there = tuple(each for each in batches if _is_not_before(last_sequence, each.last_sequence))
     absent = batches[len(there) :]
     following = next_sequence(last_sequence, 1)
     if absent and absent[0].base_sequence != following:
         return None  # what it has are not these
-    return Fate(there, absent, following)
+    return LookedUp(there, absent, following)
 
 
 def producer_states(brokers: Brokers, target: TopicPartition) -> tuple[ProducerState, ...]:

@@ -12,14 +12,14 @@ NO_LEADER = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Broker:
+class BrokerNode:
     id: int
     address: Address
     rack: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Partition:
+class PartitionMetadata:
     """One partition; `leader` is a broker's id, or -1 while there is none."""
 
     index: int
@@ -31,14 +31,14 @@ class Partition:
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class TopicMetadata:
     name: str
     id: uuid.UUID | None
-    partitions: tuple[Partition, ...]
+    partitions: tuple[PartitionMetadata, ...]
     internal: bool = False
     error: ErrorCode = ErrorCode.none
 
-    def partition(self, index: int) -> Partition:
+    def partition(self, index: int) -> PartitionMetadata:
         """The partition, which has a leader."""
         if not 0 <= index < len(self.partitions):
             raise Refused(
@@ -53,20 +53,20 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True)
-class Metadata:
+class ClusterMetadata:
     """One answer: all live brokers, and the topics that were asked for."""
 
     cluster_id: str | None = None
     controller: int = -1
-    brokers: Mapping[int, Broker] = field(default_factory=dict)
-    topics: Mapping[str, Topic] = field(default_factory=dict)
+    brokers: Mapping[int, BrokerNode] = field(default_factory=dict)
+    topics: Mapping[str, TopicMetadata] = field(default_factory=dict)
 
     def has(self, name: str) -> bool:
         """Whether the topic exists, as far as the broker knows."""
         found = self.topics.get(name)
         return found is not None and found.error is not ErrorCode.unknown_topic_or_partition
 
-    def topic(self, name: str) -> Topic:
+    def topic(self, name: str) -> TopicMetadata:
         """The topic, which exists; its absence may be a passing one."""
         found = self.topics.get(name)
         if found is None:
@@ -76,21 +76,21 @@ class Metadata:
         return found
 
 
-def metadata_of(response: MetadataResponse) -> Metadata:
+def metadata_of(response: MetadataResponse) -> ClusterMetadata:
     """The response as values of ours; partitions in the order of their numbers."""
-    return Metadata(
+    return ClusterMetadata(
         cluster_id=response.cluster_id,
         controller=response.controller_id,
         brokers={
-            each.node_id: Broker(each.node_id, Address(each.host, each.port), each.rack)
+            each.node_id: BrokerNode(each.node_id, Address(each.host, each.port), each.rack)
             for each in response.brokers
         },
         topics={
-            each.name: Topic(
+            each.name: TopicMetadata(
                 name=each.name,
                 id=each.topic_id,
                 partitions=tuple(
-                    Partition(
+                    PartitionMetadata(
                         index=partition.partition_index,
                         leader=partition.leader_id,
                         leader_epoch=partition.leader_epoch,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from client.brokers import Brokers
-from client.connection import Connection
+from client.connection import BrokerConnection
 from client.delivery import TopicPartition
 from client.errors import ErrorCode, Refused, Unsupported, check
 from wire.messages import find_coordinator, offset_commit
@@ -65,7 +65,7 @@ def _topics(offsets: Mapping[TopicPartition, Consumed]) -> tuple[OffsetCommitReq
     )
 
 
-def _coordinator(brokers: Brokers, group: str) -> Connection:
+def _coordinator(brokers: Brokers, group: str) -> BrokerConnection:
     """The broker that keeps the group's offsets. Raises Unsupported if none keeps any."""
     known = brokers.refresh([])
     for broker in list(known.brokers)[:1]:

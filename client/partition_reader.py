@@ -28,8 +28,8 @@ from crc32c import crc32c
 from client.admin import topic_configs
 from client.brokers import Brokers
 from client.committed import READ_COMMITTED, Committed
-from client.connection import Connection
-from client.conversation import Pending
+from client.connection import BrokerConnection
+from client.conversation import PendingResponse
 from client.delivery import TopicPartition
 from client.epochs import end_offsets_of_epochs
 from client.errors import (
@@ -42,8 +42,8 @@ from client.errors import (
     Unsupported,
     check,
 )
-from client.fetcher import Batch
-from client.metadata import Partition
+from client.fetcher import FetchedBatch
+from client.metadata import PartitionMetadata
 from client.plain_batches import PlainBatches, cut
 from wire.batch import CRC_START, MAGIC, BatchHeader, headers
 from wire.errors import BatchError
@@ -89,9 +89,9 @@ class _TwoBuffers:
 class _Leader:
     """Who is asked, in which epoch, and the answer that is under way, if one is."""
 
-    connection: Connection
+    connection: BrokerConnection
     epoch: int
-    pending: Pending[FetchResponse] | None = None
+    pending: PendingResponse[FetchResponse] | None = None
 
 
 class Instead(StrEnum):
@@ -152,10 +152,10 @@ class PartitionReader:
         self._bytes = 0
         self._is_compacted: bool | None = None  # until it is asked
 
-    def __iter__(self) -> Iterator[Batch]:
-        return (each for each in self.everything() if isinstance(each, Batch))
+    def __iter__(self) -> Iterator[FetchedBatch]:
+        return (each for each in self.everything() if isinstance(each, FetchedBatch))
 
-    def everything(self) -> Iterator[Batch | PassedOver]:
+    def everything(self) -> Iterator[FetchedBatch | PassedOver]:
         """The batches, and what was seen at all other offsets. Only the batch that a slice begins
         within is not there, if it belongs to the slice before."""
         try:
@@ -166,7 +166,7 @@ class PartitionReader:
         finally:
             self.close()
 
-    def together(self) -> Iterator[PlainBatches | Batch]:
+    def together(self) -> Iterator[PlainBatches | FetchedBatch]:
         """As `for` does, but what is plain in an answer is handed out together, and copied: faster
         where batches are small. `next_offset` is behind all of what was handed out."""
         try:
@@ -193,7 +193,7 @@ class PartitionReader:
             self._leader.connection.close()
             self._leader = None
 
-    def _next_answer(self) -> Iterator[Batch | PassedOver]:
+    def _next_answer(self) -> Iterator[FetchedBatch | PassedOver]:
         reached = self.next_offset
         data, view = self._next_data()
         if view:
@@ -203,7 +203,7 @@ class PartitionReader:
         elif self.next_offset > reached:
             yield PassedOver(reached, self.next_offset, Instead.HOLE)
 
-    def _next_answer_together(self) -> Iterator[PlainBatches | Batch]:
+    def _next_answer_together(self) -> Iterator[PlainBatches | FetchedBatch]:
         data, view = self._next_data()
         if not view:
             return
@@ -216,7 +216,9 @@ class PartitionReader:
         if plain.batches:
             self._passed(plain.next_offset, plain.leader_epoch)
             yield plain
-        yield from (each for each in self._careful(data, view, rest) if isinstance(each, Batch))
+        yield from (
+            each for each in self._careful(data, view, rest) if isinstance(each, FetchedBatch)
+        )
 
     def _next_data(self) -> tuple[PartitionData, memoryview]:
         """And its batches: nothing, if there are none."""
@@ -239,7 +241,7 @@ class PartitionReader:
 
     def _careful(
         self, data: PartitionData, view: memoryview, found: list[tuple[int, BatchHeader]]
-    ) -> Iterator[Batch | PassedOver]:
+    ) -> Iterator[FetchedBatch | PassedOver]:
         committed = Committed(data.aborted_transactions)
         for start, header in found:
             reached, behind = self.next_offset, min(header.base_offset, self._end)
@@ -256,7 +258,7 @@ class PartitionReader:
             if not fresh:
                 continue
             if instead is None:
-                yield Batch(self._partition, header, batch)
+                yield FetchedBatch(self._partition, header, batch)
             else:
                 first = max(reached, header.base_offset)
                 yield PassedOver(first, header.next_offset, instead, header)
@@ -371,7 +373,7 @@ class PartitionReader:
         # A broker that throttles its clients says nothing at all.
         raise ConnectionLost(f"{leader.connection.address}: no answer for {self._name}")
 
-    def _current_partition(self) -> Partition:
+    def _current_partition(self) -> PartitionMetadata:
         """As the brokers know it now, of the topic that is meant."""
         topic = self._brokers.refresh([self._topic]).topic(self._topic)
         if self._topic_id and topic.id is not None and str(topic.id) != self._topic_id:

@@ -22,7 +22,7 @@ from client.delivery import Acknowledged, Acks, Batch, Rejected, TopicPartition,
 from client.errors import ErrorCode, Refused
 from client.identity import Identity, take_identity
 from client.lookup import look_up
-from client.shipping import Limits
+from client.shipping import ShippingLimits
 from wire.records import Codec, Record, build_batch
 
 __all__ = ["BATCH_BYTES", "Acks", "Delivered", "Identity", "Producer", "take_identity"]
@@ -85,7 +85,7 @@ class Producer:
         self._is_lent = identity is not None
         if acks is Acks.ALL and identity is None:
             identity = take_identity(brokers)
-        limits = Limits(
+        limits = ShippingLimits(
             memory_bytes=_UNDER_WAY_BYTES,
             request_seconds=request_seconds,
             delivery_seconds=brokers.patience_seconds,

@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from client.addresses import Address
 from client.delivery import TopicPartition
 from client.errors import ClientError, ErrorCode, NotReachable, Refused
-from client.metadata import Metadata
+from client.metadata import ClusterMetadata
 from client.patience import NEVER, Pauses
 
 Shuffle = Callable[[Sequence[Address]], Sequence[Address]]
 
 
-class Routes:
+class PartitionRoutes:
     """Leaders of partitions, and brokers to ask for them."""
 
     def __init__(self, bootstrap: Sequence[Address], pauses: Pauses, shuffle: Shuffle) -> None:
@@ -65,7 +65,7 @@ class Routes:
         self._asking = False
         self._not_before = now + self._pauses.next()
 
-    def learn(self, metadata: Metadata, now: float) -> dict[TopicPartition, ClientError]:
+    def learn(self, metadata: ClusterMetadata, now: float) -> dict[TopicPartition, ClientError]:
         """Takes an answer; returns what is still missing, and why."""
         self._asking = False
         self._brokers = [broker.address for broker in metadata.brokers.values()]
@@ -96,7 +96,7 @@ class Routes:
         return self._candidates.pop()
 
 
-def _leader(metadata: Metadata, target: TopicPartition) -> Address:
+def _leader(metadata: ClusterMetadata, target: TopicPartition) -> Address:
     topic = metadata.topic(target.topic)
     if target.partition >= len(topic.partitions):  # it may be on its way to this broker
         raise Refused(str(target), ErrorCode.unknown_topic_or_partition)

@@ -24,7 +24,7 @@ from client.identity import Identity
 from client.inquiries import Inquiries
 from client.links import Links
 from client.patience import NEVER, Pauses
-from client.routes import Routes
+from client.routes import PartitionRoutes
 from client.stream import Numbering, Stream
 from client.verdicts import MOVED
 from ground.varints import unsigned_varint
@@ -48,7 +48,7 @@ Shipment = Sequence[tuple[Stream, Stamped]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ShippingLimits:
     """How much, and how long."""
 
     memory_bytes: int = 32 * 1024 * 1024
@@ -67,7 +67,7 @@ class Shipping:
         client_id: str,
         acks: Acks,
         identity: Identity | None,
-        limits: Limits,
+        limits: ShippingLimits,
         journal: Journal | None,
         happened: Callable[[Event], None],
         clock: Callable[[], float],
@@ -80,7 +80,7 @@ class Shipping:
         self._journal = journal
         self._happened = happened
         self._clock = clock
-        self._routes = Routes(bootstrap, Pauses(), shuffled)
+        self._routes = PartitionRoutes(bootstrap, Pauses(), shuffled)
         self._inquiries = Inquiries(
             self.links,
             self._routes,

@@ -47,7 +47,7 @@ from client.errors import ClientError, ConnectionLost, ErrorCode, Refused
 from client.identity import Identity
 from client.patience import NEVER, Pauses
 from client.stamping import stamped
-from client.verdicts import FENCED, NOTHING_WRITTEN, Verdict, verdict
+from client.verdicts import FENCED, NOTHING_WRITTEN, ErrorVerdict, verdict
 from wire.batch import next_sequence
 from wire.messages.produce import PartitionProduceResponse
 
@@ -164,15 +164,15 @@ class Stream:
         code = answer.error_code
         error = Refused(str(self.target), code, answer.error_message)
         match verdict(code):
-            case Verdict.TAKEN:
+            case ErrorVerdict.TAKEN:
                 events = self._taken(entry, answer.base_offset, now)
-            case Verdict.AGAIN:
+            case ErrorVerdict.AGAIN:
                 events = self._again(entry, error, now)
-            case Verdict.REFUSED:
+            case ErrorVerdict.REFUSED:
                 events = self._refused(entry, error)
-            case Verdict.OUT_OF_ORDER:
+            case ErrorVerdict.OUT_OF_ORDER:
                 events = self._out_of_order(entry, error)
-            case Verdict.OPEN:
+            case ErrorVerdict.OPEN:
                 events = self._halt(error)
         return [*events, *self._calmed()]
 

@@ -17,7 +17,7 @@ from typing import Final
 from wire.errors import ErrorCode
 
 
-class Verdict(Enum):
+class ErrorVerdict(Enum):
     TAKEN = auto()
     AGAIN = auto()
     OUT_OF_ORDER = auto()
@@ -26,14 +26,14 @@ class Verdict(Enum):
 
 
 _NAMED: Final = {
-    ErrorCode.none: Verdict.TAKEN,
-    ErrorCode.duplicate_sequence_number: Verdict.TAKEN,
-    ErrorCode.out_of_order_sequence_number: Verdict.OUT_OF_ORDER,
-    ErrorCode.unknown_producer_id: Verdict.OPEN,
-    ErrorCode.invalid_producer_id_mapping: Verdict.OPEN,
-    ErrorCode.invalid_producer_epoch: Verdict.OPEN,
-    ErrorCode.producer_fenced: Verdict.OPEN,
-    ErrorCode.unknown_server_error: Verdict.OPEN,
+    ErrorCode.none: ErrorVerdict.TAKEN,
+    ErrorCode.duplicate_sequence_number: ErrorVerdict.TAKEN,
+    ErrorCode.out_of_order_sequence_number: ErrorVerdict.OUT_OF_ORDER,
+    ErrorCode.unknown_producer_id: ErrorVerdict.OPEN,
+    ErrorCode.invalid_producer_id_mapping: ErrorVerdict.OPEN,
+    ErrorCode.invalid_producer_epoch: ErrorVerdict.OPEN,
+    ErrorCode.producer_fenced: ErrorVerdict.OPEN,
+    ErrorCode.unknown_server_error: ErrorVerdict.OPEN,
 }
 
 MOVED: Final = frozenset(
@@ -56,7 +56,7 @@ NOTHING_WRITTEN: Final = frozenset({ErrorCode.not_enough_replicas, ErrorCode.cor
 and then could not be flushed, or not be replicated in time, or not by this leader."""
 
 
-def verdict(code: ErrorCode) -> Verdict:
+def verdict(code: ErrorCode) -> ErrorVerdict:
     if code in _NAMED:
         return _NAMED[code]
-    return Verdict.AGAIN if code.retriable else Verdict.REFUSED
+    return ErrorVerdict.AGAIN if code.retriable else ErrorVerdict.REFUSED

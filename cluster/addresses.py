@@ -11,7 +11,7 @@ _HIGHEST_PORT: Final = 65535
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ZooKeeperAddress:
     """Where a cluster's map is: an ensemble, and the node under which everything stands."""
 
     hosts: tuple[str, ...]  # "host:port", an IPv6 address in brackets
@@ -21,7 +21,7 @@ class Address:
         return ",".join(self.hosts) + self.chroot
 
 
-def parse_address(text: str) -> Address:
+def parse_address(text: str) -> ZooKeeperAddress:
     """Read `zk1:2181,zk2:2181/penstock`; a missing port is 2181, a missing chroot /penstock."""
     hosts, slash, rest = text.strip().partition("/")
     chroot = DEFAULT_CHROOT
@@ -32,7 +32,7 @@ def parse_address(text: str) -> Address:
                 f"zookeeper {text!r}: {'/' + rest!r} is not a chroot such as /penstock"
             )
         chroot = "/" + "/".join(parts)
-    return Address(tuple(_host(host.strip(), text) for host in hosts.split(",")), chroot)
+    return ZooKeeperAddress(tuple(_host(host.strip(), text) for host in hosts.split(",")), chroot)
 
 
 def _host(host: str, text: str) -> str:

@@ -20,7 +20,7 @@ from kazoo.exceptions import (
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.interfaces import IAsyncResult
 
-from cluster.addresses import Address
+from cluster.addresses import ZooKeeperAddress
 from cluster.errors import Cause, ClusterError, Conflict, NotAllowed, Unanswered, Unavailable
 from cluster.operations import Node, Operation
 
@@ -36,13 +36,17 @@ _BYSTANDERS: Final = (RolledBackError, RuntimeInconsistency)
 T = TypeVar("T")
 
 
-class Pending(Generic[T]):
+class PendingAnswer(Generic[T]):
     """An answer that is under way."""
 
     __slots__ = ("_address", "_convert", "_path", "_result")
 
     def __init__(
-        self, address: Address, path: str, result: IAsyncResult, convert: Callable[[Any], T]
+        self,
+        address: ZooKeeperAddress,
+        path: str,
+        result: IAsyncResult,
+        convert: Callable[[Any], T],
     ) -> None:
         self._address = address
         self._path = path
@@ -85,11 +89,11 @@ def failed_operation(
     return None
 
 
-def silent(address: Address, path: str) -> Unavailable:
+def silent(address: ZooKeeperAddress, path: str) -> Unavailable:
     return Unavailable(_silence(address, path))
 
 
-def translated(error: Exception, address: Address, path: str) -> ClusterError:
+def translated(error: Exception, address: ZooKeeperAddress, path: str) -> ClusterError:
     cause = _CAUSES.get(type(error))
     if cause is not None:
         return Conflict(f"ZooKeeper node {address.chroot}{path} {cause.value}", path, cause)
@@ -108,5 +112,5 @@ def translated(error: Exception, address: Address, path: str) -> ClusterError:
     )
 
 
-def _silence(address: Address, path: str) -> str:
+def _silence(address: ZooKeeperAddress, path: str) -> str:
     return f"ZooKeeper at {', '.join(address.hosts)} does not answer (node {address.chroot}{path})"

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 from cluster import nodes, paths
-from cluster.errors import InvalidTopicName, Unreadable
+from cluster.errors import InvalidTopicName, NodeUnreadable
 from cluster.nodes import StateNode, TopicNode
 from cluster.operations import Node
 from cluster.values import NO_EPOCH, NO_LEADER, BrokerInfo, ClusterSnapshot, TopicInfo
@@ -73,7 +73,7 @@ class Assembly:
         """Take what a node holds, None if it is gone; say what to read because of it."""
         try:
             return self._fold_node(path, node)
-        except Unreadable as error:
+        except NodeUnreadable as error:
             log.warning("zookeeper node unreadable, what was known stays error=%r", str(error))
             self._keep(path)
             return []

@@ -21,7 +21,7 @@ Overrides = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class TopicConfig:
+class TopicResource:
     """Names the overrides of a topic."""
 
     topic: str
@@ -32,7 +32,7 @@ class TopicConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerConfig:
+class BrokerResource:
     """Names the overrides of a broker, or with None those that all brokers share."""
 
     broker_id: int | None
@@ -42,7 +42,7 @@ class BrokerConfig:
         return paths.broker_config(self.broker_id)
 
 
-Resource = TopicConfig | BrokerConfig
+Resource = TopicResource | BrokerResource
 
 
 def get(session: Session, resource: Resource) -> Overrides:
@@ -63,7 +63,7 @@ def alter(
         if after == before:
             return after
         operations: list[Operation] = []
-        if isinstance(resource, TopicConfig):  # lest a deleted topic's overrides stay behind
+        if isinstance(resource, TopicResource):  # lest a deleted topic's overrides stay behind
             operations.append(Check(paths.topic(resource.topic)))
         operations.append(
             Create(resource.path, data) if version is None else Set(resource.path, data, version)
@@ -71,7 +71,7 @@ def alter(
         try:
             session.write(operations, partial(_is, session, resource, after))
         except Conflict as conflict:
-            if isinstance(resource, TopicConfig) and conflict.path == paths.topic(resource.topic):
+            if isinstance(resource, TopicResource) and conflict.path == paths.topic(resource.topic):
                 raise UnknownTopic(f"there is no topic {resource.topic!r}") from None
         else:
             return after

@@ -81,7 +81,7 @@ def write_fenced(
         ) from None
 
 
-class Candidate(election.Candidate[ControllerEpoch]):
+class ControllerCandidate(election.Candidate[ControllerEpoch]):
     """Runs for controller for as long as it is open."""
 
     def __init__(

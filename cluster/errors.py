@@ -5,7 +5,7 @@
     ├── Unavailable         ZooKeeper does not answer; a write did not happen
     │   └── Unanswered      the connection broke during a write: it may have happened
     ├── NotAllowed          ZooKeeper refuses: the nodes were made with another secret
-    ├── Unreadable          a node holds what this release cannot read
+    ├── NodeUnreadable      a node holds what this release cannot read
     ├── MapMissing          ZooKeeper was wiped or replaced: the nodes of every cluster are gone
     ├── Conflict            a compare-and-set lost: somebody else has changed the node
     │   └── Fenced          a newer controller exists: this one must stop writing
@@ -59,7 +59,7 @@ class NotAllowed(ClusterError):
     pass
 
 
-class Unreadable(ClusterError):
+class NodeUnreadable(ClusterError):
     pass
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import msgspec
 
-from cluster.errors import Unreadable
+from cluster.errors import NodeUnreadable
 from cluster.values import BrokerInfo, Endpoint, PartitionInfo, TopicInfo
 
 VERSION: Final = 1
@@ -127,18 +127,18 @@ def encode(node: msgspec.Struct) -> bytes:
 
 
 def decode(path: str, data: bytes, kind: type[N]) -> N:
-    """Read a node's data, or raise Unreadable naming the node."""
+    """Read a node's data, or raise NodeUnreadable naming the node."""
     try:
         version = msgspec.json.decode(data, type=_Versioned).version
         if version > VERSION:
-            raise Unreadable(
+            raise NodeUnreadable(
                 f"ZooKeeper node {path} has version {version}, this release reads up to {VERSION}: "
                 "it was written by a newer Penstock"
             )
         return msgspec.json.decode(data, type=kind)
     except msgspec.DecodeError as error:
         shown = data[:100].decode("utf-8", "replace")
-        raise Unreadable(f"ZooKeeper node {path} cannot be read: {error}: {shown!r}") from None
+        raise NodeUnreadable(f"ZooKeeper node {path} cannot be read: {error}: {shown!r}") from None
 
 
 def broker_node(info: BrokerInfo) -> BrokerNode:

@@ -40,7 +40,7 @@ class FoundPartition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recovered:
+class RecoveredTopics:
     """What `recover` did."""
 
     cluster_id: str
@@ -52,7 +52,7 @@ class Recovered:
 
 def recover(
     session: Session, *, broker_id: int, cluster_id: str, found: Iterable[FoundPartition]
-) -> Recovered:
+) -> RecoveredTopics:
     """Add a broker's partitions to the map. The broker itself must not be running."""
     found = tuple(found)
     epoch = current_epoch(session)
@@ -68,7 +68,7 @@ def recover(
             create_topic(session, epoch, wanted[name], {})
         elif before != wanted[name]:
             _complete(session, epoch, before, wanted[name])
-    return Recovered(
+    return RecoveredTopics(
         cluster_id=cluster_id,
         topics_created=tuple(sorted(names - known.keys())),
         topics_completed=tuple(

@@ -22,8 +22,8 @@ from kazoo.protocol.states import Callback, KazooState, WatchedEvent
 from kazoo.security import OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, make_digest_acl
 
 from cluster import answers, paths
-from cluster.addresses import Address, parse_address
-from cluster.answers import Pending
+from cluster.addresses import ZooKeeperAddress, parse_address
+from cluster.answers import PendingAnswer
 from cluster.errors import Cause, ClusterError, Conflict, Unanswered, Unavailable
 from cluster.operations import Check, Create, Delete, Node, Operation, Set
 
@@ -55,7 +55,7 @@ class Session:
     """A session below a chroot. Safe to use from several threads."""
 
     def __init__(
-        self, client: KazooClient, address: Address, secret: str | None, timeout_s: float
+        self, client: KazooClient, address: ZooKeeperAddress, secret: str | None, timeout_s: float
     ) -> None:
         self.client = client
         self.address = address
@@ -147,17 +147,19 @@ class Session:
     def exists(self, path: str) -> bool:
         return self._patiently(lambda: self.start_exists(path))
 
-    def start_read(self, path: str, on_change: OnChange | None = None) -> Pending[Node | None]:
+    def start_read(
+        self, path: str, on_change: OnChange | None = None
+    ) -> PendingAnswer[Node | None]:
         """Ask for a node and go on; `on_change` is called once, when it changes or goes."""
         return self._pending(path, self.client.get_async(path, watch=on_change), answers.node)
 
     def start_children(
         self, path: str, on_change: OnChange | None = None
-    ) -> Pending[tuple[str, ...] | None]:
+    ) -> PendingAnswer[tuple[str, ...] | None]:
         result = self.client.get_children_async(path, watch=on_change)
         return self._pending(path, result, answers.names)
 
-    def start_exists(self, path: str, on_change: OnChange | None = None) -> Pending[bool]:
+    def start_exists(self, path: str, on_change: OnChange | None = None) -> PendingAnswer[bool]:
         """The watch is set also where there is no node yet."""
         result = self.client.exists_async(path, watch=on_change)
         return self._pending(path, result, answers.is_there)
@@ -242,10 +244,10 @@ class Session:
                 if conflict.cause is not Cause.EXISTS:  # else somebody does the same just now
                     raise
 
-    def _pending(self, path: str, result: Any, convert: Callable[[Any], T]) -> Pending[T]:
-        return Pending(self.address, path, result, convert)
+    def _pending(self, path: str, result: Any, convert: Callable[[Any], T]) -> PendingAnswer[T]:
+        return PendingAnswer(self.address, path, result, convert)
 
-    def _patiently(self, start: Callable[[], Pending[T]]) -> T:
+    def _patiently(self, start: Callable[[], PendingAnswer[T]]) -> T:
         deadline = time.monotonic() + self.timeout_s
         while True:
             try:

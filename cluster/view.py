@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from kazoo.protocol.states import EventType, WatchedEvent
 
 from cluster import paths
-from cluster.answers import Pending
+from cluster.answers import PendingAnswer
 from cluster.assembly import DIRECTORIES, ROOTS, Assembly
 from cluster.errors import MapMissing, Unavailable
 from cluster.session import Session, SessionState
@@ -175,7 +175,7 @@ class ClusterView:
         """Watch for nodes that are not there; those that have come meanwhile are to be read."""
         missing = set(assembly.missing()) - self._awaited
         self._awaited |= missing
-        pending: list[tuple[str, Pending[bool]]] = [
+        pending: list[tuple[str, PendingAnswer[bool]]] = [
             (path, self._session.start_exists(path, self._on_event)) for path in missing
         ]
         return {path for path, found in pending if found.get(left())}

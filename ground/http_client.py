@@ -49,7 +49,7 @@ from typing import Any, Final, Self
 from urllib.parse import unquote, urlsplit
 
 __all__ = [
-    "Answer",
+    "HttpAnswer",
     "HttpClient",
     "HttpError",
     "HttpUrl",
@@ -163,7 +163,7 @@ class TooLarge(NoAnswer):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """Of any status; `reason` is what the peer calls it."""
 
     status: int
@@ -225,7 +225,7 @@ class HttpClient:
         headers: Mapping[str, str] = ACCEPT_JSON,
         repeatable: bool = True,
         whole: bool = True,
-    ) -> Answer:
+    ) -> HttpAnswer:
         """The answer, in so many seconds. Raises HttpError, and nothing else.
 
         `target` is a path, or its end, in the form in which it is sent. What is not `repeatable`
@@ -269,12 +269,14 @@ class HttpClient:
         if not keep:
             connection.close()
 
-    def _exchange(self, connection: "_Connection", request: "_Request", *, whole: bool) -> Answer:
+    def _exchange(
+        self, connection: "_Connection", request: "_Request", *, whole: bool
+    ) -> HttpAnswer:
         keep = False
         try:
             with connection.answer_to(request) as response:
                 body = self._body(response) if whole else b""
-                answer = Answer(response.status, response.reason, body)
+                answer = HttpAnswer(response.status, response.reason, body)
             keep = whole and not response.will_close
             return answer
         except TimeoutError:

@@ -48,7 +48,7 @@ class HostRetired(NamedTuple):
 Said = AgentSaid | HostRetired
 
 
-class Left(NamedTuple):
+class LeftTopics(NamedTuple):
     """Topics that an agent shipped to, and has not named since then."""
 
     until: int
@@ -57,14 +57,14 @@ class Left(NamedTuple):
 
 
 @dataclass(slots=True)
-class Agent:
+class HeardAgent:
     """The latest of one agent. Times are in milliseconds."""
 
     host: str
     seq: int
     heard: int
     shipped: tuple[Beat, ...] = ()
-    left: tuple[Left, ...] = ()
+    left: tuple[LeftTopics, ...] = ()
 
 
 class Behind(NamedTuple):
@@ -79,7 +79,7 @@ class Behind(NamedTuple):
 class Agents:
     """All that were heard."""
 
-    by_id: dict[str, Agent] = field(default_factory=dict)
+    by_id: dict[str, HeardAgent] = field(default_factory=dict)
     retired: dict[tuple[str, str], HostRetired] = field(default_factory=dict)
     _sets: dict[frozenset[str], frozenset[str]] = field(
         default_factory=dict, repr=False, compare=False
@@ -93,7 +93,7 @@ class Agents:
             return
         agent = self.by_id.get(said.agent)
         if agent is None:
-            agent = self.by_id[said.agent] = Agent(said.host, -1, said.time)
+            agent = self.by_id[said.agent] = HeardAgent(said.host, -1, said.time)
         if said.seq > agent.seq:
             _follow(agent, said._replace(beats=tuple(map(self._shared, said.beats))))
 
@@ -132,7 +132,7 @@ class Agents:
         return until
 
 
-def _follow(agent: Agent, said: AgentSaid) -> None:
+def _follow(agent: HeardAgent, said: AgentSaid) -> None:
     agent.host, agent.seq, agent.heard = said.host, said.seq, max(agent.heard, said.time)
     named = frozenset().union(*(topics for _, topics in said.beats))
     if not named:
@@ -140,13 +140,13 @@ def _follow(agent: Agent, said: AgentSaid) -> None:
         return
     before = agent.shipped
     shipped = tuple(_known(beat, before) for beat in said.beats if beat.topics)
-    missing = [Left(until, topics - named, said.time) for until, topics in before]
+    missing = [LeftTopics(until, topics - named, said.time) for until, topics in before]
     left = [*missing, *(each._replace(topics=each.topics - named) for each in agent.left)]
     agent.left = tuple(each for each in left if each.topics and _is_recent(each, said.time))
     agent.shipped = tuple(beat for each in shipped for beat in each)
 
 
-def _follow_all(agent: Agent, said: AgentSaid) -> None:
+def _follow_all(agent: HeardAgent, said: AgentSaid) -> None:
     until = min((beat.until for beat in said.beats), default=0)
     if until > 0 and agent.shipped:
         topics = agent.shipped[0].topics
@@ -166,5 +166,5 @@ def _known(beat: Beat, before: tuple[Beat, ...]) -> list[Beat]:
     return [each for each in (*found, Beat(0, beat.topics - known)) if each.topics]
 
 
-def _is_recent(left: Left, now: int) -> bool:
+def _is_recent(left: LeftTopics, now: int) -> bool:
     return now - left.since < LEFT_MILLIS

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from client.fetcher import Batch
+from client.fetcher import FetchedBatch
 from client.plain_batches import PlainBatch, PlainBatches
 from ledger.columns import ColumnsOfLedger, columns_of, no_entries
 from ledger.frames import Frames, NotTogether
@@ -64,7 +64,7 @@ class LedgerEntries:
         self._gathered: list[PlainBatch] = []
         self._bytes = 0
 
-    def add(self, batch: Batch) -> pa.StructArray | None:
+    def add(self, batch: FetchedBatch) -> pa.StructArray | None:
         """What was gathered, once it is much."""
         header, data = batch.header, bytes(batch.data)
         self._gathered.append((header.producer_id, header.codec, header.record_count, data))

@@ -30,8 +30,8 @@ from client.brokers import Brokers
 from client.delivery import TopicPartition
 from client.epochs import end_offsets_of_epochs
 from client.errors import Corrupt
-from client.fetcher import Batch
-from client.metadata import Topic
+from client.fetcher import FetchedBatch
+from client.metadata import TopicMetadata
 from client.offsets import offsets_at
 from client.partition_reader import PartitionReader
 from client.plain_batches import PlainBatches
@@ -63,7 +63,7 @@ class LedgerPositions(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class LedgerChunk:
     """Entries as `ledger.columns.LEDGER_TYPE`, maybe none, and where they end."""
 
     body: pa.StructArray
@@ -103,7 +103,7 @@ def lookup_at(registry: RegistryClient) -> Lookup:
     return lookup
 
 
-def id_of(topic: Topic) -> str:
+def id_of(topic: TopicMetadata) -> str:
     return "" if topic.id is None else str(topic.id)
 
 
@@ -117,7 +117,7 @@ class LedgerReader:
         self._chunk_bytes = chunk_bytes
         self._entries = LedgerEntries(lookup)
 
-    def read(self, positions: LedgerPositions) -> Iterator[Chunk]:
+    def read(self, positions: LedgerPositions) -> Iterator[LedgerChunk]:
         """What is new since then. Raises ClientError and SchemaError: what was handed out until
         then is good, and reading goes on from its positions."""
         self._entries.forget()
@@ -135,7 +135,7 @@ class LedgerReader:
         offsets = {each: begun.offsets.get(each, 0) for each in partitions}
         new = [each for each in partitions if offsets[each] < ends[each]]
         earliest = offsets_at(self._brokers, LEDGER_TOPIC, new, EARLIEST) if new else {}
-        chunk = Chunk(
+        chunk = LedgerChunk(
             no_entries(),
             begun,
             restarted=begun.offsets != positions.offsets,
@@ -178,11 +178,11 @@ class LedgerReader:
 
     def _by_time(
         self, reached: _Reached, ends: Mapping[int, int]
-    ) -> Iterator[PlainBatches | Batch]:
+    ) -> Iterator[PlainBatches | FetchedBatch]:
         """Turn by turn, with the partition that is furthest back. What most of its last batches say
         is when it is: a few hosts have clocks that are wrong."""
         with ExitStack() as stack:
-            turns: list[tuple[int, int, Iterator[PlainBatches | Batch]]] = []
+            turns: list[tuple[int, int, Iterator[PlainBatches | FetchedBatch]]] = []
             for partition, end in ends.items():
                 mine = closing(self._batches(reached, partition, end))
                 turns.append((_NOT_BEGUN, partition, stack.enter_context(mine)))
@@ -204,7 +204,7 @@ class LedgerReader:
 
     def _batches(
         self, reached: _Reached, partition: int, end: int
-    ) -> Generator[PlainBatches | Batch, None, None]:
+    ) -> Generator[PlainBatches | FetchedBatch, None, None]:
         """With each, what was reached of the partition is behind it."""
         offsets = reached.offsets
         while offsets[partition] < end:
@@ -237,7 +237,7 @@ def _going_on(
     brokers: Brokers,
     positions: LedgerPositions,
     cluster_id: str,
-    topic: Topic,
+    topic: TopicMetadata,
     ends: Mapping[int, int],
 ) -> LedgerPositions:
     """The positions, or the beginning if they are not of this log, which has all of them."""
@@ -249,7 +249,7 @@ def _going_on(
     return LedgerPositions(cluster_id, topic_id)
 
 
-def _is_cut(brokers: Brokers, positions: LedgerPositions, topic: Topic) -> bool:
+def _is_cut(brokers: Brokers, positions: LedgerPositions, topic: TopicMetadata) -> bool:
     """Whether other entries have offsets that were read. Where a log loses something, an epoch
     begins: nobody is asked where none has."""
     asked = {

@@ -59,7 +59,7 @@ class FileFormat(StrEnum):
     AVRO = "avro"  # needs Spark's Avro module on the class path
 
 
-class Compression(StrEnum):
+class FileCompression(StrEnum):
     """How files are packed; not every format knows every one."""
 
     ZSTD = "zstd"
@@ -107,7 +107,7 @@ class Tasks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         check_positive(self, "records", "memory_bytes", "tables")
 
 
-class Completeness(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CompletenessConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """When an hour is called complete, and its files are merged."""
 
     settle: Seconds | None = None
@@ -182,14 +182,14 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The schema registry; several instances separated by commas."""
     format: FileFormat = FileFormat.PARQUET
     """How rows are kept. `avro` needs Spark's Avro module (`spark.jars.packages`)."""
-    compression: Compression = Compression.ZSTD
+    compression: FileCompression = FileCompression.ZSTD
     """How files are packed. JSON has no zstd: it gets gzip; Avro has no lz4."""
     header: HeaderColumns = HeaderColumns.FLAT
     """`flat`: `time`, `host`, `app`, `source`, `seq`, `position` are columns; `nested`: one
     column `header`."""
     spark: Spark = Spark()
     tasks: Tasks = Tasks()
-    completeness: Completeness = Completeness()
+    completeness: CompletenessConfig = CompletenessConfig()
     dead_share: float = 0.01
     """Of a table's records in one load that may be [dead letters](#what-cannot-be-decoded):
     from 0 to 1; above it nothing is committed, if they are `few_dead` or more."""

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from loader.reports import ClosedIntervals, Landed, LastBatch, WindowCount
+from loader.reports import ClosedIntervals, Landed, LandedWindow, LastBatch
 from loader.tables import Hour
 
 VERSION: Final = 1
@@ -18,7 +18,7 @@ FIRST_RUN: Final = 1
 SEVERAL: Final = -1  # of sources whose events were in more than one partition
 
 
-class Kind(StrEnum):
+class RunKind(StrEnum):
     """What a run was for."""
 
     LOAD = "load"  # rows that were new
@@ -97,7 +97,7 @@ class Passage(msgspec.Struct, frozen=True, kw_only=True):
     leader_epoch: int
     no_events: int
     missing: ClosedIntervals = ()  # of these offsets: what was not there, and was given up
-    windows: tuple[WindowCount, ...]
+    windows: tuple[LandedWindow, ...]
     late: dict[int, int] = {}  # by window: rows that came after their hour was complete
     sources: dict[str, ClosedIntervals] = {}  # what became rows
 
@@ -128,7 +128,7 @@ class LedgerJournal(msgspec.Struct, frozen=True, kw_only=True):
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     run: int
-    kind: Kind
+    kind: RunKind
     table: str
     committed: int  # milliseconds
     loader: str  # who: host, process, version of Penstock

@@ -44,7 +44,7 @@ def intervals_of(landed: Landed) -> Intervals:
     return half_open(landed)
 
 
-class WindowCount(msgspec.Struct, frozen=True, kw_only=True):
+class LandedWindow(msgspec.Struct, frozen=True, kw_only=True):
     """What lay in one window of event time. Bytes and CRCs are those of whole batches, counted in
     the window of the batch's base timestamp; what cannot be decoded, in that of its record's."""
 
@@ -79,7 +79,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     aborted: int = 0  # by transactions
     compacted: int = 0  # nothing is left there of what a compacted topic had
     missing: ClosedIntervals = ()  # nothing is there, and nobody knows why: it was given up
-    windows: tuple[WindowCount, ...] = ()
+    windows: tuple[LandedWindow, ...] = ()
 
     @property
     def no_events(self) -> int:

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from loader.source.options import read_options
-from loader.source.stream import Stream, from_json
+from loader.source.stream import TopicStream, from_json
 from pyspark_penstock.partitions import partitions_of, rows_of
 
 
@@ -27,7 +27,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: dict[str, str], description: str) -> None:
         self._options = options
         self._description = description
-        self._stream = Stream(read_options(options))
+        self._stream = TopicStream(read_options(options))
 
     def __getstate__(self) -> tuple[dict[str, str], str]:
         return self._options, self._description

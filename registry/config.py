@@ -15,7 +15,7 @@ from registry.values import Level
 _HIGHEST_ID = 2**31 - 1
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RegistryLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What clients can make a registry hold."""
 
     connections: int = 1_000
@@ -37,7 +37,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 raise ValueError(f"`{name}` must be positive")
 
 
-class Patience(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Timeouts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How long something may take before it is given up, in seconds."""
 
     start: Seconds = 60.0
@@ -98,8 +98,8 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """So long a writer may have had nothing to write before it writes a record that says
     nothing, since brokers forget a producer that is silent for a day, and with it that older
     ones are fenced off."""
-    limits: Limits = Limits()
-    patience: Patience = Patience()
+    limits: RegistryLimits = RegistryLimits()
+    patience: Timeouts = Timeouts()
 
     def __post_init__(self) -> None:
         check_brokers(self.brokers)

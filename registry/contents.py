@@ -29,7 +29,7 @@ from registry.log_records import (
     read,
     write,
 )
-from registry.values import Config, Content, Level, LogRecord, Mode, Version
+from registry.values import Config, Level, LogRecord, Mode, SchemaContent, Version
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class VersionKey(NamedTuple):
     version: int
 
 
-class Contents:
+class RegistryContents:
     """`offset` is the offset that is to be read next."""
 
     def __init__(self, ids: range = EVERY_ID, default_level: Level = Level.BACKWARD) -> None:
@@ -55,9 +55,9 @@ class Contents:
         self._names: list[str] | None = None  # sorted, until a subject comes or goes
         self._subjects_of_id: dict[int, dict[str, int]] = {}
         self._id_of_content: dict[
-            Content, int
+            SchemaContent, int
         ] = {}  # the last one, if it was imported with several
-        self._other_ids: dict[Content, set[int]] = {}
+        self._other_ids: dict[SchemaContent, set[int]] = {}
         self._referrers: dict[VersionKey, set[VersionKey]] = {}
         self._configs: dict[str | None, Config] = {}
         self._modes: dict[str | None, Mode] = {}
@@ -165,7 +165,7 @@ class Contents:
             target = VersionKey(reference.subject, reference.version)
             self._referrers[target].discard(key)
 
-    def _forget_id(self, content: Content, schema_id: int) -> None:
+    def _forget_id(self, content: SchemaContent, schema_id: int) -> None:
         others = self._other_ids.get(content, set())
         others.discard(schema_id)
         if self._id_of_content.get(content) == schema_id:
@@ -230,11 +230,11 @@ class Contents:
         name = next(iter(subjects)) if subject is None else subject
         return self._subjects[name][subjects[name]] if name in subjects else None
 
-    def content_of(self, schema_id: int) -> Content | None:
+    def content_of(self, schema_id: int) -> SchemaContent | None:
         found = self.with_id(schema_id)
         return None if found is None else found.content
 
-    def id_of(self, content: Content) -> int | None:
+    def id_of(self, content: SchemaContent) -> int | None:
         return self._id_of_content.get(content)
 
     def versions_with_id(self, schema_id: int, *, deleted: bool = False) -> list[Version]:

@@ -5,7 +5,7 @@ the data that was written with it. What another schema refers to is not deleted.
 `registering`.
 """
 
-from registry.contents import Contents, VersionKey
+from registry.contents import RegistryContents, VersionKey
 from registry.errors import (
     still_referenced,
     subject_not_found,
@@ -28,7 +28,7 @@ from registry.values import Decision, LogRecord, Version
 
 
 def delete_version(
-    contents: Contents, subject: str, number: int | None, *, permanent: bool
+    contents: RegistryContents, subject: str, number: int | None, *, permanent: bool
 ) -> Decision[int]:
     """Delete one version, None being the latest; the answer is its number."""
     version = _version_to_delete(contents, subject, number, permanent=permanent)
@@ -47,7 +47,9 @@ def delete_version(
     return Decision(for_ever(contents, records), version.version)
 
 
-def delete_subject(contents: Contents, subject: str, *, permanent: bool) -> Decision[list[int]]:
+def delete_subject(
+    contents: RegistryContents, subject: str, *, permanent: bool
+) -> Decision[list[int]]:
     """Delete all versions; the answer is their numbers."""
     if not contents.has_subject(subject, deleted=True):
         raise subject_not_found(subject)
@@ -70,7 +72,7 @@ def delete_subject(contents: Contents, subject: str, *, permanent: bool) -> Deci
 
 
 def _version_to_delete(
-    contents: Contents, subject: str, number: int | None, *, permanent: bool
+    contents: RegistryContents, subject: str, number: int | None, *, permanent: bool
 ) -> Version:
     if number is None:
         version = contents.latest(subject)
@@ -92,7 +94,7 @@ def referenced(key: VersionKey) -> Exception:
     )
 
 
-def _settings(contents: Contents, subject: str) -> list[Record]:
+def _settings(contents: RegistryContents, subject: str) -> list[Record]:
     """A subject that is gone leaves no mode and no config."""
     records: list[Record] = []
     if contents.mode(subject) is not None:
@@ -102,6 +104,6 @@ def _settings(contents: Contents, subject: str) -> list[Record]:
     return records
 
 
-def for_ever(contents: Contents, records: list[Record]) -> tuple[LogRecord, ...]:
+def for_ever(contents: RegistryContents, records: list[Record]) -> tuple[LogRecord, ...]:
     """With the highest id, which compaction would otherwise take away with its schema."""
     return (*map(write, records), contents.sign_of_life())

@@ -6,16 +6,16 @@ from functools import partial
 
 import msgspec
 
-from registry.contents import Contents
+from registry.contents import RegistryContents
 from registry.data_contracts import properties
 from registry.errors import Answered, invalid_schema
 from registry.parsed_schemas import SentSchema, stored_schema
-from registry.values import Config, Content, Level, Version
+from registry.values import Config, Level, SchemaContent, Version
 from schemas.compatibility import messages
 from schemas.parsing import AvroSchema
 
 
-def config_in_scope(contents: Contents, subject: str | None) -> Config:
+def config_in_scope(contents: RegistryContents, subject: str | None) -> Config:
     """What holds for a subject: its own settings over those of all."""
     of_all = contents.config(None) or Config()
     own = contents.config(subject) if subject is not None else None
@@ -59,9 +59,9 @@ class Question:
 
 
 def question(
-    contents: Contents,
+    contents: RegistryContents,
     subject: str,
-    content: Content,
+    content: SchemaContent,
     sent: SentSchema,
     previous: Sequence[Version],
 ) -> Question:
@@ -82,7 +82,7 @@ def question(
     )
 
 
-def _schema_of(contents: Contents, version: Version) -> Callable[[], AvroSchema]:
+def _schema_of(contents: RegistryContents, version: Version) -> Callable[[], AvroSchema]:
     found = stored_schema(contents, version)
     return partial(_none, version.version) if found is None else found.parsed
 

@@ -2,23 +2,23 @@
 
 from dataclasses import dataclass
 
-from registry.contents import Contents
+from registry.contents import RegistryContents
 from registry.data_contracts import without_version
 from registry.errors import Answered
 from registry.parsed_schemas import SentSchema, stored_schema
 from registry.requests import SchemaRequest
-from registry.values import AVRO, Content, Version
+from registry.values import AVRO, SchemaContent, Version
 
 
 def content_of(
     request: SchemaRequest, sent: SentSchema, text: str, previous: Version | None = None
-) -> Content:
+) -> SchemaContent:
     """What would be stored. Data contracts that the request leaves out are `previous`'s."""
     metadata = request.metadata.text if request.metadata is not None else ""
     rule_set = request.rule_set.text if request.rule_set is not None else ""
     if previous is not None:
         metadata, rule_set = metadata or previous.metadata, rule_set or previous.rule_set
-    return Content(text, AVRO, sent.references, metadata, rule_set)
+    return SchemaContent(text, AVRO, sent.references, metadata, rule_set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,9 @@ class Search:
 
 
 def look_up(
-    contents: Contents,
+    contents: RegistryContents,
     subject: str,
-    content: Content,
+    content: SchemaContent,
     sent: SentSchema,
     *,
     deleted: bool = False,
@@ -73,7 +73,7 @@ def look_up(
     return Search(sent, tuple(among))
 
 
-def _may_mean_the_same(content: Content, version: Version) -> bool:
+def _may_mean_the_same(content: SchemaContent, version: Version) -> bool:
     if content.type != version.type or content.rule_set != version.rule_set:
         return False
     if content.metadata != version.metadata and content.metadata != without_version(

@@ -1,6 +1,6 @@
 """What a mode allows: writing, importing, or neither. Pure."""
 
-from registry.contents import Contents
+from registry.contents import RegistryContents
 from registry.errors import Answered, not_permitted
 from registry.values import Mode
 
@@ -12,13 +12,13 @@ def read_only(subject: str | None) -> Answered:
     return not_permitted(f"Subject {name} is in read-only mode")
 
 
-def check_writable(contents: Contents, subject: str | None) -> None:
+def check_writable(contents: RegistryContents, subject: str | None) -> None:
     """Whether a subject, or with None the settings of all, may be changed."""
     if contents.mode_in_scope(subject) in _READ_ONLY:
         raise read_only(subject)
 
 
-def check_registrable(contents: Contents, subject: str, *, importing: bool) -> None:
+def check_registrable(contents: RegistryContents, subject: str, *, importing: bool) -> None:
     """Whether a schema may be registered: with an id only where schemas are imported."""
     check_writable(contents, subject)
     mode = contents.mode_in_scope(subject)

@@ -13,7 +13,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from registry.contents import Contents
+from registry.contents import RegistryContents
 from registry.errors import Answered, invalid_schema, schema_too_large
 from registry.requests import SchemaRequest
 from registry.values import AVRO, Reference, Version
@@ -184,7 +184,7 @@ class SentSchema:
 
 
 def sent_schema(
-    contents: Contents, request: SchemaRequest, *, strict: bool, normalize: bool
+    contents: RegistryContents, request: SchemaRequest, *, strict: bool, normalize: bool
 ) -> SentSchema:
     """What the request has, with what it refers to."""
     if request.type != AVRO:
@@ -205,7 +205,7 @@ def _invalid(error: InvalidSchema) -> Answered:
     return invalid_schema(f"Invalid schema of type {AVRO}, details: {error}")
 
 
-def stored_schema(contents: Contents, version: Version) -> SentSchema | None:
+def stored_schema(contents: RegistryContents, version: Version) -> SentSchema | None:
     """A version, as if it were sent now; None if what it is or refers to is not there."""
     if version.type != AVRO:
         return None
@@ -216,7 +216,7 @@ def stored_schema(contents: Contents, version: Version) -> SentSchema | None:
     return SentSchema(Sent(version.text, texts, strict=False), version.references)
 
 
-def _pinned(contents: Contents, references: Sequence[Reference]) -> tuple[Reference, ...]:
+def _pinned(contents: RegistryContents, references: Sequence[Reference]) -> tuple[Reference, ...]:
     """The same, where those that name the latest version name its number."""
     if len(references) > _MOST_SENT:
         raise InvalidSchema(_TOO_MANY)
@@ -242,7 +242,7 @@ def _in_order(references: Sequence[Reference]) -> tuple[Reference, ...]:
 
 
 def _texts(
-    contents: Contents, references: Sequence[Reference], *, deleted: bool
+    contents: RegistryContents, references: Sequence[Reference], *, deleted: bool
 ) -> tuple[str, ...]:
     """The texts that these stand for, each after all that it refers to itself."""
     texts: dict[str, str] = {}
@@ -264,7 +264,7 @@ def _texts(
     return tuple(texts.values())
 
 
-def _find(contents: Contents, reference: Reference, *, deleted: bool) -> Version:
+def _find(contents: RegistryContents, reference: Reference, *, deleted: bool) -> Version:
     if reference.version == LATEST:
         found = contents.latest(reference.subject)
     else:

@@ -15,9 +15,9 @@ import uvloop
 
 from ground.listening import CannotListen
 from registry.config import RegistryConfig
-from registry.contents import Contents
+from registry.contents import RegistryContents
 from registry.errors import RegistryFailure
-from registry.http.server import HttpServer
+from registry.http.server import RegistryHttpServer
 from registry.registry import Registry
 
 log = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ def run(config: RegistryConfig) -> int:
 
 async def _run(config: RegistryConfig) -> int:
     loop = asyncio.get_running_loop()
-    registry = Registry(config, Contents(config.ids, config.compatibility))
+    registry = Registry(config, RegistryContents(config.ids, config.compatibility))
     told = asyncio.Event()
 
     def stop(number: int) -> None:
@@ -71,7 +71,7 @@ async def _serve(registry: Registry) -> None:
     async with AsyncExitStack() as ends:
         ends.push_async_callback(registry.stop)
         await registry.start()
-        server = HttpServer(registry, registry.config)
+        server = RegistryHttpServer(registry, registry.config)
         ends.push_async_callback(server.stop)
         await registry.run_for_writer(server.port)
         await server.start()

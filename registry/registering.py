@@ -3,7 +3,7 @@
 Pure: contents and a request go in, the records to append come out, or the error that is the answer.
 """
 
-from registry.contents import Contents, VersionKey
+from registry.contents import RegistryContents, VersionKey
 from registry.data_contracts import VERSION, properties, with_version
 from registry.errors import (
     incompatible,
@@ -17,22 +17,24 @@ from registry.looking_up import Search, content_of, look_up
 from registry.modes import check_registrable
 from registry.parsed_schemas import LATEST, sent_schema
 from registry.requests import SchemaRequest
-from registry.values import Content, Decision, LogRecord, Mode, Version
+from registry.values import Decision, LogRecord, Mode, SchemaContent, Version
 
 
-def normalizes(contents: Contents, subject: str, *, asked: bool) -> bool:
+def normalizes(contents: RegistryContents, subject: str, *, asked: bool) -> bool:
     """Whether what is sent is taken in its normal form. What is imported never is."""
     if contents.mode_in_scope(subject) is Mode.IMPORT:
         return False
     return asked or bool(config_in_scope(contents, subject).normalize)
 
 
-def validates(contents: Contents, subject: str) -> bool:
+def validates(contents: RegistryContents, subject: str) -> bool:
     """Whether new schemas must keep to all of Avro's rules: about namespaces and defaults, too."""
     return config_in_scope(contents, subject).validate_new_schemas is not False
 
 
-def is_registered(contents: Contents, subject: str, request: SchemaRequest, found: Version) -> bool:
+def is_registered(
+    contents: RegistryContents, subject: str, request: SchemaRequest, found: Version
+) -> bool:
     """Whether registering would only find this version again: no writer is needed for it."""
     if request.wanted_id not in {None, found.id}:
         return False
@@ -42,7 +44,7 @@ def is_registered(contents: Contents, subject: str, request: SchemaRequest, foun
 
 
 def register(
-    contents: Contents, subject: str, request: SchemaRequest, *, normalize: bool
+    contents: RegistryContents, subject: str, request: SchemaRequest, *, normalize: bool
 ) -> Decision[Version]:
     check_registrable(contents, subject, importing=request.wanted_id is not None)
     versions = contents.versions(subject, deleted=True)
@@ -100,7 +102,7 @@ def _with_text(request: SchemaRequest, live: list[Version]) -> SchemaRequest:
     return request.with_schema(live[-1].text, live[-1].references)
 
 
-def _id(contents: Contents, request: SchemaRequest, content: Content) -> int:
+def _id(contents: RegistryContents, request: SchemaRequest, content: SchemaContent) -> int:
     wanted = request.wanted_id
     if wanted is not None:
         known = contents.content_of(wanted)
@@ -120,7 +122,7 @@ def _id(contents: Contents, request: SchemaRequest, content: Content) -> int:
 
 
 def _replaced(
-    contents: Contents, version: Version, versions: list[Version]
+    contents: RegistryContents, version: Version, versions: list[Version]
 ) -> tuple[LogRecord, ...]:
     """Deleted versions of the same id, which this one takes the place of, are removed."""
     return tuple(

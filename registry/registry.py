@@ -18,15 +18,15 @@ from client.producer import take_identity
 from cluster.errors import ClusterError
 from cluster.session import Session
 from registry.config import RegistryConfig
-from registry.contents import Contents
+from registry.contents import RegistryContents
 from registry.errors import RegistryFailure, no_writer, not_permitted
-from registry.log.following import Follower
-from registry.log.forwarding import Passed, Request
+from registry.log.following import TopicFollower
+from registry.log.forwarding import ForwardedRequest, Passed
 from registry.log.leadership import Alone, Elected, Leadership
 from registry.log.outage import Outage
-from registry.log.reading import Reading
+from registry.log.reading import TopicReading
 from registry.log.topic import CLIENT_ID, SchemasTopic, ready_topic
-from registry.log.writer import Writer
+from registry.log.writer import TopicWriter
 from registry.log.writing import Writing
 from registry.values import Decision
 
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 class Registry:
     """Belongs to the event loop. `gone` is set when it cannot go on; `failure` then says why."""
 
-    def __init__(self, config: RegistryConfig, contents: Contents) -> None:
+    def __init__(self, config: RegistryConfig, contents: RegistryContents) -> None:
         self.config = config
         self.contents = contents  # what readers see; it changes between two awaits only
         self.gone = asyncio.Event()
@@ -50,8 +50,8 @@ class Registry:
         self._ends = AsyncExitStack()
         self._topic: SchemasTopic | None = None
         self._session: Session | None = None
-        self._reading: Reading | None = None
-        self._writer: Writer | None = None
+        self._reading: TopicReading | None = None
+        self._writer: TopicWriter | None = None
         self._writing: Writing | None = None
 
     # Starting and stopping
@@ -60,8 +60,8 @@ class Registry:
         """The topic there, and read to its end. Raises RegistryFailure."""
         config = self.config
         topic = self._topic = await self._ready_topic()
-        reading = self._reading = Reading(self.contents, topic.start)
-        follower = Follower(
+        reading = self._reading = TopicReading(self.contents, topic.start)
+        follower = TopicFollower(
             config.bootstrap,
             topic,
             take=reading.take,
@@ -83,7 +83,7 @@ class Registry:
             Address(config.advertised_host or config.host, config.advertised_port or port)
         )
         leadership = await self._leadership(self._topic, address)
-        writer = self._writer = Writer(
+        writer = self._writer = TopicWriter(
             config.bootstrap,
             config.topic,
             leadership,
@@ -133,7 +133,7 @@ class Registry:
         return 0 if self._writer is None else self._writer.waiting
 
     async def write(
-        self, decide: Callable[[Contents], Decision[T]], request: Request
+        self, decide: Callable[[RegistryContents], Decision[T]], request: ForwardedRequest
     ) -> T | Passed:
         """Have the write decided, here or by the writer.
 
@@ -170,7 +170,7 @@ class Registry:
                 outage.over()
                 return topic
 
-    async def _read_to(self, reading: Reading, end: int) -> None:
+    async def _read_to(self, reading: TopicReading, end: int) -> None:
         """Wait until it is read, however long that takes, unless it stands still."""
         began = self._loop.time()
         reached = asyncio.ensure_future(reading.reach(end))

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from registry.contents import Contents, VersionKey
+from registry.contents import RegistryContents, VersionKey
 from registry.deleting import for_ever, referenced
 from registry.errors import not_permitted, subject_not_found
 from registry.log_records import (
@@ -18,14 +18,16 @@ from registry.requests import ConfigChange
 from registry.values import Config, Decision, Mode
 
 
-def set_config(contents: Contents, subject: str | None, change: ConfigChange) -> Decision[Config]:
+def set_config(
+    contents: RegistryContents, subject: str | None, change: ConfigChange
+) -> Decision[Config]:
     """What is not given stays as it is; the answer is all that is set then."""
     check_writable(contents, subject)
     changed = msgspec.structs.replace(contents.own_config(subject) or Config(), **change)
     return Decision((write(ConfigRecord(subject, changed)),), changed)
 
 
-def unset_config(contents: Contents, subject: str | None) -> Decision[Config]:
+def unset_config(contents: RegistryContents, subject: str | None) -> Decision[Config]:
     """The answer is what was set."""
     old = contents.config(subject)
     if old is None:
@@ -34,7 +36,9 @@ def unset_config(contents: Contents, subject: str | None) -> Decision[Config]:
     return Decision((write(ConfigRecord(subject, None)),), old)
 
 
-def set_mode(contents: Contents, subject: str | None, mode: Mode, *, force: bool) -> Decision[Mode]:
+def set_mode(
+    contents: RegistryContents, subject: str | None, mode: Mode, *, force: bool
+) -> Decision[Mode]:
     """Schemas are imported into subjects that have none, unless that is forced.
 
     What was deleted there softly is then removed for ever, so that its numbers are free.
@@ -48,7 +52,7 @@ def set_mode(contents: Contents, subject: str | None, mode: Mode, *, force: bool
     return Decision(for_ever(contents, records), mode)
 
 
-def _removed(contents: Contents, subject: str) -> list[Record]:
+def _removed(contents: RegistryContents, subject: str) -> list[Record]:
     if contents.has_subject(subject):
         raise not_permitted("Cannot import since found existing subjects")
     keys = [
@@ -60,7 +64,7 @@ def _removed(contents: Contents, subject: str) -> list[Record]:
     return [SchemaRecord(*key, None) for key in reversed(keys)]
 
 
-def unset_mode(contents: Contents, subject: str | None) -> Decision[Mode]:
+def unset_mode(contents: RegistryContents, subject: str | None) -> Decision[Mode]:
     """The answer is what was set."""
     old = contents.mode(subject)
     if old is None:

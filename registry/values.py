@@ -12,12 +12,12 @@ __all__ = [
     "AVRO",
     "NOTHING",
     "Config",
-    "Content",
     "Decision",
     "Level",
     "LogRecord",
     "Mode",
     "Reference",
+    "SchemaContent",
     "Version",
 ]
 
@@ -42,7 +42,7 @@ class Reference(msgspec.Struct, frozen=True):
     version: int
 
 
-class Content(NamedTuple):
+class SchemaContent(NamedTuple):
     """What makes two schemas the same one."""
 
     text: str
@@ -71,9 +71,9 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
     deleted: bool = False
 
     @property
-    def content(self) -> Content:
+    def content(self) -> SchemaContent:
         """What it is, whatever it is called: equal contents have one id."""
-        return Content(self.text, self.type, self.references, self.metadata, self.rule_set)
+        return SchemaContent(self.text, self.type, self.references, self.metadata, self.rule_set)
 
     def as_deleted(self) -> "Version":
         return msgspec.structs.replace(self, deleted=True)

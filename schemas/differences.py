@@ -30,12 +30,12 @@ from schemas.definitions.types import (
 from schemas.definitions.words import shown_value, type_in_words
 from schemas.parsing import AvroSchema
 
-__all__ = ["Difference", "Kind", "differences"]
+__all__ = ["Difference", "DifferenceKind", "differences"]
 
 _IN_WORDS: Final = ("logicalType", "precision", "scale")  # what a type's words may say
 
 
-class Kind(StrEnum):
+class DifferenceKind(StrEnum):
     ADDED = "added"
     REMOVED = "removed"
     CHANGED = "changed"
@@ -45,7 +45,7 @@ class Kind(StrEnum):
 class Difference:
     """`path` leads to a field, `header.time` or `tags[].name`; it is empty for the whole."""
 
-    kind: Kind
+    kind: DifferenceKind
     path: str
     what: str
 
@@ -149,14 +149,14 @@ def _branches(type_: Type) -> dict[str, Type]:
 
 def _symbols(old: Enum, new: Enum, path: str) -> Iterator[Difference]:
     for kind, these, others in (
-        (Kind.ADDED, new.symbols, set(old.symbols)),
-        (Kind.REMOVED, old.symbols, set(new.symbols)),
+        (DifferenceKind.ADDED, new.symbols, set(old.symbols)),
+        (DifferenceKind.REMOVED, old.symbols, set(new.symbols)),
     ):
         if only := [each for each in these if each not in others]:
             word = "symbol" if len(only) == 1 else "symbols"
             yield Difference(kind, path, f"{word} {', '.join(only)}")
     if _moved(list(old.symbols), list(new.symbols)):
-        yield Difference(Kind.CHANGED, path, "symbols in another order")
+        yield Difference(DifferenceKind.CHANGED, path, "symbols in another order")
     yield from _attribute(path, "default symbol", _text(old.default), _text(new.default))
 
 
@@ -173,16 +173,16 @@ def _fields(old: Record, new: Record, path: str) -> _Steps:
         at = f"{path}.{name}" if path else name
         was = before.get(renamed.get(name, name))
         if was is None:
-            yield Difference(Kind.ADDED, at, _field_in_words(each))
+            yield Difference(DifferenceKind.ADDED, at, _field_in_words(each))
             continue
         if was.name != name:
-            yield Difference(Kind.CHANGED, at, f"renamed from {was.name}")
+            yield Difference(DifferenceKind.CHANGED, at, f"renamed from {was.name}")
         yield from _field(was, each, at)
     for name in [each for each in before if each not in {*after, *renamed.values()}]:
         at = f"{path}.{name}" if path else name
-        yield Difference(Kind.REMOVED, at, _field_in_words(before[name]))
+        yield Difference(DifferenceKind.REMOVED, at, _field_in_words(before[name]))
     if _moved(list(before), [renamed.get(name, name) for name in after]):
-        yield Difference(Kind.CHANGED, path, "fields in another order")
+        yield Difference(DifferenceKind.CHANGED, path, "fields in another order")
 
 
 def _field(old: Field, new: Field, path: str) -> _Steps:
@@ -214,9 +214,9 @@ def _attribute(path: str, word: str, old: Json, new: Json) -> Iterator[Differenc
     if not _differ(old, new):
         return
     if old is ABSENT:
-        yield Difference(Kind.ADDED, path, f"{word} {shown_value(new)}")
+        yield Difference(DifferenceKind.ADDED, path, f"{word} {shown_value(new)}")
     elif new is ABSENT:
-        yield Difference(Kind.REMOVED, path, f"{word} {shown_value(old)}")
+        yield Difference(DifferenceKind.REMOVED, path, f"{word} {shown_value(old)}")
     else:
         yield _changed(path, f"{word} {shown_value(old)}", shown_value(new))
 
@@ -228,7 +228,7 @@ def _differ(old: Json, new: Json) -> bool:
 
 
 def _changed(path: str, old: str, new: str) -> Difference:
-    return Difference(Kind.CHANGED, path, f"{old} → {new}")
+    return Difference(DifferenceKind.CHANGED, path, f"{old} → {new}")
 
 
 def _text(text: str | None) -> Json:

@@ -19,7 +19,7 @@ from schemas.parsing import AvroSchema, parse
 from schemas.registry_client import RegistryClient
 from schemas.remote.answers import Reference, RegisteredSchema
 
-__all__ = ["LevelChange", "Outcome", "Plan", "Planner", "in_order", "register"]
+__all__ = ["LevelChange", "Outcome", "Planner", "RegistrationPlan", "in_order", "register"]
 
 _WRITABLE: Final = "READWRITE"
 _UNPROCESSABLE: Final = 422
@@ -43,7 +43,7 @@ class LevelChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class RegistrationPlan:
     """What would become of one schema, and why.
 
     `pending` are schemas of the same folder that it needs and that have no version yet.
@@ -69,18 +69,18 @@ class Planner:
         """`levels` are those that subjects are to have of their own."""
         self._registry = registry
         self._levels = levels or {}
-        self._plans: dict[str, Plan] = {}
+        self._plans: dict[str, RegistrationPlan] = {}
 
-    def plan(self, file: SchemaFile) -> Plan:
+    def plan(self, file: SchemaFile) -> RegistrationPlan:
         """RegistryError if the registry does not say; whatever else is wrong is an outcome."""
         try:
             plan = self._plan(file)
         except InvalidSchema as error:
-            plan = Plan(file=file, outcome=Outcome.REFUSED, reasons=(str(error),))
+            plan = RegistrationPlan(file=file, outcome=Outcome.REFUSED, reasons=(str(error),))
         except RegistryRefused as error:
             if error.status != _UNPROCESSABLE:
                 raise
-            plan = Plan(file=file, outcome=Outcome.REFUSED, reasons=(error.message,))
+            plan = RegistrationPlan(file=file, outcome=Outcome.REFUSED, reasons=(error.message,))
         self._plans[file.subject] = plan
         return plan
 
@@ -88,7 +88,7 @@ class Planner:
         """The schema, with the latest of what it needs of the registry."""
         return parse(file.text, self._texts([], self._references(file)))
 
-    def _plan(self, file: SchemaFile) -> Plan:
+    def _plan(self, file: SchemaFile) -> RegistrationPlan:
         inside = [self._plans[each.subject] for each in file.needs if each.inside]
         if refused := [each.file.path for each in inside if each.schema is None]:
             raise InvalidSchema(f"it needs {', '.join(refused)}")
@@ -103,7 +103,7 @@ class Planner:
                 found = self._registry.lookup(file.subject, file.text, in_order(references, latest))
             if found is not None:
                 break
-        plan = Plan(
+        plan = RegistrationPlan(
             file=file,
             outcome=Outcome.UNCHANGED if found else Outcome.CHANGED if latest else Outcome.NEW,
             schema=schema,
@@ -143,7 +143,9 @@ class Planner:
                 )
         return tuple(references)
 
-    def _texts(self, inside: Iterable[Plan], references: Iterable[Reference]) -> list[str]:
+    def _texts(
+        self, inside: Iterable[RegistrationPlan], references: Iterable[Reference]
+    ) -> list[str]:
         """The texts of all it needs, each after those that it needs itself."""
         schemas = [plan.schema for plan in inside if plan.schema is not None]
         ours = {plan.file.subject for plan in inside}
@@ -165,7 +167,7 @@ class Planner:
             return ()
         return tuple(differences(self._registry.resolved(latest), schema))
 
-    def _objections(self, plan: Plan) -> Iterator[str]:
+    def _objections(self, plan: RegistrationPlan) -> Iterator[str]:
         """Why it would be refused: nothing, if it would not be."""
         if plan.registered and not plan.level_change:
             return
@@ -176,7 +178,7 @@ class Planner:
         elif not plan.registered:
             yield from self._incompatibilities(plan)
 
-    def _incompatibilities(self, plan: Plan) -> Iterator[str]:
+    def _incompatibilities(self, plan: RegistrationPlan) -> Iterator[str]:
         file = plan.file
         if plan.pending or plan.level_change:
             yield from self._explained(plan)
@@ -186,7 +188,7 @@ class Planner:
         if not verdict.is_compatible:
             yield from self._explained(plan) or verdict.messages
 
-    def _explained(self, plan: Plan) -> list[str]:
+    def _explained(self, plan: RegistrationPlan) -> list[str]:
         """Our own verdict."""
         subject = plan.file.subject
         if plan.latest is None or plan.schema is None:
@@ -213,7 +215,7 @@ def in_order(
 
 
 def register(
-    registry: RegistryClient, plan: Plan, done: Mapping[str, RegisteredSchema]
+    registry: RegistryClient, plan: RegistrationPlan, done: Mapping[str, RegisteredSchema]
 ) -> RegisteredSchema:
     """Does what was planned; `done` are the schemas of the folder that it needs."""
     file = plan.file

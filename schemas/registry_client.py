@@ -19,6 +19,7 @@ from schemas.errors import InvalidSchema, RegistryError, RegistryRefused
 from schemas.parsing import AvroSchema, parse
 from schemas.remote.answers import (
     AVRO,
+    CompatibilityAnswer,
     EffectiveLevel,
     EffectiveMode,
     Reference,
@@ -28,7 +29,6 @@ from schemas.remote.answers import (
     SchemaRequest,
     SetLevel,
     SubjectVersion,
-    Verdict,
 )
 from schemas.remote.transport import Transport
 
@@ -224,10 +224,14 @@ class RegistryClient:
                 return None
             raise
 
-    def check(self, subject: str, text: str, references: Sequence[Reference] = ()) -> Verdict:
+    def check(
+        self, subject: str, text: str, references: Sequence[Reference] = ()
+    ) -> CompatibilityAnswer:
         """Whether the subject's level of compatibility lets it become the next version."""
         path = f"/compatibility{_subject(subject)}/versions{_query(verbose=True)}"
-        return self._transport.ask(Verdict, "POST", path, SchemaRequest(text, references))
+        return self._transport.ask(
+            CompatibilityAnswer, "POST", path, SchemaRequest(text, references)
+        )
 
     def delete_subject(self, subject: str, *, permanent: bool = False) -> list[int]:
         """The versions it had. What is deleted for good must have been deleted before."""

@@ -3,19 +3,19 @@
 from client import admin
 from client.brokers import Brokers
 from client.errors import Refused
-from client.metadata import Topic
+from client.metadata import TopicMetadata
 from harness.server_process import wait_until
 from wire.errors import ErrorCode
 
 
 def create_again(
-    brokers: Brokers, name: str, *, partitions: int = 1, after: Topic | None = None
-) -> Topic:
+    brokers: Brokers, name: str, *, partitions: int = 1, after: TopicMetadata | None = None
+) -> TopicMetadata:
     """Kafka answers a deletion before all is gone, and takes no topic of that name until then.
 
     Where somebody may ask for the topic meanwhile, and so have it made, `after` is the deleted one.
     """
-    created: list[Topic] = []
+    created: list[TopicMetadata] = []
 
     def taken() -> bool:
         try:

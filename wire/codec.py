@@ -26,7 +26,7 @@ from kio.index import load_request_schema, load_response_schema
 
 from wire import primitives
 from wire.errors import ErrorCode, ProtocolError
-from wire.primitives import Outgoing, Reader, Writer
+from wire.primitives import MessageBuffer, Reader, Writer
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
@@ -74,8 +74,8 @@ class Api(Generic[Request, Response]):
         request: Request = read(body, 0)[0]
         return request
 
-    def encode_request(self, version: int, request: Request) -> Outgoing:
-        out = Outgoing()
+    def encode_request(self, version: int, request: Request) -> MessageBuffer:
+        out = MessageBuffer()
         self._request_codec(version)[1](out, request)
         return out
 
@@ -87,8 +87,8 @@ class Api(Generic[Request, Response]):
             raise ProtocolError(f"{len(body) - end} bytes after the end of the message")
         return response
 
-    def encode_response(self, version: int, response: Response) -> Outgoing:
-        out = Outgoing()
+    def encode_response(self, version: int, response: Response) -> MessageBuffer:
+        out = MessageBuffer()
         self._response_codec(version)[1](out, response)
         return out
 
@@ -131,7 +131,7 @@ class Kept:
             object.__setattr__(self, "_encoded", kept)  # it does not change, but for this
         form = kept.get(write)
         if form is None:
-            out = Outgoing()
+            out = MessageBuffer()
             write(out, self)
             form = kept[write] = bytes(out)
         return form
@@ -222,19 +222,19 @@ def _entity_writer(
     writers = [(name, write) for name, _, write in plain]
     tags = sorted(tagged.items())
 
-    def write_entity(out: Outgoing, value: Any) -> None:
+    def write_entity(out: MessageBuffer, value: Any) -> None:
         for name, write in writers:
             write(out, getattr(value, name))
         if flexible:
             write_tags(out, value)
 
-    def write_tags(out: Outgoing, value: Any) -> None:
+    def write_tags(out: MessageBuffer, value: Any) -> None:
         present = [
             (tag, field) for tag, field in tags if getattr(value, field.name) != field.default
         ]
         primitives.write_unsigned_varint(out, len(present))
         for tag, field in present:
-            body = Outgoing()
+            body = MessageBuffer()
             field.write(body, getattr(value, field.name))
             primitives.write_unsigned_varint(out, tag)
             primitives.write_unsigned_varint(out, len(body))
@@ -244,7 +244,7 @@ def _entity_writer(
 
 
 def _kept_writer(write: Writer) -> Writer:
-    def write_kept(out: Outgoing, value: Kept) -> None:
+    def write_kept(out: MessageBuffer, value: Kept) -> None:
         out += value.encoded(write)
 
     return write_kept
@@ -292,11 +292,11 @@ def _default(message: type[Any], field: Field[Any]) -> Any:
     raise TypeError(f"{message.__qualname__}.{field.name} needs a default: some version lacks it")
 
 
-def encode_error(schema: type[Any], code: ErrorCode) -> Outgoing | None:
+def encode_error(schema: type[Any], code: ErrorCode) -> MessageBuffer | None:
     """An otherwise empty response with `code`; None if `schema` has no error at its top."""
     if not any(field.metadata.get("kafka_type") == "error_code" for field in fields(schema)):
         return None
-    out = Outgoing()
+    out = MessageBuffer()
     for field in fields(schema):
         if "tag" in field.metadata:
             continue

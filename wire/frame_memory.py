@@ -32,7 +32,7 @@ _POOL_BYTES = 16 * 1024 * 1024
 _TRIED_AT_ONCE = 16
 
 
-class Holder(Protocol):
+class MemoryHolder(Protocol):
     """Who asks for memory."""
 
     @property
@@ -76,7 +76,7 @@ class FrameMemory:
 
     # Buffers
 
-    def reserve(self, size: int, who: Holder) -> bool:
+    def reserve(self, size: int, who: MemoryHolder) -> bool:
         """Room for `size` bytes more, unless too much is taken."""
         most = self.limit * 3 // 4 if who.wanted > _USUAL_FRAME else self.limit
         its_own = self._used_by.get(who.address, 0)
@@ -90,7 +90,7 @@ class FrameMemory:
             self._used_by[who.address] = its_own + size
         return True
 
-    def release(self, size: int, who: Holder) -> None:
+    def release(self, size: int, who: MemoryHolder) -> None:
         """Room is needed no more."""
         if self._favoured is who:
             beyond = min(size, self.beyond)
@@ -132,7 +132,7 @@ class FrameMemory:
 
     # Waiting
 
-    def done(self, who: Holder) -> None:
+    def done(self, who: MemoryHolder) -> None:
         """`who` holds nothing any more: let those who wait try again, each address in turn."""
         if self._favoured is who:
             self._favoured = None
@@ -145,7 +145,7 @@ class FrameMemory:
                 queue.extend(self._waiting.pop(key, ()))  # who has begun to wait meanwhile
                 self._waiting[key] = queue
 
-    def wait(self, retry: Callable[[], bool], who: Holder) -> None:
+    def wait(self, retry: Callable[[], bool], who: MemoryHolder) -> None:
         """Call `retry` when memory was given back, until it returns True."""
         key = (who.address, who.wanted > _USUAL_FRAME)
         self._waiting.setdefault(key, deque()).append(retry)

@@ -20,7 +20,7 @@ from wire.slices import FileSlice
 Part = bytes | bytearray | memoryview | FileSlice
 
 
-class Outgoing(bytearray):
+class MessageBuffer(bytearray):
     """A message being written, with the file slices that belong between its bytes."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class Outgoing(bytearray):
 
 # Elements are of many types; what is read is as typed as the schema it was compiled from.
 Reader = Callable[[memoryview, int], tuple[Any, int]]
-Writer = Callable[[Outgoing, Any], None]
+Writer = Callable[[MessageBuffer, Any], None]
 
 MAX_ELEMENTS = 100_000
 
@@ -62,7 +62,7 @@ def _number(layout: str) -> tuple[Reader, Writer]:
         except struct.error:
             raise _underflow(buffer, position, size) from None
 
-    def write(out: Outgoing, value: Any) -> None:
+    def write(out: MessageBuffer, value: Any) -> None:
         out += pack(value)
 
     return read, write
@@ -91,7 +91,7 @@ def read_unsigned_varint(buffer: memoryview, position: int) -> tuple[int, int]:
     return value | byte << shift, position + 1
 
 
-def write_unsigned_varint(out: Outgoing, value: int) -> None:
+def write_unsigned_varint(out: MessageBuffer, value: int) -> None:
     out += unsigned_varint(value)
 
 
@@ -101,7 +101,7 @@ def read_uuid(buffer: memoryview, position: int) -> tuple[UUID | None, int]:
     return (None if uuid == _ZERO_UUID else uuid), position + 16
 
 
-def write_uuid(out: Outgoing, value: UUID | None) -> None:
+def write_uuid(out: MessageBuffer, value: UUID | None) -> None:
     out += (value or _ZERO_UUID).bytes
 
 
@@ -123,7 +123,7 @@ def _read_compact_length(buffer: memoryview, position: int) -> tuple[int, int]:
     return length - 1, position
 
 
-def _write_compact_length(out: Outgoing, length: int) -> None:
+def _write_compact_length(out: MessageBuffer, length: int) -> None:
     write_unsigned_varint(out, length + 1)
 
 
@@ -149,7 +149,7 @@ def _sized(
             raise ProtocolError(f"length {length} at byte {position}")
         return decode(_take(buffer, position, length)), position + length
 
-    def write(out: Outgoing, value: Any) -> None:
+    def write(out: MessageBuffer, value: Any) -> None:
         if value is None:
             if not nullable:
                 raise TypeError("None where the protocol has no null")
@@ -185,7 +185,7 @@ def record_bytes(*, flexible: bool, nullable: bool) -> tuple[Reader, Writer]:
     )
     _, write_length = _lengths(flexible)
 
-    def write(out: Outgoing, value: FileSlice | bytes | memoryview | None) -> None:
+    def write(out: MessageBuffer, value: FileSlice | bytes | memoryview | None) -> None:
         if isinstance(value, FileSlice):
             write_length(out, value.length)
             out.slices.append((len(out), value))
@@ -216,7 +216,7 @@ def array(
             elements.append(value)
         return tuple(elements), position
 
-    def write(out: Outgoing, values: Any) -> None:
+    def write(out: MessageBuffer, values: Any) -> None:
         if values is None:
             if not nullable:
                 raise TypeError("None where the protocol has no null")

@@ -16,7 +16,7 @@ from kio.schema.index import api_key_map, schema_name_map
 from wire import primitives
 from wire.codec import Api, encode_error
 from wire.errors import ErrorCode, ProtocolError
-from wire.primitives import Outgoing, Part
+from wire.primitives import MessageBuffer, Part
 from wire.slices import FileSlice
 
 API_VERSIONS_KEY = 18
@@ -63,7 +63,7 @@ def read_body(frame: memoryview, *, flexible: bool) -> memoryview:
 def request_frame(
     api: Api[Any, Any], version: int, correlation_id: int, client_id: str | None, body: bytes
 ) -> bytes:
-    out = Outgoing()
+    out = MessageBuffer()
     out += _FIXED.pack(api.key, version, correlation_id)
     _write_client_id(out, client_id)
     if api.is_flexible(version):
@@ -71,7 +71,7 @@ def request_frame(
     return (len(out) + len(body)).to_bytes(4, "big") + out + body
 
 
-def response_frame(correlation_id: int, body: Outgoing, *, tagged_header: bool) -> list[Part]:
+def response_frame(correlation_id: int, body: MessageBuffer, *, tagged_header: bool) -> list[Part]:
     """The response as the bytes and file slices to send."""
     parts = body.parts()
     size = (
@@ -96,7 +96,7 @@ def has_tagged_header(api: Api[Any, Any], version: int) -> bool:
     return api.key != API_VERSIONS_KEY and api.is_flexible(version)
 
 
-def refusal(key: int, version: int) -> tuple[Outgoing, bool] | None:
+def refusal(key: int, version: int) -> tuple[MessageBuffer, bool] | None:
     """The answer to a request that is not served, and whether its header has tags.
 
     An empty response with `UNSUPPORTED_VERSION`, in the form that the client will read; None where

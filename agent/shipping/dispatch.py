@@ -39,7 +39,7 @@ from client.delivery import (
 from client.errors import ClientError, ErrorCode
 from client.identity import Identity, take_identity
 from client.patience import NEVER
-from client.shipping import Limits
+from client.shipping import ShippingLimits
 
 CLIENT_ID: Final = "penstock-agent"
 _IDENTITY_PAUSE: Final = 1.0
@@ -92,7 +92,7 @@ class Dispatch:
         self._in_flight = in_flight
         self._counts = counts
         self._stand_seconds = stand_seconds
-        self._limits = Limits(memory_bytes=_UNLIMITED, request_seconds=request_seconds)
+        self._limits = ShippingLimits(memory_bytes=_UNLIMITED, request_seconds=request_seconds)
         self.producer: BatchProducer | None = None
         self.trouble: ClientError | None = None  # why there is no producer id
         self._queues: dict[TopicPartition, PartitionQueue] = {}

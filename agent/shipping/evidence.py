@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from client.delivery import Stamped
-from client.log_search import Sighting
+from client.log_search import BatchLocation
 from wire.batch import MAX_SEQUENCE, next_sequence
 from wire.messages.describe_producers import ProducerState
 
@@ -36,7 +36,7 @@ class Evidence:
     topic_id: str
     partitions: int
     states: Mapping[int, ProducerState] | None
-    sightings: Mapping[Stamped, Sighting]
+    sightings: Mapping[Stamped, BatchLocation]
     wanted: int
     begins: int | None
 
@@ -50,7 +50,7 @@ class Evidence:
 class Verdicts:
     """`hidden` are there, but not to be seen yet; `doubtful` are sent again without knowing."""
 
-    there: Mapping[Stamped, Sighting | None]
+    there: Mapping[Stamped, BatchLocation | None]
     again: Sequence[Stamped]
     anew: Sequence[Stamped]
     hidden: Sequence[Stamped]
@@ -84,7 +84,7 @@ def judged(
     `taken` are those that the leader has called its own without saying where. `numbers_refused` if
     it has just refused the first for its numbers.
     """
-    there: dict[Stamped, Sighting | None] = {}
+    there: dict[Stamped, BatchLocation | None] = {}
     absent: list[Stamped] = []
     hidden: list[Stamped] = []
     doubtful: list[Stamped] = []

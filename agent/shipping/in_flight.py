@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from agent.journal.state import Numbers
 from agent.parcels import Cargo, Outgoing
 from client.delivery import Batch, Stamped
-from client.log_search import Sighting
+from client.log_search import BatchLocation
 from client.stamping import stamped
 
 
@@ -33,7 +33,7 @@ class Load:
     origin: int
     numbers: Numbers | None = None
     taken: bool = False
-    place: Sighting | None = None
+    place: BatchLocation | None = None
 
     @property
     def batch(self) -> Batch:

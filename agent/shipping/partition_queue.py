@@ -30,7 +30,7 @@ from agent.shipping.in_flight import Load
 from client.delivery import Stamped, TopicPartition
 from client.errors import ClientError, ConnectionLost
 from client.identity import Identity
-from client.log_search import Sighting
+from client.log_search import BatchLocation
 from client.verdicts import FENCED
 
 STAND_SECONDS: Final = 60.0
@@ -43,7 +43,7 @@ _NAMELESS_PAUSE: Final = 0.25
 log = logging.getLogger(__name__)
 
 
-NOBODY_KNOWS: Final = Sighting(-1, -1)
+NOBODY_KNOWS: Final = BatchLocation(-1, -1)
 
 
 class Phase(Enum):
@@ -144,7 +144,7 @@ class PartitionQueue:
             load.taken = True
             self.halt(ConnectionLost(f"{self.target}: the broker did not say where a batch is"))
             return
-        load.place = Sighting(offset, self._crossing.leader_epoch(self.target))
+        load.place = BatchLocation(offset, self._crossing.leader_epoch(self.target))
         self._repeats -= 1
         self._close_in_order()
         if self.phase is Phase.REPEATING and not self._repeats:

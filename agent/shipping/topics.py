@@ -23,7 +23,7 @@ from agent.errors import JournalFull
 from agent.journal.journal import Journal
 from agent.shipping.questions import GoesOn, Questions
 from agent.shipping.rebuilding import TimeBounds
-from client.admin import Config, topic_configs
+from client.admin import ConfigEntry, topic_configs
 from client.brokers import Brokers
 from client.delivery import TopicPartition
 from client.errors import ClientError
@@ -259,7 +259,7 @@ def _facts(brokers: Brokers, name: str, *, ends: bool) -> Facts:
     )
 
 
-def _configs(brokers: Brokers, name: str) -> Sequence[Config]:
+def _configs(brokers: Brokers, name: str) -> Sequence[ConfigEntry]:
     """None if this agent may not see them, or the broker does not tell."""
     try:
         return topic_configs(brokers, name)
@@ -269,14 +269,14 @@ def _configs(brokers: Brokers, name: str) -> Sequence[Config]:
         return ()
 
 
-def _bounds(configs: Sequence[Config]) -> TimeBounds:
+def _bounds(configs: Sequence[ConfigEntry]) -> TimeBounds:
     either = _number(configs, "message.timestamp.difference.max.ms", 0)
     before = _number(configs, "message.timestamp.before.max.ms", either)
     after = _number(configs, "message.timestamp.after.max.ms", either)
     return TimeBounds(before, after) if before or after else UNKNOWN_BOUNDS
 
 
-def _number(configs: Sequence[Config], name: str, default: int) -> int:
+def _number(configs: Sequence[ConfigEntry], name: str, default: int) -> int:
     """What cannot be understood is as if it had not been said."""
     values = [each.value for each in configs if each.name == name and each.value]
     return int(values[0]) if values and values[0].isdecimal() else default

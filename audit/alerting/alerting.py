@@ -13,7 +13,7 @@ from audit.alerting.conditions import (
     MOST_RAISED,
     UNLOADED,
     AlertKey,
-    Waiting,
+    WaitingCondition,
     decide,
     key_of,
     of_agents,
@@ -29,9 +29,9 @@ from audit.judged_hours import HourVerdict
 from audit.queries import AgentsQuery
 from audit.standing import Standing
 from audit.store.fleet import patience
-from audit.store.reading import Reading
+from audit.store.reading import StoreReading
 from audit.store.rows import Alert
-from audit.store.store import Store
+from audit.store.store import AuditStore
 
 _MOST_UNTOLD: Final = 2 * MOST_RAISED  # that all began, and that all is over
 _MOST_SILENT: Final = 5_000
@@ -47,8 +47,8 @@ class Alerting:
 
     def __init__(
         self,
-        store: Store,
-        reading: Reading,
+        store: AuditStore,
+        reading: StoreReading,
         config: AuditConfig,
         standing: Standing,
         webhook: Webhook | None,
@@ -61,7 +61,7 @@ class Alerting:
         after = int(config.alerts.after * 1000)
         self._after = {each.value: after for each in FAULTS} | {UNLOADED: after}
         self._since: dict[AlertKey, int] = {}
-        self._waiting: tuple[Waiting, ...] = ()
+        self._waiting: tuple[WaitingCondition, ...] = ()
         self._taken = 0
         self._raised_before = 0
         # What a former run has raised, and what it has not told.
@@ -73,7 +73,7 @@ class Alerting:
         return sum(each.resolved < 0 for each in self._alerts.values())
 
     @property
-    def waiting(self) -> Sequence[Waiting]:
+    def waiting(self) -> Sequence[WaitingCondition]:
         """What is known and not raised yet: what is due first comes first."""
         return self._waiting
 

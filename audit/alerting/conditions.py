@@ -128,7 +128,7 @@ class Decided:
     since: Mapping[AlertKey, int]  # of conditions that stand and are not raised
 
 
-class Waiting(NamedTuple):
+class WaitingCondition(NamedTuple):
     """A condition that is not raised yet, as it may still put itself right."""
 
     key: AlertKey
@@ -166,10 +166,10 @@ def decide(
 
 def waiting(
     conditions: Conditions, since: Mapping[AlertKey, int], after: Mapping[str, int]
-) -> tuple[Waiting, ...]:
+) -> tuple[WaitingCondition, ...]:
     """What is due first comes first."""
     found = [
-        Waiting(key, conditions[key], began, began + after.get(key.kind, 0))
+        WaitingCondition(key, conditions[key], began, began + after.get(key.kind, 0))
         for key, began in since.items()
     ]
     return tuple(sorted(found, key=lambda each: (each.due, each.key)))

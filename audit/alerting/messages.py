@@ -14,7 +14,7 @@ from audit.store.rows import Alert
 MOST_AT_ONCE: Final = 100
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True):
+class AlertMessage(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that began or is over."""
 
     id: str
@@ -34,10 +34,10 @@ class Post(msgspec.Struct, frozen=True, kw_only=True):
 
     version: int = 1
     program: str = "penstock audit"
-    alerts: Sequence[Message]
+    alerts: Sequence[AlertMessage]
 
 
-def untold(alerts: Iterable[Alert]) -> list[tuple[Alert, Message]]:
+def untold(alerts: Iterable[Alert]) -> list[tuple[Alert, AlertMessage]]:
     """What is still to be said, the oldest first."""
     found = []
     for each in alerts:
@@ -48,7 +48,7 @@ def untold(alerts: Iterable[Alert]) -> list[tuple[Alert, Message]]:
     return sorted(found, key=_order)
 
 
-def _order(pair: tuple[Alert, Message]) -> tuple[int, bool, int, str, str, str, str]:
+def _order(pair: tuple[Alert, AlertMessage]) -> tuple[int, bool, int, str, str, str, str]:
     """What happened at the same time by the hour that it is about."""
     said = pair[1]
     when = max(said.raised, said.resolved)
@@ -63,9 +63,9 @@ def _order(pair: tuple[Alert, Message]) -> tuple[int, bool, int, str, str, str, 
     )
 
 
-def _message(alert: Alert, status: Literal["raised", "resolved"]) -> Message:
+def _message(alert: Alert, status: Literal["raised", "resolved"]) -> AlertMessage:
     named = "\0".join((*alert[:4], str(alert.hour), str(alert.raised)))
-    return Message(
+    return AlertMessage(
         id=hashlib.sha256(named.encode(errors="replace")).hexdigest()[:24],
         status=status,
         kind=alert.kind,

@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from audit.alerting.messages import Message, Post
+from audit.alerting.messages import AlertMessage, Post
 from ground.http_client import HttpClient, HttpError, parse_url
 
 _PATIENCE_S: Final = 10.0  # with one request
@@ -33,7 +33,7 @@ class NotTold(Exception):
     """Why whoever listens there did not take it."""
 
 
-class Refused(NotTold):
+class WebhookRefused(NotTold):
     """It is for what is in it."""
 
 
@@ -44,8 +44,8 @@ class Webhook:
         self._url = url
         self._first_pause = first_pause
         self._guard = threading.Condition()
-        self._messages: Sequence[Message] = ()
-        self._sent: Sequence[Message] = ()
+        self._messages: Sequence[AlertMessage] = ()
+        self._sent: Sequence[AlertMessage] = ()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="webhook", daemon=True)
         self.failed = 0  # since the start
@@ -59,7 +59,7 @@ class Webhook:
             self._guard.notify_all()
         self._thread.join(_ENDS_WITHIN_S)
 
-    def offer(self, messages: Sequence[Message]) -> bool:
+    def offer(self, messages: Sequence[AlertMessage]) -> bool:
         """Whether they are taken: nothing else is under way."""
         with self._guard:
             if self._messages or self._sent or not messages:
@@ -73,7 +73,7 @@ class Webhook:
         """Whether something is under way: nothing else is taken before that."""
         return bool(self._messages)
 
-    def sent(self) -> Sequence[Message]:
+    def sent(self) -> Sequence[AlertMessage]:
         """What has been taken since this was last asked."""
         with self._guard:
             sent, self._sent = self._sent, ()
@@ -89,7 +89,7 @@ class Webhook:
                 with self._guard:
                     self._messages, self._sent = (), messages
 
-    def _told(self, messages: Sequence[Message], refusals: int) -> bool:
+    def _told(self, messages: Sequence[AlertMessage], refusals: int) -> bool:
         """Tries until it is taken or all is over; False if it was refused so many times."""
         pause = self._first_pause
         while not self._stopping.is_set():
@@ -97,7 +97,7 @@ class Webhook:
                 post(self._url, messages)
             except NotTold as error:
                 self.failed += 1
-                refusals -= isinstance(error, Refused)
+                refusals -= isinstance(error, WebhookRefused)
                 if not refusals:
                     return False
                 log.warning("webhook failed, trying again error=%r seconds=%g", str(error), pause)
@@ -107,7 +107,7 @@ class Webhook:
                 break
         return True
 
-    def _next(self) -> Sequence[Message]:
+    def _next(self) -> Sequence[AlertMessage]:
         """What was offered; nothing when all is over."""
         with self._guard:
             while not self._messages and not self._stopping.is_set():
@@ -115,7 +115,7 @@ class Webhook:
             return () if self._stopping.is_set() else self._messages
 
 
-def post(url: str, messages: Sequence[Message], *, patience: float = _PATIENCE_S) -> None:
+def post(url: str, messages: Sequence[AlertMessage], *, patience: float = _PATIENCE_S) -> None:
     """Raises NotTold, which does not say the URL: it may be a secret."""
     try:
         at = parse_url(url)
@@ -135,6 +135,6 @@ def post(url: str, messages: Sequence[Message], *, patience: float = _PATIENCE_S
         seconds = time.monotonic() - began
         raise NotTold(f"{error.why} (after {seconds:.1f} s)") from None
     if status in _REFUSED:
-        raise Refused(f"it answers with {status}")
+        raise WebhookRefused(f"it answers with {status}")
     if not 200 <= status < 300:
         raise NotTold(f"it answers with {status}")

@@ -25,7 +25,7 @@ _HOUR: Final = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
+class TextColumn:
     """A column of texts, each by its place in `values`."""
 
     codes: Numbers
@@ -44,13 +44,13 @@ def counts(column: pa.Array, most: int = MOST) -> Numbers:
     return np.clip(numbers(column), 0, most)
 
 
-def texts(column: pa.Array) -> Texts:
+def texts(column: pa.Array) -> TextColumn:
     found = column.dictionary_encode()
     values = found.dictionary.to_pylist()
     # All of them are asked at once, as hardly ever any is to be cut.
     if max(map(len, values), default=0) > MOST_TEXT or "\0" in "".join(values):
         values = [cut(each) for each in values]
-    return Texts(numbers(found.indices), values)
+    return TextColumn(numbers(found.indices), values)
 
 
 def cut(text: str) -> str:
@@ -70,13 +70,13 @@ class Entries:
     """What each says of itself."""
 
     body: pa.StructArray
-    journal: Texts
+    journal: TextColumn
     seq: Numbers
     time: Numbers
     said: Numbers  # as `time`, but as late as the writer's clock was
-    host: Texts
-    tier: Texts
-    destination: Texts
+    host: TextColumn
+    tier: TextColumn
+    destination: TextColumn
     run: Numbers
     window_millis: Numbers
     latest: int
@@ -118,8 +118,8 @@ class Passages:
     """All of the chunk's."""
 
     entry: Numbers
-    topic: Texts
-    topic_id: Texts
+    topic: TextColumn
+    topic_id: TextColumn
     partition: Numbers
     epoch: Numbers  # of the leader; -1: not known
     struct: pa.StructArray
@@ -180,7 +180,7 @@ class Windows:
         passage = parents(lists)
         length = entries.window_millis[passages.entry[passage]]
         start = np.clip(numbers(flat.field("start")), 0, MOST_TIME)
-        excepted = Excepted.of(flat.field("excepted"))
+        excepted = ExceptedColumns.of(flat.field("excepted"))
         return cls(
             passage,
             start - start % length,
@@ -198,17 +198,17 @@ class Windows:
 
 
 @dataclass(frozen=True, slots=True)
-class Excepted:
+class ExceptedColumns:
     """Of windows, or of runs, by the place of these."""
 
     owner: Numbers
-    fate: Texts
+    fate: TextColumn
     count: Numbers  # -1: nobody knows
     bytes: Numbers
     reason: pa.StringArray
 
     @classmethod
-    def of(cls, lists: pa.ListArray) -> "Excepted":
+    def of(cls, lists: pa.ListArray) -> "ExceptedColumns":
         flat = lists.flatten()
         return cls(
             parents(lists),
@@ -245,14 +245,14 @@ class Runs:
     """Of passages, in their order."""
 
     passage: Numbers
-    source: Texts
+    source: TextColumn
     path: pa.StringArray
     seq: Numbers
     events: Numbers
     lines: Numbers
     position: Numbers
     end_position: Numbers
-    excepted: Excepted
+    excepted: ExceptedColumns
 
     @classmethod
     def of(cls, passages: Passages) -> "Runs":
@@ -269,7 +269,7 @@ class Runs:
             np.where(lines < 0, events, lines),
             np.clip(numbers(flat.field("position")), -1, _MOST_SUM),
             np.clip(numbers(flat.field("end_position")), -1, _MOST_SUM),
-            Excepted.of(flat.field("excepted")),
+            ExceptedColumns.of(flat.field("excepted")),
         )
 
     def __len__(self) -> int:

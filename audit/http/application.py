@@ -53,7 +53,7 @@ _FRESH: Final = {"cache-control": "no-store"}  # nobody keeps an answer
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PageAnswer:
     """What is sent."""
 
     body: bytes
@@ -62,7 +62,7 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=lambda: _FRESH)
 
 
-class Application:
+class AuditApplication:
     """As ASGI has it. Belongs to the server's event loop."""
 
     def __init__(
@@ -93,7 +93,7 @@ class Application:
         except (OSError, TimeoutError):
             pass  # the client went away, or dawdled: there is nobody to tell
 
-    async def _answer(self, scope: Scope, path: str) -> Answer:
+    async def _answer(self, scope: Scope, path: str) -> PageAnswer:
         if scope["method"] not in {"GET", "HEAD"}:
             return _problem(
                 HTTPStatus.METHOD_NOT_ALLOWED, "there are only GET and HEAD", {"allow": "GET, HEAD"}
@@ -111,7 +111,7 @@ class Application:
                 HTTPStatus.INTERNAL_SERVER_ERROR, "this failed; the audit's log says how"
             )
 
-    async def _found(self, scope: Scope, path: str) -> Answer:
+    async def _found(self, scope: Scope, path: str) -> PageAnswer:
         if resource := self._resources.get(path):
             return await self._made(resource, scope)
         if path == "/":
@@ -120,9 +120,9 @@ class Application:
             return self._file(path.removeprefix("/static/"), scope)
         match path:
             case "/api/openapi.json":
-                return Answer(self._description)
+                return PageAnswer(self._description)
             case "/metrics":
-                return Answer(await self._worked(self._figures), EXPOSITION_TYPE)
+                return PageAnswer(await self._worked(self._figures), EXPOSITION_TYPE)
             case "/healthz":
                 ages = self._service.standing.ages(now_millis())
                 return _said("\n".join(["healthy", *ages]))
@@ -131,14 +131,16 @@ class Application:
             case "/api/v1/stream":
                 raise NotNow(f"{MOST_STREAMS} streams are open: ask `/api/v1/topics` now and then")
         if view := _view(path, scope):
-            return Answer(b"", _PLAIN, HTTPStatus.TEMPORARY_REDIRECT, {**_FRESH, "location": view})
+            return PageAnswer(
+                b"", _PLAIN, HTTPStatus.TEMPORARY_REDIRECT, {**_FRESH, "location": view}
+            )
         raise Unknown(f"there is nothing at {path[:200]}; `/api/openapi.json` says what there is")
 
-    async def _made(self, resource: Resource, scope: Scope) -> Answer:
+    async def _made(self, resource: Resource, scope: Scope) -> PageAnswer:
         query = queries.asked(resource.query, scope["query_string"])
         packed = _takes_gzip(scope)
 
-        def make() -> Answer:
+        def make() -> PageAnswer:
             began = time.monotonic()
             body = msgspec.json.encode(resource.answer(self._service, query))
             seconds = self._service.requests.setdefault(resource.path, Histogram())
@@ -149,8 +151,8 @@ class Application:
                     "content-encoding": "gzip",
                     "vary": "accept-encoding",
                 }
-                return Answer(gzip.compress(body, 1), headers=headers)
-            return Answer(body)
+                return PageAnswer(gzip.compress(body, 1), headers=headers)
+            return PageAnswer(body)
 
         return await self._worked(make)
 
@@ -163,16 +165,16 @@ class Application:
         finally:
             self._waiting -= 1
 
-    def _file(self, name: str, scope: Scope) -> Answer:
+    def _file(self, name: str, scope: Scope) -> PageAnswer:
         file = self._files.get(name)
         if file is None:
             raise Unknown(f"there is no file {name[:200]} of the page")
         headers = {"cache-control": "no-cache", "etag": file.etag}
         if file.etag in _header(scope, b"if-none-match"):
-            return Answer(b"", file.content_type, HTTPStatus.NOT_MODIFIED, headers)
-        return Answer(file.body, file.content_type, headers=headers)
+            return PageAnswer(b"", file.content_type, HTTPStatus.NOT_MODIFIED, headers)
+        return PageAnswer(file.body, file.content_type, headers=headers)
 
-    def _readiness(self) -> Answer:
+    def _readiness(self) -> PageAnswer:
         standing = self._service.standing
         if why_not := standing.why_not_ready():
             return _said(f"not ready: {why_not}", HTTPStatus.SERVICE_UNAVAILABLE)
@@ -195,16 +197,16 @@ def _view(path: str, scope: Scope) -> str:
     return f"{up}#{quote(path.rstrip('/'))}" + (f"?{quote(asked, safe=_QUERY)}" if asked else "")
 
 
-def _problem(status: HTTPStatus, why: str, headers: Mapping[str, str] | None = None) -> Answer:
-    return Answer(
+def _problem(status: HTTPStatus, why: str, headers: Mapping[str, str] | None = None) -> PageAnswer:
+    return PageAnswer(
         msgspec.json.encode(Problem(error=why)),
         status=status,
         headers={**_FRESH, **(headers or {})},
     )
 
 
-def _said(text: str, status: HTTPStatus = HTTPStatus.OK) -> Answer:
-    return Answer(text.encode() + b"\n", _PLAIN, status)
+def _said(text: str, status: HTTPStatus = HTTPStatus.OK) -> PageAnswer:
+    return PageAnswer(text.encode() + b"\n", _PLAIN, status)
 
 
 def _takes_gzip(scope: Scope) -> bool:
@@ -215,7 +217,7 @@ def _header(scope: Scope, name: bytes) -> str:
     return ",".join(value.decode("latin-1") for key, value in scope["headers"] if key == name)
 
 
-async def _send(answer: Answer, scope: Scope, send: Send) -> None:
+async def _send(answer: PageAnswer, scope: Scope, send: Send) -> None:
     headers = {**_HEADERS, **answer.headers, "content-type": answer.content_type}
     if answer.status is not HTTPStatus.NOT_MODIFIED:
         headers["content-length"] = str(len(answer.body))

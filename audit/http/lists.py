@@ -69,7 +69,7 @@ def _state(waiting: State, faults: list[Finding]) -> State:
     return worst([waiting, *(each.kind.state for each in faults if not each.accepted)])
 
 
-def agents(service: Service, query: queries.AgentsQuery) -> answers.Agents:
+def agents(service: Service, query: queries.AgentsQuery) -> answers.AgentsAnswer:
     now = now_of(service, query.cluster) if query.cluster else service.standing.as_of
     return service.reading.agents(
         query, patience(service.config, now or now_millis(), by_pace=True)
@@ -101,7 +101,7 @@ def _hours(service: Service, key: TopicKey, destination: str) -> list[answers.Ho
     return service.reading.hours(key, destination, from_time=from_time, to_time=to_time)
 
 
-def brokers(service: Service, query: queries.BrokersQuery) -> answers.Brokers:
+def brokers(service: Service, query: queries.BrokersQuery) -> answers.BrokersAnswer:
     clusters = {
         name: each
         for name, each in sorted(service.standing.clusters.items())
@@ -114,7 +114,7 @@ def brokers(service: Service, query: queries.BrokersQuery) -> answers.Brokers:
             _broker(name, each, _counted(each, journals, alone=len(cluster.brokers) == 1))
             for each in cluster.brokers
         ]
-    return answers.Brokers(
+    return answers.BrokersAnswer(
         brokers=rows,
         consumers=service.reading.consumers(query.cluster),
         unreachable={name: each.unreachable for name, each in clusters.items() if each.unreachable},
@@ -139,10 +139,10 @@ def _counted(facts: BrokerFacts, journals: list[JournalRow], *, alone: bool) -> 
     return max((each.last for each in journals if alone or each.host == facts.host), default=-1)
 
 
-def alerts(service: Service, query: queries.AlertsQuery) -> answers.Alerts:
+def alerts(service: Service, query: queries.AlertsQuery) -> answers.AlertsAnswer:
     page, found = service.reading.alerts(query)
     waiting = service.alerts_waiting
-    return answers.Alerts(
+    return answers.AlertsAnswer(
         page=page,
         items=[
             answers.AlertRow(

@@ -29,7 +29,7 @@ RESOURCES: Final = (
         "/api/v1/topics",
         queries.TopicsQuery,
         topics.topics,
-        answers.Topics,
+        answers.TopicsAnswer,
         "All topics, with their verdicts and counts by hour.",
     ),
     Resource(
@@ -64,7 +64,7 @@ RESOURCES: Final = (
         "/api/v1/agents",
         queries.AgentsQuery,
         lists.agents,
-        answers.Agents,
+        answers.AgentsAnswer,
         "All agents: what they ship, how far they are, when they were last heard.",
     ),
     Resource(
@@ -78,21 +78,21 @@ RESOURCES: Final = (
         "/api/v1/brokers",
         queries.BrokersQuery,
         lists.brokers,
-        answers.Brokers,
+        answers.BrokersAnswer,
         "The brokers of the clusters, and how far their consumers are.",
     ),
     Resource(
         "/api/v1/alerts",
         queries.AlertsQuery,
         lists.alerts,
-        answers.Alerts,
+        answers.AlertsAnswer,
         "What was raised, and when it was resolved, the newest first.",
     ),
     Resource(
         "/api/v1/report",
         queries.ReportQuery,
         topics.report,
-        answers.Report,
+        answers.ReportAnswer,
         "The verdict over a stretch of time, as `penstock report` shows it.",
     ),
     Resource(

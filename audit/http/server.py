@@ -20,7 +20,7 @@ from typing import Any, Final
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from audit.http.application import THREADS, Application
+from audit.http.application import THREADS, AuditApplication
 from audit.http.page_files import PageFile
 from audit.service import Service
 from ground.listening import listen
@@ -74,7 +74,7 @@ _UNREAD_MILLIS: Final = 60_000
 log = logging.getLogger(__name__)
 
 
-class HttpServer:
+class AuditHttpServer:
     """Listens from its construction on; `start` begins to answer. CannotListen."""
 
     def __init__(
@@ -96,7 +96,7 @@ class HttpServer:
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
         self._server: uvicorn.Server | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._application: Application | None = None
+        self._application: AuditApplication | None = None
 
     def start(self) -> None:
         self._thread.start()
@@ -129,7 +129,7 @@ class HttpServer:
         loop = self._loop = asyncio.get_running_loop()
         figures, files, version = self._parts
         with ThreadPoolExecutor(THREADS, thread_name_prefix="answers") as executor:
-            application = self._application = Application(
+            application = self._application = AuditApplication(
                 self._service, figures, files, executor, version
             )
 

@@ -24,7 +24,7 @@ from audit.http.asking import (
     verdict,
 )
 from audit.judged_hours import DAY, HOUR, hour_of
-from audit.picture import Sums, Tier, TierKind, TopicKey
+from audit.picture import Tier, TierKind, TopicKey, WindowSums
 from audit.reconciling.gate import hour_gate
 from audit.service import Service, now_millis
 from audit.store.topics import Delays
@@ -35,11 +35,11 @@ _MANY: Final = 1_000  # of a report
 _MOST_FAILING: Final = 500
 
 
-def topics(service: Service, query: queries.TopicsQuery) -> answers.Topics:
+def topics(service: Service, query: queries.TopicsQuery) -> answers.TopicsAnswer:
     now = now_millis()
     standing = service.standing
     found = service.reading.overview(query, hour_of(now) + HOUR, standing.is_deleted)
-    return answers.Topics(
+    return answers.TopicsAnswer(
         now=now,
         as_of=standing.as_of,
         by_state={each.value: found.by_state[each] for each in State},
@@ -148,7 +148,7 @@ def _overlaps(finding: Finding, between: tuple[int, int]) -> bool:
     return finding.from_time < between[1] and last > between[0]
 
 
-def report(service: Service, query: queries.ReportQuery) -> answers.Report:
+def report(service: Service, query: queries.ReportQuery) -> answers.ReportAnswer:
     now = now_millis()
     between = queries.between(query, now=now, window=service.window_millis, otherwise=DAY)
     if query.topic:
@@ -162,7 +162,7 @@ def report(service: Service, query: queries.ReportQuery) -> answers.Report:
         if judged.windows or judged.findings or query.topic or is_current(service, key):
             said.append(_report(service, judged))
     clusters = {each.cluster for each in keys} or set(service.standing.clusters)
-    return answers.Report(
+    return answers.ReportAnswer(
         state=_so_far(worst([each.state for each in said]), between[0], now),
         from_time=between[0],
         to_time=between[1],
@@ -224,7 +224,7 @@ def _not_yet(missing: str) -> answers.HourGate:
 
 
 UNKNOWN: Final = -1
-_NOTHING: Final = Sums()
+_NOTHING: Final = WindowSums()
 
 
 def cells(windows: Iterable[WindowVerdict], step: int) -> list[WindowVerdict]:
@@ -246,9 +246,9 @@ def _delays(delays: Delays, tier: Tier) -> Sequence[int]:
     return () if tier.kind is TierKind.BROKER else delays.get(tier, ())
 
 
-def added(sums: Iterable[Sums]) -> Sums:
+def added(sums: Iterable[WindowSums]) -> WindowSums:
     columns = list(zip(*sums, strict=True))
-    return Sums(*map(sum, columns)) if columns else _NOTHING
+    return WindowSums(*map(sum, columns)) if columns else _NOTHING
 
 
 def percentile(counts: Sequence[int], share: float) -> int:
@@ -265,7 +265,7 @@ def percentile(counts: Sequence[int], share: float) -> int:
     return UNKNOWN
 
 
-def _totals(tier: Tier, sums: Sums, delays: Sequence[int]) -> TierTotals:
+def _totals(tier: Tier, sums: WindowSums, delays: Sequence[int]) -> TierTotals:
     return TierTotals(
         tier=tier.kind.value,
         destination=tier.destination,

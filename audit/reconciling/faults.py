@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from audit.picture import Acceptance
 from audit.reconciling.windows import Pair
-from audit.verdicts import Finding, Kind
+from audit.verdicts import FaultKind, Finding
 from ground.intervals import Intervals, covers, has
 
 
@@ -36,7 +36,7 @@ class Fault:
     traces: str = ""  # of a time in which nobody watched
     windows: list[int] = field(default_factory=list)
 
-    def doubt(self, kind: Kind, reason: str) -> None:
+    def doubt(self, kind: FaultKind, reason: str) -> None:
         """It may be so that only a statement is missing."""
         self.finding = replace(self.finding, kind=kind)
         self.reason = reason
@@ -101,7 +101,7 @@ def _by_seqs(given: Acceptance, fault: Fault) -> bool:
 
 
 def _by_bytes(given: Acceptance, one: Finding) -> bool:
-    if one.kind is Kind.UNKNOWN and one.position >= 0:  # nobody knows where it ends
+    if one.kind is FaultKind.UNKNOWN and one.position >= 0:  # nobody knows where it ends
         return has(given.bytes.get(one.source, ()), one.position)
     known = 0 <= one.position < one.end_position
     return known and covers(given.bytes.get(one.source, ()), ((one.position, one.end_position),))
@@ -109,7 +109,7 @@ def _by_bytes(given: Acceptance, one: Finding) -> bool:
 
 def _is_time(one: Finding) -> bool:
     """In which nobody looked at a folder."""
-    return one.kind is Kind.UNKNOWN and one.position < 0
+    return one.kind is FaultKind.UNKNOWN and one.position < 0
 
 
 def _points(given: Acceptance, fault: Fault) -> list[int]:

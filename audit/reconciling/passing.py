@@ -19,19 +19,19 @@ from itertools import accumulate
 from typing import Final, NamedTuple
 
 from audit.picture import (
-    Damage,
-    Partition,
+    AlteredBatch,
+    BatchPart,
+    OffsetSpan,
+    PartitionPicture,
     Placed,
     Source,
-    Span,
-    Stretch,
     Tier,
     TierKind,
     TopicPicture,
 )
 from audit.reconciling.faults import Fault
 from audit.reconciling.windows import Axis, Pair
-from audit.verdicts import Finding, Kind
+from audit.verdicts import FaultKind, Finding
 from ground.intervals import Interval, Intervals, intersection, merged, minus, size, union, upto
 
 _FOR_EVER: Final = 1 << 60
@@ -51,7 +51,7 @@ class Passing:
     ahead: bool  # the later tier has claimed more than the earlier one, at the end
     pending: frozenset[int]  # windows
     since: int  # from when on it is waited for; -1: not known
-    cut_off: Mapping[int, Partition]  # that are not in the log any more
+    cut_off: Mapping[int, PartitionPicture]  # that are not in the log any more
     uncounted: bool  # some of that the later tier has, and the earlier one never spoke of
 
     def up_to(self, number: int) -> int:
@@ -129,13 +129,13 @@ def passed(picture: TopicPicture, pair: Pair, axis: Axis) -> Passing:
     )
 
 
-def _speaking(partition: Partition, pair: Pair, beyond: Sequence[Tier]) -> Sequence[Tier]:
+def _speaking(partition: PartitionPicture, pair: Pair, beyond: Sequence[Tier]) -> Sequence[Tier]:
     if partition.is_cut_off and pair.later.kind is TierKind.BROKER:
         return beyond if len(beyond) > 1 else ()
     return (pair.later,)
 
 
-def _to_pass(partition: Partition, pair: Pair, beyond: Sequence[Tier]) -> Intervals:
+def _to_pass(partition: PartitionPicture, pair: Pair, beyond: Sequence[Tier]) -> Intervals:
     """What the log has lost before anybody could take it from there is lacking at the brokers: all
     of it, whoever has written it."""
     if partition.is_cut_off and not _speaking(partition, pair, beyond):
@@ -147,8 +147,8 @@ class Told:
     """When events at some offsets happened: as spans say, to the window, or as far as it is known
     to the hour where all have passed long ago."""
 
-    def __init__(self, spans: Iterable[Span], placed: Iterable[Placed]) -> None:
-        found: dict[tuple[Tier | None, int], list[Span | Placed]] = {}
+    def __init__(self, spans: Iterable[OffsetSpan], placed: Iterable[Placed]) -> None:
+        found: dict[tuple[Tier | None, int], list[OffsetSpan | Placed]] = {}
         for span in spans:
             found.setdefault((span.tier, span.partition), []).append(span)
         for each in placed:
@@ -190,7 +190,9 @@ class Told:
             to_time = max(to_time, span.to_time)
         return from_time, to_time
 
-    def _over(self, key: tuple[Tier | None, int], offsets: Interval) -> Iterator[Span | Placed]:
+    def _over(
+        self, key: tuple[Tier | None, int], offsets: Interval
+    ) -> Iterator[OffsetSpan | Placed]:
         spans, upto = self._spans.get(key, ()), self._upto.get(key, ())
         for at in range(bisect_left(self._first.get(key, ()), offsets[1]) - 1, -1, -1):
             if upto[at] <= offsets[0]:
@@ -199,12 +201,12 @@ class Told:
                 yield spans[at]
 
 
-def _claimed(partition: Partition, tier: Tier) -> Intervals:
+def _claimed(partition: PartitionPicture, tier: Tier) -> Intervals:
     return partition.claimed.get(tier, ())
 
 
 def _open(
-    spans: Sequence[Span], tier: Tier, claimed: Mapping[int, Intervals], axis: Axis
+    spans: Sequence[OffsetSpan], tier: Tier, claimed: Mapping[int, Intervals], axis: Axis
 ) -> tuple[set[int], int]:
     ends = {number: upto(each) for number, each in claimed.items()}
     times = {
@@ -218,7 +220,7 @@ def _open(
     return found, min((from_time for from_time, _ in times), default=-1)
 
 
-class Named(NamedTuple):
+class NamedMissing(NamedTuple):
     """`certain` are missing whatever the sums say; `doubtful` may have become dead letters."""
 
     certain: list[Fault]
@@ -228,16 +230,16 @@ class Named(NamedTuple):
 def missing(
     passages: Sequence[Passing],
     sources: Sequence[Source],
-    damaged: Sequence[Damage],
+    damaged: Sequence[AlteredBatch],
     told: Told,
-) -> list[Named]:
+) -> list[NamedMissing]:
     """Of each pair of tiers. An event is named once: where it is missing first. What is damaged is
     not named here at all."""
     spoilt: dict[int, list[Interval]] = {}
     for each in damaged:
         spoilt.setdefault(each.partition, []).append((each.first, each.first + each.count))
     gone = {partition: merged(batches) for partition, batches in spoilt.items()}
-    found = [Named([], []) for _ in passages]
+    found = [NamedMissing([], []) for _ in passages]
     for passing, named in zip(passages, found, strict=True):
         of_files = passing.pair.later.kind is TierKind.HDFS
         beyond = [] if of_files else [each for each in passages if each is not passing]
@@ -253,7 +255,7 @@ def missing(
                 named.certain.append(_of_offsets(passing, number, offsets, told))
             for offsets in passed:
                 fault = _of_offsets(passing, number, offsets, told)
-                fault.doubt(Kind.UNPROVEN, "a later one has read them there")
+                fault.doubt(FaultKind.UNPROVEN, "a later one has read them there")
                 named.certain.append(fault)
         if not of_files:
             for number, lacking in passing.lacking.items():
@@ -264,12 +266,12 @@ def missing(
 def _name_stretch(
     passing: Passing,
     source: Source,
-    stretch: Stretch,
+    stretch: BatchPart,
     told: Told,
     *,
     gone: Mapping[int, Intervals],
     known: dict[int, list[Interval]],
-    named: Named,
+    named: NamedMissing,
 ) -> None:
     number = stretch.partition
     lacking = passing.lacking.get(number, ())
@@ -293,13 +295,13 @@ def _name_stretch(
 
 
 def _fault(
-    passing: Passing, source: Source, stretch: Stretch, told: Told, offsets: Interval
+    passing: Passing, source: Source, stretch: BatchPart, told: Told, offsets: Interval
 ) -> Fault:
     count = offsets[1] - offsets[0]
     tier = passing.pair.later
     return Fault(
         Finding(
-            kind=Kind.MISSING,
+            kind=FaultKind.MISSING,
             words="",
             tier=tier.kind.value,
             destination=tier.destination,
@@ -330,7 +332,7 @@ def _of_offsets(passing: Passing, number: int, offsets: Interval, told: Told) ->
     tier = passing.pair.later
     return Fault(
         Finding(
-            kind=Kind.MISSING,
+            kind=FaultKind.MISSING,
             words="",
             tier=tier.kind.value,
             destination=tier.destination,

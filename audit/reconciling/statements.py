@@ -21,12 +21,12 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from audit.picture import (
-    Damage,
+    AlteredBatch,
+    BatchPart,
     Hole,
-    Landing,
+    LandedFile,
+    OffsetSpan,
     Source,
-    Span,
-    Stretch,
     Tier,
     TierKind,
     TopicPicture,
@@ -36,7 +36,7 @@ from audit.reconciling import words
 from audit.reconciling.faults import Fault
 from audit.reconciling.passing import Told
 from audit.reconciling.windows import Axis
-from audit.verdicts import Finding, Kind
+from audit.verdicts import FaultKind, Finding
 from ground.intervals import (
     Interval,
     Intervals,
@@ -59,7 +59,7 @@ def lost(picture: TopicPicture) -> Iterator[Fault]:
     for source in picture.sources:
         for each in source.lost:
             finding = Finding(
-                kind=Kind.LOST,
+                kind=FaultKind.LOST,
                 words="",
                 tier=TierKind.AGENT.value,
                 host=source.host,
@@ -80,7 +80,7 @@ def unknown(picture: TopicPicture) -> Iterator[Fault]:
     """Times in which nobody watched, and something happened."""
     for each in picture.unwatched:
         finding = Finding(
-            kind=Kind.UNKNOWN,
+            kind=FaultKind.UNKNOWN,
             words="",
             tier=TierKind.AGENT.value,
             host=each.host,
@@ -102,7 +102,7 @@ def copied(picture: TopicPicture, axis: Axis) -> Iterator[Fault]:
             for first, end in merged((each.position, each.end_position) for each in runs):
                 mine = [each for each in runs if first <= each.position < end]
                 finding = Finding(
-                    kind=Kind.DUPLICATED,
+                    kind=FaultKind.DUPLICATED,
                     words="",
                     tier=TierKind.AGENT.value,
                     host=source.host,
@@ -147,7 +147,7 @@ def twice(picture: TopicPicture) -> Iterator[Fault]:
 
 def _more_than_once(source: Source, seqs: Twice, tier: Tier) -> Fault:
     finding = Finding(
-        kind=Kind.DUPLICATED,
+        kind=FaultKind.DUPLICATED,
         words="",
         tier=tier.kind.value,
         destination=tier.destination,
@@ -182,12 +182,12 @@ def of_files(picture: TopicPicture) -> Iterator[Fault]:
         yield Fault(finding, reason=said)
 
 
-def _kind_of_file(fault: str, committed: int, found: int) -> Kind:
+def _kind_of_file(fault: str, committed: int, found: int) -> FaultKind:
     if fault == "missing" or (fault == "changed" and found < committed):
-        return Kind.MISSING
+        return FaultKind.MISSING
     if fault == "extra" or (fault == "changed" and found > committed >= 0):
-        return Kind.DUPLICATED
-    return Kind.CHANGED
+        return FaultKind.DUPLICATED
+    return FaultKind.CHANGED
 
 
 def holes(picture: TopicPicture) -> Iterator[Fault]:
@@ -196,7 +196,7 @@ def holes(picture: TopicPicture) -> Iterator[Fault]:
         if is_young(hole, picture):
             continue
         finding = Finding(
-            kind=Kind.UNPROVEN,
+            kind=FaultKind.UNPROVEN,
             words="",
             tier=hole.tier.value,
             host=hole.host or picture.names.get(hole.journal, ""),
@@ -228,7 +228,7 @@ def unproven(picture: TopicPicture) -> Iterator[Fault]:
             continue
         for first, after in absent:
             finding = Finding(
-                kind=Kind.UNPROVEN,
+                kind=FaultKind.UNPROVEN,
                 words="",
                 tier=TierKind.AGENT.value,
                 host=source.host,
@@ -264,7 +264,7 @@ class _Untold(NamedTuple):
     source: Source
     tier: Tier
     seqs: Interval
-    landing: Landing
+    landing: LandedFile
 
 
 def untold(picture: TopicPicture) -> Iterator[Fault]:
@@ -276,7 +276,7 @@ def untold(picture: TopicPicture) -> Iterator[Fault]:
             continue
         done = min(of_agents.get(source.agent, 0), landing.to_time - 1)
         finding = Finding(
-            kind=Kind.UNKNOWN,
+            kind=FaultKind.UNKNOWN,
             words="",
             tier=each.tier.kind.value,
             destination=each.tier.destination,
@@ -292,7 +292,7 @@ def untold(picture: TopicPicture) -> Iterator[Fault]:
         yield Fault(finding)
 
 
-def young(picture: TopicPicture) -> list[Landing]:
+def young(picture: TopicPicture) -> list[LandedFile]:
     """Those of which somebody may still speak."""
     return [
         each.landing
@@ -315,7 +315,7 @@ def _untold(picture: TopicPicture) -> Iterator[_Untold]:
                 yield _Untold(source, tier, each, source.landings[tier])
 
 
-def _is_settled(picture: TopicPicture, landing: Landing) -> bool:
+def _is_settled(picture: TopicPicture, landing: LandedFile) -> bool:
     due = landing.said + picture.grace_millis
     return not any(
         each.required_until is None and each.until < due for each in picture.agents
@@ -325,11 +325,11 @@ def _is_settled(picture: TopicPicture, landing: Landing) -> bool:
 class _Here(NamedTuple):
     """Stretches of one partition by their first offset, and how far any so far reaches."""
 
-    stretches: Sequence[tuple[Source, Stretch]]
+    stretches: Sequence[tuple[Source, BatchPart]]
     first: Sequence[int]
     upto: Sequence[int]
 
-    def at(self, offsets: Interval) -> Iterator[tuple[Source, Stretch]]:
+    def at(self, offsets: Interval) -> Iterator[tuple[Source, BatchPart]]:
         """Those that have something in common with these offsets; the last first."""
         for number in range(bisect_left(self.first, offsets[1]) - 1, -1, -1):
             if self.upto[number] <= offsets[0]:
@@ -339,9 +339,9 @@ class _Here(NamedTuple):
                 yield source, stretch
 
 
-def united(damaged: Iterable[Damage]) -> list[Damage]:
+def united(damaged: Iterable[AlteredBatch]) -> list[AlteredBatch]:
     """The same offsets, each once, by partition and offset; for several reasons, the first."""
-    found: list[Damage] = []
+    found: list[AlteredBatch] = []
     for each in sorted(damaged):
         last = found[-1] if found else None
         if last is None or not _goes_on(last, each):
@@ -369,7 +369,9 @@ def damaged(picture: TopicPicture, told: Told) -> Iterator[Fault]:
             yield fault
 
 
-def _faults_of(damage: Damage, here: _Here | None, spans: Sequence[Span]) -> Iterator[Fault]:
+def _faults_of(
+    damage: AlteredBatch, here: _Here | None, spans: Sequence[OffsetSpan]
+) -> Iterator[Fault]:
     offsets = (damage.first, _end_of(damage))
     known: list[Interval] = []
     times = [
@@ -378,7 +380,7 @@ def _faults_of(damage: Damage, here: _Here | None, spans: Sequence[Span]) -> Ite
         if one.first < offsets[1] and offsets[0] < one.next_offset
     ] or [(damage.from_time, damage.to_time)]
     whole = Finding(
-        kind=Kind.CHANGED,
+        kind=FaultKind.CHANGED,
         words="",
         tier=TierKind.BROKER.value,
         partition=damage.partition,
@@ -416,7 +418,7 @@ def _offsets(fault: Fault) -> Interval:
 
 
 def _by_partition(sources: Iterable[Source], partitions: set[int]) -> Mapping[int, _Here]:
-    found: dict[int, list[tuple[Source, Stretch]]] = defaultdict(list)
+    found: dict[int, list[tuple[Source, BatchPart]]] = defaultdict(list)
     for source in sources:
         for stretch in source.stretches:
             if stretch.partition in partitions:
@@ -429,11 +431,11 @@ def _by_partition(sources: Iterable[Source], partitions: set[int]) -> Mapping[in
     return here
 
 
-def _more_damage(rest: Sequence[Damage]) -> Fault:
+def _more_damage(rest: Sequence[AlteredBatch]) -> Fault:
     """Of what is left, in one."""
     known = [each for each in rest if each.from_time >= 0]
     finding = Finding(
-        kind=Kind.CHANGED,
+        kind=FaultKind.CHANGED,
         words="",
         tier=TierKind.BROKER.value,
         events=sum(each.count for each in rest),
@@ -443,15 +445,15 @@ def _more_damage(rest: Sequence[Damage]) -> Fault:
     return Fault(finding, reason=words.more_damage(len(rest), finding.events))
 
 
-def _goes_on(one: Damage, other: Damage) -> bool:
+def _goes_on(one: AlteredBatch, other: AlteredBatch) -> bool:
     if one.partition != other.partition or _end_of(one) < other.first:
         return False
     return one.reason == other.reason or other.first < _end_of(one)
 
 
-def _both(one: Damage, other: Damage) -> Damage:
+def _both(one: AlteredBatch, other: AlteredBatch) -> AlteredBatch:
     known = [each for each in (one, other) if each.from_time >= 0]
-    return Damage(
+    return AlteredBatch(
         one.partition,
         one.first,
         _end_of(other) - one.first,
@@ -461,5 +463,5 @@ def _both(one: Damage, other: Damage) -> Damage:
     )
 
 
-def _end_of(damage: Damage) -> int:
+def _end_of(damage: AlteredBatch) -> int:
     return damage.first + damage.count

@@ -16,13 +16,13 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
-from audit.picture import Agent, Tier, TierKind, TopicPicture, Window
+from audit.picture import ExpectedAgent, Tier, TierKind, TopicPicture, Window
 from audit.reconciling import words
 from audit.reconciling.faults import Fault, cut
-from audit.reconciling.passing import Named, Passing
+from audit.reconciling.passing import NamedMissing, Passing
 from audit.reconciling.statements import is_young, landed_twice
 from audit.reconciling.windows import Axis, Pair, Step, compared, is_counted, sums_at
-from audit.verdicts import Finding, Kind
+from audit.verdicts import FaultKind, Finding
 
 _BEGINNING = 3_600_000  # of a tier's statements: events were late by so much then
 LEDGER = "ledger"  # what is waited for where a statement may be under way
@@ -73,7 +73,7 @@ class Tally:
             if with_agents and _waits_for_agents(window, done)
         }
 
-    def of(self, passing: Passing, named: Named, damaged: Sequence[Fault]) -> Tallied:
+    def of(self, passing: Passing, named: NamedMissing, damaged: Sequence[Fault]) -> Tallied:
         """`damaged` are the faults of all batches that are."""
         damaged = [each for each in damaged if passing.lacks(each)]
         doubled = cut(landed_twice(self._picture, passing.pair.later), self._picture.accepted)
@@ -108,7 +108,7 @@ class Tally:
         return tallied
 
     def _named(
-        self, passing: Passing, named: Named, damaged: Sequence[Fault], lack: dict[int, int]
+        self, passing: Passing, named: NamedMissing, damaged: Sequence[Fault], lack: dict[int, int]
     ) -> list[Fault]:
         awaited = {number for number in lack if self._awaits(passing, number)}
         lay(damaged, lack, self._axis, awaited)
@@ -124,7 +124,7 @@ class Tally:
         attach(faults, self._axis)
         return faults
 
-    def _unsettled(self, passing: Passing, named: Named) -> _Unsettled:
+    def _unsettled(self, passing: Passing, named: NamedMissing) -> _Unsettled:
         settled = {id(each) for each in self._open_to_nothing(named.certain, passing)}
         others = [each for each in named.certain if id(each) not in settled]
         return _Unsettled(
@@ -144,7 +144,7 @@ class Tally:
         found = self._open_to_nothing(faults, passing)
         for fault in found:
             if fault.finding.from_time <= old:
-                fault.doubt(Kind.UNPROVEN, self._hole_reason(kind))
+                fault.doubt(FaultKind.UNPROVEN, self._hole_reason(kind))
         return cut(found, self._picture.accepted)
 
     def _open_to_nothing(self, faults: Iterable[Fault], passing: Passing) -> list[Fault]:
@@ -184,7 +184,7 @@ class Tally:
                 tallied.waits[number] = awaited
             elif rest[number] and not moved:
                 unproven = window.start <= old
-                kind = Kind.UNPROVEN if unproven else Kind.UNNAMED
+                kind = FaultKind.UNPROVEN if unproven else FaultKind.UNNAMED
                 reason = self._hole_reason(pair.later.kind) if unproven else ""
                 tallied.faults.append(self._of_window(number, pair, kind, rest[number], reason))
 
@@ -226,7 +226,9 @@ class Tally:
         excess -= moved
         tallied.steps[number] = Step(pair, excess=excess, unclaimed=unclaimed, elsewhere=moved)
         if nameless > moved:
-            tallied.faults.append(self._of_window(number, pair, Kind.DUPLICATED, nameless - moved))
+            tallied.faults.append(
+                self._of_window(number, pair, FaultKind.DUPLICATED, nameless - moved)
+            )
         elif passing.ahead and pair.earlier.kind is TierKind.BROKER:
             tallied.waits[number] = {TierKind.BROKER.value}
 
@@ -259,7 +261,9 @@ class Tally:
                 tallied.waits[number] = {LEDGER}
             elif number not in explained and not self._statements_missing(passing, number):
                 events = sums_at(window, passing.pair.later).events
-                tallied.faults.append(self._of_window(number, passing.pair, Kind.CHANGED, events))
+                tallied.faults.append(
+                    self._of_window(number, passing.pair, FaultKind.CHANGED, events)
+                )
 
     def _statements_missing(self, passing: Passing, number: int) -> bool:
         """Whether as many events may be so by chance."""
@@ -276,7 +280,7 @@ class Tally:
         )
 
     def _of_window(
-        self, number: int, pair: Pair, kind: Kind, events: int, reason: str = ""
+        self, number: int, pair: Pair, kind: FaultKind, events: int, reason: str = ""
     ) -> Fault:
         window = self._windows[number]
         finding = Finding(
@@ -304,7 +308,7 @@ class Tally:
         )
 
 
-def _until(agents: Sequence[Agent]) -> list[tuple[int, int]]:
+def _until(agents: Sequence[ExpectedAgent]) -> list[tuple[int, int]]:
     """(up to when one is done, up to when it has to be), as pairs that say all: of those that have
     to be for ever, the one that is furthest behind."""
     found: list[tuple[int, int]] = []

@@ -22,15 +22,15 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from audit.picture import Agent, Landing, TierKind, TopicPicture, Window
+from audit.picture import ExpectedAgent, LandedFile, TierKind, TopicPicture, Window
 from audit.reconciling import statements, words
 from audit.reconciling.faults import Fault, cut, joined, why_accepted
 from audit.reconciling.passing import Told, missing, passed
 from audit.reconciling.tally import LEDGER, Tallied, Tally, attach
 from audit.reconciling.windows import Axis, aligned, pairs, sums_at, with_unwatched
 from audit.verdicts import (
+    FaultKind,
     Finding,
-    Kind,
     State,
     TopicVerdict,
     Wait,
@@ -43,7 +43,7 @@ from ground.intervals import gaps, size
 
 MOST_FINDINGS: Final = 2_000
 _WINDOW: Final = 60_000  # where there is none to tell how long they are
-_KINDS: Final = list(Kind)
+_KINDS: Final = list(FaultKind)
 
 
 def reconcile(picture: TopicPicture) -> TopicVerdict:
@@ -110,7 +110,7 @@ def _lost(picture: TopicPicture, axis: Axis) -> list[Fault]:
 
 def _lost_in(number: int, window: Window) -> Fault:
     finding = Finding(
-        kind=Kind.LOST,
+        kind=FaultKind.LOST,
         words="",
         tier=TierKind.AGENT.value,
         events=window.lost_events or -1,
@@ -225,7 +225,7 @@ def _accepted(picture: TopicPicture, faults: Iterable[Fault]) -> list[Fault]:
 
 
 def _waits(
-    picture: TopicPicture, axis: Axis, steps: Sequence[Tallied], young: Sequence[Landing]
+    picture: TopicPicture, axis: Axis, steps: Sequence[Tallied], young: Sequence[LandedFile]
 ) -> Iterator[Wait]:
     if any(tier.kind is TierKind.AGENT for tier in picture.tiers):
         for agent in _behind(picture, axis.windows):
@@ -259,7 +259,7 @@ def _waits(
         yield Wait(on=LEDGER, words=words.untold(len(young)), since=since)
 
 
-def _behind(picture: TopicPicture, windows: Sequence[Window]) -> list[Agent]:
+def _behind(picture: TopicPicture, windows: Sequence[Window]) -> list[ExpectedAgent]:
     """Agents without whom this time is not complete, the one furthest behind first. One that is
     retired is waited for up to then only. Where the time that is asked for is not over yet, an
     agent that is as far as agents are (a window and what may be under way) is not behind."""
@@ -276,7 +276,7 @@ def _behind(picture: TopicPicture, windows: Sequence[Window]) -> list[Agent]:
 
 
 def _awaited(
-    axis: Axis, tally: Tally, steps: Sequence[Tallied], young: Sequence[Landing]
+    axis: Axis, tally: Tally, steps: Sequence[Tallied], young: Sequence[LandedFile]
 ) -> dict[int, set[str]]:
     """By window, who has still something to say of it."""
     found: dict[int, set[str]] = {}
@@ -335,7 +335,7 @@ def _windows(
                 excess=excess,
                 unclaimed=unclaimed,
                 elsewhere=elsewhere,
-                changed=any(each.kind is Kind.CHANGED for each in some) if some else False,
+                changed=any(each.kind is FaultKind.CHANGED for each in some) if some else False,
                 late=late,
                 duplicates=duplicates,
                 dead=window.dead + dead,

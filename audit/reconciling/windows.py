@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from audit.picture import Sums, Tier, TierKind, TopicPicture, Window
+from audit.picture import Tier, TierKind, TopicPicture, Window, WindowSums
 from ground.intervals import merged, minus
 
 
@@ -35,7 +35,7 @@ class Step(NamedTuple):
     elsewhere: int = 0  # more here than at the earlier tier; below zero: fewer
 
 
-_NOTHING: Final = Sums()
+_NOTHING: Final = WindowSums()
 _WINDOW: Final = 60_000  # where there is none to tell how long they are
 
 
@@ -50,14 +50,14 @@ def pairs(tiers: Sequence[Tier]) -> list[Pair]:
     return found
 
 
-def accounted(tier: Tier, sums: Sums) -> int:
+def accounted(tier: Tier, sums: WindowSums) -> int:
     """How many events a tier has or can say what became of them."""
     if tier.kind is TierKind.HDFS:
         return sums.events + sums.duplicates + sums.dead
     return sums.events
 
 
-def sums_at(window: Window, tier: Tier) -> Sums:
+def sums_at(window: Window, tier: Tier) -> WindowSums:
     return window.sums.get(tier, _NOTHING)
 
 
@@ -106,7 +106,7 @@ def aligned(windows: Sequence[Window]) -> Sequence[Window]:
 def _together(one: Window, other: Window) -> Window:
     sums = dict(one.sums)
     for tier, more in other.sums.items():
-        sums[tier] = Sums(*map(sum, zip(sums.get(tier, _NOTHING), more, strict=True)))
+        sums[tier] = WindowSums(*map(sum, zip(sums.get(tier, _NOTHING), more, strict=True)))
     unknown = one.lost_events < 0 or other.lost_events < 0
     return Window(
         start=one.start,

@@ -6,9 +6,9 @@ to the one after the last, as positions in a file are.
 
 from datetime import UTC, datetime
 
-from audit.picture import Agent, Copied, Hole, Tier, TierKind
+from audit.picture import Copied, ExpectedAgent, Hole, Tier, TierKind
 from audit.reconciling.faults import Fault
-from audit.verdicts import Finding, Kind
+from audit.verdicts import FaultKind, Finding
 
 _DAY_AND_TIME = "%Y-%m-%d %H:%M:%S"
 
@@ -90,9 +90,9 @@ def _when(one: Finding) -> str:
 def of(topic: str, fault: Fault) -> str:
     """A finding in one sentence."""
     one = fault.finding
-    if one.kind is Kind.LOST:
+    if one.kind is FaultKind.LOST:
         return _lost(fault)
-    if one.kind is Kind.UNKNOWN:
+    if one.kind is FaultKind.UNKNOWN:
         return _unknown(fault)
     if fault.named:
         return _hole(fault)
@@ -163,11 +163,11 @@ def _lost(fault: Fault) -> str:
 
 def _of_file(topic: str, fault: Fault) -> str:
     one = fault.finding
-    if one.kind is Kind.DUPLICATED and one.position >= 0:
+    if one.kind is FaultKind.DUPLICATED and one.position >= 0:
         return f"{_file(one)}, {_bytes(one)} ({count(one.events, 'event')}) {fault.reason}"
-    if one.kind is Kind.DUPLICATED and one.tier == TierKind.HDFS:
+    if one.kind is FaultKind.DUPLICATED and one.tier == TierKind.HDFS:
         return f"{_file(one)}, {_events(one)} are {place(one.tier, one.destination)} twice"
-    if one.kind is Kind.DUPLICATED:
+    if one.kind is FaultKind.DUPLICATED:
         return f"{_file(one)}, {_events(one)} were shipped more than once"
     if one.partition < 0:
         return f"{_file(one)}: the agent's statement about {_events(one)} is missing" + (
@@ -185,9 +185,9 @@ def _of_file(topic: str, fault: Fault) -> str:
 
 
 def _verdict(one: Finding, fault: Fault) -> str:
-    if one.kind is Kind.CHANGED:
+    if one.kind is FaultKind.CHANGED:
         return f"not as they were written: {fault.reason}"
-    if one.kind is Kind.UNPROVEN:
+    if one.kind is FaultKind.UNPROVEN:
         return f"not proven to be {place(one.tier, one.destination)}: {fault.reason}"
     return f"not {place(one.tier, one.destination)}" + (f": {fault.reason}" if fault.reason else "")
 
@@ -201,13 +201,13 @@ def _of_partition(topic: str, fault: Fault) -> str:
 def _of_windows(fault: Fault) -> str:
     one = fault.finding
     where = place(one.tier, one.destination)
-    if one.kind is Kind.CHANGED and fault.reason:
+    if one.kind is FaultKind.CHANGED and fault.reason:
         return fault.reason
-    if one.kind is Kind.CHANGED:
+    if one.kind is FaultKind.CHANGED:
         return f"{_when(one)}: as many events are {where} as before, but their CRCs differ"
-    if one.kind is Kind.DUPLICATED:
+    if one.kind is FaultKind.DUPLICATED:
         return f"{_when(one)}: {count(one.events, 'event')} too many {where}"
-    if one.kind is Kind.UNPROVEN:
+    if one.kind is FaultKind.UNPROVEN:
         return (
             f"{_when(one)}: {count(one.events, 'event')} not proven to be {where}: {fault.reason}"
         )
@@ -252,7 +252,7 @@ def hole_reason(hole: Hole) -> str:
     return f"{entries} of the {whose}'s journal {hole.journal} never came"
 
 
-def behind(agent: Agent) -> str:
+def behind(agent: ExpectedAgent) -> str:
     """Why an agent is waited for."""
     if not agent.heard:
         return f"{agent.host}: nothing was ever heard from there"

@@ -31,7 +31,7 @@ _HALF: Final = 32  # bits: no table has more rows
 Within = tuple[int | str, ...]
 
 
-class Numbering:
+class NameNumbering:
     """Of one table, whose rows are named by a text and what the text is within."""
 
     def __init__(self, connection: sqlite3.Connection, table: str, *columns: str) -> None:
@@ -120,12 +120,12 @@ class AllNumbers:
     """Of everything that has some."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self.names = Numbering(connection, "names", "text")
-        self.topic_names = Numbering(connection, "topic_names", "cluster", "topic")
-        self.topics = Numbering(connection, "topics", "name", "topic_id")
-        self.tiers = Numbering(connection, "tiers", "kind", "destination", "history")
-        self.journals = Numbering(connection, "journals", "cluster", "journal")
-        self.sources = Numbering(connection, "sources", "topic", "source")
+        self.names = NameNumbering(connection, "names", "text")
+        self.topic_names = NameNumbering(connection, "topic_names", "cluster", "topic")
+        self.topics = NameNumbering(connection, "topics", "name", "topic_id")
+        self.tiers = NameNumbering(connection, "tiers", "kind", "destination", "history")
+        self.journals = NameNumbering(connection, "journals", "cluster", "journal")
+        self.sources = NameNumbering(connection, "sources", "topic", "source")
         self.journal_topics = Pairs()
 
     def forget(self) -> None:

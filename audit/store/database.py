@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from audit.errors import StoreDamaged, StoreError, TooMuch
+from audit.errors import AuditStoreError, StoreDamaged, TooLargeToStore
 
 FILE: Final = "audit.db"
 MARK: Final = "audit.open"
@@ -35,7 +35,7 @@ _TOO_MUCH: Final = {
 
 
 def open_for_writing(directory: Path) -> sqlite3.Connection:
-    """Raises StoreDamaged, StoreError."""
+    """Raises StoreDamaged, AuditStoreError."""
     path, mark = directory / FILE, directory / MARK
     with damage_said(path):
         directory.mkdir(parents=True, exist_ok=True)
@@ -91,8 +91,8 @@ def damage_said(path: Path) -> Iterator[None]:
         if code in _DAMAGE:
             raise StoreDamaged(f"{path} is damaged ({error}): it must be built anew") from None
         if code in _TOO_MUCH:
-            raise TooMuch(f"{path}: {error}") from error
-        raise StoreError(f"{path}: {error}") from error
+            raise TooLargeToStore(f"{path}: {error}") from error
+        raise AuditStoreError(f"{path}: {error}") from error
 
 
 def _prepare(connection: sqlite3.Connection, path: Path, *, check: bool) -> None:

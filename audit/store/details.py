@@ -22,7 +22,7 @@ from audit.folding.keyed import Keyed, Mask, grouped
 from audit.folding.stretches import STRETCH, Stretches, laid
 from audit.store.chunks import Chunk
 from audit.store.generations import STRIDE, Generations, broker_gaps, placed_in
-from audit.store.offsets import Places, counted_by
+from audit.store.offsets import PassagePlaces, counted_by
 
 OPEN: Final = 0
 MISSING: Final = 1
@@ -35,7 +35,7 @@ KEPT_WAITING: Final = 24 * 3_600_000
 _MINUTE: Final = 60_000
 
 
-def keep(chunk: Chunk, places: Places, source: Numbers) -> None:
+def keep(chunk: Chunk, places: PassagePlaces, source: Numbers) -> None:
     passages, runs = chunk.passages, chunk.runs
     agents = chunk.passages_of("agent")
     stretches, passage = laid(

@@ -23,7 +23,7 @@ from audit.folding.columns import Numbers, hours_of, numbers
 from audit.folding.keyed import Mask, grouped
 from audit.picture import Inexact, Placed, Tier
 from audit.store.chunks import Chunk
-from audit.store.offsets import Places
+from audit.store.offsets import PassagePlaces
 
 _KEEP: Final = """
 INSERT INTO inexact VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -48,7 +48,7 @@ SELECT DISTINCT sums.tier, start, start + length FROM voided
 """
 
 
-def keep(chunk: Chunk, places: Places, counted: Mask, over: Mask) -> None:
+def keep(chunk: Chunk, places: PassagePlaces, counted: Mask, over: Mask) -> None:
     """Of passages that are `counted`; `over` are those that speak of something once more."""
     passages, windows = chunk.passages, chunk.windows
     events = np.zeros(len(passages), np.int64)

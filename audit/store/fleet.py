@@ -29,11 +29,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
-from audit.answers import AgentRow, Agents
+from audit.answers import AgentRow, AgentsAnswer
 from audit.config import AuditConfig
 from audit.folding.columns import Numbers, numbers, parents, texts
 from audit.folding.keyed import Mask, grouped
-from audit.picture import Agent, TopicKey
+from audit.picture import ExpectedAgent, TopicKey
 from audit.queries import AgentsQuery, order, pattern
 from audit.store.chunks import Chunk
 from audit.store.rows import JournalRow
@@ -199,15 +199,15 @@ SELECT text FROM agent_topics JOIN agents USING (journal) JOIN names ON names.id
 
 def expected_agents(
     connection: sqlite3.Connection, key: TopicKey, name: int, now: int, expected_millis: int
-) -> list[Agent]:
+) -> list[ExpectedAgent]:
     retired = Retired(connection, key.cluster)
     rows = connection.execute(_AGENTS, (name, now - expected_millis))
     found = [
-        Agent(agent, host, until, heard, retired.until(host, agent, heard))
+        ExpectedAgent(agent, host, until, heard, retired.until(host, agent, heard))
         for agent, host, until, heard in rows
     ]
     found += [
-        Agent("", host, since, 0, retired.until(host, "", 0))
+        ExpectedAgent("", host, since, 0, retired.until(host, "", 0))
         for host, since in connection.execute(_NEVER, (key.topic, name))
     ]
     return found
@@ -267,7 +267,7 @@ SELECT agents.journal, journals.journal, agents.cluster, coalesce(text, ''), hea
 """  # noqa: S608
 
 
-class Patience(NamedTuple):
+class SilencePatience(NamedTuple):
     """How long who keeps silent is waited for. Without `window_millis` the pace of an agent does
     not matter, only `silent_millis` does; with it, who keeps silent for longer than he ever did is
     silent before that."""
@@ -282,9 +282,9 @@ class Patience(NamedTuple):
         return min(self.silent_millis, usual) if self.window_millis else self.silent_millis
 
 
-def patience(config: AuditConfig, now: int, *, by_pace: bool) -> Patience:
+def patience(config: AuditConfig, now: int, *, by_pace: bool) -> SilencePatience:
     """As it is configured."""
-    return Patience(
+    return SilencePatience(
         now,
         int(config.alerts.silent * 1000),
         int(config.expected * 1000),
@@ -292,7 +292,9 @@ def patience(config: AuditConfig, now: int, *, by_pace: bool) -> Patience:
     )
 
 
-def agents(connection: sqlite3.Connection, query: AgentsQuery, patience: Patience) -> Agents:
+def agents(
+    connection: sqlite3.Connection, query: AgentsQuery, patience: SilencePatience
+) -> AgentsAnswer:
     where, values = "", list[int | str]([patience.now - patience.expected_millis])
     if query.cluster:
         where, values = " AND agents.cluster = ?", [*values, query.cluster]
@@ -321,7 +323,7 @@ def agents(connection: sqlite3.Connection, query: AgentsQuery, patience: Patienc
     rows.sort(key=lambda each: _SORTS[name](each[1]), reverse=down)
     shown = query.cut(rows)
     topics = _topics(connection, [number for number, _ in shown])
-    return Agents(
+    return AgentsAnswer(
         by_state={each: counted[each] for each in _ORDER},
         page=query.of(len(rows)),
         items=[replace(row, topics=topics[number]) for number, row in shown],

@@ -33,7 +33,7 @@ import numpy as np
 from audit.folding.columns import Numbers
 from audit.folding.keyed import Keyed, grouped
 from audit.folding.stretches import STRETCH, Stretches
-from audit.picture import Damage, TierKind
+from audit.picture import AlteredBatch, TierKind
 from audit.store.chunks import Chunk
 from ground.intervals import Interval, Intervals, intersection, minus
 
@@ -62,7 +62,7 @@ INSERT INTO cuts VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
 """
 
 
-class Cut(NamedTuple):
+class Truncation(NamedTuple):
     """What the log lost when this epoch began, up to its end or not, and when somebody said so
     first."""
 
@@ -73,7 +73,7 @@ class Cut(NamedTuple):
     time: int
 
 
-class Part(NamedTuple):
+class GenerationOffsets(NamedTuple):
     """Offsets in their generation."""
 
     number: int
@@ -84,7 +84,7 @@ class Part(NamedTuple):
 class Generations:
     """Of one topic. Almost always there is but one, and nothing costs anything."""
 
-    def __init__(self, cuts: Mapping[int, Sequence[Cut]]) -> None:
+    def __init__(self, cuts: Mapping[int, Sequence[Truncation]]) -> None:
         """Of each partition in the order of their epochs and offsets."""
         self._cuts = cuts
 
@@ -101,23 +101,23 @@ class Generations:
         """Those that were cut."""
         return self._cuts.keys()
 
-    def cut_off(self) -> Iterator[tuple[int, Cut]]:
+    def cut_off(self) -> Iterator[tuple[int, Truncation]]:
         """The numbers of all generations that are in the log no more, and what cut them off."""
         for partition, cuts in self._cuts.items():
             for number, each in enumerate(cuts, 1):
                 yield partition + number * STRIDE, each
 
-    def parts(self, partition: int, epoch: int, first: int, end: int) -> list[Part]:
+    def parts(self, partition: int, epoch: int, first: int, end: int) -> list[GenerationOffsets]:
         """Where offsets of which somebody spoke under this epoch are now."""
-        found: list[Part] = []
+        found: list[GenerationOffsets] = []
         rest: Intervals = ((first, end),) if first < end else ()
         for number, cut in enumerate(self._cuts.get(partition, ()), 1):
             if 0 <= epoch < cut.epoch:
                 lost = ((cut.first, cut.next_offset),)
                 gone = intersection(rest, lost)
-                found += [Part(partition + number * STRIDE, *each) for each in gone]
+                found += [GenerationOffsets(partition + number * STRIDE, *each) for each in gone]
                 rest = minus(rest, lost)
-        return [*found, *(Part(partition, *each) for each in rest)]
+        return [*found, *(GenerationOffsets(partition, *each) for each in rest)]
 
     def still_there(self, partition: int, time: int, offsets: Interval) -> Intervals:
         """Of offsets of which somebody spoke at this time, and did not say under which epoch, what
@@ -128,7 +128,7 @@ class Generations:
                 rest = minus(rest, ((cut.first, cut.next_offset),))
         return rest
 
-    def cut_of(self, number: int) -> Cut | None:
+    def cut_of(self, number: int) -> Truncation | None:
         """What cut off a generation; None of the one that is in the log."""
         return self._cuts[number % STRIDE][number // STRIDE - 1] if number >= STRIDE else None
 
@@ -160,13 +160,13 @@ def any_cuts(connection: sqlite3.Connection) -> bool:
 def all_generations(
     connection: sqlite3.Connection, topics: Sequence[int]
 ) -> Mapping[int, Generations]:
-    cuts: dict[int, dict[int, list[Cut]]] = defaultdict(lambda: defaultdict(list))
+    cuts: dict[int, dict[int, list[Truncation]]] = defaultdict(lambda: defaultdict(list))
     for topic, partition, *cut in connection.execute(
         "SELECT topic, partition, epoch, next_offset, first, reason, time FROM cuts"
         " WHERE topic IN (SELECT value FROM json_each(?)) ORDER BY topic, partition, epoch, first",
         (str(list(topics)),),
     ):
-        cuts[topic][partition].append(Cut(*cut))
+        cuts[topic][partition].append(Truncation(*cut))
     return {
         topic: Generations(
             {partition: some[-MOST_CUTS:] for partition, some in cuts[topic].items()}
@@ -203,10 +203,10 @@ def keep(chunk: Chunk, first: Numbers, next_offset: Numbers, count: Numbers) -> 
     for topic, partition, epoch, offset, time in chunk.connection.execute(
         _WENT_BACK, (topics,)
     ).fetchall():
-        cut(chunk, topic, partition, Cut(epoch, FOR_EVER, offset, "", time))
+        cut(chunk, topic, partition, Truncation(epoch, FOR_EVER, offset, "", time))
 
 
-def cut(chunk: Chunk, topic: int, partition: int, made: Cut) -> None:
+def cut(chunk: Chunk, topic: int, partition: int, made: Truncation) -> None:
     """This is known now, if it was not before."""
     connection = chunk.connection
     known = connection.execute(
@@ -267,9 +267,11 @@ SELECT partition, first, first + count, min(reason), min(time), max(damaged.last
 """
 
 
-def damage_of(connection: sqlite3.Connection, topic: int, generations: Generations) -> list[Damage]:
+def damage_of(
+    connection: sqlite3.Connection, topic: int, generations: Generations
+) -> list[AlteredBatch]:
     return [
-        Damage(partition, begin, end - begin, reason, time, time + 1)
+        AlteredBatch(partition, begin, end - begin, reason, time, time + 1)
         for partition, first, after, reason, time, last in connection.execute(
             _DAMAGED, (topic, _MOST)
         )

@@ -37,7 +37,7 @@ SELECT id, journal, silent.first_seq, silent.end_seq, silent.first_time, silent.
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenEntries:
     """`journal` has the number of each entry's; `new` are those that were not folded before."""
 
     journal: Numbers
@@ -65,7 +65,7 @@ class _Before:
 
 def take(
     connection: sqlite3.Connection, numbers: AllNumbers, cluster: str, entries: Entries
-) -> Seen:
+) -> SeenEntries:
     """Keeps that these entries are there."""
     named = [text or " " for text in entries.journal.values]
     ids, added = numbers.journals.given(named, cluster)
@@ -83,7 +83,7 @@ def take(
         _keep(connection, numbers, entries, journal, at=at, before=before)
     new = np.zeros(len(entries), np.bool_)
     new[at] = True
-    return Seen(journal, new)
+    return SeenEntries(journal, new)
 
 
 def unpacked(journal: Numbers, seen: list[bytes]) -> tuple[Keyed, Numbers]:

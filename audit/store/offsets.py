@@ -62,7 +62,7 @@ UPDATE claimed SET upto = min(upto, (SELECT min(first) FROM cuts WHERE cuts.topi
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class PassagePlaces:
     """Where passages lie in time and in their partition. By passage; `count` is 0 without any."""
 
     from_time: Numbers
@@ -72,7 +72,7 @@ class Places:
     count: Numbers
 
     @classmethod
-    def of(cls, chunk: Chunk) -> "Places":
+    def of(cls, chunk: Chunk) -> "PassagePlaces":
         """Passages without windows are given that in which they were written."""
         passages, windows, offsets = chunk.passages, chunk.windows, chunk.offsets
         written = chunk.entries.window()[passages.entry]
@@ -102,7 +102,7 @@ class Claimed:
     over: Mask  # a loader has spoken of some of these offsets before
 
 
-def claim(chunk: Chunk, places: Places) -> Claimed:
+def claim(chunk: Chunk, places: PassagePlaces) -> Claimed:
     """Keeps which offsets are spoken of."""
     passages, offsets = chunk.passages, chunk.offsets
     tier = chunk.tier[passages.entry]
@@ -128,7 +128,7 @@ def claim(chunk: Chunk, places: Places) -> Claimed:
     return Claimed(counted & ~partly, partly, over)
 
 
-def keep_spans(chunk: Chunk, places: Places, claimed: Claimed, newest: int) -> None:
+def keep_spans(chunk: Chunk, places: PassagePlaces, claimed: Claimed, newest: int) -> None:
     """All but loaders' are spoken of by somebody else later. What the next tier has spoken of as
     well, some time ago, is dropped: where it just has gone on. Of what was cut off, and whose
     offsets were given again, that says nothing."""
@@ -336,7 +336,7 @@ def _in_generations(
     )
 
 
-def _again(chunk: Chunk, places: Places, here: _Here) -> Mask:
+def _again(chunk: Chunk, places: PassagePlaces, here: _Here) -> Mask:
     """Brokers' passages whose offsets were all spoken of, or that are in the chunk twice."""
     counters = chunk.passages_of("broker", "mirror") & (places.count > 0)
     found = np.zeros(len(chunk.passages), np.bool_)

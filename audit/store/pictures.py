@@ -20,15 +20,15 @@ from audit.picture import (
     Acceptance,
     FileFault,
     Hole,
-    Partition,
-    Span,
-    Sums,
+    OffsetSpan,
+    PartitionPicture,
     Tier,
     TierKind,
     TopicKey,
     TopicPicture,
-    Unwatched,
+    UnwatchedTime,
     Window,
+    WindowSums,
 )
 from audit.store import exactness, placed
 from audit.store.fleet import expected_agents, renewed_hosts
@@ -40,7 +40,7 @@ from audit.store.suspects import pairs_of, suspects
 from ground.intervals import Interval, Intervals, merged
 
 _ORDER: Final = list(TierKind)
-_NO_SUMS: Final = Sums()
+_NO_SUMS: Final = WindowSums()
 
 _SUMS: Final = """
 SELECT start, length, tier, sum(events), sum(bytes), sum(crc_sum), sum(late), sum(duplicates),
@@ -192,11 +192,11 @@ def _windows(topic: Topic, from_time: int, to_time: int) -> list[Window]:
     voids = topic.connection.execute(
         "SELECT 1 FROM voided WHERE topic = ? LIMIT 1", (topic.id,)
     ).fetchall()
-    sums: dict[tuple[int, int], dict[Tier, Sums]] = defaultdict(dict)
+    sums: dict[tuple[int, int], dict[Tier, WindowSums]] = defaultdict(dict)
     for start, length, tier, *rest in topic.connection.execute(
         _SUMS.format(_NOT_VOID if voids else ""), between
     ):
-        sums[start, length][topic.tiers[tier]] = Sums(*rest)
+        sums[start, length][topic.tiers[tier]] = WindowSums(*rest)
     flows: dict[tuple[int, int], tuple[int, int, int, int]] = {
         (start, length): (filtered, dead, lost, lost_bytes)
         for start, length, filtered, dead, lost, lost_bytes in topic.connection.execute(
@@ -228,7 +228,7 @@ def _windows(topic: Topic, from_time: int, to_time: int) -> list[Window]:
     ]
 
 
-def _partitions(topic: Topic, generations: Generations) -> list[Partition]:
+def _partitions(topic: Topic, generations: Generations) -> list[PartitionPicture]:
     """What lies in the log, and what was cut off from it."""
     claimed: dict[int, dict[Tier, Intervals]] = defaultdict(dict)
     several: dict[tuple[int, Tier], list[Interval]] = {}
@@ -252,16 +252,18 @@ def _partitions(topic: Topic, generations: Generations) -> list[Partition]:
         cut = generations.cut_of(number)
         reason = cut.reason or "it was written anew from there on" if cut else ""
         time = cut.time if cut else -1
-        found.append(Partition(number, by_tier, cut is not None, number % STRIDE, reason, time))
+        found.append(
+            PartitionPicture(number, by_tier, cut is not None, number % STRIDE, reason, time)
+        )
     return found
 
 
-def _is_accepted(partition: Partition, known: Sequence[Acceptance]) -> bool:
+def _is_accepted(partition: PartitionPicture, known: Sequence[Acceptance]) -> bool:
     """Whether some of its offsets are."""
     return any(each.offsets and each.partition in {-1, partition.partition} for each in known)
 
 
-def _open(topic: Topic, generations: Generations) -> list[Span]:
+def _open(topic: Topic, generations: Generations) -> list[OffsetSpan]:
     found = []
     for (_, tier), limits in limits_of(topic.connection, [topic.id]).items():
         rows = topic.connection.execute(
@@ -274,17 +276,17 @@ def _open(topic: Topic, generations: Generations) -> list[Span]:
             limit = limits.get(partition, 0)
             if not generations:
                 if after > limit:
-                    found.append(Span(name, partition, first, after, *rest))
+                    found.append(OffsetSpan(name, partition, first, after, *rest))
                 continue
             found += [
-                Span(name, *part, *rest)
+                OffsetSpan(name, *part, *rest)
                 for part in generations.parts(partition, epoch, first, after)
                 if part.number >= STRIDE or part.end > limit
             ]
     return sorted(found)
 
 
-def _unwatched(topic: Topic, from_time: int, to_time: int) -> list[Unwatched]:
+def _unwatched(topic: Topic, from_time: int, to_time: int) -> list[UnwatchedTime]:
     """Less what was filled in since: a file that was found again, and read to its end."""
     if not _is_newest(topic):
         return []
@@ -299,7 +301,7 @@ def _unwatched(topic: Topic, from_time: int, to_time: int) -> list[Unwatched]:
     )
     found = []
     for *said, size, reached in rows:
-        each = Unwatched(*said)
+        each = UnwatchedTime(*said)
         if each.source and each.traces == "vanished":
             if size is not None and size > each.position:
                 continue

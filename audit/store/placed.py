@@ -14,10 +14,10 @@ import numpy as np
 
 from audit.folding.columns import hours_of
 from audit.folding.keyed import grouped
-from audit.picture import Damage, Partition, Placed, TierKind
+from audit.picture import AlteredBatch, PartitionPicture, Placed, TierKind
 from audit.store.chunks import Chunk
 from audit.store.generations import STRIDE, Generations
-from audit.store.offsets import Places
+from audit.store.offsets import PassagePlaces
 from ground.intervals import intersection, minus, upto
 
 _FOR_EVER: Final = 1 << 60
@@ -30,7 +30,7 @@ ON CONFLICT DO UPDATE SET first = min(first, excluded.first),
 """
 
 
-def keep(chunk: Chunk, places: Places) -> None:
+def keep(chunk: Chunk, places: PassagePlaces) -> None:
     """Agents' and brokers' say so best: a loader's passages reach over all that it has read."""
     at = np.flatnonzero((places.count > 0) & chunk.passages_of("agent", "broker"))
     said = chunk.entries.time[chunk.passages.entry[at]]
@@ -75,7 +75,7 @@ def of(
     )
 
 
-def lacking(partitions: Iterable[Partition]) -> set[int]:
+def lacking(partitions: Iterable[PartitionPicture]) -> set[int]:
     """Where some tier has not spoken of what an earlier one has, although it has gone on; or what
     was cut off, and nobody had taken it from the brokers."""
     found = set()
@@ -91,7 +91,7 @@ def lacking(partitions: Iterable[Partition]) -> set[int]:
     return found
 
 
-def dated(damaged: Iterable[Damage], hours: Iterable[Placed]) -> list[Damage]:
+def dated(damaged: Iterable[AlteredBatch], hours: Iterable[Placed]) -> list[AlteredBatch]:
     """With the hours of these offsets, where anybody has spoken of them."""
     rows = np.array(list(hours), np.int64).reshape(-1, 6)
     found = []

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Final
 
 from audit.answers import (
-    Agents,
+    AgentsAnswer,
     ConsumerRow,
     FailingLoad,
     Flow,
     Hosts,
     HourRow,
+    ListPage,
     Loads,
-    Page,
     Sources,
 )
 from audit.picture import TopicKey, TopicPicture
@@ -46,8 +46,8 @@ _UNTOLD: Final = "resolved >= 0 AND NOT told_resolved"
 _STATES: Final = {None: "1", "raised": _STANDING, "resolved": "resolved >= 0"}
 
 
-class Reading:
-    """Open until it is closed. Everything raises StoreDamaged and StoreError."""
+class StoreReading:
+    """Open until it is closed. Everything raises StoreDamaged and AuditStoreError."""
 
     def __init__(self, path: Path, grace_millis: int) -> None:
         self._path = path
@@ -143,7 +143,7 @@ class Reading:
             topic = pictures.Topic(connection, key)
             return files.sources(connection, topic.id, topic.name, query)
 
-    def agents(self, query: AgentsQuery, patience: fleet.Patience) -> Agents:
+    def agents(self, query: AgentsQuery, patience: fleet.SilencePatience) -> AgentsAnswer:
         with self._moment() as connection:
             return fleet.agents(connection, query, patience)
 
@@ -192,7 +192,7 @@ class Reading:
         with self._moment() as connection:
             return fleet.journals(connection, cluster, tier)
 
-    def alerts(self, query: AlertsQuery) -> tuple[Page, list[Alert]]:
+    def alerts(self, query: AlertsQuery) -> tuple[ListPage, list[Alert]]:
         """The newest first."""
         where = _STATES[query.state]
         with self._moment() as connection:

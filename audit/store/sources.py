@@ -24,12 +24,12 @@ from typing import Final
 import numpy as np
 import pyarrow.compute as pc
 
-from audit.folding.columns import Numbers, Texts, cut, numbers, parents, texts
+from audit.folding.columns import Numbers, TextColumn, cut, numbers, parents, texts
 from audit.folding.keyed import Keyed, Mask, grouped
 from audit.folding.stretches import laid
 from audit.store.chunks import Chunk
 from audit.store.details import stretches_of
-from audit.store.offsets import Places
+from audit.store.offsets import PassagePlaces
 
 _SHIPPED: Final = """
 UPDATE sources SET shipped = ?2, events = ?3, filtered = filtered + ?4, dead = dead + ?5,
@@ -55,7 +55,7 @@ INSERT INTO finished VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
 _LOST: Final = "INSERT OR IGNORE INTO lost VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 
-def keep(chunk: Chunk, places: Places) -> Numbers:
+def keep(chunk: Chunk, places: PassagePlaces) -> Numbers:
     """All that is said of sources. Returns the number of each run's."""
     runs = chunk.runs
     source, new = _numbered(chunk)
@@ -233,7 +233,7 @@ def _keep_lost(chunk: Chunk, source: Numbers, at: Numbers) -> None:
     )
 
 
-def _keep_landed(chunk: Chunk, places: Places, source: Numbers, at: Numbers) -> Numbers:
+def _keep_landed(chunk: Chunk, places: PassagePlaces, source: Numbers, at: Numbers) -> Numbers:
     """By source and tier, all at once: each table's commit log is a tier of its own."""
     runs, entries = chunk.runs, chunk.entries
     at = at[runs.events[at] > 0]
@@ -343,9 +343,9 @@ def _keep_finished(chunk: Chunk) -> None:
     if not len(flat):
         return
     entry = parents(lists)
-    topic: Texts = texts(flat.field("topic"))
+    topic: TextColumn = texts(flat.field("topic"))
     names = chunk.topic_names(topic.values)
-    source: Texts = texts(flat.field("source"))
+    source: TextColumn = texts(flat.field("source"))
     chunk.connection.executemany(
         _FINISHED,
         zip(
@@ -398,7 +398,7 @@ def keep_landed(
 def _more_than_once(
     chunk: Chunk, ids: Numbers, source: Numbers, at: Numbers, before: Keyed
 ) -> Iterator[tuple[int, int, int, int, int]]:
-    runs, places = chunk.runs, Places.of(chunk)
+    runs, places = chunk.runs, PassagePlaces.of(chunk)
     for each in ids.tolist():
         mine = at[source[at] == each]
         passage = runs.passage[mine]

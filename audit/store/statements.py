@@ -49,7 +49,7 @@ def keep_withdrawn(chunk: Chunk) -> None:
             end = generations.FOR_EVER
         if 0 <= epoch <= MOST_EPOCH and 0 <= first <= _MOST_OFFSET:
             time = int(chunk.entries.time[row])
-            made = generations.Cut(epoch, end, first, said["reason"] or _NO_REASON, time)
+            made = generations.Truncation(epoch, end, first, said["reason"] or _NO_REASON, time)
             generations.cut(chunk, topic, said["partition"], made)
 
 

@@ -42,7 +42,7 @@ from audit.store import (
 )
 from audit.store.chunks import AllNumbers, Chunk
 from audit.store.database import FILE, closed, damage_said, moved_aside, open_for_writing
-from audit.store.reading import Reading
+from audit.store.reading import StoreReading
 from audit.store.rows import Alert, JudgedHour, Touched
 from ledger.names import VERSION
 from ledger.reading import LedgerPositions
@@ -58,7 +58,7 @@ def _now_millis() -> int:
 
 
 @dataclass(slots=True)
-class Store:
+class AuditStore:
     """Open in one process only, which the service's lock of the directory sees to."""
 
     directory: Path
@@ -79,7 +79,7 @@ class Store:
         grace_millis: int = 60_000,
         clock: Callable[[], int] = _now_millis,
     ) -> Self:
-        """Raises StoreDamaged, StoreError."""
+        """Raises StoreDamaged, AuditStoreError."""
         connection = open_for_writing(directory)
         numbers = AllNumbers(connection)
         return cls(
@@ -95,9 +95,9 @@ class Store:
         self._connection.close()
         closed(self.directory)
 
-    def reading(self) -> Reading:
+    def reading(self) -> StoreReading:
         """May be used by any threads at once. To be closed by whoever asked for it."""
-        return Reading(self.directory / FILE, self.grace_millis)
+        return StoreReading(self.directory / FILE, self.grace_millis)
 
     def positions(self, cluster: str) -> LedgerPositions:
         """Up to where the cluster's ledger was folded; empty if it never was."""
@@ -110,7 +110,7 @@ class Store:
 
     def fold(self, cluster: str, body: pa.StructArray, positions: LedgerPositions) -> Touched:
         """Entries of one cluster's `_audit` as `LEDGER_TYPE`. The same again changes nothing.
-        Raises StoreDamaged, StoreError; then nothing of it was folded."""
+        Raises StoreDamaged, AuditStoreError; then nothing of it was folded."""
         with self._transaction() as connection:
             touched = _folded(connection, self._numbers, cluster, body, self._clock())
             connection.execute(
@@ -209,7 +209,7 @@ def _folded(
 def _fold(chunk: Chunk, newest: int) -> None:
     fleet.keep(chunk)
     statements.keep_withdrawn(chunk)
-    places = offsets.Places.of(chunk)
+    places = offsets.PassagePlaces.of(chunk)
     if len(chunk.passages):
         generations.keep(chunk, places.first, places.next_offset, places.count)
         claimed = offsets.claim(chunk, places)

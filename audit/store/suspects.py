@@ -10,7 +10,7 @@ import numpy as np
 
 from audit.folding.keyed import Keyed
 from audit.folding.stretches import Stretches
-from audit.picture import Landing, Lost, Source, Stretch, Tier, Twice
+from audit.picture import BatchPart, LandedFile, LostBytes, Source, Tier, Twice
 from audit.store import copies
 from audit.store.details import MISSING, inside, stretches_of
 from audit.store.generations import Generations, broker_gaps, damage_of
@@ -61,7 +61,7 @@ def suspects(
     for number, *rest in connection.execute(
         "SELECT * FROM lost WHERE source IN (SELECT value FROM json_each(?))", (asked,)
     ):
-        lost[number].append(Lost(names[number], *rest))
+        lost[number].append(LostBytes(names[number], *rest))
     twice = defaultdict(list)
     for number, *again in connection.execute(
         "SELECT * FROM twice WHERE source IN (SELECT value FROM json_each(?))", (asked,)
@@ -100,7 +100,7 @@ def pairs_of(packed: bytes) -> Intervals:
     )
 
 
-_Landed = dict[Tier, tuple[Intervals, Landing]]
+_Landed = dict[Tier, tuple[Intervals, LandedFile]]
 
 
 def _landed(
@@ -112,7 +112,7 @@ def _landed(
         f" WHERE source IN (SELECT value FROM json_each(?)){OF_SOURCES}",
         (asked,),
     ):
-        found[number][tiers[tier]] = pairs_of(intervals), Landing(*times)
+        found[number][tiers[tier]] = pairs_of(intervals), LandedFile(*times)
     return found
 
 
@@ -172,15 +172,15 @@ def _damaged(connection: sqlite3.Connection, topic: int, generations: Generation
 
 def _by_source(
     connection: sqlite3.Connection, stretches: Stretches, chosen: list[int]
-) -> dict[int, list[Stretch]]:
+) -> dict[int, list[BatchPart]]:
     names = dict(
         connection.execute(
             "SELECT id, source FROM sources WHERE id IN (SELECT value FROM json_each(?))",
             (str(chosen),),
         ).fetchall()
     )
-    found: dict[int, list[Stretch]] = defaultdict(list)
+    found: dict[int, list[BatchPart]] = defaultdict(list)
     mine = stretches[np.isin(stretches["source"], np.array(chosen, np.int64))]
     for number, *rest in mine.tolist():
-        found[number].append(Stretch(names[number], *rest))
+        found[number].append(BatchPart(names[number], *rest))
     return found

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
-from audit.answers import Flow, Page, TopicRow
+from audit.answers import Flow, ListPage, TopicRow
 from audit.picture import Tier, TopicKey
 from audit.queries import TopicsQuery, order, pattern
 from audit.store import loads
@@ -33,7 +33,7 @@ class Overview(NamedTuple):
     """A page of topics, and how many there are of each state, whatever is searched for."""
 
     by_state: Counter[State]
-    page: Page
+    page: ListPage
     items: Sequence[TopicRow]
 
 

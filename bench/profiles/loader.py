@@ -7,7 +7,7 @@ cores to themselves and the broker. What is counted in the end are the rows of t
 from typing import Final
 
 from bench.brokers import PENSTOCK
-from bench.loaders import Load, Loaded, loader_of, topics_of
+from bench.loaders import Loaded, LoaderCase, loader_of, topics_of
 from bench.measurement import Figure, Goal, NotMeasured, Sample
 from bench.profile import Case, Place, Profile
 from harness.server_process import ServerFailed
@@ -42,14 +42,14 @@ def _sample(rows: int, loaded: Loaded) -> Sample:
 
 def _left_open(place: Place) -> Sample:
     rows = place.scale.rows
-    return _sample(rows, loader_of(place).load(Load(topics_of(place).spread, rows, _OPEN)))
+    return _sample(rows, loader_of(place).load(LoaderCase(topics_of(place).spread, rows, _OPEN)))
 
 
 def _closed(place: Place) -> Sample:
     if place.server.name != PENSTOCK:
         raise NotMeasured("Spark's Kafka source closes no hours")
     rows = place.scale.rows
-    loaded = loader_of(place).load(Load(topics_of(place).spread, rows, _CLOSED))
+    loaded = loader_of(place).load(LoaderCase(topics_of(place).spread, rows, _CLOSED))
     if not loaded.files == loaded.closed == loaded.hours:
         closed = f"{loaded.closed} of {loaded.hours} hours"
         raise ServerFailed(f"{closed} were closed, and there are {loaded.files} files")
@@ -59,7 +59,9 @@ def _closed(place: Place) -> Sample:
 def _single(place: Place) -> Sample:
     rows = place.scale.rows
     in_one_task = {**_OPEN, "tasks": {"records": rows + 1}}
-    return _sample(rows, loader_of(place).load(Load(topics_of(place).single, rows, in_one_task)))
+    return _sample(
+        rows, loader_of(place).load(LoaderCase(topics_of(place).single, rows, in_one_task))
+    )
 
 
 PROFILE: Final = Profile(

@@ -12,7 +12,7 @@ import asyncio
 from dataclasses import dataclass
 
 from broker.caller import Caller
-from broker.complaints import Complaints, Kind
+from broker.complaints import ComplaintKind, Complaints
 from cluster.errors import ClusterError
 from cluster.producer_ids import allocate
 from cluster.session import Session
@@ -56,6 +56,6 @@ async def handle(
     try:
         producer_id = await needs.producer_ids.next()
     except ClusterError as error:
-        needs.complaints.say(Kind.NO_PRODUCER_ID, caller.host, f"error={str(error)!r}")
+        needs.complaints.say(ComplaintKind.NO_PRODUCER_ID, caller.host, f"error={str(error)!r}")
         return InitProducerIdResponse(error_code=ErrorCode.coordinator_load_in_progress)
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)

@@ -79,7 +79,7 @@ Response = TypeVar("Response")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class BrokerParts:
     """What of a broker requests are answered from, once it is all there. Only this table takes
     from it: everybody else gets what is theirs."""
 
@@ -109,7 +109,7 @@ class Served:
     api: Api[Any, Any]
     asked: range
     handle: Callable[..., Any]
-    needs: Callable[[Parts], Any]
+    needs: Callable[[BrokerParts], Any]
 
 
 def _row(
@@ -117,7 +117,7 @@ def _row(
     api: Api[Request, Response],
     asked: range,
     handle: Callable[[Needs, Request, Caller], Response | Awaitable[Response]],
-    needs: Callable[[Parts], Needs],
+    needs: Callable[[BrokerParts], Needs],
 ) -> Served:
     return Served(key, api, asked, handle, needs)
 
@@ -125,23 +125,23 @@ def _row(
 # What they need
 
 
-def _nothing(_parts: Parts) -> None:
+def _nothing(_parts: BrokerParts) -> None:
     return None
 
 
-def _cluster(parts: Parts) -> ClusterView:
+def _cluster(parts: BrokerParts) -> ClusterView:
     return parts.cluster
 
 
-def _topics(parts: Parts) -> TopicAdmin:
+def _topics(parts: BrokerParts) -> TopicAdmin:
     return parts.topics
 
 
-def _partitions(parts: Parts) -> Partitions:
+def _partitions(parts: BrokerParts) -> Partitions:
     return parts.partitions
 
 
-def to_produce(parts: Parts) -> produce.Needs:
+def to_produce(parts: BrokerParts) -> produce.Needs:
     return produce.Needs(
         parts.partitions,
         parts.record_check,
@@ -152,38 +152,38 @@ def to_produce(parts: Parts) -> produce.Needs:
     )
 
 
-def to_fetch(parts: Parts) -> fetch.Needs:
+def to_fetch(parts: BrokerParts) -> fetch.Needs:
     return fetch.Needs(parts.partitions, parts.open_logs, parts.loop)
 
 
-def _to_describe_topics(parts: Parts) -> metadata.Needs:
+def _to_describe_topics(parts: BrokerParts) -> metadata.Needs:
     auto_create = parts.config.auto_create_topics
     return metadata.Needs(parts.cluster, parts.topics, parts.described, auto_create)
 
 
-def _to_find_coordinator(parts: Parts) -> find_coordinator.Needs:
+def _to_find_coordinator(parts: BrokerParts) -> find_coordinator.Needs:
     return find_coordinator.Needs(parts.cluster, parts.config.id)
 
 
-def _to_delete_topics(parts: Parts) -> delete_topics.Needs:
+def _to_delete_topics(parts: BrokerParts) -> delete_topics.Needs:
     return delete_topics.Needs(parts.cluster, parts.topics)
 
 
-def _to_give_producer_ids(parts: Parts) -> init_producer_id.Needs:
+def _to_give_producer_ids(parts: BrokerParts) -> init_producer_id.Needs:
     return init_producer_id.Needs(parts.producer_ids, parts.complaints)
 
 
-def _to_describe_configs(parts: Parts) -> describe_configs.Needs:
+def _to_describe_configs(parts: BrokerParts) -> describe_configs.Needs:
     return describe_configs.Needs(
         parts.cluster, parts.config, parts.topics.defaults, parts.listener, parts.advertised
     )
 
 
-def _to_describe_log_dirs(parts: Parts) -> describe_log_dirs.Needs:
+def _to_describe_log_dirs(parts: BrokerParts) -> describe_log_dirs.Needs:
     return describe_log_dirs.Needs(parts.partitions, parts.config.data_dir)
 
 
-def _listed(_parts: Parts) -> tuple[ApiVersion, ...]:
+def _listed(_parts: BrokerParts) -> tuple[ApiVersion, ...]:
     return LISTED
 
 

@@ -17,7 +17,16 @@ from typing import Final
 import msgspec
 
 from broker.config import BrokerConfig
-from broker.counting.reports import SIZE_BYTES, Damaged, Led, Looked, Lost, Report, Task, framed
+from broker.counting.reports import (
+    SIZE_BYTES,
+    CountingReport,
+    CountingResult,
+    DamagedOffsets,
+    Led,
+    LostOffsets,
+    Task,
+    framed,
+)
 from broker.partitions import Partitions
 from broker.withdrawals import Withdrawals
 from ledger.names import topic_id_text
@@ -32,7 +41,7 @@ _EVERYWHERE: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # n
 _MOST: Final = 100  # that are shown one by one
 
 
-class Found:
+class CountingFindings:
     """What the counting process has found since the broker started: damage, and how far it has
     looked.
 
@@ -41,12 +50,12 @@ class Found:
     """
 
     def __init__(self) -> None:
-        self.damaged: list[Damaged] = []
+        self.damaged: list[DamagedOffsets] = []
         self.damaged_batches: Counter[tuple[str, int]] = Counter()
         self.scrubbed_bytes = 0
         self.scrubbed_millis = -1
 
-    def note(self, looked: Looked) -> None:
+    def note(self, looked: CountingResult) -> None:
         """An answer has come."""
         for each in looked.damaged:
             if any(each[:4] == known[:4] for known in self.damaged):
@@ -78,7 +87,7 @@ class LedgerCounter:
         port: int,
         partitions: Partitions,
         withdrawals: Withdrawals,
-        found: Found,
+        found: CountingFindings,
     ) -> None:
         host = _EVERYWHERE.get(config.host, config.host)
         self._task = Task(
@@ -149,13 +158,13 @@ class LedgerCounter:
                 body = await process.stdout.readexactly(size)
             except asyncio.IncompleteReadError:
                 return
-            looked = msgspec.msgpack.decode(body, type=Looked)
+            looked = msgspec.msgpack.decode(body, type=CountingResult)
             self._note(looked)
             if looked.told:
                 await asyncio.to_thread(self._withdrawals.told, looked.told)
             await asyncio.sleep(self._task.interval)
 
-    def _note(self, looked: Looked) -> None:
+    def _note(self, looked: CountingResult) -> None:
         if looked.trouble and looked.trouble != self._trouble:
             log.warning("ledger waits reason=%r", looked.trouble)
         elif self._trouble and not looked.trouble:
@@ -165,7 +174,7 @@ class LedgerCounter:
         if not looked.trouble:
             self._pause = _FIRST_PAUSE
 
-    async def _report(self) -> Report:
+    async def _report(self) -> CountingReport:
         led: list[Led] = []
         for number, partition in enumerate(self._partitions):
             if number % _AT_ONCE == _AT_ONCE - 1:
@@ -185,11 +194,11 @@ class LedgerCounter:
                     compacts=partition.compacts,
                 )
             )
-        return Report(
+        return CountingReport(
             led,
             list(self._partitions.offline),
             [
-                Lost(
+                LostOffsets(
                     each.number,
                     each.topic,
                     each.topic_id,

@@ -12,8 +12,15 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
-from broker.counting.reading import Run, Unreadable, behind_damage, runs, wrong_crcs
-from broker.counting.reports import Damaged, Led, Looked, Lost, Report, Task
+from broker.counting.reading import BatchRun, NoBatch, behind_damage, runs, wrong_crcs
+from broker.counting.reports import (
+    CountingReport,
+    CountingResult,
+    DamagedOffsets,
+    Led,
+    LostOffsets,
+    Task,
+)
 from broker.storage import layout
 from client.errors import ClientError
 from ledger.counting.batches import WRONG_CRC
@@ -24,7 +31,7 @@ from schemas.errors import SchemaError
 _LIVE_INTERVALS: Final = 3  # a partition that was looked at so recently is followed as it grows
 
 
-class Following:
+class LogFollowing:
     """One thread."""
 
     def __init__(
@@ -33,12 +40,12 @@ class Following:
         self._data_dir = Path(task.data_dir)
         self._live_seconds = task.interval * _LIVE_INTERVALS
         self._checks = task.checks.landed
-        self._damaged: list[Damaged] = []
+        self._damaged: list[DamagedOffsets] = []
         self._counter = counter
         self._clock = clock
         self._looked: dict[PartitionKey, float] = {}
 
-    def look(self, report: Report) -> Looked:
+    def look(self, report: CountingReport) -> CountingResult:
         """Count what is new, as far as it can be read. What goes wrong is said, not raised."""
         counter = self._counter
         batches_before, opened_before = counter.batches, counter.counting.opened
@@ -60,7 +67,7 @@ class Following:
         except (ClientError, SchemaError, OSError) as error:
             trouble = f"{type(error).__name__}: {error}"
             self._damaged = []  # what was not journalled is found again
-        return Looked(
+        return CountingResult(
             counter.batches - batches_before,
             counter.counting.opened - opened_before,
             trouble,
@@ -87,12 +94,12 @@ class Following:
                 for run in runs(Path(led.directory), place, led.exposed):
                     passing.run(run)
                 return
-            except Unreadable as error:
+            except NoBatch as error:
                 place = _pass_over(passing, error)
             finally:
                 self._damaged += passing.damaged
 
-    def _gone(self, report: Report) -> list[PartitionKey]:
+    def _gone(self, report: CountingReport) -> list[PartitionKey]:
         """Partitions that will not come back: their directory is not there, or is another's."""
         led = {(each.topic, each.partition): each.topic_id for each in report.led}
         not_served = set(report.not_served)
@@ -125,7 +132,7 @@ class _Passing:
     ) -> None:
         self.led = led
         self.next_offset = place.next_offset
-        self.damaged: list[Damaged] = []
+        self.damaged: list[DamagedOffsets] = []
         self._counter = counter
         self._key = key
         self._seen = seen
@@ -133,7 +140,7 @@ class _Passing:
         self._epoch: int | None = None
         self._has_holes = led.compacts or (Path(led.directory) / layout.COMPACTED).exists()
 
-    def run(self, run: Run) -> None:
+    def run(self, run: BatchRun) -> None:
         """In parts of one leader epoch; what is damaged is named, and not counted."""
         for epoch, part in _by_epoch(run):
             self._begin(self._believed(epoch))
@@ -159,7 +166,7 @@ class _Passing:
                 self._key, self.next_offset, leader_epoch=epoch, seen=self._seen
             )
 
-    def _counted(self, run: Run) -> None:
+    def _counted(self, run: BatchRun) -> None:
         if run.headers:
             self._counter.run(
                 run.headers,
@@ -174,11 +181,13 @@ class _Passing:
         if self._epoch is None:
             self._begin(self.led.leader_epoch)
         self._counter.spoilt(first, offsets, reason)
-        self.damaged.append(Damaged(self.led.topic, self.led.partition, first, offsets, reason))
+        self.damaged.append(
+            DamagedOffsets(self.led.topic, self.led.partition, first, offsets, reason)
+        )
         self.next_offset = first + offsets
 
 
-def _pass_over(passing: _Passing, broken: Unreadable) -> Place:
+def _pass_over(passing: _Passing, broken: NoBatch) -> Place:
     """Where a batch should be there is none: that is named, up to where there is one again."""
     first, led = passing.next_offset, passing.led
     place = behind_damage(Path(led.directory), broken, first, led.exposed)
@@ -187,7 +196,7 @@ def _pass_over(passing: _Passing, broken: Unreadable) -> Place:
     return place
 
 
-def _by_epoch(run: Run) -> Iterator[tuple[int, Run]]:
+def _by_epoch(run: BatchRun) -> Iterator[tuple[int, BatchRun]]:
     """Nearly always the run as it is."""
     epochs = list(map(itemgetter(2), run.headers))
     if len(set(epochs)) == 1:
@@ -200,7 +209,7 @@ def _by_epoch(run: Run) -> Iterator[tuple[int, Run]]:
         at = end
 
 
-def _withdrawn(lost: Lost) -> Withdrawn:
+def _withdrawn(lost: LostOffsets) -> Withdrawn:
     return Withdrawn(
         PartitionKey(lost.topic, lost.topic_id, lost.partition),
         lost.leader_epoch,

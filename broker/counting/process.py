@@ -15,8 +15,8 @@ from typing import BinaryIO, Final
 
 import msgspec
 
-from broker.counting.following import Following
-from broker.counting.reports import SIZE_BYTES, Looked, Report, Task, framed
+from broker.counting.following import LogFollowing
+from broker.counting.reports import SIZE_BYTES, CountingReport, CountingResult, Task, framed
 from broker.counting.scrubbing import Scrubbing
 from broker.data_directory import JOURNAL
 from client.addresses import parse_addresses
@@ -38,14 +38,14 @@ def main() -> None:
     if body is None:
         return
     task = msgspec.msgpack.decode(body, type=Task)
-    reports: queue.SimpleQueue[Report] = queue.SimpleQueue()
+    reports: queue.SimpleQueue[CountingReport] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(inward, reports), daemon=True).start()
     try:
         counter = _counter(task)
     except (CounterFileDamaged, OSError) as error:
         _answer_only(str(error), reports, outward)
         return
-    following = Following(task, counter)
+    following = LogFollowing(task, counter)
     scrubbing = Scrubbing(Path(task.data_dir), task.checks, counter)
     while True:
         report = _next(reports, scrubbing)
@@ -61,7 +61,7 @@ def main() -> None:
         _answer(answer, outward)
 
 
-def _next(reports: "queue.SimpleQueue[Report]", scrubbing: Scrubbing) -> Report:
+def _next(reports: "queue.SimpleQueue[CountingReport]", scrubbing: Scrubbing) -> CountingReport:
     """Until it comes, what is stored is read again."""
     while True:
         pause = scrubbing.step()
@@ -84,21 +84,23 @@ def _counter(task: Task) -> Counter:
     return Counter(journal, speaker, writer)
 
 
-def _answer_only(trouble: str, reports: "queue.SimpleQueue[Report]", outward: BinaryIO) -> None:
+def _answer_only(
+    trouble: str, reports: "queue.SimpleQueue[CountingReport]", outward: BinaryIO
+) -> None:
     """Nothing can be counted until somebody has looked."""
     while True:
         reports.get()
-        _answer(Looked(0, 0, trouble), outward)
+        _answer(CountingResult(0, 0, trouble), outward)
 
 
-def _answer(looked: Looked, outward: BinaryIO) -> None:
+def _answer(looked: CountingResult, outward: BinaryIO) -> None:
     outward.write(framed(looked))
     outward.flush()
 
 
-def _receive(inward: BinaryIO, reports: "queue.SimpleQueue[Report]") -> None:
+def _receive(inward: BinaryIO, reports: "queue.SimpleQueue[CountingReport]") -> None:
     while (body := _frame(inward)) is not None:
-        reports.put(msgspec.msgpack.decode(body, type=Report))
+        reports.put(msgspec.msgpack.decode(body, type=CountingReport))
     os._exit(0)  # the parent has ended, or wants nothing more
 
 

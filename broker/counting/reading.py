@@ -32,7 +32,7 @@ _PIECE: Final = 1 << 20  # read at once where all of it is read
 _SMALL: Final = 6_000  # where it costs more to ask for the next header than to read a whole batch
 
 
-class Unreadable(Exception):
+class NoBatch(Exception):
     """Where a batch should be there is none: in this segment, at this byte."""
 
     def __init__(self, message: str, segment: int, byte: int) -> None:
@@ -41,7 +41,7 @@ class Unreadable(Exception):
         self.byte = byte
 
 
-class Run(NamedTuple):
+class BatchRun(NamedTuple):
     """Batches that lie behind each other from this byte of the segment on."""
 
     headers: list[RawHeader]
@@ -52,7 +52,7 @@ class Run(NamedTuple):
     def read(self, position: int, length: int) -> bytes:
         return read_bytes(self.file, position, length)
 
-    def part(self, first: int, end: int) -> "Run":
+    def part(self, first: int, end: int) -> "BatchRun":
         """The batches from that number up to another."""
         byte = self.byte + sum(each[1] + LENGTH_PREFIX for each in self.headers[:first])
         return self._replace(headers=self.headers[first:end], byte=byte)
@@ -62,10 +62,10 @@ class Run(NamedTuple):
         return _next_offset(self.headers[-1])
 
 
-def runs(directory: Path, place: Place, exposed: int) -> Iterator[Run]:
+def runs(directory: Path, place: Place, exposed: int) -> Iterator[BatchRun]:
     """From the batch that holds `place.next_offset`, or the next behind it, up to what is exposed.
 
-    Raises OSError, and Unreadable if a segment ends in the middle.
+    Raises OSError, and NoBatch if a segment ends in the middle.
     """
     going_on = _going_on(directory, place)
     if going_on is not None:
@@ -87,7 +87,7 @@ def runs(directory: Path, place: Place, exposed: int) -> Iterator[Run]:
 
 def _segment(
     file: OpenFile, place: Place, position: int, exposed: int
-) -> Generator[Run, None, Place | None]:
+) -> Generator[BatchRun, None, Place | None]:
     """What is left of the segment from this byte on; where that leads, or None at the end."""
     offset, segment = place.next_offset, place.segment
     size = os.fstat(file.fd).st_size
@@ -98,14 +98,14 @@ def _segment(
             position += headers.pop(0)[1] + LENGTH_PREFIX
         if headers:
             offset = _next_offset(headers[-1])
-            yield Run(headers, file, segment, position)
+            yield BatchRun(headers, file, segment, position)
         position = behind
         if is_end:
             return None
         if position >= size:
             return Place(offset, segment, position)
         if is_broken:
-            raise Unreadable(
+            raise NoBatch(
                 f"{file.path}: no batch at byte {position}, where offset {offset} should be",
                 segment,
                 position,
@@ -113,7 +113,7 @@ def _segment(
     return None
 
 
-def wrong_crcs(run: Run) -> list[int]:
+def wrong_crcs(run: BatchRun) -> list[int]:
     """The numbers of the batches in it that are not what was written. Reads all of them."""
     found: list[int] = []
     headers, position, at = run.headers, run.byte, 0
@@ -124,7 +124,7 @@ def wrong_crcs(run: Run) -> list[int]:
             end += 1
         piece = memoryview(run.read(position, size))
         if len(piece) < size:
-            raise Unreadable(f"{run.file.path}: shorter than it was", run.segment, position)
+            raise NoBatch(f"{run.file.path}: shorter than it was", run.segment, position)
         begin = 0
         for number in range(at, end):
             header = headers[number]
@@ -136,7 +136,7 @@ def wrong_crcs(run: Run) -> list[int]:
     return found
 
 
-def behind_damage(directory: Path, broken: Unreadable, offset: int, exposed: int) -> Place:
+def behind_damage(directory: Path, broken: NoBatch, offset: int, exposed: int) -> Place:
     """Where there is a batch again with this offset or a higher one: in that segment, in the next,
     or at the end of what is exposed."""
     file = OpenFile(layout.numbered(directory, broken.segment, layout.LOG))

@@ -26,7 +26,7 @@ class Led(NamedTuple):
     compacts: bool
 
 
-class Lost(NamedTuple):
+class LostOffsets(NamedTuple):
     """What a log has lost, to be told: `number` tells it from others. The log went on at `resumes`
     under this leader epoch. -1 `offsets`: nobody knows how many."""
 
@@ -41,7 +41,7 @@ class Lost(NamedTuple):
     reason: str
 
 
-class Damaged(NamedTuple):
+class DamagedOffsets(NamedTuple):
     """Offsets at which no batch is any more that could be read."""
 
     topic: str
@@ -64,16 +64,16 @@ class Task(msgspec.Struct, array_like=True, frozen=True):
     checks: Checks
 
 
-class Report(msgspec.Struct, array_like=True, frozen=True):
+class CountingReport(msgspec.Struct, array_like=True, frozen=True):
     """How the partitions stand; those that are not served now are only named. And what was lost of
     them, until it was answered that it is told."""
 
     led: list[Led]
     not_served: list[tuple[str, int]]
-    lost: list[Lost] = []
+    lost: list[LostOffsets] = []
 
 
-class Looked(msgspec.Struct, array_like=True, frozen=True):
+class CountingResult(msgspec.Struct, array_like=True, frozen=True):
     """What came of a report: batches counted, of which so many were opened; what went wrong.
 
     The losses of these numbers will be in the ledger, whatever happens; what was found damaged
@@ -84,7 +84,7 @@ class Looked(msgspec.Struct, array_like=True, frozen=True):
     opened: int
     trouble: str
     told: list[int] = []
-    damaged: list[Damaged] = []
+    damaged: list[DamagedOffsets] = []
     scrubbed_bytes: int = 0
     scrubbed_millis: int = -1
 

@@ -19,7 +19,7 @@ from typing import Final
 import msgspec
 
 from broker.config import Checks
-from broker.counting.reports import Damaged, Led, Report
+from broker.counting.reports import CountingReport, DamagedOffsets, Led
 from broker.storage import layout
 from broker.storage.scrub import Damage, scrub
 from ground.durable_files import replace_file
@@ -64,13 +64,13 @@ class Scrubbing:
         self._segment = (0, 0)  # of the one that is read: its first offset, and the next one's
         self._saved = 0.0
         self._bytes = 0
-        self._damaged: list[Damaged] = []
+        self._damaged: list[DamagedOffsets] = []
 
-    def follow(self, report: Report) -> None:
+    def follow(self, report: CountingReport) -> None:
         """These partitions are led now."""
         self._led = {(led.topic, led.partition): led for led in report.led}
 
-    def taken(self) -> tuple[list[Damaged], int, int]:
+    def taken(self) -> tuple[list[DamagedOffsets], int, int]:
         """What was found and how much was read since this was last asked; when a round ended."""
         found, self._damaged = self._damaged, []
         count, self._bytes = self._bytes, 0
@@ -124,7 +124,9 @@ class Scrubbing:
             return  # it was deleted, and only its segment is still there
         key = PartitionKey(led.topic, led.topic_id, led.partition)
         self._counter.damage([(key, Spoilt(first, offsets, damage.reason))])
-        self._damaged.append(Damaged(led.topic, led.partition, first, offsets, damage.reason))
+        self._damaged.append(
+            DamagedOffsets(led.topic, led.partition, first, offsets, damage.reason)
+        )
 
     def _begin_segment(self) -> bool:
         """The next one of this round; False if it is over, which is then written down."""

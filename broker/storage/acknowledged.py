@@ -45,7 +45,7 @@ PartitionId = tuple[UUID, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class AcknowledgedRange:
     """Of one partition: its records from `start` up to `end` were on disk, under leaders up to
     this epoch. `exact`: and no others had been acknowledged."""
 
@@ -61,7 +61,11 @@ class Slot:
     __slots__ = ("_at", "_file", "identity", "known")
 
     def __init__(
-        self, file: "Acknowledged", at: int, identity: PartitionId, known: Known | None
+        self,
+        file: "AcknowledgedFile",
+        at: int,
+        identity: PartitionId,
+        known: AcknowledgedRange | None,
     ) -> None:
         self._file = file
         self._at = at
@@ -70,7 +74,7 @@ class Slot:
 
     def begin(self, start: int, end: int, leader_epoch: int) -> None:
         """This is what the log has; until it is opened, what it is known to have had."""
-        self.known = Known(start, end, leader_epoch, exact=True)
+        self.known = AcknowledgedRange(start, end, leader_epoch, exact=True)
         self.write()
 
     def note(self, start: int, end: int) -> None:
@@ -104,7 +108,7 @@ class Slot:
         return self._at
 
 
-class Acknowledged:
+class AcknowledgedFile:
     """The file, of a data directory that this process has locked. Any thread."""
 
     def __init__(self, path: Path, *, clean: bool = False) -> None:
@@ -132,10 +136,10 @@ class Acknowledged:
             return
         topic_id, partition, leader_epoch, start, end, boot = _SLOT.unpack(body)
         identity = UUID(bytes=topic_id), partition
-        known = Known(start, end, leader_epoch, clean or boot == self.boot != bytes(8))
+        known = AcknowledgedRange(start, end, leader_epoch, clean or boot == self.boot != bytes(8))
         self._slots[identity] = Slot(self, at, identity, known)
 
-    def known(self, topic_id: UUID, partition: int) -> Known | None:
+    def known(self, topic_id: UUID, partition: int) -> AcknowledgedRange | None:
         """What is remembered of a partition; None if nothing is."""
         slot = self._slots.get((topic_id, partition))
         return slot.known if slot else None

@@ -7,7 +7,7 @@
     │   └── DiskFull            there is no room
     ├── Altered                 a file that was closed is not as it was: its log must fail
     ├── LogOffline              the log failed for good and does nothing until a restart
-    ├── Unreadable              the disk did not give the bytes back: this read failed, no more
+    ├── BytesUnreadable         the disk did not give the bytes back: this read failed, no more
     ├── CorruptLog              where a batch should be there is none, and more follows
     │   └── EndMissing          the log is sound, and ends before where it is known to have been
     ├── InvalidBatch            where a batch should be there is none: recovery says what it means
@@ -70,7 +70,7 @@ class LogOffline(StorageError):
     """The log is offline until the broker is started again; the message says why."""
 
 
-class Unreadable(StorageError):
+class BytesUnreadable(StorageError):
     """The file system failed to return stored bytes; the log stays online."""
 
 

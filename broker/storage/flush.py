@@ -1,7 +1,7 @@
 """What a log owes the disk, and the tickets with which it is paid.
 
-`Pending` gathers what is due, on the event loop's thread. A `FlushTicket` is cut from it, runs on
-any other, and comes back to be completed. It touches files only, never the log; its order is the
+`PendingFlush` gathers what is due, on the event loop's thread. A `FlushTicket` is cut from it, runs
+on any other, and comes back to be completed. It touches files only, never the log; its order is the
 proof: first the batches; then the indexes, where they are to be trusted below the recovery point;
 then the names of files; then the snapshots of producer states, which claim that all before them is
 there, and the slot in which the partition is remembered (acknowledged.py). Only then is anything
@@ -115,7 +115,7 @@ class FlushTicket:
         return f"flush failed: {failure.strerror or failure}" if failure else "flush did not run"
 
 
-class Pending:
+class PendingFlush:
     """What is not yet on disk, apart from the active segment's end. One for each log."""
 
     __slots__ = (

@@ -23,14 +23,14 @@ NEW_SUFFIX: Final = "-new"
 _VERSION: Final = 0
 
 
-class Owner(NamedTuple):
+class DirectoryOwner(NamedTuple):
     """The broker that a data directory belongs to."""
 
     cluster_id: str
     broker_id: int
 
 
-def claim(data_dir: Path, owner: Owner) -> None:
+def claim(data_dir: Path, owner: DirectoryOwner) -> None:
     """Make sure that `data_dir` is this broker's; a new one becomes it."""
     path = data_dir / META_PROPERTIES
     found = read_owner(data_dir)
@@ -50,7 +50,7 @@ def claim(data_dir: Path, owner: Owner) -> None:
         )
 
 
-def read_owner(data_dir: Path) -> Owner | None:
+def read_owner(data_dir: Path) -> DirectoryOwner | None:
     """None if the directory has never been claimed."""
     path = data_dir / META_PROPERTIES
     try:
@@ -60,7 +60,7 @@ def read_owner(data_dir: Path) -> Owner | None:
     lines = (line.strip() for line in text.splitlines())
     pairs = dict(line.partition("=")[::2] for line in lines if line and line[0] not in "#!")
     try:
-        return Owner(pairs["cluster.id"].strip(), int(pairs["broker.id"]))
+        return DirectoryOwner(pairs["cluster.id"].strip(), int(pairs["broker.id"]))
     except (KeyError, ValueError) as error:
         raise ForeignDataDirectory(f"{path}: needs cluster.id and broker.id") from error
 

@@ -29,7 +29,7 @@ from wire.batch import NO_TIMESTAMP
 _WINDOW = 512  # entries read at once, when a search has come this close
 
 
-class OffsetEntry(NamedTuple):
+class OffsetPosition(NamedTuple):
     """The batch whose last offset this is begins at `position`."""
 
     last_offset: int
@@ -150,19 +150,19 @@ class OffsetIndex(_Index):
     def append(self, last_offset: int, position: int) -> None:
         self._append(self.ENTRY.pack(last_offset - self.base_offset, position))
 
-    def entry(self, number: int) -> OffsetEntry:
+    def entry(self, number: int) -> OffsetPosition:
         relative, position = self._fields(number)
-        return OffsetEntry(self.base_offset + relative, position)
+        return OffsetPosition(self.base_offset + relative, position)
 
-    def last(self) -> OffsetEntry | None:
+    def last(self) -> OffsetPosition | None:
         return self.entry(len(self) - 1) if len(self) else None
 
-    def at_or_below_offset(self, offset: int) -> OffsetEntry | None:
+    def at_or_below_offset(self, offset: int) -> OffsetPosition | None:
         """The last batch noted whose last offset is not above `offset`."""
         count = self._count_below(offset - self.base_offset + 1, 0)
         return self.entry(count - 1) if count else None
 
-    def at_or_below_position(self, position: int) -> OffsetEntry | None:
+    def at_or_below_position(self, position: int) -> OffsetPosition | None:
         """The last batch noted that begins at or before `position`."""
         count = self._count_below(position + 1, 1)
         return self.entry(count - 1) if count else None

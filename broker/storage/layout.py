@@ -39,7 +39,7 @@ def numbered(directory: Path, offset: int, suffix: str) -> Path:
 
 
 @dataclass(slots=True)
-class Contents:
+class PartitionFiles:
     """What was found in a partition's directory: by base offset, and what is left over."""
 
     logs: dict[int, os.stat_result] = field(default_factory=dict)
@@ -52,9 +52,9 @@ class Contents:
     compacted: bool = False
 
 
-def scan(directory: Path) -> Contents:
+def scan(directory: Path) -> PartitionFiles:
     """Look at every file once. Files of other names are not ours and stay."""
-    contents = Contents()
+    contents = PartitionFiles()
     with os.scandir(directory) as entries:
         for entry in entries:
             stem, suffix = os.path.splitext(entry.name)  # noqa: PTH122 — a thousand directories at start
@@ -68,7 +68,9 @@ def scan(directory: Path) -> Contents:
     return contents
 
 
-def _note_numbered(contents: Contents, entry: os.DirEntry[str], offset: int, suffix: str) -> None:
+def _note_numbered(
+    contents: PartitionFiles, entry: os.DirEntry[str], offset: int, suffix: str
+) -> None:
     if suffix == LOG:
         contents.logs[offset] = entry.stat()
     elif suffix == OFFSET_INDEX:
@@ -81,7 +83,9 @@ def _note_numbered(contents: Contents, entry: os.DirEntry[str], offset: int, suf
         contents.starts.append(offset)
 
 
-def _note_leftover(contents: Contents, directory: Path, name: str, stem: str, suffix: str) -> None:
+def _note_leftover(
+    contents: PartitionFiles, directory: Path, name: str, stem: str, suffix: str
+) -> None:
     number = stem[:_DIGITS]
     if suffix == SWAP and stem[_DIGITS:] == LOG and number.isdecimal():
         contents.swaps.add(int(number))

@@ -37,15 +37,15 @@ from broker.storage.directories import mark_deleted
 from broker.storage.errors import (
     NO_SPACE,
     Altered,
+    BytesUnreadable,
     DiskFull,
     LogOffline,
     NotWritten,
     OffsetOutOfRange,
-    Unreadable,
 )
-from broker.storage.flush import FlushTicket, Pending
-from broker.storage.reading import Reader
-from broker.storage.recovery import Recovered, nothing_yet, recover
+from broker.storage.flush import FlushTicket, PendingFlush
+from broker.storage.reading import LogReader
+from broker.storage.recovery import RecoveredLog, nothing_yet, recover
 from broker.storage.retention import expired
 from broker.storage.segment import MAX_POSITION, UNPREPARED, Segment
 from broker.storage.segments import Segments
@@ -74,7 +74,7 @@ class Log:
     )  # fmt: skip
 
     def __init__(
-        self, directory: Path, topic_id: UUID, config: LogConfig, recovered: Recovered
+        self, directory: Path, topic_id: UUID, config: LogConfig, recovered: RecoveredLog
     ) -> None:
         """Use `create` or `open`."""
         self.directory = directory
@@ -87,8 +87,8 @@ class Log:
         self.producers = recovered.producers
         self.epochs = recovered.epochs
         self._segments = Segments(recovered.segments)
-        self._pending = Pending(directory, recovered.snapshots)
-        self._reader = Reader(directory, self._segments)
+        self._pending = PendingFlush(directory, recovered.snapshots)
+        self._reader = LogReader(directory, self._segments)
         self._active = self._segments.active
         self._active_fd = -1  # once it is prepared
         self._active_since_ms = recovered.active_since_ms  # when it was first appended to
@@ -128,7 +128,7 @@ class Log:
                 directory, config, recovery_point, start_offset, clean=clean, reached=reached
             )
         except OSError as error:
-            raise Unreadable(f"{directory}: {error.strerror or error}") from error
+            raise BytesUnreadable(f"{directory}: {error.strerror or error}") from error
         recovered.producers.expire(now_ms, config.producer_expiration_ms)
         return cls(directory, topic_id, config, recovered)
 

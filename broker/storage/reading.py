@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from broker.storage.batches import header_at
-from broker.storage.errors import CorruptLog, InvalidBatch, Unreadable
+from broker.storage.errors import BytesUnreadable, CorruptLog, InvalidBatch
 from broker.storage.segment import Segment
 from broker.storage.segments import Segments
 from broker.storage.timestamps import TimestampedOffset, first_reaching, highest
@@ -23,7 +23,7 @@ from wire.slices import FileSlice
 _REMEMBERED: Final = 16
 
 
-class Reader:
+class LogReader:
     """Belongs to the event loop's thread."""
 
     __slots__ = ("_directory", "_end", "_last", "_offset", "_places", "_segments")
@@ -142,8 +142,8 @@ class Reader:
             yield segment, segment.size
             self._segments.keep_warm(segment)
 
-    def _unreadable(self, error: OSError) -> Unreadable:
-        return Unreadable(f"{self._directory}: {error.strerror or error}")
+    def _unreadable(self, error: OSError) -> BytesUnreadable:
+        return BytesUnreadable(f"{self._directory}: {error.strerror or error}")
 
     def _corrupt(self, error: InvalidBatch) -> CorruptLog:
         return CorruptLog(

@@ -52,7 +52,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, kw_only=True)
-class Recovered:
+class RecoveredLog:
     """All that a log needs to go on. Everything in it is on disk."""
 
     segments: list[Segment]
@@ -65,9 +65,9 @@ class Recovered:
     active_since_ms: float = inf
 
 
-def nothing_yet(directory: Path, first: int, index_interval: int) -> Recovered:
+def nothing_yet(directory: Path, first: int, index_interval: int) -> RecoveredLog:
     """A log in a directory that is there and empty: its first record will have that offset."""
-    return Recovered(
+    return RecoveredLog(
         segments=[Segment.create(directory, first, index_interval)],
         epochs=LeaderEpochs(directory / layout.LEADER_EPOCHS),
         start_offset=first,
@@ -84,7 +84,7 @@ def recover(
     *,
     clean: bool,
     reached: int = 0,
-) -> Recovered:
+) -> RecoveredLog:
     """Open what is in `directory`. Raises `CorruptLog`, and has then changed no batch."""
     return _Recovery(directory, config, reached).run(recovery_point, start_offset, clean=clean)
 
@@ -113,7 +113,7 @@ class _Recovery:
         self._changed = False
         self._saved = True
 
-    def run(self, recovery_point: int, start_offset: int, *, clean: bool) -> Recovered:
+    def run(self, recovery_point: int, start_offset: int, *, clean: bool) -> RecoveredLog:
         if recovery_point > self._proven:
             _log.warning(
                 "recovery point not proven by a snapshot directory=%s recovery_point=%d proven=%d",
@@ -370,7 +370,7 @@ class _Recovery:
 
     # The end
 
-    def _recovered(self, first: int, start_offset: int, end_offset: int) -> Recovered:
+    def _recovered(self, first: int, start_offset: int, end_offset: int) -> RecoveredLog:
         segments = self._segments
         if self._changed:
             self._sync(first, end_offset)
@@ -385,7 +385,7 @@ class _Recovery:
         )
         for segment in segments:
             segment.cool()
-        return Recovered(
+        return RecoveredLog(
             segments=segments,
             epochs=self._epochs,
             producers=self._producers,

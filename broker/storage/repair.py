@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lost:
+class GivenUp:
     """What was given up: the damage, and all offsets from `first_offset` on."""
 
     path: Path
@@ -34,7 +34,7 @@ class Lost:
     """Whole segments that were behind the damaged one."""
 
 
-def truncate_at_corruption(directory: Path, config: LogConfig) -> Lost | None:
+def truncate_at_corruption(directory: Path, config: LogConfig) -> GivenUp | None:
     """Cut a log off at its first damage; None if there is none. Blocks.
 
     The next `Log.open` makes the indexes and everything else that follows from the batches.
@@ -62,7 +62,7 @@ def cut_off_end(directory: Path, missing: EndMissing) -> None:
         Segment(directory, base, stat.st_size, 0) for base, stat in sorted(found.logs.items())
     ]
     assert missing.path is not None, "there is nothing to be cut off"
-    lost = Lost(
+    lost = GivenUp(
         path=missing.path,
         position=missing.position,
         reason=str(missing),
@@ -74,8 +74,8 @@ def cut_off_end(directory: Path, missing: EndMissing) -> None:
 
 
 def _first_damage(
-    directory: Path, segments: list[Segment], found: layout.Contents, *, gaps: bool
-) -> Lost | None:
+    directory: Path, segments: list[Segment], found: layout.PartitionFiles, *, gaps: bool
+) -> GivenUp | None:
     offset = segments[0].base_offset if segments else 0
     for number, segment in enumerate(segments):
         behind = segments[number + 1 :]
@@ -90,7 +90,7 @@ def _first_damage(
             except InvalidBatch as error:
                 position, reason = error.position, error.reason
         if reason:
-            return Lost(
+            return GivenUp(
                 path=path,
                 position=position,
                 reason=reason,
@@ -102,7 +102,7 @@ def _first_damage(
     reached = max((*found.snapshots, *found.starts), default=0)
     orphans = (found.offset_indexes.keys() | found.time_indexes.keys()) - found.logs.keys()
     if reached > offset or any(base > offset for base in orphans):
-        return Lost(
+        return GivenUp(
             path=directory,
             position=0,
             reason=f"the end is missing, up to offset {max(reached, *orphans, 0)}",
@@ -113,7 +113,9 @@ def _first_damage(
     return None
 
 
-def _cut_off(directory: Path, segments: list[Segment], found: layout.Contents, lost: Lost) -> None:
+def _cut_off(
+    directory: Path, segments: list[Segment], found: layout.PartitionFiles, lost: GivenUp
+) -> None:
     """The newest first, so that what is left is a log at every moment."""
     offset = lost.first_offset
     deleted = [each for each in found.starts if each > offset]

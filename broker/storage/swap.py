@@ -64,7 +64,7 @@ def _take_place(directory: Path, base_offset: int) -> None:
             swap.replace(path)
 
 
-def finish(directory: Path, found: layout.Contents) -> None:
+def finish(directory: Path, found: layout.PartitionFiles) -> None:
     """After a crash: go on with what was committed, and remove what was not."""
     # Indexes count too: of a segment that was being retired the log has gone first.
     bases = found.logs.keys() | found.offset_indexes.keys() | found.time_indexes.keys()

@@ -154,7 +154,7 @@ def looked_at(file: CommittedFile, entry: Entry, found: str, now: int) -> Commit
     return file._replace(modified=entry.modified, verified=now)
 
 
-class Fault(StrEnum):
+class FileFaultKind(StrEnum):
     """As the ledger calls it."""
 
     MISSING = "missing"
@@ -162,19 +162,19 @@ class Fault(StrEnum):
     CHANGED = "changed"
 
 
-class FileFault(NamedTuple):
+class FaultyFile(NamedTuple):
     """A file, or the folder of files that cannot be told apart, that is not as it should be."""
 
     path: str
-    fault: Fault
+    fault: FileFaultKind
     committed_rows: int
     found_rows: int
     topic: str = ""  # empty: of any
 
     def __str__(self) -> str:
-        if self.fault is Fault.EXTRA and not self.committed_rows:
+        if self.fault is FileFaultKind.EXTRA and not self.committed_rows:
             return f"{self.path} was written by no run ({_rows(self.found_rows)})"
-        if self.fault is Fault.MISSING and self.found_rows <= 0:
+        if self.fault is FileFaultKind.MISSING and self.found_rows <= 0:
             return f"{self.path} is missing ({_rows(self.committed_rows)})"
         if self.found_rows == self.committed_rows:
             return f"{self.path} has other bytes than were committed ({_rows(self.found_rows)})"
@@ -188,7 +188,7 @@ class HourOutcome(NamedTuple):
     folder: str
     files: int
     rows: int
-    faults: tuple[FileFault, ...]
+    faults: tuple[FaultyFile, ...]
 
 
 def to_count(
@@ -223,7 +223,8 @@ def compared(
     """`rows` are those of the files that were to be counted; one that could not be is UNKNOWN."""
     faults = [*_of_known(hour, there, rows, spoilt), *_of_others(hour, there, rows, all_)]
     faults += [
-        FileFault(path, Fault.EXTRA, 0, rows.get(path, UNKNOWN)) for path in _extra(hour, there)
+        FaultyFile(path, FileFaultKind.EXTRA, 0, rows.get(path, UNKNOWN))
+        for path in _extra(hour, there)
     ]
     return HourOutcome(hour.hour, hour.folder, hour.files, hour.rows, tuple(sorted(faults)))
 
@@ -233,24 +234,26 @@ def _of_known(
     there: Mapping[str, int],
     rows: Mapping[str, int],
     spoilt: Collection[str],
-) -> list[FileFault]:
+) -> list[FaultyFile]:
     found = []
     for path, known in hour.known.items():
         if path not in there:
-            found.append(FileFault(path, Fault.MISSING, known.rows, 0, known.topic))
+            found.append(FaultyFile(path, FileFaultKind.MISSING, known.rows, 0, known.topic))
         elif path in spoilt or (
             path in rows and (rows[path], there[path]) != (known.rows, known.bytes)
         ):
-            found.append(FileFault(path, Fault.CHANGED, known.rows, rows[path], known.topic))
+            found.append(
+                FaultyFile(path, FileFaultKind.CHANGED, known.rows, rows[path], known.topic)
+            )
     return found
 
 
 def _of_others(
     hour: ExpectedHour, there: Mapping[str, int], rows: Mapping[str, int], all_: bool
-) -> list[FileFault]:
+) -> list[FaultyFile]:
     if not hour.unlisted and (gone := sorted(hour.others - there.keys())):
         only = hour.others_rows if len(hour.others) == 1 else UNKNOWN
-        return [FileFault(path, Fault.MISSING, only, 0) for path in gone]
+        return [FaultyFile(path, FileFaultKind.MISSING, only, 0) for path in gone]
     pool = _pool(hour, there)
     as_many = _as_many(hour, there, pool)
     if as_many and not all_:
@@ -260,19 +263,19 @@ def _of_others(
     if as_many and count == hour.others_rows:
         return []
     path = pool[0] if len(pool) == 1 and not hour.unlisted else hour.folder
-    return [FileFault(path, _fault(hour, pool, count), hour.others_rows, count)]
+    return [FaultyFile(path, _fault(hour, pool, count), hour.others_rows, count)]
 
 
-def _fault(hour: ExpectedHour, pool: Sequence[str], count: int) -> Fault:
+def _fault(hour: ExpectedHour, pool: Sequence[str], count: int) -> FileFaultKind:
     """What is wrong with files that can only be judged together."""
     if not hour.unlisted:
-        return Fault.CHANGED
+        return FileFaultKind.CHANGED
     wanted = hour.others_rows
     if count == UNKNOWN:
         count, wanted = len(pool), len(hour.others) + hour.unlisted
     if count == wanted:
-        return Fault.CHANGED
-    return Fault.MISSING if count < wanted else Fault.EXTRA
+        return FileFaultKind.CHANGED
+    return FileFaultKind.MISSING if count < wanted else FileFaultKind.EXTRA
 
 
 def _pool(hour: ExpectedHour, there: Mapping[str, int]) -> list[str]:

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from ground.printable import one_line
-from loader.checks.comparing import UNKNOWN, Fault, FileFault, HourOutcome
+from loader.checks.comparing import UNKNOWN, FaultyFile, FileFaultKind, HourOutcome
 from loader.tables import HOUR_MILLIS
 
 Json = dict[str, Any]
@@ -66,26 +66,26 @@ def printable(path: str) -> str:
 
 
 def _of_topic(
-    faults: Iterable[FileFault], topic: str, topics: Sequence[str]
-) -> Iterator[FileFault]:
+    faults: Iterable[FaultyFile], topic: str, topics: Sequence[str]
+) -> Iterator[FaultyFile]:
     for each in faults:
         if len(topics) == 1 or each.topic == topic:
             yield each
         elif each.topic not in topics:
             yield each._replace(
-                committed_rows=0 if each.fault is Fault.EXTRA else UNKNOWN,
-                found_rows=0 if each.fault is Fault.MISSING else UNKNOWN,
+                committed_rows=0 if each.fault is FileFaultKind.EXTRA else UNKNOWN,
+                found_rows=0 if each.fault is FileFaultKind.MISSING else UNKNOWN,
             )
 
 
-def _named(outcome: HourOutcome, faults: Sequence[FileFault]) -> Iterator[FileFault]:
+def _named(outcome: HourOutcome, faults: Sequence[FaultyFile]) -> Iterator[FaultyFile]:
     """As many as have a name, and the rest by what is wrong with them."""
     yield from faults[:MOST_FAULTS]
-    rest: dict[Fault, list[FileFault]] = defaultdict(list)
+    rest: dict[FileFaultKind, list[FaultyFile]] = defaultdict(list)
     for each in faults[MOST_FAULTS:]:
         rest[each.fault].append(each)
     for fault, those in rest.items():
-        yield FileFault(
+        yield FaultyFile(
             f"{outcome.folder} ({len(those):,} more files)",
             fault,
             _sum(each.committed_rows for each in those),

@@ -18,7 +18,7 @@ from ground.intervals import union
 from loader.commit.sources import LandedSources
 from loader.errors import Mismatch
 from loader.manifests import HourState, Passage
-from loader.reports import Account, ClosedIntervals, SliceReport, WindowCount, closed, half_open
+from loader.reports import Account, ClosedIntervals, LandedWindow, SliceReport, closed, half_open
 from loader.tables import Hour, Slice, hour_of, log_name
 
 Log = tuple[str, str, int]  # cluster, topic, partition
@@ -175,16 +175,16 @@ def _passage(
     )
 
 
-def _windows(windows: Iterable[WindowCount]) -> tuple[WindowCount, ...]:
-    found: dict[int, WindowCount] = {}
+def _windows(windows: Iterable[LandedWindow]) -> tuple[LandedWindow, ...]:
+    found: dict[int, LandedWindow] = {}
     for each in windows:
         known = found.get(each.start)
         found[each.start] = each if known is None else _both(known, each)
     return tuple(found[start] for start in sorted(found))
 
 
-def _both(one: WindowCount, other: WindowCount) -> WindowCount:
-    return WindowCount(
+def _both(one: LandedWindow, other: LandedWindow) -> LandedWindow:
+    return LandedWindow(
         start=one.start,
         rows=one.rows + other.rows,
         duplicates=one.duplicates + other.duplicates,

@@ -40,11 +40,11 @@ from loader.manifests import (
     VERSION,
     Added,
     HourState,
-    Kind,
     Manifest,
     Marker,
     PartitionState,
     Passage,
+    RunKind,
     TopicState,
 )
 from loader.planning.plan import Plan
@@ -95,7 +95,7 @@ def load_manifest(
     return Manifest(
         version=VERSION,
         run=run,
-        kind=Kind.LOAD,
+        kind=RunKind.LOAD,
         table=table,
         committed=now,
         loader=terms.loader,
@@ -302,7 +302,7 @@ def rebuild_manifest(
     return Manifest(
         version=VERSION,
         run=run,
-        kind=Kind.REBUILD,
+        kind=RunKind.REBUILD,
         table=previous.table,
         committed=now,
         loader=terms.loader,

@@ -17,7 +17,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from client.fetcher import Batch
+from client.fetcher import FetchedBatch
 from loader.decoding.columns import Columns
 from loader.decoding.decoded import BROKEN_BATCH, NO_VALUE, NOT_FRAMED, Dead, Decoded
 from loader.decoding.framing import Rows, first_record
@@ -51,13 +51,13 @@ class BatchDecoder:
         self._writers = Writers(schemas, columns.reader)
         self._assembly = RowAssembly(columns, topic, partition, cluster, times)
 
-    def decode(self, batch: Batch) -> Decoded:
+    def decode(self, batch: FetchedBatch) -> Decoded:
         """The batch's CRC is right. Control batches hold nothing."""
         if batch.header.is_control:
             return self._assembly.decoded([], (), {})
         return self._whole(batch) or self._singly(batch)
 
-    def _whole(self, batch: Batch) -> Decoded | None:
+    def _whole(self, batch: FetchedBatch) -> Decoded | None:
         """None if the batch is not of the one form that is read whole."""
         header = batch.header
         try:
@@ -84,7 +84,7 @@ class BatchDecoder:
         counts = {first.schema_id: header.record_count}
         return self._assembly.decoded([made], tuple(dead), counts)
 
-    def _singly(self, batch: Batch) -> Decoded:
+    def _singly(self, batch: FetchedBatch) -> Decoded:
         found, dead, unnamed = _read(batch)
         by_prefix: defaultdict[bytes | None, list[Record]] = defaultdict(list)
         for record in found:
@@ -135,7 +135,7 @@ class BatchDecoder:
             )
 
 
-def _read(batch: Batch) -> tuple[list[Record], list[Dead], tuple[int, int]]:
+def _read(batch: FetchedBatch) -> tuple[list[Record], list[Dead], tuple[int, int]]:
     """The records of a batch. If it is broken, all its other offsets are dead: those with a letter
     of their own, and, of very many, those behind them: from, and up to but without."""
     found: list[Record] = []

@@ -13,7 +13,7 @@ import msgspec
 
 from ground.http_client import HttpClient, HttpError, parse_program_url
 from ground.printable import plain_words
-from loader.hours.completeness import MOST_NAMES, Complete, Verdict, Waiting
+from loader.hours.completeness import MOST_NAMES, Complete, HourVerdict, Waiting
 from loader.tables import Hour
 
 _SECONDS: Final = 10.0  # for one answer
@@ -57,15 +57,15 @@ class Audit:
         self._seconds = seconds
         self.away: Waiting | None = None  # once it is not asked any more
 
-    def ask(self, asked: Iterable[Asked]) -> dict[Asked, Verdict]:
+    def ask(self, asked: Iterable[Asked]) -> dict[Asked, HourVerdict]:
         """One after the other."""
-        answers: dict[Asked, Verdict] = {}
+        answers: dict[Asked, HourVerdict] = {}
         with HttpClient(self._url, most_bytes=_MOST_BYTES) as client:
             for each in asked:
                 answers[each] = self.away or self._answer(client, *each)
         return answers
 
-    def _answer(self, client: HttpClient, topic: str, hour: Hour) -> Verdict:
+    def _answer(self, client: HttpClient, topic: str, hour: Hour) -> HourVerdict:
         try:
             gate = self._gate(client, topic, hour)
         except _Odd as error:

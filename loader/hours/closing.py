@@ -27,16 +27,16 @@ from loader.commit.layout import (
 )
 from loader.commit.next_state import at_rest
 from loader.commit.old_hours import faded
-from loader.config import Completeness
+from loader.config import CompletenessConfig
 from loader.errors import Mismatch
-from loader.hours.completeness import Complete, Verdict
+from loader.hours.completeness import Complete, HourVerdict
 from loader.manifests import (
     VERSION,
     Added,
     HourState,
-    Kind,
     Manifest,
     Marker,
+    RunKind,
 )
 from loader.tables import HOUR_MILLIS, Hour, hour_of
 
@@ -76,7 +76,7 @@ def open_hours(previous: Manifest | None, now: int) -> tuple[Hour, ...]:
 
 
 def to_close(
-    previous: Manifest, verdicts: Mapping[Hour, Verdict], now: int, config: Completeness
+    previous: Manifest, verdicts: Mapping[Hour, HourVerdict], now: int, config: CompletenessConfig
 ) -> tuple[Closing, ...]:
     """What has changed for hours that are open; in their order."""
     found = []
@@ -94,7 +94,7 @@ def to_close(
 
 
 def merge_of(
-    hour: Hour, files: Collection[str], sizes: Mapping[str, int], config: Completeness
+    hour: Hour, files: Collection[str], sizes: Mapping[str, int], config: CompletenessConfig
 ) -> Merge | None:
     """The small ones of an hour's files, if they can become fewer. Sizes are by path."""
     small = tuple(sorted(each for each in files if sizes[each] < config.merge_below))
@@ -205,7 +205,7 @@ def close_manifest(
     return Manifest(
         version=VERSION,
         run=run,
-        kind=Kind.CLOSE,
+        kind=RunKind.CLOSE,
         table=previous.table,
         committed=now,
         loader=loader,

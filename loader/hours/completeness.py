@@ -53,10 +53,10 @@ class Waiting:
     names: tuple[str, ...] = ()  # the hosts, as many as are worth naming
 
 
-Verdict = Complete | Waiting
+HourVerdict = Complete | Waiting
 
 
-def together(verdicts: Iterable[Verdict]) -> Verdict:
+def together(verdicts: Iterable[HourVerdict]) -> HourVerdict:
     """Of all that feed a table."""
     waiting, by = [], []
     for each in verdicts:
@@ -74,7 +74,7 @@ def together(verdicts: Iterable[Verdict]) -> Verdict:
 class Completeness(Protocol):
     def judge(
         self, topics: Mapping[str, TopicState | None], hour: Hour, *, events: bool
-    ) -> Verdict | None:
+    ) -> HourVerdict | None:
         """The hour of a table that these topics feed, all of them, loaded up to where their states
         say; None: nothing of it was ever read. Rows with Penstock's header are events: agents write
         them. No verdict: the hour is left as it is, for the next load."""
@@ -101,11 +101,11 @@ class Watermarks:
 
     def judge(
         self, topics: Mapping[str, TopicState | None], hour: Hour, *, events: bool
-    ) -> Verdict:
+    ) -> HourVerdict:
         """Of one table; see `Completeness`."""
         return together(self._judge(topic, state, hour, events) for topic, state in topics.items())
 
-    def _judge(self, topic: str, state: TopicState | None, hour: Hour, events: bool) -> Verdict:
+    def _judge(self, topic: str, state: TopicState | None, hour: Hour, events: bool) -> HourVerdict:
         end = self.ends[topic]
         if end is None:
             return Waiting(
@@ -135,7 +135,7 @@ class Watermarks:
         found = [each for topics, each in self._waited_for.items() if topic in topics]
         return found[0] if len(found) == 1 else list(merge(*found))
 
-    def _of_agents(self, topic: str, expected: Sequence[Behind], until: int) -> Verdict:
+    def _of_agents(self, topic: str, expected: Sequence[Behind], until: int) -> HourVerdict:
         behind = []
         for each in expected:
             if each.until >= until:
@@ -185,14 +185,14 @@ def _waiting_for(behind: Sequence[Behind]) -> Waiting:
 class AuditGate:
     """What was known at one time, of one table."""
 
-    answers: Mapping[tuple[str, Hour], Verdict]  # by topic and hour
+    answers: Mapping[tuple[str, Hour], HourVerdict]  # by topic and hour
     ends: Mapping[str, TopicEnd | None]
     now: int
     settle_millis: int | None
 
     def judge(
         self, topics: Mapping[str, TopicState | None], hour: Hour, *, events: bool
-    ) -> Verdict | None:
+    ) -> HourVerdict | None:
         """See `Completeness`."""
         if not events:
             return self._by_time(self.settle_millis).judge(topics, hour, events=False)

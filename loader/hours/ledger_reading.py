@@ -26,7 +26,7 @@ import msgspec
 from client.brokers import Brokers
 from client.delivery import TopicPartition
 from client.offsets import offsets_of
-from ledger.agents import Agent, Agents, Beat, HostRetired, Left
+from ledger.agents import Agents, Beat, HeardAgent, HostRetired, LeftTopics
 from ledger.entries import Lookup
 from ledger.heartbeats import said
 from ledger.names import LEDGER_TOPIC
@@ -126,13 +126,13 @@ def from_bytes(data: bytes) -> LedgerRead | None:
     return LedgerRead(positions, Agents(agents, retired))
 
 
-def _agent(row: _AgentRow, sets: list[frozenset[str]]) -> Agent:
-    return Agent(
+def _agent(row: _AgentRow, sets: list[frozenset[str]]) -> HeardAgent:
+    return HeardAgent(
         row.host,
         row.seq,
         row.heard,
         tuple(Beat(until, sets[topics]) for until, topics in row.shipped),
-        tuple(Left(until, sets[topics], since) for until, topics, since in row.left),
+        tuple(LeftTopics(until, sets[topics], since) for until, topics, since in row.left),
     )
 
 

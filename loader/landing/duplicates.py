@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ground.intervals import GrowingIntervals, Intervals, minus, missing, size
-from loader.landing.rows import Arrived, Stretch, ends, numbers, positions
+from loader.landing.rows import Arrived, RowRange, ends, numbers, positions
 from loader.landing.task_spec import Seen
 from loader.reports import MOST_INTERVALS, MOST_TRACKED, SourceRun, closed, intervals_of
 
@@ -97,7 +97,7 @@ class Duplicates:
             return arrived.within(new)
         return arrived if len(new) == len(arrived) else arrived.at(new)
 
-    def _new_rows(self, sources: pa.Array, seqs: pa.Int64Array) -> "list[Stretch] | pa.Int64Array":
+    def _new_rows(self, sources: pa.Array, seqs: pa.Int64Array) -> "list[RowRange] | pa.Int64Array":
         """Where they stand, in ascending order."""
         cuts = _cuts(sources, seqs)
         if len(cuts) <= _FEW_RUNS + len(seqs) // _LONG_RUN:
@@ -112,7 +112,7 @@ class Duplicates:
 
     def _kept(
         self, sources: pa.Array, seqs: pa.Array, cuts: Sequence[int] | None
-    ) -> Iterator[Stretch]:
+    ) -> Iterator[RowRange]:
         cuts = _cuts(sources, seqs) if cuts is None else cuts
         starts = pa.array([0, *cuts[:-1]] if cuts else [], pa.int64())
         names, firsts = sources.take(starts).to_pylist(), seqs.take(starts).to_pylist()
@@ -165,7 +165,7 @@ def _numbered(sources: pa.Array, seqs: pa.Int64Array) -> pa.BooleanArray | None:
     )
 
 
-def _rows(found: "list[Stretch] | pa.Int64Array", rows: int) -> pa.Int64Array:
+def _rows(found: "list[RowRange] | pa.Int64Array", rows: int) -> pa.Int64Array:
     return positions(found, rows) if isinstance(found, list) else found
 
 
@@ -182,7 +182,7 @@ def _cuts(sources: pa.Array, seqs: pa.Array) -> list[int]:
     return cuts
 
 
-def _joined(stretches: Sequence[Stretch]) -> list[Stretch]:
+def _joined(stretches: Sequence[RowRange]) -> list[RowRange]:
     """The same rows, as few stretches as can be."""
     if not stretches:
         return []

@@ -15,7 +15,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from loader.landing.rows import HeldBytes, Stretch, beginnings, ends, part_of, positions
+from loader.landing.rows import HeldBytes, RowRange, beginnings, ends, part_of, positions
 from loader.tables import HOUR_MILLIS, Hour, hour_of
 
 _FEW_ROWS: Final = 1024
@@ -73,12 +73,12 @@ class _Block:
         cuts = ends(sorted_hours)
         starts = [0, *cuts[:-1]]
         names = sorted_hours.take(pa.array(starts, pa.int64())).to_pylist()
-        self.stretches: dict[Hour, Stretch] = dict(
+        self.stretches: dict[Hour, RowRange] = dict(
             zip(map(Hour, names), zip(starts, cuts, strict=True), strict=True)
         )
         self.bytes = self._held.of(self.rows)
 
-    def size_of(self, stretch: Stretch) -> int:
+    def size_of(self, stretch: RowRange) -> int:
         share = (stretch[1] - stretch[0]) / self.rows.num_rows
         return int(self.bytes * share)
 

@@ -26,9 +26,9 @@ from loader.landing.rows import bounds, counted
 from loader.reports import (
     MOST_HOURS_OF_RUN,
     Account,
+    LandedWindow,
     LastBatch,
     SliceReport,
-    WindowCount,
     closed,
     too_many_hours,
 )
@@ -85,7 +85,7 @@ class _Account:
             compacted=self.compacted,
             missing=closed(self.missing.intervals),
             windows=tuple(
-                WindowCount(
+                LandedWindow(
                     start=start,
                     rows=each.rows,
                     duplicates=each.duplicates,

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from loader.tables import FIRST_TIME
 
 _numbers: list[pa.Int64Array] = [pa.array(range(1 << 14), pa.int64())]
-Stretch = tuple[int, int]  # of rows: from, and up to but without
+RowRange = tuple[int, int]  # of rows: from, and up to but without
 _COLUMN: Final = 700  # bytes, for each column of a batch, however few rows it has
 _SHARED: Final = frozenset(("_cluster", "_topic", "_partition"))  # parts of one long column
 
@@ -83,7 +83,7 @@ class Arrived:
             None if self.seqs is None else self.seqs.take(indices),
         )
 
-    def within(self, stretches: Sequence[Stretch]) -> Self:
+    def within(self, stretches: Sequence[RowRange]) -> Self:
         """These rows only. Copied, unless they are most of them and stand together: what is kept
         must not hold more in memory than it seems to."""
         if len(stretches) == 1:

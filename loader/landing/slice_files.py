@@ -20,19 +20,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from loader.config import Compression
+from loader.config import FileCompression
 from loader.landing.pieces import HOUR_COLUMN, PIECE_END, FileKind, piece
 from loader.landing.rows import HeldBytes
 from loader.tables import Hour
 
 _SAMPLE: Final = 20_000  # rows that decide how columns are written
 _REPEATING: Final = 3  # a value occurs so often on average: then a dictionary pays
-_CODECS: Final[dict[Compression, dict[str, Any]]] = {
-    Compression.ZSTD: {"compression": "zstd", "compression_level": 1},
-    Compression.SNAPPY: {"compression": "snappy"},
-    Compression.GZIP: {"compression": "gzip", "compression_level": 6},
-    Compression.LZ4: {"compression": "lz4"},
-    Compression.NONE: {"compression": "none"},
+_CODECS: Final[dict[FileCompression, dict[str, Any]]] = {
+    FileCompression.ZSTD: {"compression": "zstd", "compression_level": 1},
+    FileCompression.SNAPPY: {"compression": "snappy"},
+    FileCompression.GZIP: {"compression": "gzip", "compression_level": 6},
+    FileCompression.LZ4: {"compression": "lz4"},
+    FileCompression.NONE: {"compression": "none"},
 }
 _END: Final = PIECE_END.encode()
 MOST_ROWS: Final = 1 << 20  # of a row group
@@ -41,7 +41,7 @@ _AIM: Final = 0.75  # of these: how well rows pack changes
 _MOST_AT_ONCE: Final = 8  # times PIECE_BYTES, in memory, however well they pack
 
 
-def writer_settings(rows: pa.Table, compression: Compression) -> dict[str, Any]:
+def writer_settings(rows: pa.Table, compression: FileCompression) -> dict[str, Any]:
     """Arguments for pyarrow's ParquetWriter."""
     sample = rows.slice(0, _SAMPLE).combine_chunks()
     dictionaries, encodings, statistics = [], {}, []
@@ -154,7 +154,7 @@ class SliceFiles:
     """Files of rows by hour, one for hours beyond `most_hours`, and one for dead letters."""
 
     def __init__(
-        self, number: int, compression: Compression, memory_bytes: int, *, most_hours: int
+        self, number: int, compression: FileCompression, memory_bytes: int, *, most_hours: int
     ) -> None:
         self._number = number
         self._compression = compression

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from client.addresses import parse_addresses
 from client.brokers import Brokers
 from client.errors import Corrupt, OffsetsMissing
-from client.fetcher import Batch
+from client.fetcher import FetchedBatch
 from client.partition_reader import Instead, PartitionReader, PassedOver
 from loader.decoding.batch_decoder import BatchDecoder
 from loader.decoding.columns import Columns
@@ -100,14 +100,14 @@ def land(
         yield from landing.end(reader.next_offset, reader.leader_epoch)
 
 
-def _is_missing(each: Batch | PassedOver) -> bool:
+def _is_missing(each: FetchedBatch | PassedOver) -> bool:
     """Whether there is something between records that is none: as compaction leaves it."""
     if isinstance(each, PassedOver):
         return each.what in {Instead.HOLE, Instead.EMPTIED}
     return each.header.record_count <= each.header.last_offset_delta
 
 
-def _missing(piece: Slice, each: Batch | PassedOver) -> OffsetsMissing:
+def _missing(piece: Slice, each: FetchedBatch | PassedOver) -> OffsetsMissing:
     """Only the log of a compacted topic may have less than its offsets."""
     if isinstance(each, PassedOver):
         first, end, what = each.first, each.end, "there is nothing between what lies around them"

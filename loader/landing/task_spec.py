@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from ground.intervals import union
-from loader.config import Compression, HeaderColumns
+from loader.config import FileCompression, HeaderColumns
 from loader.manifests import SEVERAL
 from loader.reports import ClosedIntervals, Landed, half_open, intervals_of, landed_of
 from loader.tables import FIRST_TIME, LAST_TIME, Hour, Partition, Slice
@@ -33,7 +33,7 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
     reader_schema: str  # Avro, complete in itself: what the rows are resolved to
     header: HeaderColumns
     with_cluster: bool
-    compression: Compression
+    compression: FileCompression
     memory_bytes: int
     window_millis: int
     times: tuple[int, int]  # first and last, in milliseconds: rows of other times are dead

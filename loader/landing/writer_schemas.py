@@ -8,7 +8,7 @@ from schemas.parsing import AvroSchema, parse
 from schemas.registry_client import RegistryClient
 
 
-class Known(Protocol):
+class KnownSchemas(Protocol):
     """What a task is told of schemas."""
 
     @property
@@ -21,7 +21,7 @@ class Known(Protocol):
 class WriterSchemas:
     """Asks the registry for the first time when it has to."""
 
-    def __init__(self, spec: Known) -> None:
+    def __init__(self, spec: KnownSchemas) -> None:
         self._texts = spec.writer_schemas
         self._urls = spec.registry
         self._registry: RegistryClient | None = None

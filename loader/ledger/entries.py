@@ -20,7 +20,7 @@ from ground.intervals import merged, minus
 from ledger.names import NOWHERE, VERSION, topic_id_text
 from loader.config import LoaderConfig
 from loader.manifests import FIRST_RUN, LedgerJournal, Manifest, Passage, TopicState
-from loader.reports import WindowCount, half_open
+from loader.reports import LandedWindow, half_open
 from loader.tables import HOUR_MILLIS
 
 # An entry that was counted for a manifest is divided like that ever after.
@@ -80,7 +80,7 @@ def rebuilt(manifest: Manifest) -> list[Json]:
     ]
 
 
-def _length(windows: Sequence[WindowCount], window_millis: int) -> int:
+def _length(windows: Sequence[LandedWindow], window_millis: int) -> int:
     """The shortest with which there are few enough."""
     length = window_millis
     while length < _LONGEST_MILLIS and _count(windows, length) > MOST_WINDOWS:
@@ -88,7 +88,7 @@ def _length(windows: Sequence[WindowCount], window_millis: int) -> int:
     return length
 
 
-def _count(windows: Iterable[WindowCount], length: int) -> int:
+def _count(windows: Iterable[LandedWindow], length: int) -> int:
     return len({each.start // length for each in windows})
 
 

@@ -43,7 +43,7 @@ _SECOND: Final = 1000
 log = logging.getLogger(__name__)
 
 
-class Told(msgspec.Struct, frozen=True):
+class LastTold(msgspec.Struct, frozen=True):
     """When something was told last, milliseconds."""
 
     version: int
@@ -101,7 +101,7 @@ class Observations:
         self._told = max(now, self._told + 1)
         try:
             if self._store is not None:
-                self._store.replace(TOLD, msgspec.json.encode(Told(KEPT_VERSION, self._told)))
+                self._store.replace(TOLD, msgspec.json.encode(LastTold(KEPT_VERSION, self._told)))
         except StoreError as error:
             log.warning("by which clock this is told cannot be kept: %s", error)
         return self._told
@@ -160,7 +160,7 @@ def divided(
 def _time_of(kept: bytes | None) -> int:
     """0 if nothing is kept, or it is damaged, or of another version."""
     try:
-        found = msgspec.json.decode(kept or b"", type=Told)
+        found = msgspec.json.decode(kept or b"", type=LastTold)
     except msgspec.DecodeError:
         return 0
     return found.time if found.version == KEPT_VERSION else 0

@@ -19,7 +19,7 @@ from client.brokers import Brokers
 from client.delivery import TopicPartition
 from client.epochs import end_offsets_of_epochs
 from client.errors import Refused, Unsupported
-from client.metadata import Topic
+from client.metadata import TopicMetadata
 from client.offsets import offsets_of
 from loader.manifests import PartitionState, TopicState
 from loader.planning.facts import Parted, PartitionFacts, TopicFacts, is_another
@@ -46,25 +46,25 @@ def ask(brokers: Brokers, topics: Mapping[str, Iterable[PartitionState]]) -> dic
         there = again
 
 
-def _existing(brokers: Brokers, names: Iterable[str]) -> dict[str, Topic]:
+def _existing(brokers: Brokers, names: Iterable[str]) -> dict[str, TopicMetadata]:
     wanted = list(names)
     if not wanted:
         return {}
 
-    def attempt() -> dict[str, Topic]:
+    def attempt() -> dict[str, TopicMetadata]:
         known = brokers.refresh(wanted)
         return {name: known.topic(name) for name in wanted if known.has(name)}
 
     return brokers.persist(attempt)
 
 
-def _ids(topics: Mapping[str, Topic]) -> dict[str, object]:
+def _ids(topics: Mapping[str, TopicMetadata]) -> dict[str, object]:
     return {name: (topic.id, len(topic.partitions)) for name, topic in topics.items()}
 
 
 def _facts(
     brokers: Brokers,
-    there: Mapping[str, Topic],
+    there: Mapping[str, TopicMetadata],
     known: Mapping[str, tuple[PartitionState, ...]],
 ) -> dict[str, TopicFacts]:
     targets = [

@@ -17,36 +17,36 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from loader.config import Compression, FileFormat
+from loader.config import FileCompression, FileFormat
 from loader.errors import LoaderError
 
 _CODECS: Final = {
     FileFormat.PARQUET: {
-        Compression.ZSTD: "zstd",
-        Compression.SNAPPY: "snappy",
-        Compression.GZIP: "gzip",
-        Compression.LZ4: "lz4_raw",
-        Compression.NONE: "none",
+        FileCompression.ZSTD: "zstd",
+        FileCompression.SNAPPY: "snappy",
+        FileCompression.GZIP: "gzip",
+        FileCompression.LZ4: "lz4_raw",
+        FileCompression.NONE: "none",
     },
     FileFormat.ORC: {
-        Compression.ZSTD: "zstd",
-        Compression.SNAPPY: "snappy",
-        Compression.GZIP: "zlib",
-        Compression.LZ4: "lz4",
-        Compression.NONE: "none",
+        FileCompression.ZSTD: "zstd",
+        FileCompression.SNAPPY: "snappy",
+        FileCompression.GZIP: "zlib",
+        FileCompression.LZ4: "lz4",
+        FileCompression.NONE: "none",
     },
     FileFormat.JSON: {
-        Compression.ZSTD: "gzip",
-        Compression.SNAPPY: "snappy",
-        Compression.GZIP: "gzip",
-        Compression.LZ4: "lz4",
-        Compression.NONE: "none",
+        FileCompression.ZSTD: "gzip",
+        FileCompression.SNAPPY: "snappy",
+        FileCompression.GZIP: "gzip",
+        FileCompression.LZ4: "lz4",
+        FileCompression.NONE: "none",
     },
     FileFormat.AVRO: {
-        Compression.ZSTD: "zstandard",
-        Compression.SNAPPY: "snappy",
-        Compression.GZIP: "deflate",
-        Compression.NONE: "uncompressed",
+        FileCompression.ZSTD: "zstandard",
+        FileCompression.SNAPPY: "snappy",
+        FileCompression.GZIP: "deflate",
+        FileCompression.NONE: "uncompressed",
     },
 }
 _GLOB: Final = re.compile(r"([][{}*?\\])")
@@ -82,7 +82,7 @@ class RowFormat:
     """How rows are kept in files."""
 
     format: FileFormat
-    compression: Compression
+    compression: FileCompression
     columns: str  # as Spark's JSON
 
     @property
@@ -90,7 +90,7 @@ class RowFormat:
         return codec(self.format, self.compression)
 
 
-def codec(format_: FileFormat, compression: Compression) -> str:
+def codec(format_: FileFormat, compression: FileCompression) -> str:
     """What Spark calls it. Raises LoaderError if the format has nothing like it."""
     found = _CODECS[format_].get(compression)
     if found is None:
@@ -100,7 +100,7 @@ def codec(format_: FileFormat, compression: Compression) -> str:
 
 
 def check_format(
-    start_spark: Callable[[], SparkSession], format_: FileFormat, compression: Compression
+    start_spark: Callable[[], SparkSession], format_: FileFormat, compression: FileCompression
 ) -> None:
     """Raises LoaderError if this Spark cannot write such files. Only for Avro it is asked."""
     codec(format_, compression)

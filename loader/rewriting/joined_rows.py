@@ -6,7 +6,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from loader.config import Compression
+from loader.config import FileCompression
 from loader.landing.slice_files import SliceFiles
 from loader.tables import Hour
 
@@ -19,12 +19,12 @@ HELD_BYTES: Final = 128 * 1024 * 1024  # rows that become a row group, in memory
 def task(files: Iterable[pa.RecordBatch], compression: str) -> Iterator[pa.RecordBatch]:
     """All that one task does."""
     pa.set_cpu_count(1)
-    yield from joined(files, Compression(compression))
+    yield from joined(files, FileCompression(compression))
 
 
 def joined(
     files: Iterable[pa.RecordBatch],
-    compression: Compression,
+    compression: FileCompression,
     *,
     held_bytes: int = HELD_BYTES,
 ) -> Iterator[pa.RecordBatch]:

@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 from loader.errors import LoaderError
 from loader.manifests import Manifest
 from loader.rewriting.files import RowFormat, columns_of
-from loader.run.surroundings import TableLoad
+from loader.run.load_context import TableLoad
 from loader.spark.job import working
 from loader.store.store import Store
 from loader.tables import Hour, hour_folder, hour_in_folder
@@ -33,17 +33,17 @@ DAYS_AT_ONCE: Final = 4  # that one statement adds: Spark tells a metastore of 1
 
 def register_table(load: TableLoad, latest: Manifest) -> None:
     """In the metastore, if one is configured. The rows are there without it."""
-    around, config = load.around, load.around.config
+    context, config = load.context, load.context.config
     if config.hive is None:
         return
     load.doing("registering it in Hive")
     try:
         with working(f"{load.name}: registering it in Hive"):
             register(
-                around.spark,
+                context.spark,
                 config.hive.database,
                 load.name,
-                store=around.store,
+                store=context.store,
                 target=RowFormat(config.format, config.compression, latest.schema),
                 hours=latest.hours,
             )

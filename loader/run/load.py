@@ -32,8 +32,8 @@ from loader.hours.ledger_reading import read_watermarks
 from loader.ledger.observations import Observations
 from loader.planning.choosing import matching, tables_of
 from loader.rewriting.files import check_format
-from loader.run.outcomes import TableOutcome, Watcher
-from loader.run.surroundings import Request, Surroundings
+from loader.run.load_context import LoadContext, LoadRequest
+from loader.run.outcomes import TableOutcome, TableWatcher
 from loader.run.table import TableRun
 from loader.run.telling_loads import tell_if_it_failed, tell_that_none_began, tell_which_succeeded
 from loader.store.opening import open_store
@@ -47,9 +47,9 @@ log = logging.getLogger(__name__)
 
 def load(
     config: LoaderConfig,
-    request: Request,
+    request: LoadRequest,
     start_spark: Callable[[], SparkSession],
-    watcher: Watcher,
+    watcher: TableWatcher,
     stopping: threading.Event | None = None,
 ) -> list[TableOutcome]:
     """Every table's outcome. Raises LoaderError or ClientError if none could even be begun.
@@ -71,7 +71,7 @@ def load(
     with Brokers(config.bootstrap, client_id="penstock-loader") as brokers:
         tables = asked_for(config, request, brokers)
         with closing(RegistryClient(config.registry)) as registry:
-            around = Surroundings(
+            context = LoadContext(
                 config=config,
                 request=request,
                 start_spark=start_spark,
@@ -88,13 +88,13 @@ def load(
                 stopping=stopping,
             )
             with ThreadPoolExecutor(config.tasks.tables, "table") as threads:
-                outcomes = list(threads.map(lambda table: run_table(around, table), tables))
-            tell_which_succeeded(around, tables, outcomes, began)
+                outcomes = list(threads.map(lambda table: run_table(context, table), tables))
+            tell_which_succeeded(context, tables, outcomes, began)
             return outcomes
 
 
 def _tell_that_none_began(
-    config: LoaderConfig, request: Request, error: LoaderError, began: int
+    config: LoaderConfig, request: LoadRequest, error: LoaderError, began: int
 ) -> None:
     try:
         with Brokers(config.bootstrap, client_id="penstock-loader") as brokers:
@@ -105,7 +105,7 @@ def _tell_that_none_began(
     tell_that_none_began(config, tables, error, began)
 
 
-def asked_for(config: LoaderConfig, request: Request, brokers: Brokers) -> list[TableSource]:
+def asked_for(config: LoaderConfig, request: LoadRequest, brokers: Brokers) -> list[TableSource]:
     """The tables of this load. Raises LoaderError if what was asked for is none of them."""
     known = brokers.refresh(None)
     tables = tables_of(config, [name for name in known.topics if known.has(name)])
@@ -139,14 +139,14 @@ def watermarks(
         return None
 
 
-def run_table(around: Surroundings, table: TableSource) -> TableOutcome:
+def run_table(context: LoadContext, table: TableSource) -> TableOutcome:
     """One table, whatever comes of it."""
     outcome = TableOutcome(table.name)
-    began = around.now()
+    began = context.now()
     try:
-        around.go_on(table.name)
-        with sole_loader(around.store.root, table.name), around.brokers() as brokers:
-            run = TableRun(around, table, brokers)
+        context.go_on(table.name)
+        with sole_loader(context.store.root, table.name), context.brokers() as brokers:
+            run = TableRun(context, table, brokers)
             outcome = run.outcome
             run.run()
     except OffsetsMissing as error:
@@ -156,11 +156,11 @@ def run_table(around: Surroundings, table: TableSource) -> TableOutcome:
     except Exception as error:  # a bug of ours is one table's trouble, and not that of a month
         log.exception("table %s", table.name)
         outcome.error = LoaderError(f"table {table.name}: {type(error).__name__}: {error}")
-    if outcome.error is not None and around.stopping.is_set():
+    if outcome.error is not None and context.stopping.is_set():
         said = "before anything was" if outcome.run is None else f"after run {outcome.run} had been"
         outcome.error = Interrupted(f"table {table.name}: stopped {said} committed")
-    tell_if_it_failed(around, table, outcome, began)
-    around.watcher.ended(outcome)
+    tell_if_it_failed(context, table, outcome, began)
+    context.watcher.ended(outcome)
     return outcome
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from loader.checks.comparing import FileFault
+from loader.checks.comparing import FaultyFile
 from loader.tables import Hour
 
 
@@ -38,7 +38,7 @@ class TableOutcome:
     incomplete: list[Hour] = field(default_factory=list)
     merged_files: int = 0  # that became fewer
     checked: list[Hour] = field(default_factory=list)  # hours whose files were to be compared
-    faults: list[FileFault] = field(default_factory=list)  # what is wrong with files
+    faults: list[FaultyFile] = field(default_factory=list)  # what is wrong with files
     warnings: list[str] = field(default_factory=list)
     seconds: float = 0.0
     error: Exception | None = None
@@ -50,7 +50,7 @@ class TableOutcome:
         return not (changed or self.records or self.checked) and self.error is None
 
 
-class Watcher(Protocol):
+class TableWatcher(Protocol):
     """Told how a load goes on, by several threads: one for each table that is under way."""
 
     def planned(self, table: str, tasks: int, records: int) -> None:

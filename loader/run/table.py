@@ -26,28 +26,28 @@ from loader.ledger.entries import destination_of, in_ledger
 from loader.manifests import Manifest
 from loader.planning.plan import Plan
 from loader.run.hive import register_table
+from loader.run.load_context import LoadContext, TableLoad
 from loader.run.outcomes import TableOutcome
-from loader.run.surroundings import Surroundings, TableLoad
 from loader.run.table_check import TableCheck
 from loader.run.table_form import check_format, form_of
 from loader.run.table_hours import close_hours, completeness_of
-from loader.run.table_reading import Reading, planned
+from loader.run.table_reading import TableReading, planned
 from loader.tables import TableSource
 
 
 class TableRun:
     """Used once, by one thread."""
 
-    def __init__(self, around: Surroundings, table: TableSource, brokers: Brokers) -> None:
+    def __init__(self, context: LoadContext, table: TableSource, brokers: Brokers) -> None:
         self.outcome = TableOutcome(table.name)
-        self._history = History(around.store, table.name)
-        self._load = TableLoad(around, table, brokers, self._history, self.outcome)
+        self._history = History(context.store, table.name)
+        self._load = TableLoad(context, table, brokers, self._history, self.outcome)
         self._publication = Publication(
             self._history,
             brokers,
-            around.registry,
+            context.registry,
             topics=self._load.topics,
-            group=around.config.group,
+            group=context.config.group,
             doing=self._load.doing,
             warn=self._load.warn,
         )
@@ -62,25 +62,25 @@ class TableRun:
             self.outcome.seconds = time.monotonic() - began
 
     def _run(self) -> None:
-        load, around = self._load, self._load.around
-        if not around.request.dry_run:
+        load, context = self._load, self._load.context
+        if not context.request.dry_run:
             self._make_up()
             self._clean()
-        if (asked := around.request.check_files) is not None:
+        if (asked := context.request.check_files) is not None:
             self._check.asked(asked or None)
             return
         latest = self._history.latest()
-        self.outcome.destination = destination_of(latest, around.config)
+        self.outcome.destination = destination_of(latest, context.config)
         if latest is None:
             with self._unless_taken(latest):
-                check_untouched(around.store, load.name)
-        elif hours := around.request.rebuild:
-            latest = recalled(around.store, latest, hours, around.now())
-            latest = listed(around.store, latest, hours)
-        check_format(load.name, form_of(latest), around.config.format)
+                check_untouched(context.store, load.name)
+        elif hours := context.request.rebuild:
+            latest = recalled(context.store, latest, hours, context.now())
+            latest = listed(context.store, latest, hours)
+        check_format(load.name, form_of(latest), context.config.format)
         completeness = completeness_of(load, latest)
         found = planned(load, latest)
-        if around.request.dry_run:
+        if context.request.dry_run:
             return
         with self._unless_taken(latest):
             if not found.nothing_to_do:
@@ -113,7 +113,7 @@ class TableRun:
 
     def _read(self, latest: Manifest | None, found: Plan) -> Manifest:
         """The next run: what is new, or what takes the place of whole hours."""
-        reading = Reading(self._load, latest, found)
+        reading = TableReading(self._load, latest, found)
         with Attempt(self._history, reading.folder) as attempt:
             try:
                 manifest = reading.manifest()
@@ -124,15 +124,15 @@ class TableRun:
 
     def _commit(self, manifest: Manifest, previous: Manifest | None, attempt: Attempt) -> Manifest:
         """Raises RunTaken if another loader was faster."""
-        around = self._load.around
+        context = self._load.context
         self._load.go_on()
-        manifest = in_ledger(manifest, previous, around.config)
+        manifest = in_ledger(manifest, previous, context.config)
         self._load.doing(f"committing run {manifest.run}")
-        manifest = with_checksums(around.store, manifest)
+        manifest = with_checksums(context.store, manifest)
         attempt.commit(manifest)
         self.outcome.run = manifest.run
         self._publication.publish(manifest)
-        self._history.forget(around.config.keep_manifests)
+        self._history.forget(context.config.keep_manifests)
         return manifest
 
     def _close_if_possible(self, latest: Manifest, completeness: Completeness | None) -> None:
@@ -151,6 +151,6 @@ class TableRun:
 
     def _clean(self) -> None:
         try:
-            clean(self._load.around.store, self._load.name)
+            clean(self._load.context.store, self._load.name)
         except StoreError as error:
             self._load.warn(f"not all that runs have left could be removed: {error}")

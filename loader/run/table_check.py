@@ -19,7 +19,7 @@ from loader.errors import DamagedBatch, FilesDiffer, RunTaken, StoreError
 from loader.ledger.entries import destination_of
 from loader.manifests import Manifest, TopicState
 from loader.rewriting.contents import RowCounter
-from loader.run.surroundings import TableLoad
+from loader.run.load_context import TableLoad
 from loader.tables import HOUR_MILLIS, Hour
 from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
@@ -37,11 +37,11 @@ class TableCheck:
 
     def young(self, latest: Manifest | None) -> None:
         """After a load. Raises FilesDiffer."""
-        hours = self._load.around.config.check_files_hours
+        hours = self._load.context.config.check_files_hours
         if latest is None or not hours:
             return
         try:
-            wrong = self._files(hours, latest).young(self._load.around.now())
+            wrong = self._files(hours, latest).young(self._load.context.now())
         except RunTaken:
             return  # whoever is at work does it
         except StoreError as error:
@@ -55,8 +55,8 @@ class TableCheck:
         if latest is None:
             self._load.warn("nothing was loaded that could be checked")
             return
-        young_hours = self._load.around.config.check_files_hours
-        found = self._files(young_hours, latest).asked(hours, self._load.around.now())
+        young_hours = self._load.context.config.check_files_hours
+        found = self._files(young_hours, latest).asked(hours, self._load.context.now())
         self._load.outcome.checked = [each.hour for each in found]
         self._raise_for([each for each in found if each.faults])
 
@@ -71,28 +71,28 @@ class TableCheck:
             "offsets": {"first": batch.first, "count": batch.end - batch.first},
             "reason": batch.reason,
         }
-        self._told(self._load.around.observations.tell, [{"damaged": [said]}])
+        self._told(self._load.context.observations.tell, [{"damaged": [said]}])
 
     def _files(self, young_hours: int, latest: Manifest) -> FileCheck:
-        around = self._load.around
+        context = self._load.context
         self._load.doing("checking files")
-        self._load.outcome.destination = destination_of(latest, around.config)
-        tell = partial(around.observations.tell_latest, destination=self._load.outcome.destination)
+        self._load.outcome.destination = destination_of(latest, context.config)
+        tell = partial(context.observations.tell_latest, destination=self._load.outcome.destination)
         return FileCheck(
             self._load.history,
             self._load.topics,
             young_millis=young_hours * HOUR_MILLIS,
-            count=RowCounter(around.start_spark, around.store, around.config.format),
+            count=RowCounter(context.start_spark, context.store, context.config.format),
             tell=partial(self._told, tell),
-            most_bytes=around.config.check_files_bytes,
+            most_bytes=context.config.check_files_bytes,
         )
 
     def _told(self, tell: Tell, said: Sequence[Mapping[str, Any]]) -> bool:
-        around = self._load.around
-        if not around.config.ledger:
+        context = self._load.context
+        if not context.config.ledger:
             return False
         try:
-            tell(self._load.brokers, around.registry, said, around.now())
+            tell(self._load.brokers, context.registry, said, context.now())
         except (ClientError, SchemaError) as error:
             self._load.warn(f"what was found is not in the ledger yet: {error}")
             return False

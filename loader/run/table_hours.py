@@ -31,7 +31,7 @@ from loader.manifests import Manifest
 from loader.rewriting.contents import count_rows
 from loader.rewriting.files import RowFormat
 from loader.rewriting.merging import merge_hours
-from loader.run.surroundings import TableLoad
+from loader.run.load_context import TableLoad
 from loader.spark.job import working
 from loader.tables import Hour
 
@@ -43,22 +43,22 @@ Commit = Callable[[Manifest, Manifest | None, Attempt], Manifest]
 
 def completeness_of(load: TableLoad, latest: Manifest | None) -> Completeness | None:
     """Who judges the table's hours in this load. None: nobody can, and the next load does it."""
-    around = load.around
-    if around.audit is None or around.request.dry_run:
-        return around.watermarks
-    now = around.now()
-    hours = sorted({*open_hours(latest, now), *around.request.rebuild})[-MOST_ASKED:]
+    context = load.context
+    if context.audit is None or context.request.dry_run:
+        return context.watermarks
+    now = context.now()
+    hours = sorted({*open_hours(latest, now), *context.request.rebuild})[-MOST_ASKED:]
     if latest is not None and not latest.header:
         hours = []
     load.doing(f"asking the audit about {len(hours)} hours")
-    answers = around.audit.ask((topic, hour) for hour in hours for topic in load.topics)
-    settle = around.config.completeness.settle
+    answers = context.audit.ask((topic, hour) for hour in hours for topic in load.topics)
+    settle = context.config.completeness.settle
     settle_millis = None if settle is None else int(settle * 1000)
     try:
         ends = topic_ends(load.brokers, load.topics)
     except ClientError as error:
         load.warn(f"which hours are complete is not known: {error}")
-        return around.watermarks
+        return context.watermarks
     return AuditGate(answers, ends, now, settle_millis)
 
 
@@ -67,7 +67,7 @@ def close_hours(
 ) -> None:
     """Those of which nothing more will come are merged and called complete, those past their
     deadline named as incomplete."""
-    around, now = load.around, load.around.now()
+    context, now = load.context, load.context.now()
     states = {each.topic: each for each in latest.topics}
     topics = {topic: states.get(topic) for topic in load.topics}
     events = bool(latest.header)
@@ -76,7 +76,7 @@ def close_hours(
         for hour in open_hours(latest, now)
         if (verdict := completeness.judge(topics, hour, events=events)) is not None
     }
-    closings = to_close(latest, verdicts, now, around.config.completeness)
+    closings = to_close(latest, verdicts, now, context.config.completeness)
     if not closings:
         return
     load.doing(f"closing {len(closings)} hours")
@@ -85,13 +85,13 @@ def close_hours(
     sizes = {
         entry.path: entry.size
         for hour in with_rows
-        for entry in around.store.list(hour_path(load.name, hour))
+        for entry in context.store.list(hour_path(load.name, hour))
     }
     latest = _as_found(load, latest, with_rows, sizes)
     folder = run_folder(load.name, next_run(latest), uuid.uuid4().hex)
     with Attempt(load.history, folder) as attempt:
         merged = _merged(load, latest, with_rows, sizes, folder)
-        manifest = close_manifest(latest, closings, merged, now=now, loader=around.loader)
+        manifest = close_manifest(latest, closings, merged, now=now, loader=context.loader)
         commit(manifest, latest, attempt)
     load.outcome.complete += complete
     load.outcome.incomplete += [each.hour for each in closings if not each.complete]
@@ -101,7 +101,7 @@ def _as_found(
     load: TableLoad, latest: Manifest, hours: Sequence[Hour], sizes: Mapping[str, int]
 ) -> Manifest:
     """Without files that somebody has taken away."""
-    around = load.around
+    context = load.context
     gone = gone_files(latest, hours, sizes)
     if not gone:
         return latest
@@ -111,9 +111,9 @@ def _as_found(
             f" {files[0].rpartition('/')[2]}; it is without their rows, until it is rebuilt"
         )
     left = files_left(latest, gone)
-    uris = {path: around.store.uri(path) for files in left.values() for path in files}
+    uris = {path: context.store.uri(path) for files in left.values() for path in files}
     with working(f"{load.name}: counting what is left"):
-        rows = count_rows(around.spark, list(uris.values()), around.config.format)
+        rows = count_rows(context.spark, list(uris.values()), context.config.format)
     return as_found(latest, left, sizes, {path: rows[uri] for path, uri in uris.items()})
 
 
@@ -125,20 +125,20 @@ def _merged(
     folder: str,
 ) -> tuple[Merged, ...]:
     """Their small files as few large ones, staged in the folder."""
-    around, store = load.around, load.around.store
+    context, store = load.context, load.context.store
     merges: list[Merge] = []
     for hour in hours:
         files = latest.hours[hour].files
-        if (found := merge_of(hour, files, sizes, around.config.completeness)) is not None:
+        if (found := merge_of(hour, files, sizes, context.config.completeness)) is not None:
             merges.append(found)
     if not merges:
         return ()
     load.go_on()
-    target = RowFormat(around.config.format, around.config.compression, latest.schema)
+    target = RowFormat(context.config.format, context.config.compression, latest.schema)
     try:
         with working(f"{load.name}: merging"):
             merged = merge_hours(
-                around.spark, store, merges, sizes, directory=f"{folder}/merged", target=target
+                context.spark, store, merges, sizes, directory=f"{folder}/merged", target=target
             )
     except LoaderError as error:
         load.go_on()

@@ -44,8 +44,8 @@ from loader.reports import LastBatch, check_hours
 from loader.rewriting.contents import count_rows, lowest_offsets
 from loader.rewriting.files import RowFormat
 from loader.rewriting.reshaping import reshape
+from loader.run.load_context import TableLoad
 from loader.run.outcomes import PartitionRange
-from loader.run.surroundings import TableLoad
 from loader.run.table_form import form_of, in_form, next_form, table_columns
 from loader.spark.job import land, working
 from loader.tables import Hour, Partition, Slice
@@ -73,7 +73,7 @@ def planned(load: TableLoad, latest: Manifest | None) -> Plan:
 
 
 def _planned(load: TableLoad, latest: Manifest | None) -> Plan:
-    request, config = load.around.request, load.around.config
+    request, config = load.context.request, load.context.config
     state = () if latest is None else latest.topics
     known = {topic.topic: topic.partitions for topic in state}
     facts = ask(load.brokers, {topic: known.get(topic, ()) for topic in load.topics})
@@ -107,50 +107,50 @@ def _earlier(history: History, topic: str, partition: int) -> Iterator[LastBatch
 def _planned_rebuild(
     load: TableLoad, latest: Manifest | None, facts: Mapping[str, TopicFacts]
 ) -> Plan:
-    around, hours = load.around, load.around.request.rebuild
+    context, hours = load.context, load.context.request.rebuild
     if latest is None:
         raise LoaderError(f"table {load.name}: nothing was loaded that could be rebuilt")
     had = {file for hour in hours if hour in latest.hours for file in latest.hours[hour].files}
     # Of a file that somebody has taken away nothing can be lost.
-    listed_now = (each for hour in hours for each in around.store.list(hour_path(load.name, hour)))
+    listed_now = (each for hour in hours for each in context.store.list(hour_path(load.name, hour)))
     files = [each.path for each in listed_now if each.path in had]
     with working(f"{load.name}: looking into what is replaced"):
         lowest = lowest_offsets(
-            around.spark, [around.store.uri(file) for file in files], around.config.format
+            context.spark, [context.store.uri(file) for file in files], context.config.format
         )
     return plan_rebuild(
         load.table,
         facts,
         latest.topics,
         lowest=lowest,
-        accept_gap=around.request.accept_gap,
-        records_per_task=around.config.tasks.records,
+        accept_gap=context.request.accept_gap,
+        records_per_task=context.config.tasks.records,
     )
 
 
-class Reading:
+class TableReading:
     """Of what was planned; used once."""
 
     def __init__(self, load: TableLoad, latest: Manifest | None, found: Plan) -> None:
         """Raises LoaderError if the rows could not be kept beside those that are there."""
-        config = load.around.config
+        config = load.context.config
         self.folder = run_folder(load.name, next_run(latest), uuid.uuid4().hex)
         self._load = load
         self._latest = latest
         self._plan = found
-        self._columns = table_columns(load.around.registry, load.table, config.header)
+        self._columns = table_columns(load.context.registry, load.table, config.header)
         for warning in self._columns.warnings:
             load.warn(warning)
         self._former = form_of(latest)
         columns = self._columns.columns
         self._form = next_form(load.name, self._former, columns, config.format)
-        self._times = times_from(load.around.now(), config.oldest, config.newest)
+        self._times = times_from(load.context.now(), config.oldest, config.newest)
         self._target = RowFormat(config.format, config.compression, columns.spark_json)
 
     def manifest(self) -> Manifest:
         """All of it staged, checked, and told as the manifest that makes it true. Raises
         LoaderError."""
-        latest, hours = self._latest, self._load.around.request.rebuild
+        latest, hours = self._latest, self._load.context.request.rebuild
         left = self._staged(() if latest is None or hours else latest.sources, hours)
         for warning in not_remembered(left):
             self._load.warn(warning)
@@ -162,14 +162,14 @@ class Reading:
         return in_form(made, self._form, self._former)
 
     def _loaded(self, latest: Manifest | None, left: Staged) -> Manifest:
-        around = self._load.around
+        context = self._load.context
         if latest is not None:
             landed = {hour for report in left.reports.values() for hour in report.rows}
-            latest = recalled(around.store, latest, sorted(landed), around.now())
+            latest = recalled(context.store, latest, sorted(landed), context.now())
         return load_manifest(latest, self._plan, left, self._load.name, self._terms())
 
     def _rebuilt(self, latest: Manifest, left: Staged, hours: Sequence[Hour]) -> Manifest:
-        around, name = self._load.around, self._load.name
+        context, name = self._load.context, self._load.name
         return rebuild_manifest(
             latest,
             self._plan,
@@ -177,17 +177,17 @@ class Reading:
             hours,
             self._terms(),
             markers={
-                hour: [each.name for each in around.store.list(hour_path(name, hour))]
+                hour: [each.name for each in context.store.list(hour_path(name, hour))]
                 for hour in hours
             },
-            accept_gap=around.request.accept_gap,
+            accept_gap=context.request.accept_gap,
         )
 
     def _terms(self) -> Terms:
-        around, config = self._load.around, self._load.around.config
+        context, config = self._load.context, self._load.context.config
         return Terms(
-            now=around.now(),
-            loader=around.loader,
+            now=context.now(),
+            loader=context.loader,
             schema=self._form.columns,
             dead_share=config.dead_share,
             few_dead=config.few_dead,
@@ -196,7 +196,7 @@ class Reading:
         )
 
     def _count(self, manifest: Manifest) -> None:
-        outcome, config = self._load.outcome, self._load.around.config
+        outcome, config = self._load.outcome, self._load.context.config
         rows = [each for each in manifest.adds if each.path.startswith(f"{self._load.name}/")]
         outcome.rows += sum(each.rows for each in rows)
         outcome.bytes += sum(each.bytes for each in rows)
@@ -238,30 +238,30 @@ class Reading:
         besides: Besides = NOTHING_BESIDES,
     ) -> Staged:
         """What these slices become, in a folder of this name. `seen` is by partition."""
-        around, table = self._load.around, self._load.name
+        context, table = self._load.context, self._load.name
         self._load.go_on()
         spec = TaskSpec(
-            brokers=around.config.brokers,
-            registry=around.config.registry,
+            brokers=context.config.brokers,
+            registry=context.config.registry,
             table=table,
             reader_schema=self._columns.schema.resolved_text,
-            header=around.config.header,
+            header=context.config.header,
             with_cluster=self._load.table.with_cluster,
-            compression=around.config.compression,
-            memory_bytes=around.config.tasks.memory_bytes,
-            window_millis=around.config.window * 1000,
+            compression=context.config.compression,
+            memory_bytes=context.config.tasks.memory_bytes,
+            window_millis=context.config.window * 1000,
             times=self._times,
             writer_schemas=self._columns.writers,
-            accept_gap=around.request.accept_gap,
+            accept_gap=context.request.accept_gap,
             only_hours=only_hours,
         )
         directory = f"{self.folder}/{name}"
-        tasks = TASKS_PER_CORE * around.spark.sparkContext.defaultParallelism
+        tasks = TASKS_PER_CORE * context.spark.sparkContext.defaultParallelism
         job = landing_job(spec, grouped(slices, tasks), seen, besides)
         if name == PIECES:
-            around.watcher.planned(table, len(job.groups), sum(e.end - e.first for e in slices))
-        land(around.spark, job, around.store.uri(directory), self._advanced(job.groups))
-        return staged(around.store, directory, sources)
+            context.watcher.planned(table, len(job.groups), sum(e.end - e.first for e in slices))
+        land(context.spark, job, context.store.uri(directory), self._advanced(job.groups))
+        return staged(context.store, directory, sources)
 
     def _landed_again(
         self,
@@ -279,7 +279,11 @@ class Reading:
 
     def _in_its_format(self, left: Staged) -> Staged:
         """Rows of many hours divided, and all of them in the format that is asked for."""
-        around, config, store = self._load.around, self._load.around.config, self._load.around.store
+        context, config, store = (
+            self._load.context,
+            self._load.context.config,
+            self._load.context.store,
+        )
         other = config.format is not FileFormat.PARQUET
         kinds = {FileKind.MIXED, FileKind.ROWS} if other else {FileKind.MIXED}
         concerned = [file for file in left.files if file.kind in kinds]
@@ -290,7 +294,7 @@ class Reading:
         directory = f"{self.folder}/rows"
         with working(f"{self._load.name}: writing {config.format}"):
             reshape(
-                around.spark,
+                context.spark,
                 [store.uri(file.path) for file in concerned if file.kind is FileKind.ROWS],
                 [store.uri(file.path) for file in concerned if file.kind is FileKind.MIXED],
                 store.uri(directory),
@@ -300,8 +304,8 @@ class Reading:
 
     def _counted(self, left: Staged) -> dict[str, int]:
         """The rows in every file, by path: from the files themselves."""
-        around = self._load.around
-        spark, store, format_ = around.spark, around.store, around.config.format
+        context = self._load.context
+        spark, store, format_ = context.spark, context.store, context.config.format
         paths = {store.uri(file.path): file for file in left.files}
         rows = [uri for uri, file in paths.items() if file.kind is FileKind.ROWS]
         dead = [uri for uri, file in paths.items() if file.kind is FileKind.DEAD]
@@ -314,7 +318,7 @@ class Reading:
         """Tasks run in the order of their groups, about."""
         offsets = (sum(each.end - each.first for each in group) for group in groups)
         done = [0, *accumulate(offsets)]
-        table, watcher = self._load.name, self._load.around.watcher
+        table, watcher = self._load.name, self._load.context.watcher
 
         def advanced(tasks: int) -> None:
             tasks = min(tasks, len(groups))

@@ -37,8 +37,8 @@ from loader.errors import (
     reason_of,
 )
 from loader.ledger.observations import Observations, divided
+from loader.run.load_context import LoadContext
 from loader.run.outcomes import TableOutcome
-from loader.run.surroundings import Surroundings
 from loader.store.store import PENSTOCK
 from loader.tables import TableSource
 from schemas.errors import SchemaError
@@ -112,39 +112,39 @@ def weight(said: Mapping[str, Any]) -> int:
 
 
 def tell_if_it_failed(
-    around: Surroundings, table: TableSource, outcome: TableOutcome, began: int
+    context: LoadContext, table: TableSource, outcome: TableOutcome, began: int
 ) -> None:
     """After a load of this table that was begun then."""
     error = outcome.error
-    if not _is_told(around) or error is None or isinstance(error, _NO_END) or _is_loaded(outcome):
+    if not _is_told(context) or error is None or isinstance(error, _NO_END) or _is_loaded(outcome):
         return
     try:
-        _tell_failure(around, table, error, began, outcome.destination)
+        _tell_failure(context, table, error, began, outcome.destination)
     except (ClientError, SchemaError, LoaderError) as other:
         text = f"the ledger was not told how the load of this table ended: {other}"
         outcome.warnings.append(text)
-        around.watcher.warned(table.name, text)
+        context.watcher.warned(table.name, text)
 
 
 def tell_which_succeeded(
-    around: Surroundings,
+    context: LoadContext,
     tables: Sequence[TableSource],
     outcomes: Sequence[TableOutcome],
     began: int,
 ) -> None:
     """After a load of these tables, whatever was said before: a load that could not reach the root
     left nothing there that says so."""
-    if not _is_told(around):
+    if not _is_told(context):
         return
     loaded: dict[str, set[str]] = defaultdict(set)  # topics, by destination
     try:
         for table, outcome in zip(tables, outcomes, strict=True):
             if _is_loaded(outcome) and not isinstance(outcome.error, _NO_END):
                 # First: what is forgotten and not told, the next load tells.
-                around.store.delete(state_path(table.name))
+                context.store.delete(state_path(table.name))
                 loaded[outcome.destination] |= {source.topic for source in table.topics}
         for destination, topics in sorted(loaded.items()):
-            _say_around(around, recovered(sorted(topics), began), destination)
+            _say_around(context, recovered(sorted(topics), began), destination)
     except (ClientError, SchemaError, LoaderError) as error:
         log.warning("the ledger was not told which tables are loaded: %s", error)
 
@@ -172,8 +172,8 @@ def tell_that_none_began(
         log.warning("the ledger was not told that nothing can be loaded: %s", other)
 
 
-def _is_told(around: Surroundings) -> bool:
-    return around.config.ledger and not around.request.says_nothing_of_loads
+def _is_told(context: LoadContext) -> bool:
+    return context.config.ledger and not context.request.says_nothing_of_loads
 
 
 def _is_loaded(outcome: TableOutcome) -> bool:
@@ -183,26 +183,26 @@ def _is_loaded(outcome: TableOutcome) -> bool:
 
 
 def _tell_failure(
-    around: Surroundings, table: TableSource, error: Exception, began: int, destination: str
+    context: LoadContext, table: TableSource, error: Exception, began: int, destination: str
 ) -> None:
     path = state_path(table.name)
     try:
-        data = around.store.read(path)
+        data = context.store.read(path)
     except StoreError:
         data = None
     before = None if data is None else from_bytes(data)
-    known, is_news = failing(before, reason_of(error), began, around.now())
+    known, is_news = failing(before, reason_of(error), began, context.now())
     if is_news:
         topics = [source.topic for source in table.topics]
-        _say_around(around, statements(topics, known, cure_of(error, table.name)), destination)
-        around.store.replace(path, msgspec.json.encode(known))
+        _say_around(context, statements(topics, known, cure_of(error, table.name)), destination)
+        context.store.replace(path, msgspec.json.encode(known))
 
 
-def _say_around(around: Surroundings, said: Sequence[Mapping[str, Any]], destination: str) -> None:
+def _say_around(context: LoadContext, said: Sequence[Mapping[str, Any]], destination: str) -> None:
     if said:
-        with around.brokers() as brokers:
-            tell = around.observations.tell_latest
-            tell(brokers, around.registry, _lists(said), around.now(), destination)
+        with context.brokers() as brokers:
+            tell = context.observations.tell_latest
+            tell(brokers, context.registry, _lists(said), context.now(), destination)
 
 
 def _lists(said: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from client.addresses import parse_addresses
 from client.brokers import Brokers
 from client.delivery import TopicPartition
 from client.errors import OffsetsMissing
-from client.fetcher import Batch
+from client.fetcher import FetchedBatch
 from client.offsets import offsets_of
 from client.partition_reader import Instead, PartitionReader, PassedOver
 from loader.decoding.batch_decoder import BatchDecoder
@@ -71,7 +71,7 @@ class _Rows:
         self._wanted = None if wanted is None else list(wanted)
         self._skipped: Counter[str] = Counter()
 
-    def of(self, batch: Batch, decoded: Decoded) -> Iterator[pa.RecordBatch]:
+    def of(self, batch: FetchedBatch, decoded: Decoded) -> Iterator[pa.RecordBatch]:
         """What the slice has of a batch."""
         rows, dead = decoded.rows, decoded.dead
         if (
@@ -156,7 +156,7 @@ def _as_row(dead: Dead) -> dict[str, object]:
     }
 
 
-def _batches(brokers: Brokers, piece: Slice, *, fail_on_data_loss: bool) -> Iterator[Batch]:
+def _batches(brokers: Brokers, piece: Slice, *, fail_on_data_loss: bool) -> Iterator[FetchedBatch]:
     """Of all the slice; or, if that does not matter, of what is left of it."""
     first = piece.first
     while first < piece.end:
@@ -172,7 +172,7 @@ def _batches(brokers: Brokers, piece: Slice, *, fail_on_data_loss: bool) -> Iter
         try:
             with closing(reader):
                 for each in reader.everything():
-                    if isinstance(each, Batch):
+                    if isinstance(each, FetchedBatch):
                         yield each
                     elif each.what is Instead.HOLE and not reader.is_compacted():
                         _hole(piece, each, fail_on_data_loss=fail_on_data_loss)

@@ -6,7 +6,7 @@ the offset that a run with `Trigger.AvailableNow` ends at; where it stands, Spar
 
 Every offset says from where to where its batch is read, so that a batch that is run again reads the
 same, whatever has become of topics and options meanwhile. (Of a first batch that is run again,
-Spark would ask anew where it begins.) What follows from facts is pure: only `Stream` asks.
+Spark would ask anew where it begins.) What follows from facts is pure: only `TopicStream` asks.
 """
 
 from collections.abc import Collection, Mapping
@@ -234,7 +234,7 @@ def _is_no_further(start: StreamOffset, made: StreamOffset) -> bool:
     }
 
 
-class Stream:
+class TopicStream:
     """Nobody is asked before something is."""
 
     def __init__(self, options: SourceOptions) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from ground.http_client import (
-    Answer,
+    HttpAnswer,
     HttpClient,
     HttpError,
     HttpUrl,
@@ -63,7 +63,7 @@ def url_option(program: str, default: str, variable: str) -> Callable[[F], F]:
     )
 
 
-def get(at: HttpUrl, target: str, *, program: str, seconds: float) -> Answer:
+def get(at: HttpUrl, target: str, *, program: str, seconds: float) -> HttpAnswer:
     """Of any status; Failed if there is no answer at all."""
     try:
         with HttpClient(at, most_bytes=_MOST_BYTES) as client:

@@ -17,14 +17,14 @@ from ground.printable import one_line
 from penstock.cli.failures import Failed
 from penstock.cli.output import Row, json_option, print_json, print_table
 from penstock.demo.demonstration import Demonstration, applications_of, write_inputs
-from penstock.demo.figures import Outcome, document, totals
+from penstock.demo.figures import DemonstrationOutcome, document, totals
 from penstock.demo.folder import Folder, free_ports
-from penstock.demo.watch import DemoFailed, Stopped, Watch, look_after, stop
+from penstock.demo.watch import DemoFailed, DemonstrationStopped, Watch, look_after, stop
 from penstock.directory.errors import UpError
 from penstock.directory.places import Addresses, Places, Ports
 from penstock.report.words import Count
-from penstock.status.asking import Following
-from penstock.up.pipeline import Pipeline
+from penstock.status.asking import Polling
+from penstock.up.pipeline import LocalPipeline
 from penstock.up.preconditions import problems
 from penstock.up.screen import watching
 from penstock.up.stop_requests import StopRequests
@@ -39,7 +39,7 @@ _LONGEST_SECONDS: Final = 3_600
 _INTERRUPTED: Final = 130
 
 
-def show_outcome(outcome: Outcome) -> None:
+def show_outcome(outcome: DemonstrationOutcome) -> None:
     """On stdout."""
     print_table(_COLUMNS, [*map(dict, _rows(outcome))])
     print()
@@ -57,7 +57,7 @@ def show_outcome(outcome: Outcome) -> None:
         print("✗ Not every line arrived once.")
 
 
-def _rows(outcome: Outcome) -> Iterator[Row]:
+def _rows(outcome: DemonstrationOutcome) -> Iterator[Row]:
     for each in outcome.figures:
         verdict = each.verdict
         yield {
@@ -205,7 +205,7 @@ def command(
                 if wrong := problems(places, ports):
                     return _cannot_start(wrong)
                 write_inputs(places)
-                with Pipeline(places, ports, loads_every=_LOADS_EVERY) as pipeline:
+                with LocalPipeline(places, ports, loads_every=_LOADS_EVERY) as pipeline:
                     try:
                         outcome = _demonstrated(pipeline, asked, seconds, kills=not no_kills)
                         _tell(outcome, places, as_json=as_json)
@@ -215,7 +215,7 @@ def command(
                     finally:
                         stop(pipeline, asked)
                 folder.kept |= not outcome.agrees
-        except Stopped:
+        except DemonstrationStopped:
             return _INTERRUPTED
         except (DemoFailed, UpError, OSError) as error:
             raise Failed(one_line(str(error))) from None
@@ -229,18 +229,20 @@ def _cannot_start(wrong: Sequence[str]) -> int:
     return 1
 
 
-def _demonstrated(pipeline: Pipeline, asked: StopRequests, seconds: int, *, kills: bool) -> Outcome:
+def _demonstrated(
+    pipeline: LocalPipeline, asked: StopRequests, seconds: int, *, kills: bool
+) -> DemonstrationOutcome:
     """With all that is to be seen meanwhile on stderr."""
     screen = watching(sys.stderr, pipeline.places, pipeline.addresses)
     try:
-        with Following(pipeline.addresses) as following:
+        with Polling(pipeline.addresses) as following:
             watch = Watch(pipeline, screen, following, asked)
             return Demonstration(watch, seconds=seconds, kills=kills).run()
     finally:
         screen.close()
 
 
-def _tell(outcome: Outcome, places: Places, *, as_json: bool) -> None:
+def _tell(outcome: DemonstrationOutcome, places: Places, *, as_json: bool) -> None:
     if as_json:
         print_json(document(outcome) | {"directory": str(places.directory)})
     else:

@@ -20,10 +20,10 @@ from client.consumer import Consumer
 from client.errors import ClientError
 from client.offsets import Beginning
 from penstock.cli.failures import Failed
-from penstock.demo.applications.writing import Tally
+from penstock.demo.applications.writing import WrittenTally
 from penstock.demo.figures import NO_NUMBER, Arrivals, Figures, arrivals
 from penstock.demo.samples import NUMBER_IN_TEXT, SAMPLES, Sample
-from penstock.demo.settling import Span, asked
+from penstock.demo.settling import TimeSpan, asked
 from penstock.demo.watch import DemoFailed, Watch
 from schemas.envelope import Decoder
 from schemas.errors import BadMessage, SchemaError
@@ -72,7 +72,9 @@ def stored_numbers(brokers: Brokers, registry: RegistryClient, sample: Sample) -
                 yield number_of(event.get(field))
 
 
-def counted(watch: Watch, tallies: Sequence[Tally], asked_about: Span) -> tuple[Figures, ...]:
+def counted(
+    watch: Watch, tallies: Sequence[WrittenTally], asked_about: TimeSpan
+) -> tuple[Figures, ...]:
     """Of each application, in their order. Raises DemoFailed if something cannot be counted."""
     found = []
     try:
@@ -98,7 +100,7 @@ def counted(watch: Watch, tallies: Sequence[Tally], asked_about: Span) -> tuple[
     return tuple(found)
 
 
-def _landed(watch: Watch, sample: Sample, tally: Tally) -> Arrivals:
+def _landed(watch: Watch, sample: Sample, tally: WrittenTally) -> Arrivals:
     """Counted again where something is not right: a loader may be merging files just then."""
 
     def count() -> Arrivals:

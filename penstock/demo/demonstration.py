@@ -19,9 +19,9 @@ from typing import Final
 import msgspec
 import yaml
 
-from penstock.demo.applications.writing import TALLY, Tally, kept
+from penstock.demo.applications.writing import TALLY, WrittenTally, kept
 from penstock.demo.counting import counted
-from penstock.demo.figures import Outcome
+from penstock.demo.figures import DemonstrationOutcome
 from penstock.demo.samples import SAMPLES, Sample, inputs, schema_text
 from penstock.demo.settling import settle, span
 from penstock.demo.watch import DemoFailed, Watch
@@ -61,7 +61,7 @@ class ApplicationProcess:
     def kill(self) -> None:
         self._child.kill()
 
-    def tally(self) -> Tally:
+    def tally(self) -> WrittenTally:
         """Raises OSError or DecodeError if it was killed."""
         return kept(self._directory / TALLY)
 
@@ -91,7 +91,7 @@ class Demonstration:
         self._kills = KILLED if kills else ()
         self._registered = False
 
-    def run(self) -> Outcome:
+    def run(self) -> DemonstrationOutcome:
         began = time.time()
         self._watch.until_ready(_START_SECONDS, self._register_schemas)
         tallies = self._tallies()
@@ -99,7 +99,7 @@ class Demonstration:
         self._watch.note(f"{lines:,} lines were written. The last of them are loaded and audited.")
         asked_about = span(began, time.time())
         unsettled = settle(self._watch, asked_about)
-        return Outcome(
+        return DemonstrationOutcome(
             figures=counted(self._watch, tallies, asked_about),
             seconds=self._seconds,
             killed=self._kills,
@@ -120,7 +120,7 @@ class Demonstration:
                 raise DemoFailed(f"the schemas could not be registered: {error}") from None
         self._registered = True
 
-    def _tallies(self) -> tuple[Tally, ...]:
+    def _tallies(self) -> tuple[WrittenTally, ...]:
         """What the applications wrote, while programs were killed."""
         directory = applications_of(self._places)
         with ExitStack() as stack:
@@ -158,7 +158,7 @@ class Demonstration:
         self._watch.until(ended, end - time.monotonic())
 
 
-def _tally(application: ApplicationProcess) -> Tally:
+def _tally(application: ApplicationProcess) -> WrittenTally:
     try:
         return application.tally()
     except (OSError, msgspec.DecodeError):

@@ -16,7 +16,7 @@ import msgspec
 
 from audit.answers import TopicReport
 from audit.verdicts import State
-from penstock.demo.applications.writing import Tally
+from penstock.demo.applications.writing import WrittenTally
 from penstock.report.words import failing_words
 
 NO_NUMBER: Final = -1  # of what arrived and has none
@@ -98,7 +98,7 @@ def _shown(texts: list[str]) -> str:
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """One topic's, which has the name of its application."""
 
-    tally: Tally
+    tally: WrittenTally
     said: TopicReport | None  # by the audit; None if it knows no such topic
     stored: Arrivals
     landed: Arrivals
@@ -140,7 +140,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
             yield f"the audit says {self.said.state.value}" + "".join(f"; {each}" for each in words)
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class DemonstrationOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """A demonstration that has come to its end."""
 
     figures: tuple[Figures, ...]
@@ -169,7 +169,7 @@ def totals(figures: Sequence[Figures]) -> dict[str, int]:
     }
 
 
-def document(outcome: Outcome) -> dict[str, Any]:
+def document(outcome: DemonstrationOutcome) -> dict[str, Any]:
     """What `--json` prints of it."""
     return {
         "agrees": outcome.agrees,

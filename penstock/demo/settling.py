@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection
 from typing import Final, NamedTuple
 
-from audit.answers import Report, TopicReport
+from audit.answers import ReportAnswer, TopicReport
 from audit.verdicts import State
 from ground.http_client import parse_program_url
 from penstock.cli.failures import Failed
@@ -25,26 +25,26 @@ _FAULTY_SECONDS: Final = 15.0  # after which a fault is believed
 _ASK_SECONDS: Final = 1.0
 
 
-class Span(NamedTuple):
+class TimeSpan(NamedTuple):
     """Milliseconds since 1970, of whole windows."""
 
     begin: int
     end: int
 
 
-def span(began: float, ended: float) -> Span:
+def span(began: float, ended: float) -> TimeSpan:
     """The windows of all that happened between two times, in seconds since 1970."""
     begin, end = (int(each * 1000) // _WINDOW_MILLIS for each in (began, ended))
-    return Span(begin * _WINDOW_MILLIS, (end + 1) * _WINDOW_MILLIS)
+    return TimeSpan(begin * _WINDOW_MILLIS, (end + 1) * _WINDOW_MILLIS)
 
 
-def asked(audit: str, asked_about: Span) -> Report:
+def asked(audit: str, asked_about: TimeSpan) -> ReportAnswer:
     """Raises Failed if there is no answer."""
     parameters: Parameters = {"cluster": CLUSTER, "from": asked_about.begin, "to": asked_about.end}
-    return ask(parse_program_url(audit), "report", parameters, Report)
+    return ask(parse_program_url(audit), "report", parameters, ReportAnswer)
 
 
-def waits_for(report: Report, topics: Collection[str]) -> str:
+def waits_for(report: ReportAnswer, topics: Collection[str]) -> str:
     """What is still to come before these topics are judged for good, in words; empty: nothing."""
     found = {each.topic: each for each in report.topics}
     for topic in topics:
@@ -55,7 +55,7 @@ def waits_for(report: Report, topics: Collection[str]) -> str:
     return "" if report.as_of >= report.to_time else "the audit still reads the ledger"
 
 
-def only_faults(report: Report, topics: Collection[str]) -> bool:
+def only_faults(report: ReportAnswer, topics: Collection[str]) -> bool:
     """Whether something is wrong, and nothing else is still to come."""
     found = [each for each in report.topics if each.topic in topics]
     return (
@@ -87,7 +87,7 @@ def _is_under_way(topic: TopicReport) -> bool:
     return bool(waits or _silent(topic))
 
 
-def settle(watch: Watch, asked_about: Span) -> str:
+def settle(watch: Watch, asked_about: TimeSpan) -> str:
     """Waits for the verdict; what it is still waiting for, if that takes too long."""
     audit = _Audit(watch.pipeline.addresses.audit, asked_about)
     if watch.until(audit.is_done, _SETTLE_SECONDS):
@@ -98,7 +98,7 @@ def settle(watch: Watch, asked_about: Span) -> str:
 class _Audit:
     """Asked again and again."""
 
-    def __init__(self, url: str, asked_about: Span) -> None:
+    def __init__(self, url: str, asked_about: TimeSpan) -> None:
         self._url = url
         self._asked_about = asked_about
         self._next = 0.0

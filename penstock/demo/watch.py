@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from penstock.status.asking import Following
-from penstock.up.pipeline import Pipeline
+from penstock.status.asking import Polling
+from penstock.up.pipeline import LocalPipeline
 from penstock.up.program import ProgramPhase, ProgramStanding
 from penstock.up.screen import Screen
 from penstock.up.stop_requests import StopRequests
@@ -22,7 +22,7 @@ class DemoFailed(Exception):
     """One line says why, and where to look."""
 
 
-class Stopped(Exception):
+class DemonstrationStopped(Exception):
     """Somebody wants it to end: Ctrl-C, SIGTERM."""
 
 
@@ -30,7 +30,7 @@ class Watch:
     """Belongs to the pipeline's thread. Whoever waits for something, waits here."""
 
     def __init__(
-        self, pipeline: Pipeline, screen: Screen, following: Following, asked: StopRequests
+        self, pipeline: LocalPipeline, screen: Screen, following: Polling, asked: StopRequests
     ) -> None:
         self.pipeline = pipeline
         self._screen = screen
@@ -42,9 +42,9 @@ class Watch:
         self._screen.note(text)
 
     def turn(self) -> None:
-        """Raises Stopped once somebody wants that."""
+        """Raises DemonstrationStopped once somebody wants that."""
         if self._asked.times:
-            raise Stopped
+            raise DemonstrationStopped
         programs = self.pipeline.turn()
         self._programs = {each.name: each for each in programs}
         self._screen.show(programs, self._following.latest)
@@ -86,14 +86,14 @@ def _died(program: ProgramStanding) -> str:
     return f"{program.name} does not start ({program.ended}): {last}"
 
 
-def look_after(pipeline: Pipeline, asked: StopRequests) -> None:
+def look_after(pipeline: LocalPipeline, asked: StopRequests) -> None:
     """Until somebody wants it to end."""
     while not asked.times:
         pipeline.turn()
         asked.wait(_TURN_SECONDS)
 
 
-def stop(pipeline: Pipeline, asked: StopRequests) -> None:
+def stop(pipeline: LocalPipeline, asked: StopRequests) -> None:
     """Stops all programs, in their order; at once, if that is asked for twice."""
     pipeline.begin_to_stop()
     while not pipeline.stopped:

@@ -18,7 +18,7 @@ VERSION: Final = 1
 _LONGEST: Final = 64 * 1024
 
 
-class Remembered(msgspec.Struct, frozen=True, kw_only=True):
+class RememberedStart(msgspec.Struct, frozen=True, kw_only=True):
     """The file's content."""
 
     version: int
@@ -36,7 +36,7 @@ def remembered_ports(directory: Path) -> Ports:
     except OSError as error:
         raise DirectoryUnusable(f"{path} cannot be read: {error.strerror}") from None
     try:
-        remembered = msgspec.json.decode(text, type=Remembered)
+        remembered = msgspec.json.decode(text, type=RememberedStart)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DirectoryUnusable(f"{path}: {error}: delete it to have the usual ports") from None
     if remembered.version != VERSION:
@@ -57,5 +57,5 @@ def remembered_ports(directory: Path) -> Ports:
 
 def remember(places: Places, ports: Ports) -> None:
     """Raises OSError."""
-    content = Remembered(version=VERSION, ports=ports._asdict())
+    content = RememberedStart(version=VERSION, ports=ports._asdict())
     replace_file(places.remembered, msgspec.json.encode(content) + b"\n")

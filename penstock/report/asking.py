@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from audit.answers import Report
+from audit.answers import ReportAnswer
 from audit.verdicts import State, worst
 from ground.http_client import HttpUrl
 from penstock.cli.failures import Failed
@@ -16,7 +16,9 @@ from penstock.report.audit_address import Parameters, ask
 _LATELY_MILLIS: Final = 60_000  # a ledger that was read since then is read all the time
 
 
-def asked_report(audit: HttpUrl, topics: Sequence[str], cluster: str, asked: TimeRange) -> Report:
+def asked_report(
+    audit: HttpUrl, topics: Sequence[str], cluster: str, asked: TimeRange
+) -> ReportAnswer:
     """Of all topics, or of each of these. Failed if there is no answer, or no such topic."""
     reports = [_one(audit, topic, cluster, asked) for topic in dict.fromkeys(topics) or [""]]
     return msgspec.structs.replace(
@@ -28,21 +30,21 @@ def asked_report(audit: HttpUrl, topics: Sequence[str], cluster: str, asked: Tim
     )
 
 
-def _one(audit: HttpUrl, topic: str, cluster: str, asked: TimeRange) -> Report:
+def _one(audit: HttpUrl, topic: str, cluster: str, asked: TimeRange) -> ReportAnswer:
     parameters: Parameters = {
         "topic": topic,
         "cluster": cluster,
         "from": asked.begin,
         "to": asked.end,
     }
-    report = ask(audit, "report", parameters, Report)
+    report = ask(audit, "report", parameters, ReportAnswer)
     if topic and not report.topics:
         where = f" in cluster {cluster}" if cluster else ""
         raise Failed(f"the audit at {audit} knows no topic {topic}{where}")
     return report
 
 
-def verdict(report: Report) -> State:
+def verdict(report: ReportAnswer) -> State:
     """Complete only if something is known, and up to the end of what was asked; or to about now."""
     known = report.as_of >= min(report.to_time, report.now - _LATELY_MILLIS)
     if not report.topics or not known:

@@ -6,7 +6,7 @@ from typing import Any, Final, TextIO
 import click
 import msgspec
 
-from audit.answers import Report
+from audit.answers import ReportAnswer
 from audit.verdicts import State
 from ground.http_client import HttpUrl
 from penstock.cli.cluster_connection import existing_topics
@@ -60,7 +60,7 @@ def _no_verdict(error: click.ClickException) -> NoVerdict:
     return NoVerdict(error.format_message())
 
 
-def exit_code(report: Report) -> int:
+def exit_code(report: ReportAnswer) -> int:
     """What is wrong counts before what is not known, that before what is not loaded, as waiting
     does not help there, and all of it before what is still to come."""
     state = verdict(report)

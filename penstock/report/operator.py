@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 import click
 from click.core import ParameterSource
 
-from audit.answers import AgentRow, Agents
+from audit.answers import AgentRow, AgentsAnswer
 from audit.config import AuditConfig
 from client.brokers import Brokers
 from ground.http_client import HttpUrl
@@ -49,7 +49,7 @@ _MOST: Final = 2**62  # what the ledger can add up
 _PAGE_SIZE: Final = 500
 
 
-class Ledger(NamedTuple):
+class LedgerPlace(NamedTuple):
     """Where the `_audit` of a cluster is."""
 
     cluster: str
@@ -83,21 +83,21 @@ def ledger_options(command: F) -> F:
         registry: str,
         **others: Any,
     ) -> Any:
-        one = Ledger(cluster or _DEFAULT_CLUSTER, bootstrap, registry)
+        one = LedgerPlace(cluster or _DEFAULT_CLUSTER, bootstrap, registry)
         ledgers = (one,) if config is None else _ledgers(config, cluster)
         return command(ledgers=ledgers, **others)
 
     return cast("F", with_ledgers)
 
 
-def _ledgers(config: Path, cluster: str | None) -> tuple[Ledger, ...]:
+def _ledgers(config: Path, cluster: str | None) -> tuple[LedgerPlace, ...]:
     if _is_given("bootstrap") or _is_given("registry"):
         raise click.UsageError("--bootstrap and --registry stand in the file that --config names")
     clusters = configured(AuditConfig, config, ()).all_clusters
     if cluster is not None and cluster not in clusters:
         raise click.UsageError(f"{config} has no cluster {cluster}, but {', '.join(clusters)}")
     return tuple(
-        Ledger(name, ",".join(each.brokers), each.registry)
+        LedgerPlace(name, ",".join(each.brokers), each.registry)
         for name, each in clusters.items()
         if cluster in {None, name}
     )
@@ -246,7 +246,7 @@ def accept(
     from_time: int | None,
     to_time: int | None,
     reason: str,
-    ledgers: Sequence[Ledger],
+    ledgers: Sequence[LedgerPlace],
     as_json: bool,
 ) -> None:
     """Accept what is missing, duplicated, changed or unknown, and will not be put right.
@@ -369,7 +369,7 @@ def retire(
     since: int | None,
     reason: str,
     audit: HttpUrl,
-    ledgers: Sequence[Ledger],
+    ledgers: Sequence[LedgerPlace],
     as_json: bool,
 ) -> None:
     """Expect nothing more of a host, until it is heard of again.
@@ -410,8 +410,8 @@ def retire(
 
 
 def _as_far_as_known(
-    audit: HttpUrl, ledgers: Sequence[Ledger], host: str, agent: str | None
-) -> list[tuple[Ledger, int]]:
+    audit: HttpUrl, ledgers: Sequence[LedgerPlace], host: str, agent: str | None
+) -> list[tuple[LedgerPlace, int]]:
     """For each cluster in which that host is expected, up to when its agents are there."""
     found = []
     for ledger in ledgers:
@@ -440,7 +440,7 @@ def _agents(audit: HttpUrl, cluster: str, host: str) -> Iterator[AgentRow]:
             "page": page,
             "size": _PAGE_SIZE,
         }
-        answer = ask(audit, "agents", parameters, Agents)
+        answer = ask(audit, "agents", parameters, AgentsAnswer)
         yield from answer.items
         seen += len(answer.items)
         if seen >= answer.page.total or not answer.items:

@@ -9,7 +9,7 @@ from html import escape
 from importlib.resources import files
 from typing import Final
 
-from audit.answers import Report, TierTotals, TopicReport
+from audit.answers import ReportAnswer, TierTotals, TopicReport
 from audit.verdicts import Finding, State
 from ground.printable import one_line
 from penstock import __version__
@@ -20,7 +20,7 @@ from penstock.report.words import (
     NOT_LOADED,
     NOTHING,
     Count,
-    Verdict,
+    ShownVerdict,
     failing_words,
     finding_words,
     flow,
@@ -40,7 +40,7 @@ from penstock.report.words import (
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def report_page(report: Report) -> str:
+def report_page(report: ReportAnswer) -> str:
     """The whole file."""
     shown = verdict_shown(verdict(report), report.topics)
     title = f"{shown.name}: {time_text(report.from_time)} to {time_text(report.to_time)} UTC"
@@ -72,7 +72,7 @@ def report_page(report: Report) -> str:
     )
 
 
-def _body(report: Report) -> Iterator[str]:
+def _body(report: ReportAnswer) -> Iterator[str]:
     if not report.topics:
         yield "<section><p>The audit knows no topic.</p></section>"
         return
@@ -184,11 +184,11 @@ def _heading(left: Sequence[str], right: Sequence[str]) -> str:
     return f"<tr>{''.join(names)}</tr>"
 
 
-def _state(shown: Verdict) -> str:
+def _state(shown: ShownVerdict) -> str:
     return f'<span class="state {_class(shown)}">{_text(shown.words)}</span>'
 
 
-def _class(shown: Verdict) -> str:
+def _class(shown: ShownVerdict) -> str:
     """The state's colour, unless its sign says something else."""
     return {NOTHING: "nothing", NOT_LOADED: "missing"}.get(shown.mark, shown.state.value)
 

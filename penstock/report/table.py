@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import click
 
-from audit.answers import Report, TierTotals, TopicReport
+from audit.answers import ReportAnswer, TierTotals, TopicReport
 from audit.verdicts import State
 from ground.printable import one_line
 from penstock.cli.output import print_table
@@ -57,7 +57,7 @@ class _Remark(NamedTuple):
     words: str
 
 
-def show_report(report: Report, *, everything: bool) -> None:
+def show_report(report: ReportAnswer, *, everything: bool) -> None:
     """`everything`: also of topics with which all is well."""
     shown = verdict_shown(verdict(report), report.topics)
     _print(shown.words, _STYLES.get(shown.words, ""), f": {shown.meaning}")

@@ -6,7 +6,7 @@ And which of them stand side by side: an overview has the columns that its topic
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from audit.answers import FailingLoad, Report, TierTotals, TopicReport
+from audit.answers import FailingLoad, ReportAnswer, TierTotals, TopicReport
 from audit.verdicts import Finding, State, Wait
 from ground.printable import one_line
 from penstock.cli.time_arguments import time_text
@@ -66,7 +66,7 @@ def span(millis: int) -> str:
     return f"{millis} ms"
 
 
-class Verdict(NamedTuple):
+class ShownVerdict(NamedTuple):
     """A state as it is shown: what a sentence would hide has a sign and words of its own."""
 
     state: State
@@ -79,20 +79,20 @@ class Verdict(NamedTuple):
         return f"{self.mark} {self.name}"
 
 
-def verdict_shown(state: State, topics: Sequence[TopicReport]) -> Verdict:
+def verdict_shown(state: State, topics: Sequence[TopicReport]) -> ShownVerdict:
     """Of all topics: that a table is not loaded is no waiting, and that of nothing every line is
     accounted for is no proof."""
     failing = len({(each.cluster, each.topic) for each in topics if each.failing_loads})
     if failing and state is State.PENDING:
         tables = "1 table cannot be loaded" if failing == 1 else f"{failing:,} tables cannot be"
         words = tables if failing == 1 else f"{tables} loaded"
-        return Verdict(state, NOT_LOADED, "not loaded", words)
+        return ShownVerdict(state, NOT_LOADED, "not loaded", words)
     if state is State.COMPLETE and topics and not any(map(_has_any, topics)):
-        return Verdict(state, NOTHING, state.value, "no events in this time")
-    return Verdict(state, MARKS[state], state.value, MEANINGS[state])
+        return ShownVerdict(state, NOTHING, state.value, "no events in this time")
+    return ShownVerdict(state, MARKS[state], state.value, MEANINGS[state])
 
 
-def topic_shown(topic: TopicReport) -> Verdict:
+def topic_shown(topic: TopicReport) -> ShownVerdict:
     return verdict_shown(topic.state, [topic])
 
 
@@ -112,7 +112,7 @@ def wait_words(wait: Wait) -> str:
     return one_line(f"waits for {_WAITED_FOR.get(wait.on, f'the {wait.on}')}: {wait.words}")
 
 
-def headline(report: Report) -> str:
+def headline(report: ReportAnswer) -> str:
     """What the report is about, and up to when it is known."""
     asked = f"{time_text(report.from_time)} to {time_text(report.to_time)} UTC"
     if report.as_of <= 0:
@@ -163,7 +163,7 @@ class Line(NamedTuple):
     sums: tuple[Count, ...]
 
 
-class Overview(NamedTuple):
+class ReportOverview(NamedTuple):
     """`sums` are those of which any topic has something."""
 
     clusters: bool  # whether they are of several
@@ -172,7 +172,7 @@ class Overview(NamedTuple):
     lines: tuple[Line, ...]
 
 
-def overview(topics: Sequence[TopicReport]) -> Overview:
+def overview(topics: Sequence[TopicReport]) -> ReportOverview:
     tiers = {_place(tier): tier for topic in topics for tier in topic.tiers}
     several = several_roots(list(tiers.values()))
     sums = tuple(name for name in _SUMS if any(getattr(each, name) for each in topics))
@@ -181,7 +181,7 @@ def overview(topics: Sequence[TopicReport]) -> Overview:
         at = {_place(tier): Count(tier.events) for tier in topic.tiers}
         events = tuple(at.get(place) for place in tiers)
         lines.append(Line(topic, events, tuple(Count(getattr(topic, name)) for name in sums)))
-    return Overview(
+    return ReportOverview(
         clusters=len({each.cluster for each in topics}) > 1,
         places=tuple(tier_name(each, several=several) for each in tiers.values()),
         sums=sums,

@@ -19,7 +19,7 @@ from penstock.schemas.files import why_no_event
 from schemas.compatibility import Level
 from schemas.errors import InvalidSchema, SchemaError
 from schemas.folder import SchemaFile, read_folder
-from schemas.registration import Outcome, Plan, Planner, register
+from schemas.registration import Outcome, Planner, RegistrationPlan, register
 from schemas.registry_client import RegistryClient
 from schemas.remote.answers import RegisteredSchema
 
@@ -107,7 +107,9 @@ def _read(folder: Path) -> list[SchemaFile]:
     return files
 
 
-def _register(client: RegistryClient, plans: list[Plan], done: dict[str, RegisteredSchema]) -> None:
+def _register(
+    client: RegistryClient, plans: list[RegistrationPlan], done: dict[str, RegisteredSchema]
+) -> None:
     for plan in plans:
         try:
             done[plan.file.subject] = register(client, plan, done)
@@ -116,7 +118,11 @@ def _register(client: RegistryClient, plans: list[Plan], done: dict[str, Registe
 
 
 def _report(
-    plans: list[Plan], done: Mapping[str, RegisteredSchema], *, dry_run: bool, as_json: bool
+    plans: list[RegistrationPlan],
+    done: Mapping[str, RegisteredSchema],
+    *,
+    dry_run: bool,
+    as_json: bool,
 ) -> None:
     if as_json:
         print_json({"dry_run": dry_run, "schemas": [_document(each, done) for each in plans]})
@@ -125,7 +131,7 @@ def _report(
         _say(plan, done.get(plan.file.subject))
 
 
-def _document(plan: Plan, done: Mapping[str, RegisteredSchema]) -> dict[str, Any]:
+def _document(plan: RegistrationPlan, done: Mapping[str, RegisteredSchema]) -> dict[str, Any]:
     there = done.get(plan.file.subject) or plan.registered
     change = plan.level_change
     return {
@@ -142,7 +148,7 @@ def _document(plan: Plan, done: Mapping[str, RegisteredSchema]) -> dict[str, Any
     }
 
 
-def _say(plan: Plan, done: RegisteredSchema | None) -> None:
+def _say(plan: RegistrationPlan, done: RegisteredSchema | None) -> None:
     there = done or plan.registered
     at = f": version {there.version}, id {there.id}" if there else ""
     if plan.outcome is Outcome.REFUSED:

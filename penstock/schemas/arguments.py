@@ -36,7 +36,7 @@ class Subject(click.ParamType[str]):
         return value
 
 
-class Version(click.ParamType[Which]):
+class VersionArgument(click.ParamType[Which]):
     """A version of a subject."""
 
     name = "version"
@@ -53,7 +53,7 @@ class Version(click.ParamType[Which]):
 
 
 SUBJECT: Final = Subject()
-VERSION: Final = Version()
+VERSION: Final = VersionArgument()
 
 
 def subject_options(command: F) -> F:

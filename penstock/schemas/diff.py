@@ -11,14 +11,18 @@ from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json, say
 from penstock.cli.registry_connection import existing_subjects, registry_at, registry_option
 from penstock.schemas.arguments import SUBJECT, VERSION, Which, schema_file, subject_options
-from schemas.differences import Difference, Kind, differences
+from schemas.differences import Difference, DifferenceKind, differences
 from schemas.folder import ENDING, SchemaFile
 from schemas.registration import Planner
 from schemas.registry_client import RegistryClient
 from schemas.remote.answers import RegisteredSchema
 
-_SIGNS = {Kind.ADDED: "+", Kind.REMOVED: "-", Kind.CHANGED: "~"}
-_COLOURS = {Kind.ADDED: "green", Kind.REMOVED: "red", Kind.CHANGED: "yellow"}
+_SIGNS = {DifferenceKind.ADDED: "+", DifferenceKind.REMOVED: "-", DifferenceKind.CHANGED: "~"}
+_COLOURS = {
+    DifferenceKind.ADDED: "green",
+    DifferenceKind.REMOVED: "red",
+    DifferenceKind.CHANGED: "yellow",
+}
 
 
 def say_differences(found: Iterable[Difference], indent: str = "") -> None:

@@ -16,7 +16,7 @@ from penstock.schemas.diff import difference_documents, say_differences
 from schemas.errors import InvalidSchema, NotAnEvent
 from schemas.event_schemas import check_event_schema, scaffold
 from schemas.folder import ENDING
-from schemas.registration import Outcome, Plan, Planner, register
+from schemas.registration import Outcome, Planner, RegistrationPlan, register
 
 _AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 
@@ -141,7 +141,7 @@ def check(
         raise Failed(f"{file} cannot be registered as {wanted.subject}")
 
 
-def why_no_event(plan: Plan) -> str | None:
+def why_no_event(plan: RegistrationPlan) -> str | None:
     """What keeps a topic's values from being events, as agents and loaders want them."""
     if plan.schema is None or not plan.file.subject.endswith(VALUES):
         return None
@@ -152,7 +152,7 @@ def why_no_event(plan: Plan) -> str | None:
     return None
 
 
-def _say(plan: Plan, level: str) -> None:
+def _say(plan: RegistrationPlan, level: str) -> None:
     subject = plan.file.subject
     match plan.outcome:
         case Outcome.UNCHANGED if plan.registered:

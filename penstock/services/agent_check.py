@@ -28,7 +28,7 @@ from schemas.registry_client import RegistryClient
 _PATIENCE_SECONDS = 5.0
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class AgentCheck(msgspec.Struct, frozen=True, kw_only=True):
     """`problems` are what keeps the whole from working; each input and topic has its own."""
 
     inputs: tuple[InputCheck, ...]
@@ -49,7 +49,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         return [*inputs, *topics, *self.remarks]
 
 
-def check_agent(config: AgentConfig, ask: Ask) -> Report:
+def check_agent(config: AgentConfig, ask: Ask) -> AgentCheck:
     """Looks at the disk, and asks who is to be asked; registers what an agent would register."""
     path = Path(config.inputs_dir) if config.inputs_dir else None
     directory = InputsDirectory(path, config.inputs, _read_file)
@@ -70,7 +70,7 @@ def check_agent(config: AgentConfig, ask: Ask) -> Report:
                 topics = check_topics(brokers, config, wanted)
         except ClientError as error:
             unanswered.append(f"topics are not checked: {error}")
-    return Report(
+    return AgentCheck(
         inputs=tuple(inputs),
         topics=tuple(topics),
         refusals=directory.refusals,
@@ -95,7 +95,7 @@ def _ask_registry(
     return checks
 
 
-def show_report(report: Report) -> None:
+def show_report(report: AgentCheck) -> None:
     """For people. What is a problem is marked so."""
     columns = ("input", "topic", "format", "files", "bytes", "schema")
     print_section(columns, [_input(each) for each in report.inputs])

@@ -14,7 +14,7 @@ from audit.inventory import BadInventory, read
 from client.admin import topic_configs
 from client.brokers import Brokers
 from client.errors import ClientError
-from client.metadata import Metadata
+from client.metadata import ClusterMetadata
 from ledger.names import LEDGER_TOPIC, SUBJECT
 from penstock.cli.output import print_table
 from penstock.services.findings import Ask, print_findings
@@ -36,7 +36,7 @@ class ClusterCheck(msgspec.Struct, frozen=True, kw_only=True):
     remarks: tuple[str, ...] = ()
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class AuditCheck(msgspec.Struct, frozen=True, kw_only=True):
     """`hosts` are those of the inventory; -1 without one."""
 
     clusters: tuple[ClusterCheck, ...]
@@ -57,7 +57,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         return [*clusters, *self.remarks]
 
 
-def check_audit(config: AuditConfig, ask: Ask) -> Report:
+def check_audit(config: AuditConfig, ask: Ask) -> AuditCheck:
     """Asks who is to be asked."""
     hosts = -1
     problems = []
@@ -70,7 +70,7 @@ def check_audit(config: AuditConfig, ask: Ask) -> Report:
     clusters = tuple(
         _cluster(name, each, ask, config.retention) for name, each in config.all_clusters.items()
     )
-    return Report(
+    return AuditCheck(
         clusters=clusters,
         hosts=hosts,
         problems=tuple(problems),
@@ -91,7 +91,7 @@ def _cluster(name: str, cluster: Cluster, ask: Ask, retention: float) -> Cluster
     problems: list[str] = []
     remarks: list[str] = []
     unanswered = problems if ask is Ask.ALL else remarks
-    known: Metadata | None = None
+    known: ClusterMetadata | None = None
     version = -1
     try:
         with Brokers(cluster.bootstrap, patience_seconds=_PATIENCE_SECONDS) as brokers:
@@ -140,7 +140,7 @@ def problems_of_ledger(configs: Mapping[str, str | None], retention: float) -> I
         )
 
 
-def show_report(report: Report) -> None:
+def show_report(report: AuditCheck) -> None:
     """For people. What is a problem is marked so."""
     rows = [
         {

@@ -1,10 +1,11 @@
 """The parts of a pipeline asked how they stand, each on its own; and asked again and again.
 
-Asked side by side, each within a short time: one that is away leaves its part of the `Standing`
-empty and a line among its problems. Nothing here raises for what others do or answer.
+Asked side by side, each within a short time: one that is away leaves its part of the
+`PipelineStatus` empty and a line among its problems. Nothing here raises for what others do or
+answer.
 
-The latest `Standing` is kept by a thread of its own, so that whoever shows it never waits. That
-thread is a daemon's and remembers nothing: it can be left behind at any time.
+The latest `PipelineStatus` is kept by a thread of its own, so that whoever shows it never waits.
+That thread is a daemon's and remembers nothing: it can be left behind at any time.
 """
 
 import threading
@@ -20,9 +21,9 @@ from ground.http_client import HttpClient, HttpUrl, parse_program_url
 from penstock.directory.places import Addresses
 from penstock.status.audit import AskingAudit
 from penstock.status.cluster import AskingBrokerPages, AskingCluster, page_addresses
-from penstock.status.joining import Parts, joined
-from penstock.status.part import NoAnswer, Part, Silent, said_by
-from penstock.status.values import Standing
+from penstock.status.joining import StatusParts, joined
+from penstock.status.part import NoStatus, Part, Silent, said_by
+from penstock.status.values import PipelineStatus
 from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
 
@@ -73,7 +74,7 @@ class Asking:
         for part in self._all:
             part.close()
 
-    def ask(self) -> Standing:
+    def ask(self) -> PipelineStatus:
         """How everything stands now."""
         for part in self._all:
             part.ask()
@@ -85,7 +86,7 @@ class Asking:
         if cluster is not None:  # or it has been said that nobody answers
             silent += without_page
         return joined(
-            Parts(
+            StatusParts(
                 cluster=cluster,
                 broker_remarks={at: said for at, said in pages.items() if said},
                 subjects=self._answer(self._subjects, deadline, silent),
@@ -109,14 +110,14 @@ class Asking:
         try:
             return msgspec.json.decode(body, type=Status)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise NoAnswer(f"what answers is no agent of this release: {error}") from None
+            raise NoStatus(f"what answers is no agent of this release: {error}") from None
 
     def _answer(self, part: Part[T], deadline: float, silent: list[str]) -> T | None:
         try:
             return part.answer(deadline)
         except Silent:
             silent.append(f"no {part.name}: no answer within {self._within:g} s")
-        except (ClientError, NoAnswer, SchemaError) as error:
+        except (ClientError, NoStatus, SchemaError) as error:
             # Some say by themselves who it is, or where.
             words = str(error).removeprefix(f"{part.name.rpartition(' ')[2]}: ")
             said = words if words.startswith("no ") else f"no {part.name}: {words}"
@@ -129,14 +130,14 @@ def _part_of_pages(at: HttpUrl, within: float) -> Part[Sequence[str]]:
     return Part(f"broker's page at {at}", pages.ask, pages.close, every=2)
 
 
-class Following:
+class Polling:
     """Asks every second from when it is entered until it is left. A context."""
 
     def __init__(self, addresses: Addresses) -> None:
         """ValueError, BadAddress if an address cannot be understood."""
         self._asking = Asking(addresses)
         self._left = threading.Event()
-        self._latest: Standing | None = None
+        self._latest: PipelineStatus | None = None
         self._thread = threading.Thread(target=self._run, name="standing", daemon=True)
 
     def __enter__(self) -> Self:
@@ -148,7 +149,7 @@ class Following:
         self._left.set()
 
     @property
-    def latest(self) -> Standing | None:
+    def latest(self) -> PipelineStatus | None:
         """None until everybody was asked once."""
         return self._latest
 

@@ -17,7 +17,7 @@ from audit.judged_hours import HOUR
 from audit.queries import MOST_ITEMS
 from audit.verdicts import State, Wait, WindowVerdict
 from ground.http_client import HttpClient, HttpUrl
-from penstock.status.part import NoAnswer, said_by
+from penstock.status.part import NoStatus, said_by
 from penstock.status.values import LoadStanding
 
 _SELDOM_S: Final = 5.0
@@ -32,7 +32,7 @@ A = TypeVar("A")
 Name = tuple[str, str]  # a topic's, with its cluster's
 
 
-class Open(NamedTuple):
+class OpenTopic(NamedTuple):
     """Up to when everything of a topic is complete, and what the rest waits for, in words; what
     has waited longest first."""
 
@@ -42,11 +42,11 @@ class Open(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AuditPart:
-    topics: answers.Topics
-    agents: answers.Agents
+    topics: answers.TopicsAnswer
+    agents: answers.AgentsAnswer
     loads: answers.Loads
-    brokers: answers.Brokers
-    open: Mapping[Name, Open]  # of those topics of which it was asked
+    brokers: answers.BrokersAnswer
+    open: Mapping[Name, OpenTopic]  # of those topics of which it was asked
 
 
 class AskingAudit:
@@ -62,29 +62,29 @@ class AskingAudit:
         self._client.close()
 
     def ask(self) -> AuditPart:
-        """Raises NoAnswer."""
+        """Raises NoStatus."""
         # The worst come first, where there are more than an answer has.
-        topics = self._get("topics", answers.Topics, size=MOST_ITEMS, sort="state")
+        topics = self._get("topics", answers.TopicsAnswer, size=MOST_ITEMS, sort="state")
         kept = self._kept
         if kept is not None and time.monotonic() - self._kept_since < _SELDOM_S:
             return replace(kept, topics=topics)
         self._kept = AuditPart(
             topics,
-            self._get("agents", answers.Agents, size=MOST_ITEMS, sort="state"),
+            self._get("agents", answers.AgentsAnswer, size=MOST_ITEMS, sort="state"),
             self._get("loads", answers.Loads, size=_MOST_LOADS),
-            self._get("brokers", answers.Brokers),
+            self._get("brokers", answers.BrokersAnswer),
             self._open(topics),
         )
         self._kept_since = time.monotonic()
         return self._kept
 
-    def _open(self, topics: answers.Topics) -> dict[Name, Open]:
+    def _open(self, topics: answers.TopicsAnswer) -> dict[Name, OpenTopic]:
         """Of some topics: each costs a question."""
         found = {}
         for each in topics.items:
             hour = first_open_hour(each)
             if hour < 0:
-                found[each.cluster, each.topic] = Open(topics.as_of, "")
+                found[each.cluster, each.topic] = OpenTopic(topics.as_of, "")
             elif len(found) < _MOST_LOOKED_INTO:
                 answer = self._get(
                     "topic",
@@ -94,7 +94,7 @@ class AskingAudit:
                     **{"from": hour, "to": hour + HOUR, "step": _FINEST_MILLIS},
                 )
                 until = complete_until(answer.cells, hour + HOUR)
-                found[each.cluster, each.topic] = Open(until, waits_of(answer.waits))
+                found[each.cluster, each.topic] = OpenTopic(until, waits_of(answer.waits))
         return found
 
     def _get(self, path: str, kind: type[A], **parameters: str | int) -> A:
@@ -103,7 +103,7 @@ class AskingAudit:
         try:
             return msgspec.json.decode(body, type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise NoAnswer(f"what answers is no audit of this release: {error}") from None
+            raise NoStatus(f"what answers is no audit of this release: {error}") from None
 
 
 def first_open_hour(topic: answers.TopicRow) -> int:

@@ -15,10 +15,10 @@ from typing import Final
 from client.addresses import parse_addresses
 from client.brokers import Brokers
 from client.delivery import TopicPartition
-from client.metadata import NO_LEADER, Metadata
+from client.metadata import NO_LEADER, ClusterMetadata
 from client.offsets import offsets_of
 from ground.http_client import HttpClient, HttpUrl, parse_program_url
-from penstock.status.part import NoAnswer, said_by
+from penstock.status.part import NoStatus, said_by
 from penstock.status.values import BrokerStanding
 from wire.messages.list_offsets import EARLIEST, LATEST
 
@@ -85,7 +85,7 @@ class AskingCluster:
         return self._beginnings
 
 
-def cluster_part(known: Metadata, beginnings: Offsets, ends: Offsets) -> ClusterPart:
+def cluster_part(known: ClusterMetadata, beginnings: Offsets, ends: Offsets) -> ClusterPart:
     """Pure."""
     held: Counter[int] = Counter()
     leads: Counter[int] = Counter()
@@ -138,11 +138,11 @@ class AskingBrokerPages:
         self._client.close()
 
     def ask(self) -> Sequence[str]:
-        """A line for each thing that is wrong. Raises NoAnswer."""
+        """A line for each thing that is wrong. Raises NoStatus."""
         body = said_by(self._client, _PAGE, within=self._within)
         first, *remarks = body.decode(errors="replace").splitlines() or [""]
         if first != _READY:
-            raise NoAnswer("what answers is no broker of this release")
+            raise NoStatus("what answers is no broker of this release")
         return remarks
 
 

@@ -24,7 +24,7 @@ from penstock.report.words import MARKS
 from penstock.services.agent_status import agent_option
 from penstock.status.asking import Asking
 from penstock.status.loader_log import LoaderLog
-from penstock.status.values import AgentStanding, BrokerStanding, Standing, TopicStanding
+from penstock.status.values import AgentStanding, BrokerStanding, PipelineStatus, TopicStanding
 from penstock.status.words import (
     COLOURS,
     FAULTY,
@@ -64,12 +64,12 @@ class Figure(int):
         return count(self)
 
 
-def is_well(standing: Standing) -> bool:
+def is_well(standing: PipelineStatus) -> bool:
     """Everybody answers, and nothing is known to be wrong."""
     return not (standing.problems or standing.failing_loads or standing.verdict in FAULTY)
 
 
-def show_standing(standing: Standing) -> None:
+def show_standing(standing: PipelineStatus) -> None:
     _say(verdict_words(standing), bold=True)
     for each in failing_words(standing):
         _say(each)
@@ -138,7 +138,7 @@ def _agent(each: AgentStanding, now: int) -> dict[str, Any]:
     }
 
 
-def _what_to_do(standing: Standing) -> str:
+def _what_to_do(standing: PipelineStatus) -> str:
     if not standing.brokers and standing.registry_subjects < 0 and not standing.agents:
         return (
             "Nothing runs here. `penstock up` starts everything on this machine; what runs "

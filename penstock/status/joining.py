@@ -9,13 +9,13 @@ import msgspec
 from agent.status import Status, why_not_ready
 from audit import answers
 from audit.verdicts import State, worst
-from penstock.status.audit import AuditPart, Open, cluster_of, landed_of, last_load
+from penstock.status.audit import AuditPart, OpenTopic, cluster_of, landed_of, last_load
 from penstock.status.cluster import ClusterPart, Remarks
 from penstock.status.values import (
     AgentStanding,
     FailingLoadStanding,
     LoadStanding,
-    Standing,
+    PipelineStatus,
     TopicStanding,
 )
 from penstock.status.words import silence_words
@@ -27,7 +27,7 @@ _NOT_HEARD: Final = ("never", "silent")
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class StatusParts:
     """What has answered; None what has not, and then `silent` says why."""
 
     cluster: ClusterPart | None = None
@@ -38,14 +38,14 @@ class Parts:
     broker_remarks: Remarks = field(default_factory=dict)
 
 
-def joined(parts: Parts, now: int) -> Standing:
+def joined(parts: StatusParts, now: int) -> PipelineStatus:
     cluster, rows, load = _of_audit(parts)
     topics = tuple(_topics(parts, cluster, rows, load))
     if load is not None:
         lags = [each.end - each.landed for each in topics if min(each.end, each.landed) >= 0]
         load = msgspec.structs.replace(load, lag=sum(max(0, lag) for lag in lags) if lags else -1)
     audit = parts.audit
-    return Standing(
+    return PipelineStatus(
         now=now,
         cluster=cluster or (parts.agent.cluster if parts.agent else ""),
         brokers=parts.cluster.brokers if parts.cluster else (),
@@ -62,7 +62,9 @@ def joined(parts: Parts, now: int) -> Standing:
     )
 
 
-def _of_audit(parts: Parts) -> tuple[str, Mapping[str, answers.TopicRow], LoadStanding | None]:
+def _of_audit(
+    parts: StatusParts,
+) -> tuple[str, Mapping[str, answers.TopicRow], LoadStanding | None]:
     """The cluster's name, and what the audit says of its topics and its loads."""
     audit = parts.audit
     if audit is None:
@@ -76,7 +78,7 @@ def _of_audit(parts: Parts) -> tuple[str, Mapping[str, answers.TopicRow], LoadSt
 
 
 def _topics(
-    parts: Parts,
+    parts: StatusParts,
     cluster: str,
     rows: Mapping[str, answers.TopicRow],
     load: LoadStanding | None,
@@ -85,7 +87,7 @@ def _topics(
     stored = parts.cluster.topics if parts.cluster else None
     unread = _unread(parts.agent)
     landed: Mapping[str, int] = {}
-    opened: Mapping[tuple[str, str], Open] = {}
+    opened: Mapping[tuple[str, str], OpenTopic] = {}
     unlanded = -1
     if parts.audit is not None:
         unlanded, opened = 0, parts.audit.open
@@ -138,7 +140,7 @@ def _unread(agent: Status | None) -> dict[str, int] | None:
     return unread
 
 
-def _agents(parts: Parts, cluster: str) -> Iterator[AgentStanding]:
+def _agents(parts: StatusParts, cluster: str) -> Iterator[AgentStanding]:
     """As the audit heard them; of the one that was asked, what it says itself."""
     asked = parts.agent
     heard = parts.audit.agents.items if parts.audit else []
@@ -178,7 +180,7 @@ def _files_and_lag(status: Status) -> tuple[int, int]:
     )
 
 
-def _problems(parts: Parts, cluster: str, now: int) -> Iterator[str]:
+def _problems(parts: StatusParts, cluster: str, now: int) -> Iterator[str]:
     """What those say who did answer."""
     for at, remarks in parts.broker_remarks.items():
         for remark in remarks[:_MOST_OF_ONE_KIND]:
@@ -204,7 +206,7 @@ def _problems(parts: Parts, cluster: str, now: int) -> Iterator[str]:
             yield f"audit: the ledger was read {seconds:,} s ago, what is said is as old"
 
 
-def _not_heard(parts: Parts, cluster: str, now: int) -> Iterator[str]:
+def _not_heard(parts: StatusParts, cluster: str, now: int) -> Iterator[str]:
     """Who ships nothing, or cannot say so. One that has started just now is given a moment."""
     asked = parts.agent
     new = asked and now - asked.started_millis < _JUST_STARTED_MILLIS

@@ -19,7 +19,7 @@ from typing import Final
 import msgspec
 
 from penstock.directory.log_files import last_lines
-from penstock.status.values import FailingLoadStanding, Standing
+from penstock.status.values import FailingLoadStanding, PipelineStatus
 
 _LINES: Final = 20  # tables are printed, too
 _EVENT: Final = re.compile(r"(\S+Z) [A-Z]+ penstock\.load (.+)")
@@ -91,7 +91,7 @@ class LoaderLog:
             if found := event_of(line.decode(errors="replace")):
                 self._take(*found)
 
-    def added_to(self, standing: Standing) -> Standing:
+    def added_to(self, standing: PipelineStatus) -> PipelineStatus:
         """With what it has said: that is newer than what the audit has heard."""
         known = {each.topic: each for each in standing.failing_loads}
         for topic in self._loaded & known.keys():

@@ -24,7 +24,7 @@ class Silent(Exception):
     """It has not answered in time."""
 
 
-class NoAnswer(Exception):
+class NoStatus(Exception):
     """In words, for the end of a sentence. They may quote what was answered."""
 
 
@@ -89,12 +89,12 @@ class Part(Generic[T]):
 
 
 def said_by(client: HttpClient, target: str, *, within: float) -> bytes:
-    """The body of a good answer. Raises NoAnswer."""
+    """The body of a good answer. Raises NoStatus."""
     try:
         answer = client.ask("GET", target, within=within)
     except HttpError as error:
-        raise NoAnswer(error.why) from None
+        raise NoStatus(error.why) from None
     if answer.status != HTTPStatus.OK:
         said = answer.body[:_QUOTED].decode(errors="replace").strip()
-        raise NoAnswer(f"it answers {answer.status} {said}".rstrip())
+        raise NoStatus(f"it answers {answer.status} {said}".rstrip())
     return answer.body

@@ -3,7 +3,7 @@
 Each part is asked on its own: one that does not answer leaves its part empty, and says why in
 `problems`. -1 is what is not known. Times are milliseconds since 1970 UTC.
 
-How fast topics grow is told from one `Standing` after another. Pure: time is theirs.
+How fast topics grow is told from one `PipelineStatus` after another. Pure: time is theirs.
 """
 
 from collections import deque
@@ -75,7 +75,7 @@ class FailingLoadStanding(msgspec.Struct, frozen=True, kw_only=True):
     destination: str = ""
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Everything."""
 
     now: int
@@ -99,7 +99,7 @@ class Rates:
     def __init__(self) -> None:
         self._seen: deque[tuple[int, dict[str, int]]] = deque()
 
-    def add(self, standing: Standing) -> None:
+    def add(self, standing: PipelineStatus) -> None:
         """The same one again changes nothing."""
         if self._seen and standing.now == self._seen[-1][0]:
             return

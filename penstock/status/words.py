@@ -1,4 +1,4 @@
-"""How a `Standing` is put into words, for whoever shows it. Pure.
+"""How a `PipelineStatus` is put into words, for whoever shows it. Pure.
 
 What came from outside is made printable here. Colours are terminals' names, and never the only
 sign.
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from audit.verdicts import State
 from ground.printable import one_line
 from penstock.report.words import MARKS, MEANINGS
-from penstock.status.values import LoadStanding, Standing, TopicStanding
+from penstock.status.values import LoadStanding, PipelineStatus, TopicStanding
 
 UNKNOWN: Final = "-"
 COLOURS: Final = {
@@ -41,7 +41,7 @@ class Words(NamedTuple):
 NOT_LOADED: Final = Words("!", "red", "not loaded")
 
 
-def verdict_words(standing: Standing) -> Words:
+def verdict_words(standing: PipelineStatus) -> Words:
     """In one line: whether everything has arrived."""
     if not standing.verdict:
         if standing.alerts < 0:  # the audit has not answered
@@ -62,14 +62,14 @@ def verdict_words(standing: Standing) -> Words:
     return Words(MARKS[state], COLOURS[state], f"{state.value}: {words}")
 
 
-def _cannot_be_loaded(standing: Standing) -> str:
+def _cannot_be_loaded(standing: PipelineStatus) -> str:
     if any(not each.topic for each in standing.failing_loads):
         return "no load begins"
     tables = len({each.topic for each in standing.failing_loads})
     return "1 table cannot be loaded" if tables == 1 else f"{tables:,} tables cannot be loaded"
 
 
-def failing_words(standing: Standing) -> list[Words]:
+def failing_words(standing: PipelineStatus) -> list[Words]:
     """Each table that cannot be loaded: since when, why, and what to do."""
     found = []
     for each in standing.failing_loads:
@@ -81,21 +81,21 @@ def failing_words(standing: Standing) -> list[Words]:
     return found
 
 
-def _complete(standing: Standing) -> str:
+def _complete(standing: PipelineStatus) -> str:
     """A loader is accounted for once the ledger has heard of it."""
     if standing.last_load is None:
         return "every line has reached the brokers"
     return MEANINGS[State.COMPLETE]
 
 
-def _so_far(standing: Standing) -> str:
+def _so_far(standing: PipelineStatus) -> str:
     if standing.complete_until < 0:
         return MEANINGS[State.PENDING]
     ago = duration((standing.now - standing.complete_until) // 1000)
     return f"every line up to {ago} ago is accounted for"
 
 
-def waiting_words(standing: Standing) -> list[str]:
+def waiting_words(standing: PipelineStatus) -> list[str]:
     """What the topics wait for that have waited for long: the newest lines always do."""
     return [
         shown(f"{each.topic} waits: {each.waits}")

@@ -16,7 +16,7 @@ from client.admin import (
 )
 from client.brokers import Brokers
 from client.errors import UnknownTopic
-from client.metadata import NO_LEADER, Topic
+from client.metadata import NO_LEADER, TopicMetadata
 from penstock.cli.cluster_connection import bootstrap_option, connected, existing_topics
 from penstock.cli.confirmation import confirm_deletion, yes_option
 from penstock.cli.output import json_option, print_json, print_table
@@ -72,7 +72,7 @@ def list_topics(bootstrap: str, as_json: bool) -> None:
         click.echo("no topics", err=True)
 
 
-def _row(topic: Topic) -> dict[str, object]:
+def _row(topic: TopicMetadata) -> dict[str, object]:
     return {
         "name": topic.name,
         "id": str(topic.id) if topic.id else None,
@@ -112,14 +112,14 @@ def describe(topic: str, all_configs: bool, bootstrap: str, as_json: bool) -> No
         print_table(CONFIG_COLUMNS, configs)
 
 
-def _topic(brokers: Brokers, name: str) -> Topic:
+def _topic(brokers: Brokers, name: str) -> TopicMetadata:
     known = brokers.persist(lambda: brokers.refresh([name]))
     if not known.has(name):
         raise UnknownTopic(f"no topic {name}")
     return known.topic(name)
 
 
-def _partitions(brokers: Brokers, topic: Topic) -> list[dict[str, object]]:
+def _partitions(brokers: Brokers, topic: TopicMetadata) -> list[dict[str, object]]:
     """A partition without a leader has no offsets to show."""
     # The other commands on topics wait for nothing of offsets to be imported.
     from client.offsets import Beginning, End, start_offsets  # noqa: PLC0415

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import click
 
-from client.consumer import Consumer, Message
+from client.consumer import Consumer, ConsumerRecord
 from client.offsets import AtOffset, AtTime, Beginning, End, Start
 from ground.printable import one_line
 from penstock.cli.cluster_connection import bootstrap_option, connected, existing_topics
@@ -195,13 +195,13 @@ def _decoding(registry: str | None) -> Iterator[Decode | None]:
         yield None
         return
     # Whoever wants bytes waits for no Avro to be imported.
-    from penstock.topics.event_lines import Events  # noqa: PLC0415
+    from penstock.topics.event_lines import EventLines  # noqa: PLC0415
 
     with registry_at(registry) as client:
-        yield Events(client).event
+        yield EventLines(client).event
 
 
-def _line(message: Message, value: Any, separator: bytes | None) -> bytes:
+def _line(message: ConsumerRecord, value: Any, separator: bytes | None) -> bytes:
     text = value or b"" if isinstance(value, bytes | None) else _json(value)
     return text if separator is None else (message.record.key or b"") + separator + text
 
@@ -215,7 +215,7 @@ def _printable(line: bytes) -> bytes:
     return "\t".join(map(one_line, text.split("\t"))).encode()
 
 
-def _document(message: Message, value: Any, *, is_event: bool) -> dict[str, object]:
+def _document(message: ConsumerRecord, value: Any, *, is_event: bool) -> dict[str, object]:
     record = message.record
     headers = [{"name": name, **_bytes("value", value)} for name, value in record.headers]
     return {

@@ -16,7 +16,7 @@ from schemas.errors import BadMessage
 from schemas.registry_client import RegistryClient
 
 
-class Events:
+class EventLines:
     """Events of any topics."""
 
     def __init__(self, registry: RegistryClient) -> None:

@@ -14,15 +14,15 @@ from broker.config import BrokerConfig
 from broker.data_directory import DataDirectory, DirectoryInUse
 from broker.storage import directories, layout
 from broker.storage.acknowledged import FILE_NAME as ACKNOWLEDGED
-from broker.storage.acknowledged import Acknowledged, PartitionId
+from broker.storage.acknowledged import AcknowledgedFile, PartitionId
 from broker.storage.batches import walk
 from broker.storage.directories import PartitionDirectory
 from broker.storage.epochs import NO_EPOCH, LeaderEpochs
 from broker.storage.errors import BadCheckpoint, ForeignDataDirectory, StorageError
 from broker.storage.files import OpenFile
-from broker.storage.identity import Owner, read_topic_id
+from broker.storage.identity import DirectoryOwner, read_topic_id
 from cluster.errors import ClusterError
-from cluster.recover import FoundPartition, Recovered, recover
+from cluster.recover import FoundPartition, RecoveredTopics, recover
 from cluster.session import Session
 from cluster.zookeeper import EmbeddedZooKeeper
 from penstock.cli.failures import Failed
@@ -33,7 +33,7 @@ from penstock.config.options import configuration_options, configured
 class Holdings(NamedTuple):
     """Whose directory it is, the partitions in it, and why some directories are none."""
 
-    owner: Owner
+    owner: DirectoryOwner
     partitions: tuple[FoundPartition, ...]
     skipped: tuple[str, ...]
 
@@ -74,7 +74,7 @@ def _remembered(data_dir: Path) -> dict[PartitionId, int]:
     """Leader epochs, by what the data directory remembers of its partitions."""
     if not (data_dir / ACKNOWLEDGED).exists():
         return {}
-    file = Acknowledged(data_dir / ACKNOWLEDGED)
+    file = AcknowledgedFile(data_dir / ACKNOWLEDGED)
     try:
         return {
             identity: known.leader_epoch
@@ -158,7 +158,7 @@ def _session(config: BrokerConfig) -> Iterator[Session]:
         yield session
 
 
-def _report(recovered: Recovered, found: Holdings, *, as_json: bool) -> None:
+def _report(recovered: RecoveredTopics, found: Holdings, *, as_json: bool) -> None:
     missing = [f"{topic}-{partition}" for topic, partition in recovered.without_replica]
     if as_json:
         print_json(

@@ -10,7 +10,7 @@ from broker.data_directory import DataDirectory, DirectoryInUse
 from broker.storage import directories
 from broker.storage.config import LogConfig
 from broker.storage.errors import StorageError
-from broker.storage.repair import Lost, truncate_at_corruption
+from broker.storage.repair import GivenUp, truncate_at_corruption
 from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json
 from penstock.config.options import configuration_options, configured
@@ -62,7 +62,7 @@ def command(
         print("what of it was acknowledged is told to the ledger when the broker starts")
 
 
-def _repair(data_dir: Path, topic: str, partition: int) -> Lost | None:
+def _repair(data_dir: Path, topic: str, partition: int) -> GivenUp | None:
     path = directories.path_of(data_dir, topic, partition)
     if not any(found.path == path for found in _partitions(data_dir)):
         raise Failed(f"{path} is no partition's directory")

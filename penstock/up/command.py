@@ -15,9 +15,9 @@ from penstock.directory.errors import UpError, WrongFollow
 from penstock.directory.places import Places, Ports
 from penstock.directory.preparing import Follow, parse_follow
 from penstock.directory.remembered import remembered_ports
-from penstock.status.asking import Following
+from penstock.status.asking import Polling
 from penstock.status.loader_log import LoaderLog
-from penstock.up.pipeline import Pipeline
+from penstock.up.pipeline import LocalPipeline
 from penstock.up.preconditions import problems
 from penstock.up.screen import watching
 from penstock.up.stop_requests import StopRequests
@@ -117,7 +117,9 @@ def command(
             if not wrong:
                 # Before programs run: a disk that does not answer would keep them from Ctrl-C.
                 absent = [each for each in follows if not each.has_files()]
-                with Pipeline(places, ports, follow=follows, log_format=log_format) as pipeline:
+                with LocalPipeline(
+                    places, ports, follow=follows, log_format=log_format
+                ) as pipeline:
                     _run(pipeline, absent, asked)
         except UpError as error:
             wrong = [str(error)]
@@ -129,7 +131,7 @@ def command(
     return 0
 
 
-def _run(pipeline: Pipeline, absent: Sequence[Follow], asked: StopRequests) -> None:
+def _run(pipeline: LocalPipeline, absent: Sequence[Follow], asked: StopRequests) -> None:
     """Until it is told to stop, and everything has stopped."""
     screen = watching(sys.stdout, pipeline.places, pipeline.addresses)
     try:
@@ -137,7 +139,7 @@ def _run(pipeline: Pipeline, absent: Sequence[Follow], asked: StopRequests) -> N
             words = f"no file matches {each.pattern} yet: those to come are followed"
             screen.note(words, until=each.topic)
         loader_log = LoaderLog(pipeline.places.log("loader"))
-        with Following(pipeline.addresses) as following:
+        with Polling(pipeline.addresses) as following:
             while not asked.times:
                 standing = following.latest
                 loader_log.read()

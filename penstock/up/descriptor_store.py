@@ -34,7 +34,7 @@ def most_kept() -> int:
     return max(_LEAST, min(_MOST, allowed - _OTHER_FILES))
 
 
-class DescriptorStore:
+class ProgramDescriptors:
     """One program's. It receives on a thread of its own, so that the program's messages never wait
     for whoever looks after programs. A context."""
 

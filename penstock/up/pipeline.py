@@ -28,7 +28,7 @@ from penstock.up.supervisor import Supervisor
 _TURN_SECONDS: Final = 0.05
 
 
-class Pipeline:
+class LocalPipeline:
     """To be used as a context, which prepares the directory and, at its end, stops everything.
 
     Entering raises UpError. Ports, Java and the rest are `preconditions.problems`'s to find.

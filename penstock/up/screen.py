@@ -14,7 +14,7 @@ from typing import Final, Protocol, TextIO
 
 from penstock.cli.output import give_up
 from penstock.directory.places import Addresses, Places
-from penstock.status.values import Rates, Standing
+from penstock.status.values import PipelineStatus, Rates
 from penstock.status.words import (
     FAULTY,
     duration,
@@ -54,7 +54,7 @@ class PlainScreen:
         self._faulty = False
         self._failing: set[str] = set()  # tables
 
-    def show(self, programs: Sequence[ProgramStanding], standing: Standing | None) -> None:
+    def show(self, programs: Sequence[ProgramStanding], standing: PipelineStatus | None) -> None:
         for each in programs:
             if event := _event(self._before.get(each.name), each):
                 self._say(event)
@@ -77,7 +77,7 @@ class PlainScreen:
     def close(self) -> None:
         """Nothing was changed that must be changed back."""
 
-    def _figures(self, standing: Standing) -> None:
+    def _figures(self, standing: PipelineStatus) -> None:
         self._rates.add(standing)
         was, self._faulty = self._faulty, standing.verdict in FAULTY
         self._tell_failing(standing)
@@ -86,7 +86,7 @@ class PlainScreen:
             self._figures_at = now + _FIGURES_S
             self._say(_figures(standing, self._rates))
 
-    def _tell_failing(self, standing: Standing) -> None:
+    def _tell_failing(self, standing: PipelineStatus) -> None:
         """Once when it begins, and once when it is over; with the figures again and again."""
         failing = {each.topic for each in standing.failing_loads}
         if failing - self._failing:
@@ -129,7 +129,7 @@ def _event(before: ProgramStanding | None, now: ProgramStanding) -> str:
             return f"{now.name} has stopped"
 
 
-def _figures(standing: Standing, rates: Rates) -> str:
+def _figures(standing: PipelineStatus, rates: Rates) -> str:
     topics = standing.topics
     parts = [
         verdict_words(standing).text,
@@ -146,7 +146,9 @@ def _figures(standing: Standing, rates: Rates) -> str:
 class Screen(Protocol):
     """Shows what it is given. Call `show` as often as you like; it decides what is new."""
 
-    def show(self, programs: Sequence[ProgramStanding], standing: Standing | None) -> None: ...
+    def show(
+        self, programs: Sequence[ProgramStanding], standing: PipelineStatus | None
+    ) -> None: ...
 
     def note(self, text: str, *, until: str = "") -> None:
         """A line that stays; with a topic's name, until lines of that topic have come."""

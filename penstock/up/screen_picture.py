@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from rich.text import Text
 
-from penstock.status.values import Rates, Standing, TopicStanding
+from penstock.status.values import PipelineStatus, Rates, TopicStanding
 from penstock.status.words import (
     NOT_LOADED,
     count,
@@ -107,11 +107,11 @@ def _line(cells: Sequence[tuple[Text, int, bool]], width: int) -> Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ScreenState:
     """What there is to show."""
 
     programs: Sequence[ProgramStanding]
-    standing: Standing | None
+    standing: PipelineStatus | None
     rates: Rates
     notes: Sequence[str]
     directory: Path
@@ -127,7 +127,7 @@ def all_run(programs: Sequence[ProgramStanding]) -> bool:
     return all(each.phase is ProgramPhase.RUNNING for each in programs)
 
 
-def picture(seen: Seen, width: int, height: int) -> list[Text]:
+def picture(seen: ScreenState, width: int, height: int) -> list[Text]:
     """Lines of that width at most, not more than that many."""
     width = min(width, _WIDEST)
     topics = _topics(seen, width)
@@ -152,7 +152,7 @@ def picture(seen: Seen, width: int, height: int) -> list[Text]:
     return lines[:height]
 
 
-def _head(seen: Seen, width: int) -> list[Text]:
+def _head(seen: ScreenState, width: int) -> list[Text]:
     phases = {each.phase for each in seen.programs}
     left = Text("Penstock", style="bold")
     if phases & _ENDING:
@@ -170,7 +170,7 @@ def _head(seen: Seen, width: int) -> list[Text]:
     return [left]
 
 
-def _programs(seen: Seen, width: int) -> list[Text]:
+def _programs(seen: ScreenState, width: int) -> list[Text]:
     """A line each, and below those that are dead what they said last."""
     rows = table(
         [
@@ -198,7 +198,7 @@ def _programs(seen: Seen, width: int) -> list[Text]:
     return lines
 
 
-def _name(program: ProgramStanding, standing: Standing | None) -> Text:
+def _name(program: ProgramStanding, standing: PipelineStatus | None) -> Text:
     sign, colour = _SIGNS[program.phase]
     fails = program.name == "loader" and standing is not None and standing.failing_loads
     if fails and program.phase is ProgramPhase.RUNNING:
@@ -227,7 +227,7 @@ def _restarts(program: ProgramStanding) -> Text:
     return Text(f"restarted {times}{why}", style="yellow")
 
 
-def _topics(seen: Seen, width: int) -> list[Text]:
+def _topics(seen: ScreenState, width: int) -> list[Text]:
     if seen.standing is None:
         return []
     topics = seen.standing.topics
@@ -258,7 +258,7 @@ def _state(topic: TopicStanding) -> Text:
     return Text(f"{words.mark} {words.text}".lstrip(), style=words.colour)
 
 
-def _sums(seen: Seen, width: int) -> list[Text]:
+def _sums(seen: ScreenState, width: int) -> list[Text]:
     """Whether everything has arrived, and what is in the way."""
     standing = seen.standing
     if standing is None:
@@ -284,7 +284,7 @@ def _sums(seen: Seen, width: int) -> list[Text]:
     return lines
 
 
-def _failing(standing: Standing, width: int) -> list[Text]:
+def _failing(standing: PipelineStatus, width: int) -> list[Text]:
     """Before all else that is to be known: waiting does not help."""
     lines: list[Text] = []
     said = failing_words(standing)
@@ -315,7 +315,7 @@ def _wrapped(text: str, width: int, indent: str) -> list[Text]:
     return [Text(each) for each in found or [""]]
 
 
-def _load(standing: Standing, now: str) -> str:
+def _load(standing: PipelineStatus, now: str) -> str:
     if now:
         return f"{load_words(standing.last_load, standing.now)}; now: {shown(now)}"
     begins = standing.last_load is None and not standing.failing_loads
@@ -323,7 +323,7 @@ def _load(standing: Standing, now: str) -> str:
     return load_words(standing.last_load, standing.now) + first
 
 
-def _places(seen: Seen, width: int) -> list[Text]:
+def _places(seen: ScreenState, width: int) -> list[Text]:
     rows = {
         "dashboard": seen.dashboard,
         "logs": _short(seen.directory / "logs", seen.here),

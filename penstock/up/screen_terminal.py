@@ -25,10 +25,10 @@ from rich.text import Text
 from penstock.cli.output import give_up
 from penstock.directory.places import Addresses, Places
 from penstock.status.loader_log import load_at_work
-from penstock.status.values import Rates, Standing
+from penstock.status.values import PipelineStatus, Rates
 from penstock.status.words import shown
 from penstock.up.program import ProgramPhase, ProgramStanding
-from penstock.up.screen_picture import Seen, all_run, picture
+from penstock.up.screen_picture import ScreenState, all_run, picture
 
 _EVERY_S: Final = 0.5
 _USUAL_SIZE: Final = (80, 24)  # of a terminal that says 0, as one on a serial line does
@@ -67,7 +67,7 @@ class TerminalScreen:
         self._rates = Rates()
         self._notes: list[_Note] = []
         self._programs: Sequence[ProgramStanding] = ()
-        self._standing: Standing | None = None
+        self._standing: PipelineStatus | None = None
         self._drawn_at = float("-inf")
         self._open = False
         self._gone = False
@@ -76,7 +76,7 @@ class TerminalScreen:
         if self._on_ctrl_z is not signal.SIG_IGN:
             signal.signal(signal.SIGTSTP, self._take_ctrl_z)
 
-    def show(self, programs: Sequence[ProgramStanding], standing: Standing | None) -> None:
+    def show(self, programs: Sequence[ProgramStanding], standing: PipelineStatus | None) -> None:
         changed = programs != self._programs
         self._programs = programs
         if standing is not None and (standing.brokers or all_run(programs)):
@@ -119,7 +119,7 @@ class TerminalScreen:
             return True
 
     def _drawn(self, columns: int, lines: int) -> str:
-        seen = Seen(
+        seen = ScreenState(
             programs=self._programs,
             standing=self._standing,
             rates=self._rates,

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Final
 
 from penstock.directory import log_files
-from penstock.up.descriptor_store import DescriptorStore
+from penstock.up.descriptor_store import ProgramDescriptors
 from penstock.up.program import Program, ProgramPhase, ProgramStanding
 from penstock.up.running import Child
 
@@ -138,7 +138,7 @@ class _Watched:
         self._directory = directory
         self._clock = clock
         self._child: Child | None = None
-        self._store: DescriptorStore | None = None
+        self._store: ProgramDescriptors | None = None
         self._answer: Future[bool] | None = None
         self._deaths = 0  # in a row
         self._started = 0.0
@@ -194,7 +194,7 @@ class _Watched:
         if not self._program.keeps_open:
             return Child(command, log=log, directory=directory)
         if self._store is None:
-            self._store = DescriptorStore()
+            self._store = ProgramDescriptors()
         child = Child(
             command,
             log=log,

@@ -39,7 +39,7 @@ class ModeAnswer(msgspec.Struct):
     mode: str
 
 
-class ConfigChange(msgspec.Struct, omit_defaults=True, rename="camel"):
+class SentConfig(msgspec.Struct, omit_defaults=True, rename="camel"):
     """A config as it is sent: there its level has another name."""
 
     alias: str | None = None
@@ -98,8 +98,8 @@ def registered(version: Version) -> SchemaAnswer:
     )
 
 
-def config_change(config: Config) -> ConfigChange:
-    return ConfigChange(**msgspec.structs.asdict(config))
+def config_change(config: Config) -> SentConfig:
+    return SentConfig(**msgspec.structs.asdict(config))
 
 
 def config_answer(config: Config, default_level: Level) -> Config:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from registry.contents import Contents
+from registry.contents import RegistryContents
 from registry.http.messages import HttpRequest
 from registry.http.parameters import new_subject_name, subject_name
 from registry.registry import Registry
@@ -18,7 +18,7 @@ class Call:
     path: Mapping[str, str]
 
     @property
-    def contents(self) -> Contents:
+    def contents(self) -> RegistryContents:
         return self.registry.contents
 
     @property

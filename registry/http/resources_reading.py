@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import islice
 from typing import Final, TypeVar
 
-from registry.contents import Contents, VersionKey
+from registry.contents import RegistryContents, VersionKey
 from registry.data_contracts import properties
 from registry.errors import (
     Answered,
@@ -152,7 +152,9 @@ def root(call: Call) -> HttpResponse:
     return answer({})
 
 
-def find_version(contents: Contents, subject: str, written: str, *, deleted: bool) -> Version:
+def find_version(
+    contents: RegistryContents, subject: str, written: str, *, deleted: bool
+) -> Version:
     """The version that a path names."""
     wanted = version_number(written)
     if wanted is None:

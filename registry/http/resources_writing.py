@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-from registry.contents import Contents
+from registry.contents import RegistryContents
 from registry.deleting import delete_subject, delete_version
 from registry.errors import no_level_of_its_own, no_mode_of_its_own
 from registry.http.answers import ModeAnswer, config_answer, config_change, registered
@@ -15,8 +15,8 @@ from registry.http.parameters import flag, version_number
 from registry.http.thinking import looked_up
 from registry.judging import config_in_scope
 from registry.log import wording
-from registry.log.forwarding import FORWARDED, Passed, Request
-from registry.log.wording import Texts
+from registry.log.forwarding import FORWARDED, ForwardedRequest, Passed
+from registry.log.wording import ErrorTexts
 from registry.modes import read_only
 from registry.registering import is_registered, normalizes, register
 from registry.requests import config_request, mode_request, schema_request
@@ -115,15 +115,15 @@ async def remove_mode(call: Call) -> HttpResponse:
 
 async def _write(
     call: Call,
-    texts: Texts,
-    decide: Callable[[Contents], Decision[T]],
+    texts: ErrorTexts,
+    decide: Callable[[RegistryContents], Decision[T]],
     answered: Callable[[T], object],
 ) -> HttpResponse:
     request = call.request
     if call.registry.config.read_only:
         raise read_only(call.path.get("subject"))
     headers = tuple((name, request.headers[name]) for name in _PASSED_ON if name in request.headers)
-    passing = Request(
+    passing = ForwardedRequest(
         request.method,
         request.target,
         headers,

@@ -117,7 +117,7 @@ _ROUTES: Final = _routes()
 _NO_ROUTE: Final = _Route("-", (), {})
 
 
-class Routes:
+class RegistryRoutes:
     """What one registry answers, and the pages about itself."""
 
     def __init__(

@@ -15,7 +15,7 @@ from registry.config import RegistryConfig
 from registry.http.connection import HttpConnection, Unread
 from registry.http.metrics import Gauges, RegistryMetrics
 from registry.http.reading import Bodies
-from registry.http.routes import Routes
+from registry.http.routes import RegistryRoutes
 from registry.registry import Registry
 
 log = logging.getLogger(__name__)
@@ -27,13 +27,13 @@ _BODIES: Final = 64 * 1024 * 1024  # of all connections together
 _UNREAD: Final = 64 * 1024 * 1024  # the same of what clients have not read
 
 
-class HttpServer:
+class RegistryHttpServer:
     """Listens from its construction on; `start` begins to answer."""
 
     def __init__(self, registry: Registry, config: RegistryConfig) -> None:
         self._limits = config.limits
         self._registry = registry
-        self._serve = Routes(registry, RegistryMetrics(self._gauges)).serve
+        self._serve = RegistryRoutes(registry, RegistryMetrics(self._gauges)).serve
         self._bodies = Bodies(
             config.limits.request_bytes, max(_BODIES, config.limits.request_bytes)
         )

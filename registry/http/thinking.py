@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from registry.contents import Contents
+from registry.contents import RegistryContents
 from registry.looking_up import Search, content_of, look_up
 from registry.parsed_schemas import SentSchema, sent_schema
 from registry.requests import SchemaRequest
@@ -30,7 +30,7 @@ async def parsed(sent: SentSchema) -> None:
 
 
 async def looked_up(
-    contents: Contents,
+    contents: RegistryContents,
     subject: str,
     request: SchemaRequest,
     *,

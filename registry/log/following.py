@@ -19,7 +19,7 @@ from typing import Final
 from client.addresses import Address
 from client.brokers import Brokers
 from client.errors import ClientError, ErrorCode, Refused, UnknownTopic, check
-from client.fetcher import Batch, Fetcher
+from client.fetcher import FetchedBatch, Fetcher
 from client.producer import Identity
 from registry.errors import RegistryFailure
 from registry.log.outage import Outage
@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class ReadBatch:
     """What one batch brought: its records that are still there, by offset, and who wrote it."""
 
     author: Identity
@@ -55,7 +55,7 @@ class TopicGone(Exception):
     """What was read is no longer what the topic holds."""
 
 
-class Follower:
+class TopicFollower:
     """`take` is handed what was read and returns when it is worked off; `on_end` is told why there
     will be no more. Both are called on the follower's thread."""
 
@@ -64,7 +64,7 @@ class Follower:
         bootstrap: tuple[Address, ...],
         topic: SchemasTopic,
         *,
-        take: Callable[[Sequence[Stretch]], None],
+        take: Callable[[Sequence[ReadBatch]], None],
         on_end: Callable[[str], None],
         missing_seconds: float = MISSING_SECONDS,
     ) -> None:
@@ -161,7 +161,7 @@ class Follower:
                 for portion in _portions(self._stretch(batch) for batch in batches):
                     self._take(portion)
 
-    def _stretch(self, batch: Batch) -> Stretch:
+    def _stretch(self, batch: FetchedBatch) -> ReadBatch:
         header = batch.header
         found: list[tuple[int, LogRecord]] = []
         if not header.is_control:
@@ -172,16 +172,16 @@ class Follower:
         self._position = header.next_offset
         self._leader_epoch = header.leader_epoch
         author = Identity(header.producer_id, header.producer_epoch)
-        return Stretch(author, tuple(found), header.next_offset)
+        return ReadBatch(author, tuple(found), header.next_offset)
 
-    def _records(self, batch: Batch) -> Iterator[tuple[int, LogRecord]]:
+    def _records(self, batch: FetchedBatch) -> Iterator[tuple[int, LogRecord]]:
         for record in records(batch.data):
             if record.offset >= self._position:
                 yield record.offset, LogRecord(record.key or b"", record.value)
 
 
-def _portions(stretches: Iterable[Stretch]) -> Iterator[list[Stretch]]:
-    portion: list[Stretch] = []
+def _portions(stretches: Iterable[ReadBatch]) -> Iterator[list[ReadBatch]]:
+    portion: list[ReadBatch] = []
     size = 0
     for stretch in stretches:
         portion.append(stretch)

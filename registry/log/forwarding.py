@@ -16,7 +16,7 @@ from typing import Final
 
 from httptools import HttpParserError, HttpResponseParser
 
-from registry.log.wording import REGISTERING, Texts
+from registry.log.wording import REGISTERING, ErrorTexts
 
 FORWARDED: Final = "penstock-forwarded"  # of a request: a registry has passed it on
 OFFSET: Final = "penstock-offset"  # of the answer: the writer had read the topic up to here
@@ -27,7 +27,7 @@ _BODY_BYTES: Final = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ForwardedRequest:
     """A client's write, as it is passed on. `forwarded` if it has been already, once."""
 
     method: str
@@ -35,7 +35,7 @@ class Request:
     headers: tuple[tuple[str, str], ...]  # those that the writer must see
     body: bytes
     forwarded: bool = False
-    texts: Texts = REGISTERING
+    texts: ErrorTexts = REGISTERING
 
     @property
     def repeatable(self) -> bool:
@@ -68,7 +68,7 @@ class Forwarder:
         self._places = asyncio.Semaphore(connections)
         self._idle: dict[str, list[_Connection]] = {}
 
-    async def pass_on(self, address: str, request: Request) -> Passed:
+    async def pass_on(self, address: str, request: ForwardedRequest) -> Passed:
         """What the registry at `address` answers. Takes as long as that takes: NotPassed is for
         connections that cannot be had, or break."""
         async with self._places:
@@ -137,7 +137,7 @@ class _Connection:
     def close(self) -> None:
         self._writer.close()
 
-    async def ask(self, request: Request) -> Passed:
+    async def ask(self, request: ForwardedRequest) -> Passed:
         try:
             self._writer.write(_encoded(self._address, request))
             await self._writer.drain()
@@ -184,7 +184,7 @@ class _Answer:
         self.keeps_alive = self.parser.should_keep_alive()
 
 
-def _encoded(address: str, request: Request) -> bytes:
+def _encoded(address: str, request: ForwardedRequest) -> bytes:
     lines = [
         f"{request.method} {request.target} HTTP/1.1",
         f"Host: {address}",

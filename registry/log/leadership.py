@@ -22,9 +22,9 @@ from cluster.nodes import WriterNode
 from cluster.registry_writer import WriterCandidate, WriterOffice, after
 from cluster.session import Session
 from cluster.values import WriterEpoch
-from registry.contents import Contents
-from registry.log.following import Stretch
-from registry.log.reading import Reading
+from registry.contents import RegistryContents
+from registry.log.following import ReadBatch
+from registry.log.reading import TopicReading
 from wire.batch import NO_PRODUCER
 
 TakeId = Callable[[], int]
@@ -169,17 +169,19 @@ class Over(Enum):
 class Tenure:
     """One epoch in the topic; `observe` runs on the event loop, the rest may be read anywhere."""
 
-    def __init__(self, epoch: WriterEpoch, reading: Reading, news: threading.Condition) -> None:
-        self.began: Contents | None = (
+    def __init__(
+        self, epoch: WriterEpoch, reading: TopicReading, news: threading.Condition
+    ) -> None:
+        self.began: RegistryContents | None = (
             None  # the contents right after our first batch, to be changed
         )
         self.over: Over | None = None
-        self.ended_by: Stretch | None = None
+        self.ended_by: ReadBatch | None = None
         self._identity: Final = Identity(epoch.producer_id, epoch.producer_epoch)
         self._reading = reading
         self._news = news
 
-    def observe(self, stretch: Stretch) -> None:
+    def observe(self, stretch: ReadBatch) -> None:
         author = stretch.author
         if self.over is not None:
             return

@@ -9,24 +9,24 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Final
 
-from registry.contents import Contents
-from registry.log.following import Stretch
+from registry.contents import RegistryContents
+from registry.log.following import ReadBatch
 
 _GLANCE_SECONDS: Final = 0.1
 
 
-class Reading:
+class TopicReading:
     """`take` and `close` are for the follower's thread, the rest for the loop."""
 
-    def __init__(self, contents: Contents, offset: int) -> None:
+    def __init__(self, contents: RegistryContents, offset: int) -> None:
         self.contents = contents
         self.offset = offset  # the next to be read
-        self._observe: Callable[[Stretch], None] | None = None
+        self._observe: Callable[[ReadBatch], None] | None = None
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[Callable[[], None], int] = {}
         self._closed = False
 
-    def take(self, stretches: Sequence[Stretch]) -> None:
+    def take(self, stretches: Sequence[ReadBatch]) -> None:
         """Have the loop apply these; called on the follower's thread, returns when it has."""
         taken: Future[None] = Future()
         self._loop.call_soon_threadsafe(self._apply, stretches, taken)
@@ -40,7 +40,7 @@ class Reading:
         """Nothing more is taken."""
         self._closed = True
 
-    def watch(self, observe: Callable[[Stretch], None] | None) -> None:
+    def watch(self, observe: Callable[[ReadBatch], None] | None) -> None:
         """From now on `observe` sees each batch right after its records were applied."""
         self._observe = observe
 
@@ -60,7 +60,7 @@ class Reading:
         finally:
             self._waiting.pop(reached.set, None)
 
-    def _apply(self, stretches: Sequence[Stretch], taken: "Future[None]") -> None:
+    def _apply(self, stretches: Sequence[ReadBatch], taken: "Future[None]") -> None:
         try:
             for stretch in stretches:
                 self._apply_one(stretch)
@@ -69,7 +69,7 @@ class Reading:
         else:
             taken.set_result(None)
 
-    def _apply_one(self, stretch: Stretch) -> None:
+    def _apply_one(self, stretch: ReadBatch) -> None:
         for offset, record in stretch.records:
             self.contents.apply(offset, record)
         self.offset = stretch.next_offset

@@ -13,7 +13,7 @@ from client import admin
 from client.addresses import Address
 from client.brokers import Brokers
 from client.errors import ErrorCode, Refused, UnknownTopic
-from client.metadata import Topic
+from client.metadata import TopicMetadata
 from client.offsets import Beginning, End, start_offsets
 from registry.errors import RegistryFailure
 
@@ -61,11 +61,11 @@ def ready_topic(
         )
 
 
-def known_id(topic: Topic) -> UUID | None:
+def known_id(topic: TopicMetadata) -> UUID | None:
     return topic.id if topic.id is not None and topic.id.int else None
 
 
-def _created(brokers: Brokers, name: str, replication_factor: int) -> Topic:
+def _created(brokers: Brokers, name: str, replication_factor: int) -> TopicMetadata:
     there = len(brokers.known.brokers)
     if there < replication_factor:
         log.warning(
@@ -90,7 +90,7 @@ def _created(brokers: Brokers, name: str, replication_factor: int) -> Topic:
     return created
 
 
-def _check(brokers: Brokers, topic: Topic, replication_factor: int) -> None:
+def _check(brokers: Brokers, topic: TopicMetadata, replication_factor: int) -> None:
     check_partitions(topic)
     policy = next(
         (each.value for each in admin.topic_configs(brokers, topic.name) if each.name == _POLICY),
@@ -112,7 +112,7 @@ def _check(brokers: Brokers, topic: Topic, replication_factor: int) -> None:
         )
 
 
-def check_partitions(topic: Topic) -> None:
+def check_partitions(topic: TopicMetadata) -> None:
     if len(topic.partitions) != 1:
         raise RegistryFailure(
             f"topic {topic.name} has {len(topic.partitions)} partitions, and schemas must have one "

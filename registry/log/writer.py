@@ -34,12 +34,12 @@ from client.errors import ClientError
 from client.producer import Identity
 from cluster.registry_writer import LAST_PRODUCER_EPOCH
 from cluster.values import WriterEpoch
-from registry.contents import Contents
+from registry.contents import RegistryContents
 from registry.errors import schema_too_large, too_busy
 from registry.log.leadership import Leadership, Over, Tenure
 from registry.log.outage import Outage
 from registry.log.publishing import NotPublished, Publisher
-from registry.log.reading import Reading
+from registry.log.reading import TopicReading
 from registry.values import Decision, LogRecord
 
 T = TypeVar("T")
@@ -57,7 +57,9 @@ class NotWriter(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Write:
-    decide: Callable[[Contents], Decision[Any]]  # Any: each write has an answer of its own type
+    decide: Callable[
+        [RegistryContents], Decision[Any]
+    ]  # Any: each write has an answer of its own type
     answered: "asyncio.Future[Any]"
 
     def settle(self, outcome: object) -> None:
@@ -72,7 +74,7 @@ class _Write:
 _Outcomes = list[tuple[_Write, object]]  # the answer, or the exception that is
 
 
-class Writer:
+class TopicWriter:
     """`on_intruder` is told, on the event loop, that somebody else writes the topic."""
 
     def __init__(
@@ -80,7 +82,7 @@ class Writer:
         bootstrap: tuple[Address, ...],
         topic: str,
         leadership: Leadership,
-        reading: Reading,
+        reading: TopicReading,
         *,
         capacity: int,
         publish_seconds: float,
@@ -123,7 +125,7 @@ class Writer:
         """How many writes wait to be decided."""
         return len(self._waiting)
 
-    async def submit(self, decide: Callable[[Contents], Decision[T]]) -> T:
+    async def submit(self, decide: Callable[[RegistryContents], Decision[T]]) -> T:
         """The write's answer, once our readers see it; or Answered, NotWriter, NotPublished."""
         write = _Write(decide, self._loop.create_future())
         with self._news:
@@ -197,7 +199,7 @@ class Writer:
 
     def _take(
         self, epoch: WriterEpoch, tenure: Tenure, publisher: Publisher
-    ) -> tuple[Contents, int]:
+    ) -> tuple[RegistryContents, int]:
         """The contents right after our first record, and the offset that follows it."""
         first = self._on_loop(self._reading.contents.sign_of_life)
         if epoch.retired_id is not None:
@@ -236,7 +238,7 @@ class Writer:
             return [self._waiting.popleft() for _ in range(min(len(self._waiting), _GROUP))]
 
     def _work(
-        self, group: Sequence[_Write], ahead: Contents, end: int, publisher: Publisher
+        self, group: Sequence[_Write], ahead: RegistryContents, end: int, publisher: Publisher
     ) -> int:
         """Decide and publish; the offset after what was published."""
         outcomes: _Outcomes = []

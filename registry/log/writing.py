@@ -11,14 +11,14 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from registry.config import Patience
-from registry.contents import Contents
+from registry.config import Timeouts
+from registry.contents import RegistryContents
 from registry.errors import Answered, forwarding_failed, store_failed, timed_out
-from registry.log.forwarding import Forwarder, NotPassed, Passed, Request
+from registry.log.forwarding import ForwardedRequest, Forwarder, NotPassed, Passed
 from registry.log.outage import Outage
 from registry.log.publishing import Fenced, NotPublished
-from registry.log.reading import Reading
-from registry.log.writer import NotWriter, Writer
+from registry.log.reading import TopicReading
+from registry.log.writer import NotWriter, TopicWriter
 from registry.values import Decision
 
 T = TypeVar("T")
@@ -40,9 +40,9 @@ class Writing:
 
     def __init__(
         self,
-        writer: Writer,
-        reading: Reading,
-        patience: Patience,
+        writer: TopicWriter,
+        reading: TopicReading,
+        patience: Timeouts,
         *,
         connections: int,
         address: str,
@@ -71,7 +71,7 @@ class Writing:
         self._forwarder.close()
 
     async def write(
-        self, decide: Callable[[Contents], Decision[T]], request: Request
+        self, decide: Callable[[RegistryContents], Decision[T]], request: ForwardedRequest
     ) -> T | Passed:
         """Have the write decided. Raises what `decide` raises, or Answered: not done, not in time,
         not passed on, nobody there."""
@@ -89,7 +89,7 @@ class Writing:
             raise timed_out(request.texts.timed_out) from None
 
     async def _attempt(
-        self, decide: Callable[[Contents], Decision[T]], request: Request
+        self, decide: Callable[[RegistryContents], Decision[T]], request: ForwardedRequest
     ) -> T | Passed:
         try:
             return await self._writer.submit(decide)
@@ -107,7 +107,7 @@ class Writing:
             raise _NotNow(self._nobody(request))
         return await self._pass_on(holder, request)
 
-    async def _pass_on(self, holder: str, request: Request) -> Passed:
+    async def _pass_on(self, holder: str, request: ForwardedRequest) -> Passed:
         """The writer's answer, once our own readers see as much as it did."""
         failed = forwarding_failed(request.texts.not_forwarded)
         passing = asyncio.ensure_future(self._forwarder.pass_on(holder, request))
@@ -132,7 +132,7 @@ class Writing:
         await self._reading.reach(passed.offset)
         return passed
 
-    def _nobody(self, request: Request) -> Answered:
+    def _nobody(self, request: ForwardedRequest) -> Answered:
         if self._alone:
             return store_failed(request.texts.failed)
         return Answered(500, NO_LEADER, request.texts.no_leader)

@@ -6,7 +6,7 @@ and as long as `findings` allows; of the old schema Confluent gives the first te
 
 from typing import Final
 
-from schemas.evolution.findings import Found, Incompatibility, Kind, written_out
+from schemas.evolution.findings import Found, Incompatibility, IncompatibilityKind, written_out
 from schemas.parsing import AvroSchema
 
 __all__ = ["old_schema", "written_as_confluent"]
@@ -15,29 +15,33 @@ _LONGEST_SCHEMA: Final = 10 * 1024
 
 # With path and detail; who reads and who writes is "new" or "old".
 _DESCRIPTIONS: Final = {
-    Kind.FIXED_SIZE_MISMATCH: (
+    IncompatibilityKind.FIXED_SIZE_MISMATCH: (
         "The size of FIXED type field at path '{path}' in the {reader} schema does not match with "
         "the {writer} schema"
     ),
-    Kind.TYPE_MISMATCH: (
+    IncompatibilityKind.TYPE_MISMATCH: (
         "The type (path '{path}') of a field in the {reader} schema does not match with the "
         "{writer} schema"
     ),
-    Kind.NAME_MISMATCH: "The name of the schema has changed (path '{path}')",
-    Kind.MISSING_ENUM_SYMBOLS: (
+    IncompatibilityKind.NAME_MISMATCH: "The name of the schema has changed (path '{path}')",
+    IncompatibilityKind.MISSING_ENUM_SYMBOLS: (
         "The {reader} schema is missing enum symbols '{detail}' at path '{path}' in the {writer} "
         "schema"
     ),
-    Kind.MISSING_UNION_BRANCH: (
+    IncompatibilityKind.MISSING_UNION_BRANCH: (
         "The {reader} schema is missing a type inside a union field at path '{path}' in the "
         "{writer} schema"
     ),
-    Kind.READER_FIELD_MISSING_DEFAULT_VALUE: (
+    IncompatibilityKind.READER_FIELD_MISSING_DEFAULT_VALUE: (
         "The field '{detail}' at path '{path}' in the {reader} schema has no default value and is "
         "missing in the {writer} schema"
     ),
-    Kind.NOT_JUDGED: "The {reader} schema could not be compared with the {writer} schema",
-    Kind.MORE: "There is more that does not match between the {reader} and the {writer} schema",
+    IncompatibilityKind.NOT_JUDGED: (
+        "The {reader} schema could not be compared with the {writer} schema"
+    ),
+    IncompatibilityKind.MORE: (
+        "There is more that does not match between the {reader} and the {writer} schema"
+    ),
 }
 
 
@@ -63,9 +67,9 @@ def old_schema(version: int, old: AvroSchema) -> list[str]:
 
 
 def _line(each: Incompatibility, reader: str, writer: str) -> str:
-    if each.kind == Kind.AMBIGUOUS_FIELD:
+    if each.kind == IncompatibilityKind.AMBIGUOUS_FIELD:
         return f"Unexpected exception during compatibility check: {each.detail}"
-    description = _DESCRIPTIONS[Kind(each.kind)].format(
+    description = _DESCRIPTIONS[IncompatibilityKind(each.kind)].format(
         path=each.path, detail=each.detail, reader=reader, writer=writer
     )
     return (

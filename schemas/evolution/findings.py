@@ -20,7 +20,7 @@ LONGEST_PATH: Final = 400  # parts of a pointer
 LONGEST_DETAIL: Final = 10 * 1024
 
 
-class Kind(StrEnum):
+class IncompatibilityKind(StrEnum):
     """Java's names, then ours for what Java answers with an exception, late, or at any length."""
 
     NAME_MISMATCH = "NAME_MISMATCH"
@@ -48,10 +48,10 @@ Place: TypeAlias = "tuple[Place, Steps] | None"
 ROOT: Final[Place] = None
 
 
-class Finding(NamedTuple):
+class FoundBelow(NamedTuple):
     """An incompatibility with the two schemas that do not fit. There may be a million of them."""
 
-    kind: Kind
+    kind: IncompatibilityKind
     place: Place  # where the two were first met
     steps: Steps  # what stands wrong there, from them
     detail: str
@@ -71,14 +71,14 @@ class Below(NamedTuple):
     enum_without_source: bool = False  # see `_records` in incompatibilities.py
 
 
-Found: TypeAlias = Sequence[Finding | Below]
+Found: TypeAlias = Sequence[FoundBelow | Below]
 COMPATIBLE: Final[Found] = ()
 
 
 class NotJudged(Exception):
     """There is no verdict, which counts as one against the pair."""
 
-    def __init__(self, finding: Finding) -> None:
+    def __init__(self, finding: FoundBelow) -> None:
         super().__init__(finding.detail)
         self.finding = finding
 
@@ -110,7 +110,11 @@ def written_out(found: Found) -> list[Incompatibility]:
         if thing is None:
             left.pop()
         elif steps > MOST_STEPS or len(listed) >= MOST_FINDINGS or characters > MOST_CHARACTERS:
-            listed.append(Incompatibility(Kind.MORE, "/", "further incompatibilities are left out"))
+            listed.append(
+                Incompatibility(
+                    IncompatibilityKind.MORE, "/", "further incompatibilities are left out"
+                )
+            )
             break
         elif isinstance(thing, Below):
             left.append(iter(thing.found))

@@ -37,10 +37,10 @@ from schemas.evolution.findings import (
     ROOT,
     Below,
     Effort,
-    Finding,
     Found,
+    FoundBelow,
     Incompatibility,
-    Kind,
+    IncompatibilityKind,
     NotJudged,
     Place,
     Steps,
@@ -49,7 +49,7 @@ from schemas.evolution.findings import (
 )
 from schemas.evolution.matching import Lookups, names_agree, promoted
 
-__all__ = ["Incompatibility", "Kind", "incompatibilities", "judge"]
+__all__ = ["Incompatibility", "IncompatibilityKind", "incompatibilities", "judge"]
 
 _Question: TypeAlias = tuple[Type, Type, Place]
 _Judging: TypeAlias = Generator[_Question, Found, Found]
@@ -74,7 +74,7 @@ def judge(reader: Type, writer: Type, effort: Effort) -> Found:
         return [reason.finding]
     except TooMuch:
         text = "the two schemas are too large, or too entangled, to be compared"
-        return [Finding(Kind.NOT_JUDGED, ROOT, (), text, reader, writer)]
+        return [FoundBelow(IncompatibilityKind.NOT_JUDGED, ROOT, (), text, reader, writer)]
 
 
 def _pair(reader: Type, writer: Type) -> _Pair | None:
@@ -167,7 +167,7 @@ class _Check:
                 return None
         kinds = reader.kind.upper(), writer.kind.upper()
         text = "reader type: {} not compatible with writer type: {}".format(*kinds)
-        return [Finding(Kind.TYPE_MISMATCH, place, (), text, reader, writer)]
+        return [FoundBelow(IncompatibilityKind.TYPE_MISMATCH, place, (), text, reader, writer)]
 
     def _judging(self, reader: Type, writer: Type, place: Place) -> _Judging:
         match reader, writer:
@@ -191,7 +191,7 @@ class _Check:
         return [Below(of, "", steps, verdict)] if verdict else COMPATIBLE
 
     def _unions(self, reader: Union, writer: Union, place: Place) -> _Judging:
-        found: list[Finding | Below] = []
+        found: list[FoundBelow | Below] = []
         for index, branch in enumerate(writer.branches):
             verdict = yield reader, branch, ROOT
             if verdict:
@@ -199,7 +199,7 @@ class _Check:
         return found
 
     def _all_branches(self, reader: Type, writer: Union, place: Place) -> _Judging:
-        found: list[Finding | Below] = []
+        found: list[FoundBelow | Below] = []
         for index, branch in enumerate(writer.branches):
             steps = (str(index),)
             verdict = yield reader, branch, (place, steps)
@@ -218,7 +218,7 @@ class _Check:
         return [_lacking(reader, writer, place, (), meant)]
 
     def _records(self, reader: Record, writer: Record, place: Place) -> _Judging:
-        found: list[Finding | Below] = [*_names(reader, writer, place)]
+        found: list[FoundBelow | Below] = [*_names(reader, writer, place)]
         for index, field in enumerate(reader.fields):
             steps = _type_of_field(index)
             source = self._lookups.source(reader, index, writer, place)
@@ -233,17 +233,17 @@ class _Check:
                 verdict = yield field.type, writer, (place, steps)
                 found.append(Below(reader, field.name, steps, verdict, True))
             else:
-                kind = Kind.READER_FIELD_MISSING_DEFAULT_VALUE
+                kind = IncompatibilityKind.READER_FIELD_MISSING_DEFAULT_VALUE
                 names = (field.name,)
-                found.append(Finding(kind, place, steps[:-1], field.name, reader, writer, names))
+                found.append(FoundBelow(kind, place, steps[:-1], field.name, reader, writer, names))
         return found
 
-    def _enum(self, reader: Enum, writer: Enum, place: Place) -> list[Finding]:
+    def _enum(self, reader: Enum, writer: Enum, place: Place) -> list[FoundBelow]:
         missing = self._lookups.missing_symbols(reader, writer)
         if not missing:
             return []
-        kind, text = Kind.MISSING_ENUM_SYMBOLS, f"[{', '.join(missing)}]"
-        return [Finding(kind, place, ("symbols",), text, reader, writer, missing)]
+        kind, text = IncompatibilityKind.MISSING_ENUM_SYMBOLS, f"[{', '.join(missing)}]"
+        return [FoundBelow(kind, place, ("symbols",), text, reader, writer, missing)]
 
 
 @lru_cache(1_000)
@@ -251,19 +251,23 @@ def _type_of_field(index: int) -> Steps:
     return "fields", str(index), "type"
 
 
-def _fixed(reader: Fixed, writer: Fixed, place: Place) -> list[Finding]:
+def _fixed(reader: Fixed, writer: Fixed, place: Place) -> list[FoundBelow]:
     if reader.size == writer.size:
         return []
     text = f"expected: {writer.size}, found: {reader.size}"
     sizes = str(reader.size), str(writer.size)
-    return [Finding(Kind.FIXED_SIZE_MISMATCH, place, ("size",), text, reader, writer, sizes)]
+    return [
+        FoundBelow(
+            IncompatibilityKind.FIXED_SIZE_MISMATCH, place, ("size",), text, reader, writer, sizes
+        )
+    ]
 
 
-def _names(reader: Definition, writer: Definition, place: Place) -> list[Finding]:
+def _names(reader: Definition, writer: Definition, place: Place) -> list[FoundBelow]:
     if names_agree(reader, writer):
         return []
     text = f"expected: {writer.name.full}"
-    return [Finding(Kind.NAME_MISMATCH, place, ("name",), text, reader, writer)]
+    return [FoundBelow(IncompatibilityKind.NAME_MISMATCH, place, ("name",), text, reader, writer)]
 
 
 def _is_meant(branch: Type, writer: Type) -> bool:
@@ -273,6 +277,8 @@ def _is_meant(branch: Type, writer: Type) -> bool:
     return branch.kind == writer.kind
 
 
-def _lacking(reader: Type, writer: Type, place: Place, steps: Steps, because: Found) -> Finding:
+def _lacking(reader: Type, writer: Type, place: Place, steps: Steps, because: Found) -> FoundBelow:
     text = f"reader union lacking writer type: {writer.kind.upper()}"
-    return Finding(Kind.MISSING_UNION_BRANCH, place, steps, text, reader, writer, (), because)
+    return FoundBelow(
+        IncompatibilityKind.MISSING_UNION_BRANCH, place, steps, text, reader, writer, (), because
+    )

@@ -11,7 +11,7 @@ from typing import Final
 from schemas.definitions.text import schema_text
 from schemas.definitions.types import Enum, Field, Named, Primitive, Record, Type, Union
 from schemas.errors import InvalidSchema
-from schemas.evolution.findings import Effort, Finding, Kind, NotJudged, Place
+from schemas.evolution.findings import Effort, FoundBelow, IncompatibilityKind, NotJudged, Place
 
 __all__ = ["Lookups", "names_agree", "promoted"]
 
@@ -124,7 +124,7 @@ def _aliases(type_: Named) -> list[str]:
 
 def _ambiguous(
     reader: Record, index: int, sources: list[Field], writer: Record, place: Place
-) -> Finding:
+) -> FoundBelow:
     field = reader.fields[index]
     try:
         quoted = schema_text(writer)
@@ -136,4 +136,6 @@ def _ambiguous(
     )
     names = (field.name, *(source.name for source in sources))
     steps = ("fields", str(index))
-    return Finding(Kind.AMBIGUOUS_FIELD, place, steps, text, reader, writer, names)
+    return FoundBelow(
+        IncompatibilityKind.AMBIGUOUS_FIELD, place, steps, text, reader, writer, names
+    )

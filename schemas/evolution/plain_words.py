@@ -12,7 +12,7 @@ from typing import Final
 
 from schemas.definitions.types import Named, Type
 from schemas.definitions.words import type_in_words
-from schemas.evolution.findings import Below, Finding, Found, Kind, Steps
+from schemas.evolution.findings import Below, Found, FoundBelow, IncompatibilityKind, Steps
 
 __all__ = ["Side", "in_words"]
 
@@ -69,7 +69,7 @@ class _Where:
         return _end("/".join([self.pointer, *steps]))
 
 
-def _walk(found: Found) -> Iterator[tuple[_Where, Finding]]:
+def _walk(found: Found) -> Iterator[tuple[_Where, FoundBelow]]:
     """All findings, each once, with where it stands. The tree may be deep, and one part in many."""
     left = [(_Where(), each) for each in reversed(found)]
     seen: set[int] = set()
@@ -87,9 +87,12 @@ def _walk(found: Found) -> Iterator[tuple[_Where, Finding]]:
             left += [(where, inner) for inner in reversed(within)]
 
 
-def _place(where: _Where, finding: Finding, reader: Side) -> str:
+def _place(where: _Where, finding: FoundBelow, reader: Side) -> str:
     path, top = where.path, where.top
-    if finding.kind in {Kind.READER_FIELD_MISSING_DEFAULT_VALUE, Kind.AMBIGUOUS_FIELD}:
+    if finding.kind in {
+        IncompatibilityKind.READER_FIELD_MISSING_DEFAULT_VALUE,
+        IncompatibilityKind.AMBIGUOUS_FIELD,
+    }:
         field = finding.names[0]
         path, top = (f"{path}.{field}", top) if path else (field, finding.reader)
     pointer = where.at(finding.steps) or "/"
@@ -102,12 +105,12 @@ def _place(where: _Where, finding: Finding, reader: Side) -> str:
 _Phrases = tuple[str, str]  # what is there, and the cure
 
 
-def _missing_default(where: _Where, found: Finding, reader: Side, writer: Side) -> _Phrases:
+def _missing_default(where: _Where, found: FoundBelow, reader: Side, writer: Side) -> _Phrases:
     cure = "give it a default, or its former name as an alias" if reader.is_new else "keep it"
     return f"is not in {writer} and has no default in {reader}", cure
 
 
-def _types(where: _Where, found: Finding, reader: Side, writer: Side) -> _Phrases:
+def _types(where: _Where, found: FoundBelow, reader: Side, writer: Side) -> _Phrases:
     if where.enum_without_source:
         what, cure = _missing_default(where, found, reader, writer)
         return f"{what} (that of its enum is for unknown symbols)", cure
@@ -119,18 +122,18 @@ def _types(where: _Where, found: Finding, reader: Side, writer: Side) -> _Phrase
     return f"is {to_read} in {reader} but {written} in {writer}", cure
 
 
-def _names(where: _Where, found: Finding, reader: Side, writer: Side) -> _Phrases:
+def _names(where: _Where, found: FoundBelow, reader: Side, writer: Side) -> _Phrases:
     cure = f", or give it the alias {_name(found.writer)}" if reader.is_new else ""
     what = f"is {_words(found.reader)} in {reader} but {_words(found.writer)} in {writer}"
     return what, f"keep the name{cure}"
 
 
-def _sizes(where: _Where, found: Finding, reader: Side, writer: Side) -> _Phrases:
+def _sizes(where: _Where, found: FoundBelow, reader: Side, writer: Side) -> _Phrases:
     size, written = found.names
     return f"has {size} bytes in {reader} but {written} in {writer}", "keep the size"
 
 
-def _symbols(where: _Where, found: Finding, reader: Side, writer: Side) -> _Phrases:
+def _symbols(where: _Where, found: FoundBelow, reader: Side, writer: Side) -> _Phrases:
     missing = ", ".join(found.names[:_MOST_SYMBOLS])
     if len(found.names) > _MOST_SYMBOLS:
         missing += f" and {len(found.names) - _MOST_SYMBOLS} more"
@@ -139,12 +142,12 @@ def _symbols(where: _Where, found: Finding, reader: Side, writer: Side) -> _Phra
     return f"{what}, and its enum {_name(found.reader)} has no default", cure
 
 
-def _branches(where: _Where, found: Finding, reader: Side, writer: Side) -> _Phrases:
+def _branches(where: _Where, found: FoundBelow, reader: Side, writer: Side) -> _Phrases:
     what = f"is a union in {reader} that has nothing for {_words(found.writer)} of {writer}"
     return what, "add it to the union" if reader.is_new else "leave it out"
 
 
-def _ambiguous(where: _Where, found: Finding, reader: Side, writer: Side) -> _Phrases:
+def _ambiguous(where: _Where, found: FoundBelow, reader: Side, writer: Side) -> _Phrases:
     fields = list(dict.fromkeys(found.names[1:]))
     cure = "drop the alias" if reader.is_new else f"drop or rename {_cut(fields[-1])}"
     if len(fields) == 1:
@@ -155,20 +158,20 @@ def _ambiguous(where: _Where, found: Finding, reader: Side, writer: Side) -> _Ph
     )
 
 
-def _not_judged(where: _Where, found: Finding, reader: Side, writer: Side) -> _Phrases:
+def _not_judged(where: _Where, found: FoundBelow, reader: Side, writer: Side) -> _Phrases:
     what = f"is too large, or too entangled, to be compared with that of {writer}"
     return what, "make it simpler"
 
 
-_PHRASES: Final[dict[Kind, Callable[[_Where, Finding, Side, Side], _Phrases]]] = {
-    Kind.READER_FIELD_MISSING_DEFAULT_VALUE: _missing_default,
-    Kind.TYPE_MISMATCH: _types,
-    Kind.NAME_MISMATCH: _names,
-    Kind.FIXED_SIZE_MISMATCH: _sizes,
-    Kind.MISSING_ENUM_SYMBOLS: _symbols,
-    Kind.MISSING_UNION_BRANCH: _branches,
-    Kind.AMBIGUOUS_FIELD: _ambiguous,
-    Kind.NOT_JUDGED: _not_judged,
+_PHRASES: Final[dict[IncompatibilityKind, Callable[[_Where, FoundBelow, Side, Side], _Phrases]]] = {
+    IncompatibilityKind.READER_FIELD_MISSING_DEFAULT_VALUE: _missing_default,
+    IncompatibilityKind.TYPE_MISMATCH: _types,
+    IncompatibilityKind.NAME_MISMATCH: _names,
+    IncompatibilityKind.FIXED_SIZE_MISMATCH: _sizes,
+    IncompatibilityKind.MISSING_ENUM_SYMBOLS: _symbols,
+    IncompatibilityKind.MISSING_UNION_BRANCH: _branches,
+    IncompatibilityKind.AMBIGUOUS_FIELD: _ambiguous,
+    IncompatibilityKind.NOT_JUDGED: _not_judged,
 }
 
 

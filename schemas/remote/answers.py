@@ -9,7 +9,14 @@ from typing import Final
 
 import msgspec
 
-__all__ = ["AVRO", "Reference", "RegisteredSchema", "SchemaOfId", "SubjectVersion", "Verdict"]
+__all__ = [
+    "AVRO",
+    "CompatibilityAnswer",
+    "Reference",
+    "RegisteredSchema",
+    "SchemaOfId",
+    "SubjectVersion",
+]
 
 AVRO: Final = "AVRO"
 
@@ -48,7 +55,7 @@ class SchemaOfId(msgspec.Struct, frozen=True, kw_only=True):
     type: str = msgspec.field(name="schemaType", default=AVRO)
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class CompatibilityAnswer(msgspec.Struct, frozen=True):
     """Whether a schema may be registered, and in the registry's words why not."""
 
     is_compatible: bool

@@ -21,7 +21,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from ground.http_client import (
-    Answer,
+    HttpAnswer,
     HttpClient,
     HttpError,
     HttpUrl,
@@ -109,7 +109,7 @@ class Transport:
 
     def _persist(
         self, method: str, path: str, body: bytes | None, *, repeatable: bool
-    ) -> tuple[HttpUrl, Answer]:
+    ) -> tuple[HttpUrl, HttpAnswer]:
         start = time.monotonic()
         pause = _FIRST_PAUSE
         while True:
@@ -149,11 +149,11 @@ class Transport:
             pause = min(_LONGEST_PAUSE, pause * 2)
 
 
-def _is_worth_another_try(answer: Answer) -> bool:
+def _is_worth_another_try(answer: HttpAnswer) -> bool:
     return answer.status >= 500 or answer.status == _TOO_MANY_REQUESTS
 
 
-def _refusal(answer: Answer) -> RegistryRefused:
+def _refusal(answer: HttpAnswer) -> RegistryRefused:
     try:
         problem = msgspec.json.decode(answer.body, type=_Problem)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):

@@ -7,7 +7,7 @@ from typing import Final
 
 from audit.picture import TopicKey, TopicPicture
 from audit.reconciling.verdict import reconcile
-from audit.store.store import Store
+from audit.store.store import AuditStore
 from audit.verdicts import TopicVerdict
 from ledger.reading import LedgerPositions
 from tests.audit.store.said import BEGIN, CLUSTER, HOUR, TOPIC, TOPIC_ID, Json, body
@@ -21,7 +21,7 @@ def pictured(
     directory: Path, chunks: Sequence[Sequence[Json]], hours: tuple[int, int] = (0, 3)
 ) -> TopicPicture:
     """Of these hours, some time later."""
-    with closing(Store.open(directory)) as store, closing(store.reading()) as reading:
+    with closing(AuditStore.open(directory)) as store, closing(store.reading()) as reading:
         for each in chunks:
             store.fold(CLUSTER, body(each), LedgerPositions())
         between = (FIRST + hours[0] * HOUR, FIRST + hours[1] * HOUR)

@@ -7,8 +7,8 @@ import pytest
 
 from audit.picture import TierKind, TopicKey
 from audit.reconciling.verdict import reconcile
-from audit.store.store import Store
-from audit.verdicts import Kind, TopicVerdict
+from audit.store.store import AuditStore
+from audit.verdicts import FaultKind, TopicVerdict
 from ledger.reading import LedgerPositions
 from tests.audit.store.said import (
     BEGIN,
@@ -56,7 +56,7 @@ def loader(count: int) -> Json:
 
 
 def judged(directory: Path, chunks: list[list[Json]]) -> TopicVerdict:
-    with closing(Store.open(directory)) as store, closing(store.reading()) as reading:
+    with closing(AuditStore.open(directory)) as store, closing(store.reading()) as reading:
         for each in chunks:
             store.fold(CLUSTER, body(each), LedgerPositions())
         now = B0 + 2 * HOUR
@@ -93,7 +93,7 @@ def test_what_is_missing_is_missing(tmp_path: Path) -> None:
     """Offsets tell it, where sums do not."""
     said = [broker("b0", 0, 60), broker("b1", 40, 60), agent(100), loader(90), later()]
     (finding,) = judged(tmp_path, [[each] for each in said]).findings
-    assert (finding.kind, finding.tier) == (Kind.MISSING, TierKind.HDFS)
+    assert (finding.kind, finding.tier) == (FaultKind.MISSING, TierKind.HDFS)
     assert (finding.path, finding.seq, finding.events, finding.offset) == ("/a", 90, 10, 90)
 
 
@@ -121,7 +121,7 @@ def test_an_agent_that_ships_events_again(
     verdict = judged(tmp_path, [said] if together else [[each] for each in said])
     (finding,) = verdict.findings
     assert finding.words == "host-of-agent: /a, events 60 to 99 were shipped more than once"
-    assert (finding.kind, finding.source, finding.seq) == (Kind.DUPLICATED, "file", 60)
+    assert (finding.kind, finding.source, finding.seq) == (FaultKind.DUPLICATED, "file", 60)
     assert verdict.state == "duplicated"
 
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from confluent_kafka import Producer
 
-from audit.config import AuditConfig, Cluster, Count
+from audit.config import AuditConfig, Cluster, CountingConfig
 from audit.counting import CANNOT_START, ClusterCounter, run_counter
 from audit.data_directory import held
 from client.addresses import parse_addresses
@@ -54,7 +54,7 @@ def counter_of(tmp_path: Path) -> Iterator[CounterOf]:
             writer = LedgerWriter(cluster.bootstrap, cluster.registry, client_id="test")
             ends.callback(writer.close)
             return ClusterCounter(
-                cluster, Count(topics=(topics,)), Counter(journal, speaker, writer)
+                cluster, CountingConfig(topics=(topics,)), Counter(journal, speaker, writer)
             )
 
         yield made

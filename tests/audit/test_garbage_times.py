@@ -5,7 +5,7 @@ from pathlib import Path
 
 from audit.picture import TopicKey
 from audit.reconciling.verdict import reconcile
-from audit.store.store import Store
+from audit.store.store import AuditStore
 from harness.made_batches import NOON, WINDOW, agents_batch, foreign_batch, header_of
 from ledger.counting.batches import Counting, PartitionCount
 from ledger.counting.entries import Speaker, entries_of
@@ -55,7 +55,7 @@ def test_a_batch_of_ten_thousand_years(tmp_path: Path) -> None:
         ),
     ]
     key = TopicKey(CLUSTER, TOPIC, TOPIC_ID)
-    with closing(Store.open(tmp_path)) as store, closing(store.reading()) as reading:
+    with closing(AuditStore.open(tmp_path)) as store, closing(store.reading()) as reading:
         store.fold(CLUSTER, body(entries), LedgerPositions())
         for hour in (NOON - HOUR, NOON, times[FOREIGN // 2 + 5] // HOUR * HOUR, 0):
             picture = reading.picture(

@@ -3,8 +3,8 @@
 from msgspec.structs import replace
 
 from audit.judged_hours import HOUR, by_hour, figures_of
-from audit.picture import Sums, Tier, TierKind, TopicKey
-from audit.verdicts import Finding, Kind, State, TopicVerdict, Wait, WindowVerdict
+from audit.picture import Tier, TierKind, TopicKey, WindowSums
+from audit.verdicts import FaultKind, Finding, State, TopicVerdict, Wait, WindowVerdict
 
 KEY = TopicKey("east", "clicks", "id")
 TIERS = [Tier(TierKind.AGENT), Tier(TierKind.BROKER)]
@@ -23,7 +23,7 @@ def window(
         start=start,
         length=60_000,
         state=state,
-        sums=[Sums(events=each) for each in events],
+        sums=[WindowSums(events=each) for each in events],
         missing=missing,
         accepted=accepted,
         waits=list(waits),
@@ -46,7 +46,7 @@ def verdict(windows: list[WindowVerdict], findings: list[Finding] | None = None)
     )
 
 
-def finding(kind: Kind, from_time: int, to_time: int, accepted: str = "") -> Finding:
+def finding(kind: FaultKind, from_time: int, to_time: int, accepted: str = "") -> Finding:
     return Finding(
         kind=kind,
         words=f"{kind} here",
@@ -61,7 +61,7 @@ def test_each_hour_has_its_own() -> None:
     missing = window(HOUR, State.MISSING, events=(5, 3), missing=2)
     waiting = window(2 * HOUR + 60_000, State.PENDING, waits=("agent",))
     found = by_hour(
-        verdict([window(0), missing, waiting], [finding(Kind.MISSING, HOUR, HOUR + 60_000)]),
+        verdict([window(0), missing, waiting], [finding(FaultKind.MISSING, HOUR, HOUR + 60_000)]),
         [0, HOUR, 2 * HOUR],
     )
     complete, faulty, pending = found
@@ -80,20 +80,20 @@ def test_an_hour_of_nothing_is_complete() -> None:
 
 def test_what_is_accepted_is_no_fault() -> None:
     accepted = window(0, missing=2, accepted=True)
-    (found,) = by_hour(verdict([accepted], [finding(Kind.LOST, 0, 1, "known")]), [0])
+    (found,) = by_hour(verdict([accepted], [finding(FaultKind.LOST, 0, 1, "known")]), [0])
     assert (found.judged.missing, found.judged.findings, found.faults) == (0, 0, {})
 
 
 def test_a_fault_without_a_window_counts() -> None:
     """An extra file in an hour that nobody has anything of."""
-    (found,) = by_hour(verdict([], [finding(Kind.DUPLICATED, 0, HOUR)]), [0])
+    (found,) = by_hour(verdict([], [finding(FaultKind.DUPLICATED, 0, HOUR)]), [0])
     assert found.judged.state == State.DUPLICATED
     assert found.faults == {State.DUPLICATED: "duplicated here"}
 
 
 def test_a_fault_over_several_hours_is_in_those_with_faulty_windows() -> None:
     windows = [window(HOUR - 60_000), window(HOUR, State.MISSING), window(2 * HOUR, State.MISSING)]
-    finding_of_two = finding(Kind.UNPROVEN, HOUR - 1, HOUR + 1)
+    finding_of_two = finding(FaultKind.UNPROVEN, HOUR - 1, HOUR + 1)
     found = by_hour(verdict(windows, [finding_of_two]), [0, HOUR, 2 * HOUR])
     assert [each.judged.findings for each in found] == [0, 1, 0]
     assert [each.judged.state for each in found] == ["complete", "missing", "missing"]
@@ -101,7 +101,7 @@ def test_a_fault_over_several_hours_is_in_those_with_faulty_windows() -> None:
 
 def test_a_fault_without_a_faulty_window_is_where_it_begins() -> None:
     """An entry that is missing of a time in which nothing happened."""
-    hole = finding(Kind.UNPROVEN, HOUR + 1, 3 * HOUR - 1)
+    hole = finding(FaultKind.UNPROVEN, HOUR + 1, 3 * HOUR - 1)
     first, second, third = by_hour(
         verdict([window(0), window(2 * HOUR)], [hole]), [0, HOUR, 2 * HOUR]
     )
@@ -112,7 +112,7 @@ def test_a_fault_without_a_faulty_window_is_where_it_begins() -> None:
 
 def test_a_time_that_nobody_watched_is_unknown_in_all_of_its_hours() -> None:
     """With events or without; and as a number it counts once."""
-    blind = replace(finding(Kind.UNKNOWN, HOUR - 1, 2 * HOUR + 1), events=-1)
+    blind = replace(finding(FaultKind.UNKNOWN, HOUR - 1, 2 * HOUR + 1), events=-1)
     found = by_hour(verdict([window(0)], [blind]), [0, HOUR, 2 * HOUR])
     assert [each.judged.state for each in found] == ["unknown"] * 3
     assert [each.judged.findings for each in found] == [1, 1, 1]
@@ -121,7 +121,7 @@ def test_a_time_that_nobody_watched_is_unknown_in_all_of_its_hours() -> None:
 
 def test_what_two_hours_lack_together_counts_once() -> None:
     windows = [window(HOUR, State.MISSING), window(2 * HOUR, State.MISSING)]
-    both = finding(Kind.MISSING, HOUR, 2 * HOUR + 60_000)
+    both = finding(FaultKind.MISSING, HOUR, 2 * HOUR + 60_000)
     found = by_hour(verdict(windows, [both]), [0, HOUR, 2 * HOUR])
     assert [each.judged.missing for each in found] == [0, 2, 0]
     assert [each.judged.findings for each in found] == [0, 1, 1]
@@ -134,7 +134,7 @@ def test_a_sum_that_nobody_names_is_a_fault() -> None:
 
 def test_figures_add_hours_up() -> None:
     windows = [window(0, State.MISSING, missing=2), window(HOUR), window(2 * HOUR, State.PENDING)]
-    lacking = finding(Kind.UNNAMED, 0, 60_000)
+    lacking = finding(FaultKind.UNNAMED, 0, 60_000)
     hours = by_hour(verdict(windows, [lacking]), [0, HOUR, 2 * HOUR])
     (figures,) = figures_of(hours, since=HOUR, is_deleted=lambda key: False)
     assert figures.events == {TIERS[0]: 10, TIERS[1]: 10}
@@ -153,9 +153,14 @@ def test_figures_of_a_topic_that_was_deleted_wait_for_nobody() -> None:
 def test_rows_of_doubled_and_lost_files_count() -> None:
     """As sums of windows have what was committed, and not what lies there."""
     doubled = Finding(
-        kind=Kind.DUPLICATED, words="a file more", path="/x", events=6, from_time=0, to_time=HOUR
+        kind=FaultKind.DUPLICATED,
+        words="a file more",
+        path="/x",
+        events=6,
+        from_time=0,
+        to_time=HOUR,
     )
-    lost = replace(doubled, kind=Kind.MISSING, path="/y", events=4)
+    lost = replace(doubled, kind=FaultKind.MISSING, path="/y", events=4)
     known = replace(doubled, path="/z", accepted="a copy")
     unknown = replace(doubled, path="/u", events=-1)
     (found,) = by_hour(verdict([window(0)], [doubled, lost, known, unknown]), [0])
@@ -164,7 +169,7 @@ def test_rows_of_doubled_and_lost_files_count() -> None:
 
 def test_an_hour_that_nobody_watched_is_a_fault_of_its_own() -> None:
     unknown = window(HOUR, State.UNKNOWN)
-    (said,) = by_hour(verdict([unknown], [finding(Kind.UNKNOWN, HOUR, HOUR + 1)]), [HOUR])
+    (said,) = by_hour(verdict([unknown], [finding(FaultKind.UNKNOWN, HOUR, HOUR + 1)]), [HOUR])
     assert (said.judged.state, said.faults) == ("unknown", {State.UNKNOWN: "unknown here"})
     (unsaid,) = by_hour(verdict([unknown]), [HOUR])
     assert unsaid.faults == {State.UNKNOWN: "nobody watched"}

@@ -13,7 +13,7 @@ from audit.judging import Judging
 from audit.picture import TopicKey
 from audit.standing import ClusterStanding, Standing
 from audit.store.database import FILE
-from audit.store.store import Store
+from audit.store.store import AuditStore
 from audit.verdicts import State
 from harness.server_process import wait_until
 from ledger.reading import LedgerPositions
@@ -35,8 +35,8 @@ AS_OF = {CLUSTER: BEGIN + HOUR}
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store.open(tmp_path)
+def store(tmp_path: Path) -> Iterator[AuditStore]:
+    opened = AuditStore.open(tmp_path)
     shipped = passage(0, 0, 10, [window(BEGIN, 10)])
     said = [
         entry(
@@ -49,20 +49,20 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
-def accept(store: Store, statement: bytes) -> None:
+def accept(store: AuditStore, statement: bytes) -> None:
     """Something that nobody foresaw stands in the table, or no more."""
     with closing(sqlite3.connect(store.directory / FILE)) as connection:
         connection.execute("UPDATE accepted SET statement = ?", (statement,))
         connection.commit()
 
 
-def statement(store: Store) -> bytes:
+def statement(store: AuditStore) -> bytes:
     with closing(sqlite3.connect(store.directory / FILE)) as connection:
         ((found,),) = connection.execute("SELECT statement FROM accepted").fetchall()
     return bytes(found)
 
 
-def test_a_topic_that_cannot_be_judged_keeps_no_other_waiting(store: Store) -> None:
+def test_a_topic_that_cannot_be_judged_keeps_no_other_waiting(store: AuditStore) -> None:
     good = statement(store)
     accept(store, b"{")
     said: list[HourVerdict] = []
@@ -101,7 +101,7 @@ def test_an_entry_that_is_missing_of_quiet_hours_is_in_the_first(tmp_path: Path)
     said.append(entry("broker", "b", 0, later + MINUTE, passages=events))
     found: dict[int, HourVerdict] = {}
     with (
-        closing(Store.open(tmp_path, grace_millis=0)) as store,
+        closing(AuditStore.open(tmp_path, grace_millis=0)) as store,
         closing(store.reading()) as reading,
     ):
         store.fold(CLUSTER, body(said), LedgerPositions())
@@ -130,7 +130,7 @@ def test_it_is_said() -> None:
 
 def test_all_hours_that_a_hole_is_about_are_judged_again(tmp_path: Path) -> None:
     """Another agent's hour lies within it, and was complete when the hole came to be known."""
-    store = Store.open(tmp_path / "other")
+    store = AuditStore.open(tmp_path / "other")
     first = BEGIN - BEGIN % HOUR
 
     def shipped(agent: str, seq: int, hour: int) -> None:

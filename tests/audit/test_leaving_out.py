@@ -8,12 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from audit.errors import StoreError, TooMuch
+from audit.errors import AuditStoreError, TooLargeToStore
 from audit.rounds import folded
 from audit.store.database import damage_said
 from audit.store.rows import Touched
-from audit.store.store import Store
-from ledger.reading import Chunk, LedgerPositions
+from audit.store.store import AuditStore
+from ledger.reading import LedgerChunk, LedgerPositions
 from tests.audit.store.said import BEGIN, CLUSTER, body, entry, passage, window
 
 BEHIND = LedgerPositions("cluster", "topic", {0: 100})
@@ -22,7 +22,7 @@ BEHIND = LedgerPositions("cluster", "topic", {0: 100})
 class Choosy:
     """A store that does not take some entries, by their seqs."""
 
-    def __init__(self, store: Store, refused: set[int], error: Exception) -> None:
+    def __init__(self, store: AuditStore, refused: set[int], error: Exception) -> None:
         self._store = store
         self._refused = refused
         self._error = error
@@ -37,23 +37,25 @@ class Choosy:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store.open(tmp_path)
+def store(tmp_path: Path) -> Iterator[AuditStore]:
+    opened = AuditStore.open(tmp_path)
     yield opened
     opened.close()
 
 
-def chunk(entries: int) -> Chunk:
+def chunk(entries: int) -> LedgerChunk:
     said = [
         entry("agent", "a", at, BEGIN, passages=[passage(0, at, 1, [window(BEGIN, 1)])])
         for at in range(entries)
     ]
-    return Chunk(body(said), BEHIND)
+    return LedgerChunk(body(said), BEHIND)
 
 
-@pytest.mark.parametrize("error", [OverflowError("too large"), TooMuch("too big")])
+@pytest.mark.parametrize("error", [OverflowError("too large"), TooLargeToStore("too big")])
 @pytest.mark.parametrize("refused", [{0}, {6}, {2, 3}, set(range(7))])
-def test_all_but_what_cannot_be_folded(store: Store, refused: set[int], error: Exception) -> None:
+def test_all_but_what_cannot_be_folded(
+    store: AuditStore, refused: set[int], error: Exception
+) -> None:
     touched = folded(Choosy(store, refused, error), CLUSTER, chunk(7))
     assert (touched.entries, touched.left_out) == (7 - len(refused), len(refused))
     assert store.positions(CLUSTER) == BEHIND
@@ -61,9 +63,9 @@ def test_all_but_what_cannot_be_folded(store: Store, refused: set[int], error: E
     assert again.entries == len(refused), "all others are there"
 
 
-def test_what_the_database_cannot_do_is_no_fault_of_an_entry(store: Store) -> None:
-    full = StoreError("the disk is full")
-    with pytest.raises(StoreError, match="full"):
+def test_what_the_database_cannot_do_is_no_fault_of_an_entry(store: AuditStore) -> None:
+    full = AuditStoreError("the disk is full")
+    with pytest.raises(AuditStoreError, match="full"):
         folded(Choosy(store, {3}, full), CLUSTER, chunk(7))
     assert store.positions(CLUSTER) == LedgerPositions()
 
@@ -71,7 +73,7 @@ def test_what_the_database_cannot_do_is_no_fault_of_an_entry(store: Store) -> No
 def test_something_too_big_for_a_row_is_told_from_a_full_disk(tmp_path: Path) -> None:
     with (
         contextlib.closing(sqlite3.connect(":memory:")) as connection,
-        pytest.raises(TooMuch),
+        pytest.raises(TooLargeToStore),
         damage_said(tmp_path),
     ):
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 100)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from audit.queries import HostsQuery, LoadsQuery
-from audit.store.store import Store
-from audit.verdicts import Kind, State, TopicVerdict
+from audit.store.store import AuditStore
+from audit.verdicts import FaultKind, State, TopicVerdict
 from ledger.reading import LedgerPositions
 from tests.audit.judged_ledger import FIRST, NOW, judged
 from tests.audit.store.said import (
@@ -101,7 +101,7 @@ def test_what_was_lost_with_its_table_is_missing(tmp_path: Path, order: int) -> 
     verdict = judged(tmp_path, in_orders([*SHIPPED, *LANDED, again])[order])
     assert states(verdict) == [State.MISSING, State.COMPLETE]
     (finding,) = verdict.findings
-    assert (finding.kind, finding.tier, finding.destination) == (Kind.MISSING, "hdfs", ROOT)
+    assert (finding.kind, finding.tier, finding.destination) == (FaultKind.MISSING, "hdfs", ROOT)
     assert (finding.partition, finding.offset, finding.offsets) == (0, 0, 600)
     assert verdict.totals.missing == 600
 
@@ -157,7 +157,7 @@ def test_what_was_doubtful_in_the_former_history_is_not_in_this_one(tmp_path: Pa
         load("new", 1, 600, 400, NEXT, at=AGAIN),
     ]
     verdict = judged(tmp_path / "after", [[*SHIPPED, *twice, *moved]])
-    assert Kind.DUPLICATED not in {each.kind for each in verdict.findings}
+    assert FaultKind.DUPLICATED not in {each.kind for each in verdict.findings}
     assert State.DUPLICATED not in states(verdict)
 
 
@@ -187,7 +187,7 @@ def test_other_roots_keep_what_they_have(tmp_path: Path) -> None:
 def test_what_the_lists_show(tmp_path: Path) -> None:
     """All runs of both histories; rows and how far it has read of the one that holds."""
     again = load("new", 0, 0, 600, TIME, at=AGAIN)
-    with closing(Store.open(tmp_path)) as store, closing(store.reading()) as reading:
+    with closing(AuditStore.open(tmp_path)) as store, closing(store.reading()) as reading:
         for each in (SHIPPED, LANDED, [again]):
             touched = store.fold(CLUSTER, body(each), LedgerPositions())
         assert {hour for _, hour in touched.hours} >= {FIRST}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from audit.reconciling.gate import hour_gate
-from audit.verdicts import Kind, State
+from audit.verdicts import FaultKind, State
 from tests.audit.judged_ledger import FIRST, NOW, judged, pictured
 from tests.audit.store.said import (
     HOUR,
@@ -121,7 +121,7 @@ def test_what_is_lacking_among_them_is_missing_all_the_same(tmp_path: Path) -> N
     ]
     verdict = judged(tmp_path, [said])
     (finding,) = verdict.findings
-    assert (finding.kind, finding.offset, finding.offsets) == (Kind.MISSING, 100, 50)
+    assert (finding.kind, finding.offset, finding.offsets) == (FaultKind.MISSING, 100, 50)
     assert verdict.totals.missing == 50
 
 

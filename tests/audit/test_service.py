@@ -86,7 +86,7 @@ def said(topic: str, missing: tuple[int, int] = (0, 0)) -> Said:
 
 def state_of(audit: AuditProcess, topic: str) -> str:
     """Empty while nothing is known of it."""
-    found = audit.get("topics", answers.Topics, search=topic).items
+    found = audit.get("topics", answers.TopicsAnswer, search=topic).items
     return next((each.state.value for each in found if each.topic == topic and each.events), "")
 
 
@@ -94,7 +94,7 @@ def verdict(audit: AuditProcess, topic: str) -> dict[str, Any]:
     """All that is said of a topic."""
     times = {"from": BEGAN, "to": BEGAN + 3 * HOUR}
     found: dict[str, Any] = msgspec.to_builtins(
-        audit.get("report", answers.Report, topic=topic, **times).topics[0]
+        audit.get("report", answers.ReportAnswer, topic=topic, **times).topics[0]
     )
     return found
 
@@ -170,7 +170,7 @@ def test_what_is_in_another_hour_is_said(ledger: Ledger, audit: AuditProcess) ->
     wait_until(lambda: state_of(audit, "moved") == "complete", within=20, what="complete")
     for begin, more in ((BEGAN, -10), (BEGAN + HOUR, 10)):
         times = {"from": begin, "to": begin + HOUR}
-        (report,) = audit.get("report", answers.Report, topic="moved", **times).topics
+        (report,) = audit.get("report", answers.ReportAnswer, topic="moved", **times).topics
         found = audit.get("topic", answers.TopicAnswer, topic="moved", **times, step=HOUR)
         assert report.elsewhere == sum(each.elsewhere for each in found.cells) == more
         agents, _, landed = (each.events for each in report.tiers)
@@ -188,7 +188,7 @@ def test_what_is_missing_is_named(ledger: Ledger, audit: AuditProcess) -> None:
     assert found.topics == ["test/holed"]
     assert audit.get("findings", answers.Findings, host="host-of-holed").items == [finding]
     assert audit.get("findings", answers.Findings, topic="holed", kind="changed").items == []
-    report = audit.get("report", answers.Report, topic="holed", from_=BEGAN, to=BEGAN + HOUR)
+    report = audit.get("report", answers.ReportAnswer, topic="holed", from_=BEGAN, to=BEGAN + HOUR)
     assert (report.state, report.topics[0].missing) == ("missing", 12)
     (source,) = audit.get("sources", answers.Sources, topic="holed").items
     assert source.words == [finding.words]
@@ -206,17 +206,17 @@ def test_what_is_missing_is_named(ledger: Ledger, audit: AuditProcess) -> None:
 
 def alerts(audit: AuditProcess) -> dict[str, answers.AlertRow]:
     """By topic."""
-    return {each.topic: each for each in audit.get("alerts", answers.Alerts).items}
+    return {each.topic: each for each in audit.get("alerts", answers.AlertsAnswer).items}
 
 
 def test_answers_about_topics_have_their_shapes(ledger: Ledger, audit: AuditProcess) -> None:
     ledger.write(said("shapes").entries())
     wait_until(lambda: state_of(audit, "shapes") == "complete", within=20, what="complete")
-    assert audit.get("agents", answers.Agents, search="host-of-shapes").page.total == 1
+    assert audit.get("agents", answers.AgentsAnswer, search="host-of-shapes").page.total == 1
     loads = audit.get("loads", answers.Loads, topic="shapes")
     assert [each.rows for each in loads.items] == [1_000]
     assert sum(each.rows for each in loads.hours) == 1_000
-    brokers = audit.get("brokers", answers.Brokers, cluster="test")
+    brokers = audit.get("brokers", answers.BrokersAnswer, cluster="test")
     assert [each.id for each in brokers.brokers] == [1]
     consumers = {each.topic: (each.upto, each.lag) for each in brokers.consumers}
     assert consumers["shapes"] == (1_000, 0)
@@ -231,15 +231,15 @@ def test_a_topic_that_was_deleted_waits_for_nobody(ledger: Ledger, audit: AuditP
     ledger.write(said("former")._replace(topic_id="b" * 22, until=0).entries())
 
     def row() -> answers.TopicRow:
-        return audit.get("topics", answers.Topics, search="former").items[0]
+        return audit.get("topics", answers.TopicsAnswer, search="former").items[0]
 
     wait_until(lambda: state_of(audit, "former") == "complete", within=20, what="settled")
     wait_until(lambda: row().deleted and not row().waits, within=20, what="deleted")
-    assert audit.get("topics", answers.Topics, search="former", state="pending").items == []
+    assert audit.get("topics", answers.TopicsAnswer, search="former", state="pending").items == []
     found = audit.get("topic", answers.TopicAnswer, topic="former", from_=BEGAN, step=WINDOW)
     assert (found.deleted, found.state, found.waits) == (True, "complete", [])
     assert {each.state for each in found.cells} == {"complete"}
-    report = audit.get("report", answers.Report, topic="former", from_=BEGAN, to=BEGAN + HOUR)
+    report = audit.get("report", answers.ReportAnswer, topic="former", from_=BEGAN, to=BEGAN + HOUR)
     assert (report.state, report.topics[0].deleted) == ("complete", True)
     assert "former" not in alerts(audit)  # it is late by now
 
@@ -268,7 +268,7 @@ def test_the_same_is_said_after_a_kill_at_any_time(ledger: Ledger, tmp_path: Pat
         assert {each.topic: verdict(audit, each.topic) for each in whole} == said_now
         assert "database damaged" in audit.log()
         assert b"built anew" in audit.ask("/readyz").body
-        assert any("built anew" in e for e in audit.get("topics", answers.Topics).notices)
+        assert any("built anew" in e for e in audit.get("topics", answers.TopicsAnswer).notices)
         for number, each in enumerate(whole, 1):
             assert said_now[each.topic]["missing"] == number
         wait_until(lambda: alerts(audit).keys() >= said_now.keys(), within=20, what="raised")
@@ -341,11 +341,11 @@ def _posts(audit: AuditProcess) -> int:
 
 def test_a_host_that_never_reported(alarmed: Alarmed) -> None:
     audit, _, hosts = alarmed
-    (agent,) = audit.get("agents", answers.Agents, search="ghost").items
+    (agent,) = audit.get("agents", answers.AgentsAnswer, search="ghost").items
     assert agent.state == "never"
 
     def raised() -> list[str]:
-        found = audit.get("alerts", answers.Alerts, state="raised").items
+        found = audit.get("alerts", answers.AlertsAnswer, state="raised").items
         return [each.words for each in found if each.host == "ghost"]
 
     wait_until(lambda: bool(raised()), within=20, what="raised")
@@ -361,7 +361,7 @@ def test_a_host_that_never_reported(alarmed: Alarmed) -> None:
 
 
 def notices(audit: AuditProcess) -> list[str]:
-    return audit.get("topics", answers.Topics).notices
+    return audit.get("topics", answers.TopicsAnswer).notices
 
 
 def test_a_cluster_that_is_away_holds_up_nobody(ledger: Ledger, audit: AuditProcess) -> None:

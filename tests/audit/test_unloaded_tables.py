@@ -76,13 +76,13 @@ def said(topic: str, missing: tuple[int, int] = (0, 0)) -> Said:
 
 def state_of(audit: AuditProcess, topic: str) -> str:
     """Empty while nothing is known of it."""
-    found = audit.get("topics", answers.Topics, search=topic).items
+    found = audit.get("topics", answers.TopicsAnswer, search=topic).items
     return next((each.state.value for each in found if each.topic == topic and each.events), "")
 
 
 def alerts(audit: AuditProcess) -> dict[str, answers.AlertRow]:
     """By topic."""
-    return {each.topic: each for each in audit.get("alerts", answers.Alerts).items}
+    return {each.topic: each for each in audit.get("alerts", answers.AlertsAnswer).items}
 
 
 def test_a_table_that_is_never_loaded_is_not_complete(write: Write, audit: AuditProcess) -> None:
@@ -93,15 +93,17 @@ def test_a_table_that_is_never_loaded_is_not_complete(write: Write, audit: Audit
     wait_until(lambda: state_of(audit, "unloaded") == "complete", within=20, what="it adds up")
     write([loader_says(hdfs, failed=True, seq=0)])
     wait_until(lambda: state_of(audit, "unloaded") == "pending", within=20, what="it is shown")
-    found = audit.get("topics", answers.Topics, search="unloaded")
+    found = audit.get("topics", answers.TopicsAnswer, search="unloaded")
     (row,), (load,) = found.items, found.failing_loads
     assert row.load_fails
     assert (load.topic, load.destination, load.since) == ("unloaded", DESTINATION, BEGAN)
     assert (load.reason, load.cure) == ("1 of 1 records are dead", "raise dead_share")
-    assert audit.get("topics", answers.Topics).items[0].topic == "unloaded"  # before all others
+    assert (
+        audit.get("topics", answers.TopicsAnswer).items[0].topic == "unloaded"
+    )  # before all others
     assert audit.get("loads", answers.Loads, topic="unloaded").failing_loads == [load]
     times = {"from_": BEGAN, "to": BEGAN + HOUR}
-    report = audit.get("report", answers.Report, topic="unloaded", **times)
+    report = audit.get("report", answers.ReportAnswer, topic="unloaded", **times)
     assert (report.state, report.topics[0].failing_loads) == ("pending", [load])
     shown = audit.get("topic", answers.TopicAnswer, topic="unloaded", step=WINDOW, **times)
     assert (shown.state, shown.failing_loads) == ("pending", [load])
@@ -115,7 +117,7 @@ def test_a_table_that_is_never_loaded_is_not_complete(write: Write, audit: Audit
     assert figure in audit.ask("/metrics").body
     write([hdfs, loader_says(hdfs, failed=False, seq=1)])
     wait_until(lambda: state_of(audit, "unloaded") == "complete", within=20, what="it is loaded")
-    assert audit.get("topics", answers.Topics).failing_loads == []
+    assert audit.get("topics", answers.TopicsAnswer).failing_loads == []
     wait_until(lambda: alerts(audit)["unloaded"].resolved > 0, within=20, what="it is resolved")
     assert figure not in audit.ask("/metrics").body
 
@@ -129,7 +131,7 @@ def test_what_was_landed_before_loads_failed_stays_complete(
     write([*entries, failing])
     wait_until(lambda: state_of(audit, "landed-before") == "pending", within=20, what="now it is")
     times = {"from_": BEGAN, "to": BEGAN + 2 * HOUR}
-    before = audit.get("report", answers.Report, topic="landed-before", **times)
+    before = audit.get("report", answers.ReportAnswer, topic="landed-before", **times)
     assert (before.state, before.topics[0].failing_loads) == ("complete", [])
     write([loader_says(entries[-1], failed=False, seq=8)])
     wait_until(lambda: state_of(audit, "landed-before") == "complete", within=20, what="again")

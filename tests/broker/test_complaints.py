@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.complaints import MOST, PERIOD, Complaints, Kind
+from broker.complaints import MOST, PERIOD, ComplaintKind, Complaints
 from wire.errors import ErrorCode
 
 
@@ -52,7 +52,7 @@ def test_the_first_is_said_at_once_and_the_rest_once_a_period() -> None:
     with Lines() as lines:
         complaints = Complaints(clock)
         for number in range(1000):
-            complaints.say(Kind.CONNECTION_CLOSED, "10.0.0.1", f"client=10.0.0.1:{number}")
+            complaints.say(ComplaintKind.CONNECTION_CLOSED, "10.0.0.1", f"client=10.0.0.1:{number}")
             clock.now += PERIOD / 2000
             complaints.tick()
         assert lines.said == ["connection closed client=10.0.0.1:0"]
@@ -64,7 +64,7 @@ def test_the_first_is_said_at_once_and_the_rest_once_a_period() -> None:
         clock.now += PERIOD
         complaints.tick()
         assert len(lines.said) == 2
-        complaints.say(Kind.CONNECTION_CLOSED, "10.0.0.1", "client=10.0.0.1:7")
+        complaints.say(ComplaintKind.CONNECTION_CLOSED, "10.0.0.1", "client=10.0.0.1:7")
         assert lines.said[2:] == ["connection closed client=10.0.0.1:7"]
 
 
@@ -72,10 +72,10 @@ def test_another_address_kind_or_sort_is_another_complaint() -> None:
     with Lines() as lines:
         complaints = Complaints(Clock())
         for _ in range(3):
-            complaints.say(Kind.CONNECTION_CLOSED, "10.0.0.1", "a")
-            complaints.say(Kind.CONNECTION_CLOSED, "10.0.0.2", "b")
-            complaints.say(Kind.REQUEST_REFUSED, "10.0.0.1", "c")
-            complaints.say(Kind.CONNECTION_CLOSED, "10.0.0.1", "d", like="other")
+            complaints.say(ComplaintKind.CONNECTION_CLOSED, "10.0.0.1", "a")
+            complaints.say(ComplaintKind.CONNECTION_CLOSED, "10.0.0.2", "b")
+            complaints.say(ComplaintKind.REQUEST_REFUSED, "10.0.0.1", "c")
+            complaints.say(ComplaintKind.CONNECTION_CLOSED, "10.0.0.1", "d", like="other")
     assert [line.split()[-1] for line in lines.said] == ["a", "b", "c", "d"]
 
 
@@ -84,7 +84,7 @@ def test_what_is_pending_is_said_at_the_end() -> None:
     with Lines() as lines:
         complaints = Complaints(clock)
         for text in ("first", "second", "third"):
-            complaints.say(Kind.REQUEST_REFUSED, "10.0.0.1", text)
+            complaints.say(ComplaintKind.REQUEST_REFUSED, "10.0.0.1", text)
         clock.now += 5
         complaints.close()
         assert lines.said == [
@@ -132,8 +132,8 @@ def test_a_bug_is_shown_with_its_traceback_once_for_each_place() -> None:
     assert shown == [ValueError, ZeroDivisionError]
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_many_addresses_are_bounded_in_lines_and_memory(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", ComplaintKind)
+def test_many_addresses_are_bounded_in_lines_and_memory(kind: ComplaintKind) -> None:
     clock = Clock()
     with Lines() as lines:
         complaints = Complaints(clock)
@@ -150,14 +150,14 @@ def test_many_addresses_are_bounded_in_lines_and_memory(kind: Kind) -> None:
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from(Kind), st.integers(0, 2 * MOST), st.floats(0, PERIOD)),
+        st.tuples(st.sampled_from(ComplaintKind), st.integers(0, 2 * MOST), st.floats(0, PERIOD)),
         max_size=400,
     )
 )
 def test_every_complaint_is_in_one_line_and_in_the_metrics(
-    complained: list[tuple[Kind, int, float]],
+    complained: list[tuple[ComplaintKind, int, float]],
 ) -> None:
-    clock, counted = Clock(), dict.fromkeys((kind.value for kind in Kind), 0)
+    clock, counted = Clock(), dict.fromkeys((kind.value for kind in ComplaintKind), 0)
 
     def count(kind: str) -> None:
         counted[kind] += 1
@@ -169,7 +169,7 @@ def test_every_complaint_is_in_one_line_and_in_the_metrics(
             clock.now += pause
             complaints.tick()
         complaints.close()
-    for kind in Kind:
+    for kind in ComplaintKind:
         wanted = sum(each is kind for each, _, _ in complained)
         said = [line for line in lines.said if line.startswith(kind.value)]
         again = [found for line in said if (found := re.search(r"count=(\d+)", line))]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from broker.http import HttpServer
+from broker.http import BrokerHttpServer
 from broker.metrics import BrokerMetrics
 from ground.listening import CannotListen
 
@@ -29,10 +29,10 @@ def broker() -> Broker:
 
 
 @pytest.fixture
-def server(broker: Broker) -> Iterator[HttpServer]:
+def server(broker: Broker) -> Iterator[BrokerHttpServer]:
     metrics = BrokerMetrics(lambda: ())
     metrics.topic("views").bytes_in += 42
-    server = HttpServer(
+    server = BrokerHttpServer(
         "127.0.0.1",
         0,
         metrics,
@@ -45,7 +45,7 @@ def server(broker: Broker) -> Iterator[HttpServer]:
 
 
 def ask(
-    server: HttpServer, path: str, method: str = "GET"
+    server: BrokerHttpServer, path: str, method: str = "GET"
 ) -> tuple[int, http.client.HTTPMessage, bytes]:
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
     try:
@@ -56,7 +56,7 @@ def ask(
         connection.close()
 
 
-def send(server: HttpServer, data: bytes) -> bytes:
+def send(server: BrokerHttpServer, data: bytes) -> bytes:
     """Everything the server says to raw bytes, until it closes."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
         connection.sendall(data)
@@ -75,7 +75,7 @@ def read_all(connection: socket.socket) -> bytes:
     return received
 
 
-def test_metrics_are_served_in_prometheus_format(server: HttpServer) -> None:
+def test_metrics_are_served_in_prometheus_format(server: BrokerHttpServer) -> None:
     status, headers, body = ask(server, "/metrics")
 
     assert status == 200
@@ -83,24 +83,24 @@ def test_metrics_are_served_in_prometheus_format(server: HttpServer) -> None:
     assert b'penstock_broker_topic_bytes_in_total{topic="views"} 42.0\n' in body
 
 
-def test_healthz_tells_the_state_of_the_session(server: HttpServer, broker: Broker) -> None:
+def test_healthz_tells_the_state_of_the_session(server: BrokerHttpServer, broker: Broker) -> None:
     assert ask(server, "/healthz")[::2] == (200, b"alive\nzookeeper: connected\n")
     broker.zookeeper = "suspended"
     assert ask(server, "/healthz")[::2] == (200, b"alive\nzookeeper: suspended\n")
 
 
-def test_readyz_says_why_not_until_it_is_ready(server: HttpServer, broker: Broker) -> None:
+def test_readyz_says_why_not_until_it_is_ready(server: BrokerHttpServer, broker: Broker) -> None:
     assert ask(server, "/readyz")[::2] == (503, b"not ready: opening logs\n")
     broker.not_ready = ""
     assert ask(server, "/readyz")[::2] == (200, b"ready\n")
 
 
-def test_head_has_headers_and_no_body(server: HttpServer) -> None:
+def test_head_has_headers_and_no_body(server: BrokerHttpServer) -> None:
     status, headers, body = ask(server, "/healthz", "HEAD")
     assert (status, headers["Content-Length"], body) == (200, "27", b"")
 
 
-def test_a_query_is_passed_over(server: HttpServer) -> None:
+def test_a_query_is_passed_over(server: BrokerHttpServer) -> None:
     assert ask(server, "/healthz?verbose=1")[0] == 200
 
 
@@ -121,17 +121,17 @@ def test_a_query_is_passed_over(server: HttpServer) -> None:
     ],
 )
 def test_what_is_not_served_gets_its_status(
-    server: HttpServer, request_: bytes, status: bytes
+    server: BrokerHttpServer, request_: bytes, status: bytes
 ) -> None:
     assert send(server, request_).startswith(b"HTTP/1.1 " + status)
     assert ask(server, "/healthz")[0] == 200
 
 
-def test_allowed_methods_are_named(server: HttpServer) -> None:
+def test_allowed_methods_are_named(server: BrokerHttpServer) -> None:
     assert b"\r\nAllow: GET, HEAD\r\n" in send(server, b"PUT /metrics HTTP/1.1\r\n\r\n")
 
 
-def test_a_client_that_never_finishes_is_cut_off_in_time(server: HttpServer) -> None:
+def test_a_client_that_never_finishes_is_cut_off_in_time(server: BrokerHttpServer) -> None:
     began = time.monotonic()
     with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
         stop = threading.Event()
@@ -151,7 +151,7 @@ def test_a_client_that_never_finishes_is_cut_off_in_time(server: HttpServer) -> 
     assert 4 < time.monotonic() - began < 60
 
 
-def test_slow_clients_do_not_keep_others_out(server: HttpServer) -> None:
+def test_slow_clients_do_not_keep_others_out(server: BrokerHttpServer) -> None:
     slow = [socket.create_connection(("127.0.0.1", server.port), timeout=20) for _ in range(20)]
     try:
         assert ask(server, "/healthz")[0] == 200
@@ -160,7 +160,7 @@ def test_slow_clients_do_not_keep_others_out(server: HttpServer) -> None:
             connection.close()
 
 
-def test_connections_beyond_the_limit_are_closed_at_once(server: HttpServer) -> None:
+def test_connections_beyond_the_limit_are_closed_at_once(server: BrokerHttpServer) -> None:
     slow = [socket.create_connection(("127.0.0.1", server.port), timeout=20) for _ in range(32)]
     try:
         began = time.monotonic()
@@ -179,7 +179,7 @@ def test_a_failure_in_what_is_asked_is_a_500_and_no_more(caplog: pytest.LogCaptu
         raise ValueError("no state")
 
     metrics = BrokerMetrics(lambda: ())
-    server = HttpServer("127.0.0.1", 0, metrics, readiness=lambda: "", health=broken)
+    server = BrokerHttpServer("127.0.0.1", 0, metrics, readiness=lambda: "", health=broken)
     server.start()
     try:
         assert ask(server, "/healthz")[0] == 500
@@ -195,12 +195,12 @@ def test_a_taken_port_is_named() -> None:
         port = other.getsockname()[1]
         named = f"cannot listen on 127.0.0.1:{port}: .* choose another `http_port`"
         with pytest.raises(CannotListen, match=named):
-            HttpServer("127.0.0.1", port, metrics, readiness=lambda: "", health=lambda: "")
+            BrokerHttpServer("127.0.0.1", port, metrics, readiness=lambda: "", health=lambda: "")
 
 
 def test_it_stops_with_clients_connected_and_frees_its_port() -> None:
     metrics = BrokerMetrics(lambda: ())
-    server = HttpServer("127.0.0.1", 0, metrics, readiness=lambda: "", health=lambda: "")
+    server = BrokerHttpServer("127.0.0.1", 0, metrics, readiness=lambda: "", health=lambda: "")
     server.start()
     with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
         connection.sendall(b"GET /h")
@@ -209,7 +209,7 @@ def test_it_stops_with_clients_connected_and_frees_its_port() -> None:
     socket.create_server(("127.0.0.1", server.port)).close()
 
 
-def test_no_request_is_logged(server: HttpServer, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_request_is_logged(server: BrokerHttpServer, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO"):
         ask(server, "/metrics")
         send(server, b"nonsense\r\n\r\n")

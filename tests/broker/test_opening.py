@@ -11,9 +11,9 @@ from uuid import UUID
 import pytest
 
 from broker.data_directory import DataDirectory
-from broker.opening import Opened, Opening
+from broker.opening import OpenedLog, Opening
 from broker.storage import layout
-from broker.storage.acknowledged import Acknowledged
+from broker.storage.acknowledged import AcknowledgedFile
 from broker.storage.config import LogConfig
 from broker.storage.epochs import LeaderEpochs
 from broker.withdrawals import UNKNOWN, Withdrawal, Withdrawals
@@ -54,7 +54,7 @@ class Broker:
         self.data = DataDirectory(self.directory)
         self.opening = Opening(
             self.data,
-            Acknowledged(self.directory / "acknowledged", clean=self.clean),
+            AcknowledgedFile(self.directory / "acknowledged", clean=self.clean),
             Withdrawals(self.directory, clean=False, keeps_ledger=True),
             self._raise,
             clean=self.clean,
@@ -75,10 +75,10 @@ class Broker:
         self.end()
         self.start()
 
-    def open(self) -> Opened:
+    def open(self) -> OpenedLog:
         return self.opening.open(KEY, TOPIC_ID, self.epoch, CONFIG)
 
-    def filled(self, batches: int = 30) -> Opened:
+    def filled(self, batches: int = 30) -> OpenedLog:
         opened = self.open()
         fill(opened, batches)
         opened.log.abandon()
@@ -93,7 +93,7 @@ class Broker:
         ]
 
 
-def fill(opened: Opened, batches: int) -> None:
+def fill(opened: OpenedLog, batches: int) -> None:
     for _ in range(batches):
         append(opened.log, batch(3), leader_epoch=opened.leader_epoch)
         flush(opened.log)

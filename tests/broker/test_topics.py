@@ -141,13 +141,13 @@ def test_what_a_later_release_has_set_stays_and_can_be_removed(pair: Pair) -> No
     first, _ = pair
     name, session = fresh(), first.broker.session
     run(first, first.broker.topics.create(NewTopic(name), timeout_ms=TIMEOUT))
-    configs.replace(session, configs.TopicConfig(name), {"of.a.later.release": "1"})
+    configs.replace(session, configs.TopicResource(name), {"of.a.later.release": "1"})
     first.broker.cluster.wait_for(lambda map_: name in map_.topic_configs)
 
     def change(key: str, operation: ConfigOperation, text: str | None) -> dict[str, str]:
         steps = [ConfigChange(key, operation, text)]
         run(first, first.broker.topics.change_configs(name, steps))
-        return dict(configs.get(session, configs.TopicConfig(name)))
+        return dict(configs.get(session, configs.TopicResource(name)))
 
     after = change("flush.ms", ConfigOperation.SET, "3")
     assert after == {"of.a.later.release": "1", "flush.ms": "3"}

@@ -15,7 +15,7 @@ from client.delivery import Acknowledged, Batch, Event, Rejected, Stamped, Topic
 from client.errors import ClientError
 from client.fetcher import Fetcher
 from client.offsets import End, start_offsets
-from client.shipping import Limits
+from client.shipping import ShippingLimits
 from wire.batch import BatchHeader
 from wire.records import Record, build_batch, records
 
@@ -61,7 +61,7 @@ class Shipper:
     """Ships numbered batches to all partitions of a topic, in turn."""
 
     def __init__(
-        self, bootstrap: Sequence[Address], brokers: Brokers, topic: str, limits: Limits
+        self, bootstrap: Sequence[Address], brokers: Brokers, topic: str, limits: ShippingLimits
     ) -> None:
         """Ships by way of `bootstrap`, and looks by way of `brokers`."""
         self.targets = [
@@ -145,7 +145,7 @@ def shipping(
     bootstrap: Sequence[Address], brokers: Brokers, topic: str, *, request_seconds: float = 10.0
 ) -> Iterator[Shipper]:
     """A shipper, closed at the end; what it shipped is checked if nothing failed."""
-    shipper = Shipper(bootstrap, brokers, topic, Limits(request_seconds=request_seconds))
+    shipper = Shipper(bootstrap, brokers, topic, ShippingLimits(request_seconds=request_seconds))
     try:
         yield shipper
         shipper.settle()

@@ -9,8 +9,8 @@ import pytest
 
 from client import admin
 from client.brokers import Brokers
-from client.connection import Connection
-from client.consumer import Consumer, Message
+from client.connection import BrokerConnection
+from client.consumer import Consumer, ConsumerRecord
 from client.errors import ErrorCode, Refused, UnknownTopic
 from client.fetcher import Fetcher
 from client.offsets import AtOffset, AtTime, Beginning, End, Start, start_offsets
@@ -23,12 +23,12 @@ IMPATIENT = 1.0  # seconds
 
 def read(
     brokers: Brokers, topic: str, start: Start, partitions: list[int] | None = None
-) -> list[Message]:
+) -> list[ConsumerRecord]:
     with Consumer(brokers, topic, start, partitions, to_end=True) as consumer:
         return list(consumer)
 
 
-def values(messages: list[Message]) -> list[bytes | None]:
+def values(messages: list[ConsumerRecord]) -> list[bytes | None]:
     return [message.record.value for message in messages]
 
 
@@ -104,7 +104,7 @@ def test_messages_come_out_as_they_went_in(
         producer.send(b"%d" % number * 10, timestamp=3_000 + number)
     producer.flush()
 
-    messages: list[Message] = []
+    messages: list[ConsumerRecord] = []
     deadline = time.monotonic() + 60
     while len(messages) < 102 and time.monotonic() < deadline:
         messages = read(brokers, new_topic, Beginning())
@@ -135,7 +135,7 @@ def test_where_reading_begins(brokers: Brokers, new_topic: str) -> None:
         assert list(consumer.poll(0.2)) == []
         producer.send(b"new")
         producer.flush()
-        arrived: list[Message] = []
+        arrived: list[ConsumerRecord] = []
         deadline = time.monotonic() + 60
         while not arrived and time.monotonic() < deadline:
             arrived += consumer.poll(1)
@@ -295,7 +295,7 @@ def test_an_answer_that_came_while_nobody_asked_is_not_late(
 
 
 @contextmanager
-def waiting(brokers: Brokers, topic: str) -> Iterator[tuple[Fetcher, Connection]]:
+def waiting(brokers: Brokers, topic: str) -> Iterator[tuple[Fetcher, BrokerConnection]]:
     """With a request under way."""
     admin.create_topic(brokers, topic)
     with (

@@ -22,7 +22,7 @@ from client.delivery import (
 )
 from client.errors import Refused
 from client.identity import take_identity
-from client.shipping import Limits
+from client.shipping import ShippingLimits
 from harness.server_process import wait_until
 from tests.client.cutting_proxy import CuttingProxy
 from tests.client.shipper import numbered_batch, numbers_in_log, read_log
@@ -285,7 +285,7 @@ def test_a_topic_that_there_is_not_and_one_that_cannot_be(brokers: Brokers, new_
         assert code_of(event) is ErrorCode.invalid_topic_exception
     events: list[Event] = []
     for seconds in (0.5, 5, 50):  # if the brokers do not find the time to say that it is missing
-        with producer_of(brokers, limits=Limits(delivery_seconds=seconds)) as producer:
+        with producer_of(brokers, limits=ShippingLimits(delivery_seconds=seconds)) as producer:
             (event,) = ship(producer, [numbered_batch(missing, 0)])
         assert isinstance(event, Rejected)
         events.append(event)
@@ -347,7 +347,9 @@ def test_partitions_share_requests(brokers: Brokers, new_topic: str) -> None:
     for request_bytes, requests in ((2**20, 1), (2 * batches[0].size, 10), (1, 20)):
         with (
             CuttingProxy(brokers.bootstrap[0]) as proxy,
-            BatchProducer([proxy.address], limits=Limits(request_bytes=request_bytes)) as producer,
+            BatchProducer(
+                [proxy.address], limits=ShippingLimits(request_bytes=request_bytes)
+            ) as producer,
         ):
             ship(producer, batches)
         assert proxy.asked[produce.API.key] == requests
@@ -368,7 +370,7 @@ def test_many_threads_submit_one_pumps_one_collects(brokers: Brokers, new_topic:
         while not ended.is_set():
             producer.pump(1)
 
-    with producer_of(brokers, limits=Limits(memory_bytes=8 * size)) as producer:
+    with producer_of(brokers, limits=ShippingLimits(memory_bytes=8 * size)) as producer:
         threads = [threading.Thread(target=submit, args=(target,)) for target in targets]
         pumping = threading.Thread(target=pump)
         for thread in (*threads, pumping):

@@ -11,7 +11,7 @@ from functools import partial
 
 from client.batch_producer import BatchProducer
 from client.delivery import Acknowledged, Batch, Event, Stamped, TopicPartition
-from client.shipping import REQUESTS, Limits
+from client.shipping import REQUESTS, ShippingLimits
 from tests.client.scripted_broker import Answer, ScriptedBroker, frame, greeting
 from tests.client.shipper import numbered_batch
 from wire.errors import ErrorCode
@@ -156,7 +156,9 @@ def test_requests_that_are_not_answered_are_followed_by_four_more() -> None:
     partitions = range(20)
     with (
         cluster(dict.fromkeys(partitions, 1)) as them,
-        BatchProducer([them.brokers[1].address], limits=Limits(request_bytes=1)) as producer,
+        BatchProducer(
+            [them.brokers[1].address], limits=ShippingLimits(request_bytes=1)
+        ) as producer,
     ):
         them.silent = True
         for partition in partitions:
@@ -173,7 +175,7 @@ def test_the_next_request_is_made_when_the_last_is_gone() -> None:
         cluster(dict.fromkeys(range(5), 1)) as them,
         BatchProducer(
             [them.brokers[1].address],
-            limits=Limits(request_bytes=1, memory_bytes=10**9),
+            limits=ShippingLimits(request_bytes=1, memory_bytes=10**9),
             journal=shown.extend,
         ) as producer,
     ):

@@ -16,7 +16,7 @@ from client.delivery import Rejected, TopicPartition
 from client.errors import ClientError, ConnectionLost, NotKafka, NotReachable
 from client.links import Links
 from client.patience import FIRST_PAUSE, NEVER
-from client.shipping import Limits
+from client.shipping import ShippingLimits
 from harness.broker_process import BrokerProcess
 from harness.server_process import free_ports
 from tests.client.scripted_broker import Answer, ScriptedBroker, frame, greeting
@@ -275,7 +275,7 @@ def test_while_nobody_is_there_memory_is_bounded_and_little_is_done() -> None:
     nobody = Address("127.0.0.1", free_ports(1)[0])
     target = TopicPartition("t", 0)
     batches = [numbered_batch(target, number) for number in range(100, 120)]
-    limits = Limits(memory_bytes=10 * batches[0].size, delivery_seconds=0.7)
+    limits = ShippingLimits(memory_bytes=10 * batches[0].size, delivery_seconds=0.7)
     with BatchProducer([nobody], limits=limits) as producer:
         assert [producer.submit(batch) for batch in batches] == [True] * 10 + [False] * 10
         assert producer.held_bytes == limits.memory_bytes
@@ -294,7 +294,7 @@ def test_while_nobody_is_there_memory_is_bounded_and_little_is_done() -> None:
 def test_what_is_larger_than_the_bound_goes_alone() -> None:
     nobody = Address("127.0.0.1", free_ports(1)[0])
     batch = numbered_batch(TopicPartition("t", 0), 0)
-    with BatchProducer([nobody], limits=Limits(memory_bytes=1)) as producer:
+    with BatchProducer([nobody], limits=ShippingLimits(memory_bytes=1)) as producer:
         assert producer.submit(batch)
         began = time.monotonic()
         assert not producer.submit(batch, within=0.2)
@@ -304,7 +304,7 @@ def test_what_is_larger_than_the_bound_goes_alone() -> None:
 def test_who_waits_for_room_or_for_news_is_let_go_at_the_end() -> None:
     nobody = Address("127.0.0.1", free_ports(1)[0])
     batch = numbered_batch(TopicPartition("t", 0), 0)
-    producer = BatchProducer([nobody], limits=Limits(memory_bytes=1))
+    producer = BatchProducer([nobody], limits=ShippingLimits(memory_bytes=1))
     assert producer.submit(batch)
     told: list[object] = []
     waiting = [

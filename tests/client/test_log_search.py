@@ -8,7 +8,7 @@ from client.brokers import Brokers
 from client.delivery import Stamped, TopicPartition
 from client.errors import ConnectionLost
 from client.identity import Identity
-from client.log_search import Sighting, search
+from client.log_search import BatchLocation, search
 from client.stamping import stamped
 from tests.client.shipper import RECORDS, numbered_batch
 from tests.client.test_batch_producer import ship
@@ -38,9 +38,9 @@ def test_each_is_found_where_it_is(brokers: Brokers, target: TopicPartition) -> 
     other = stamped(first[0].batch, Identity(first[0].identity.producer_id, 9), 0)
     found = search(brokers, target, [first[6], second[0], first[2], other], 0)
     assert found.found == {
-        first[2]: Sighting(2 * RECORDS, found.found[first[2]].leader_epoch),
-        first[6]: Sighting(6 * RECORDS, found.found[first[6]].leader_epoch),
-        second[0]: Sighting(7 * RECORDS, found.found[second[0]].leader_epoch),
+        first[2]: BatchLocation(2 * RECORDS, found.found[first[2]].leader_epoch),
+        first[6]: BatchLocation(6 * RECORDS, found.found[first[6]].leader_epoch),
+        second[0]: BatchLocation(7 * RECORDS, found.found[second[0]].leader_epoch),
     }
     assert all(each.leader_epoch >= 0 for each in found.found.values())
     assert (found.begins, found.end) == (0, 10 * RECORDS)

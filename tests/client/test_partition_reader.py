@@ -13,7 +13,7 @@ from client.batch_producer import BatchProducer
 from client.brokers import Brokers
 from client.delivery import TopicPartition
 from client.errors import OffsetsMissing
-from client.fetcher import Batch
+from client.fetcher import FetchedBatch
 from client.partition_reader import PartitionReader
 from client.plain_batches import PlainBatches
 from cluster.zookeeper import EmbeddedZooKeeper
@@ -119,7 +119,7 @@ def test_a_batch_that_a_slice_begins_in_is_handed_out_if_it_is_wanted(
 def test_a_batch_is_good_until_the_next_but_one(brokers: Brokers, new_topic: str) -> None:
     admin.create_topic(brokers, new_topic)
     wanted = shipped(brokers, new_topic, 30, padding=5_000)
-    before: list[Batch] = []
+    before: list[FetchedBatch] = []
     found = []
     # Two of them in each answer, or one.
     for fetch_bytes in (40_000, 1):

@@ -3,28 +3,28 @@
 from client.addresses import Address
 from client.delivery import TopicPartition
 from client.errors import ErrorCode, NotReachable, Refused
-from client.metadata import Broker, Metadata, Partition, Topic
+from client.metadata import BrokerNode, ClusterMetadata, PartitionMetadata, TopicMetadata
 from client.patience import FIRST_PAUSE, NEVER, Pauses
-from client.routes import Routes
+from client.routes import PartitionRoutes
 
 ONE, TWO, BOOT = (Address(name, 9092) for name in ("one", "two", "boot"))
-BROKERS = {1: Broker(1, ONE), 2: Broker(2, TWO)}
+BROKERS = {1: BrokerNode(1, ONE), 2: BrokerNode(2, TWO)}
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 
 
-def routes() -> Routes:
-    return Routes([BOOT], Pauses(lambda: 1.0), list)
+def routes() -> PartitionRoutes:
+    return PartitionRoutes([BOOT], Pauses(lambda: 1.0), list)
 
 
-def topic(name: str, *leaders: int, error: ErrorCode = ErrorCode.none) -> Topic:
+def topic(name: str, *leaders: int, error: ErrorCode = ErrorCode.none) -> TopicMetadata:
     partitions = tuple(
-        Partition(index, leader, 0, (1, 2), (1, 2)) for index, leader in enumerate(leaders)
+        PartitionMetadata(index, leader, 0, (1, 2), (1, 2)) for index, leader in enumerate(leaders)
     )
-    return Topic(name, None, partitions, error=error)
+    return TopicMetadata(name, None, partitions, error=error)
 
 
-def metadata(*topics: Topic) -> Metadata:
-    return Metadata(brokers=BROKERS, topics={each.name: each for each in topics})
+def metadata(*topics: TopicMetadata) -> ClusterMetadata:
+    return ClusterMetadata(brokers=BROKERS, topics={each.name: each for each in topics})
 
 
 def test_only_what_is_missing_is_asked_for_and_once() -> None:

@@ -2,23 +2,23 @@
 
 import pytest
 
-from cluster.addresses import Address, parse_address
+from cluster.addresses import ZooKeeperAddress, parse_address
 from cluster.errors import BadAddress
 
 
 @pytest.mark.parametrize(
     ("text", "address"),
     [
-        ("zk1:2181", Address(("zk1:2181",), "/penstock")),
-        ("zk1", Address(("zk1:2181",), "/penstock")),
-        ("zk1,zk2:2182", Address(("zk1:2181", "zk2:2182"), "/penstock")),
-        (" zk1 , zk2 /x/", Address(("zk1:2181", "zk2:2181"), "/x")),
-        ("zk1:2181/a/b-c", Address(("zk1:2181",), "/a/b-c")),
-        ("[::1]:2182/x", Address(("[::1]:2182",), "/x")),
-        ("[::1]", Address(("[::1]:2181",), "/penstock")),
+        ("zk1:2181", ZooKeeperAddress(("zk1:2181",), "/penstock")),
+        ("zk1", ZooKeeperAddress(("zk1:2181",), "/penstock")),
+        ("zk1,zk2:2182", ZooKeeperAddress(("zk1:2181", "zk2:2182"), "/penstock")),
+        (" zk1 , zk2 /x/", ZooKeeperAddress(("zk1:2181", "zk2:2181"), "/x")),
+        ("zk1:2181/a/b-c", ZooKeeperAddress(("zk1:2181",), "/a/b-c")),
+        ("[::1]:2182/x", ZooKeeperAddress(("[::1]:2182",), "/x")),
+        ("[::1]", ZooKeeperAddress(("[::1]:2181",), "/penstock")),
     ],
 )
-def test_addresses(text: str, address: Address) -> None:
+def test_addresses(text: str, address: ZooKeeperAddress) -> None:
     assert parse_address(text) == address
     assert parse_address(str(address)) == address
 

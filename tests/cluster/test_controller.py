@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from cluster import paths
-from cluster.controller import Candidate, current_epoch, elect, write_fenced
+from cluster.controller import ControllerCandidate, current_epoch, elect, write_fenced
 from cluster.errors import Conflict, Fenced
 from cluster.operations import Create, Delete
 from cluster.session import Session
@@ -27,7 +27,7 @@ class Career:
 
     def __init__(self, session: Session, broker_id: int) -> None:
         self.told: list[int | None] = []
-        self.candidate = Candidate(
+        self.candidate = ControllerCandidate(
             session,
             broker_id,
             lambda epoch: self.told.append(epoch.epoch),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster import nodes
-from cluster.errors import Unreadable
+from cluster.errors import NodeUnreadable
 from cluster.nodes import BrokerNode, ConfigNode, StateNode, TopicNode
 from cluster.values import BrokerInfo, Endpoint
 from tests.cluster.conftest import a_broker, a_partition
@@ -67,7 +67,7 @@ def test_fields_of_a_later_release_are_passed_over() -> None:
 
 
 def test_a_later_version_is_refused_by_its_number() -> None:
-    with pytest.raises(Unreadable, match=r"/x has version 2, this release reads up to 1"):
+    with pytest.raises(NodeUnreadable, match=r"/x has version 2, this release reads up to 1"):
         nodes.decode("/x", b'{"version":2,"anything":0}', StateNode)
 
 
@@ -86,7 +86,7 @@ def test_a_later_version_is_refused_by_its_number() -> None:
     ],
 )
 def test_what_cannot_be_read_is_shown_with_its_node(data: bytes) -> None:
-    with pytest.raises(Unreadable, match="node /x") as error:
+    with pytest.raises(NodeUnreadable, match="node /x") as error:
         nodes.decode("/x", data, StateNode)
     assert len(str(error.value)) < 600
 
@@ -94,5 +94,5 @@ def test_what_cannot_be_read_is_shown_with_its_node(data: bytes) -> None:
 @given(st.binary())
 def test_nothing_but_unreadable_is_raised(data: bytes) -> None:
     for kind in (StateNode, TopicNode, BrokerNode, ConfigNode):
-        with contextlib.suppress(Unreadable):
+        with contextlib.suppress(NodeUnreadable):
             assert isinstance(nodes.decode("/x", data, kind), msgspec.Struct)

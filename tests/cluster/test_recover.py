@@ -8,7 +8,7 @@ from cluster import paths, topics
 from cluster.controller import elect
 from cluster.errors import InvalidTopicName, MapDisagrees
 from cluster.identity import cluster_id
-from cluster.recover import FoundPartition, Recovered, recover
+from cluster.recover import FoundPartition, RecoveredTopics, recover
 from cluster.session import Session
 from cluster.topics import create_topic, list_topics, read_topic
 from tests.cluster.conftest import a_partition, a_topic
@@ -20,7 +20,9 @@ def found(topic: str, index: int, topic_id: uuid.UUID, epoch: int = 3) -> FoundP
     return FoundPartition(topic=topic, index=index, topic_id=topic_id, leader_epoch=epoch)
 
 
-def recover_one(session: Session, *partitions: FoundPartition, broker_id: int = 1) -> Recovered:
+def recover_one(
+    session: Session, *partitions: FoundPartition, broker_id: int = 1
+) -> RecoveredTopics:
     return recover(session, broker_id=broker_id, cluster_id="the-cluster", found=partitions)
 
 
@@ -31,7 +33,7 @@ def test_topics_come_back_with_their_ids_and_later_epochs(session: Session) -> N
         found("views", 0, VIEWS),
         found("clicks", 0, CLICKS, -1),
     )
-    assert done == Recovered(
+    assert done == RecoveredTopics(
         cluster_id="the-cluster",
         topics_created=("clicks", "views"),
         topics_completed=(),

@@ -12,7 +12,7 @@ from kazoo.security import OPEN_ACL_UNSAFE
 
 from cluster import paths
 from cluster.brokers import Registration
-from cluster.controller import Candidate
+from cluster.controller import ControllerCandidate
 from cluster.errors import BadAddress, Cause, Conflict, NotAllowed, Unanswered, Unavailable
 from cluster.operations import Check, Create, Delete, Set
 from cluster.session import Session, SessionState
@@ -311,7 +311,7 @@ def test_everything_closes_soon_while_zookeeper_is_away(
     view.start(lambda _: None)
     registration = Registration(session, a_broker(1), lambda _: None)
     registration.start()
-    candidate = Candidate(session, 1, lambda _: None, lambda: None)
+    candidate = ControllerCandidate(session, 1, lambda _: None, lambda: None)
     candidate.start()
     eventually(lambda: candidate.epoch is not None)
     proxy.refuse()

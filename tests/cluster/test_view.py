@@ -11,7 +11,7 @@ import pytest
 
 from cluster import paths
 from cluster.brokers import register
-from cluster.configs import BrokerConfig, TopicConfig, alter
+from cluster.configs import BrokerResource, TopicResource, alter
 from cluster.controller import elect
 from cluster.errors import MapMissing, Unavailable
 from cluster.identity import cluster_id
@@ -58,8 +58,8 @@ def test_a_new_view_has_what_is_there(
     name, topic = cluster_id(session), a_topic("views", 3)
     register(session, a_broker(1))
     create_topic(session, epoch, topic, {"retention.ms": "5"})
-    alter(session, BrokerConfig(1), lambda _: {"a": "1"})
-    alter(session, BrokerConfig(None), lambda _: {"b": "2"})
+    alter(session, BrokerResource(1), lambda _: {"a": "1"})
+    alter(session, BrokerResource(None), lambda _: {"b": "2"})
 
     view, told = open_view(session)
 
@@ -99,9 +99,9 @@ def test_every_kind_of_change_of_others_is_followed(
     view.wait_for(lambda now: now.topics["views"].partitions[1].leader == 7)
     assert view.snapshot.topics["views"].partitions[1].leader_epoch == 4
 
-    alter(session, TopicConfig("views"), lambda _: {"a": "1"})
+    alter(session, TopicResource("views"), lambda _: {"a": "1"})
     view.wait_for(lambda now: now.topic_configs == {"views": {"a": "1"}})
-    alter(session, TopicConfig("views"), lambda _: {"a": "2"})
+    alter(session, TopicResource("views"), lambda _: {"a": "2"})
     view.wait_for(lambda now: now.topic_configs == {"views": {"a": "2"}})
 
     register(session, a_broker(1))

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ground.http_client import (
-    Answer,
+    HttpAnswer,
     HttpClient,
     HttpError,
     HttpUrl,
@@ -41,7 +41,7 @@ def at(port: int, scheme: str = "http", **more: str) -> HttpUrl:
     return HttpUrl(scheme, "127.0.0.1", port, **more)
 
 
-def asked(port: int, *, within: float = LONG, most_bytes: int = 1_000) -> Answer:
+def asked(port: int, *, within: float = LONG, most_bytes: int = 1_000) -> HttpAnswer:
     with HttpClient(at(port), most_bytes=most_bytes) as client:
         return client.ask("GET", "/x", within=within)
 
@@ -156,7 +156,7 @@ def serving() -> ssl.SSLContext:
 
 def test_an_answer_is_of_any_status_and_followed_nowhere() -> None:
     with peer(sends(answer(b"yes", status="302 Found\r\nLocation: http://127.0.0.1:1/"))) as port:
-        assert asked(port) == Answer(302, "Found", b"yes")
+        assert asked(port) == HttpAnswer(302, "Found", b"yes")
 
 
 def test_what_is_sent() -> None:
@@ -204,7 +204,7 @@ def test_a_body_may_be_as_large_as_is_allowed(content: bytes) -> None:
 def test_a_body_that_is_not_wanted_is_not_waited_for() -> None:
     with peer(dribbles(LENGTHLESS, b"x")) as port, HttpClient(at(port)) as client:
         answers = [client.ask("GET", "/", within=LONG, whole=False) for _ in range(2)]
-        assert answers == [Answer(200, "OK", b"")] * 2
+        assert answers == [HttpAnswer(200, "OK", b"")] * 2
 
 
 def test_content_larger_than_any_buffer() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from client.fetcher import Batch
+from client.fetcher import FetchedBatch
 from schemas.envelope import Encoder
 from schemas.event_schemas import LEDGER, built_in
 from wire.batch import read_header
@@ -64,8 +64,8 @@ def batch_of(
     producer: int = -1,
     schema_id: int = 7,
     key: bytes | None = None,
-) -> Batch:
+) -> FetchedBatch:
     values = [ENCODERS[schema_id].encode(each) for each in entries]
     messages = [Record(at, 0, key, value) for at, value in enumerate(values)]
     data = build_batch(messages, codec=codec, producer_id=producer)
-    return Batch(0, read_header(data), memoryview(data))
+    return FetchedBatch(0, read_header(data), memoryview(data))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from client.fetcher import Batch
+from client.fetcher import FetchedBatch
 from ledger.columns import LEDGER_TYPE, ColumnsOfLedger
 from ledger.conforming import Unlike, arrow_type, conformed
 from ledger.entries import LedgerEntries
@@ -47,17 +47,17 @@ def changed(remove: frozenset[str] = frozenset(), grow: bool = False) -> AvroSch
     return parse(json.dumps(text))
 
 
-def batches(schema: AvroSchema, entries: list[Any]) -> list[Batch]:
+def batches(schema: AvroSchema, entries: list[Any]) -> list[FetchedBatch]:
     """Each in one of its own, and enough for them to be read together."""
     encoder = Encoder(schema, 7)
     found = []
     for each in entries:
         data = build_batch([Record(0, 0, None, encoder.encode(each))], codec=Codec.ZSTD)
-        found.append(Batch(0, read_header(data), memoryview(data)))
+        found.append(FetchedBatch(0, read_header(data), memoryview(data)))
     return found
 
 
-def read_together(schema: AvroSchema, written: list[Batch]) -> list[Any]:
+def read_together(schema: AvroSchema, written: list[FetchedBatch]) -> list[Any]:
     assert ColumnsOfLedger.of(schema, 7) is not None
     entries = LedgerEntries({7: schema}.get)
     for batch in written:

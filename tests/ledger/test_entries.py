@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from client.fetcher import Batch
+from client.fetcher import FetchedBatch
 from ledger.columns import LEDGER_TYPE, ColumnsOfLedger
 from ledger.entries import GATHERED_BYTES, LedgerEntries, SchemaNotThere
 from ledger.frames import Frames, NotTogether
@@ -25,7 +25,7 @@ STATEMENTS = ["rebuilt", "finished", "retired", "accepted", "checked", "damaged"
 
 
 def taken(
-    batches: Iterable[Batch], schemas: dict[int, AvroSchema] = SCHEMAS
+    batches: Iterable[FetchedBatch], schemas: dict[int, AvroSchema] = SCHEMAS
 ) -> tuple[list[Any], int]:
     """What is read of them, and how much is left out."""
     entries = LedgerEntries(schemas.get)
@@ -42,7 +42,7 @@ def said_in(body: pa.StructArray | None) -> list[Any]:
     return body.to_pylist()  # type: ignore[no-any-return]
 
 
-def one_by_one(batches: Iterable[Batch]) -> tuple[list[Any], int]:
+def one_by_one(batches: Iterable[FetchedBatch]) -> tuple[list[Any], int]:
     """Each by itself: so few are never read together."""
     found = [taken([batch]) for batch in batches]
     return [each for mine, _ in found for each in mine], sum(left for _, left in found)
@@ -52,23 +52,25 @@ def in_some_order(entries: list[Any]) -> list[str]:
     return sorted(json.dumps(each) for each in entries)
 
 
-def together(batches: list[Batch], schema: AvroSchema = SCHEMAS[7], schema_id: int = 7) -> Any:
+def together(
+    batches: list[FetchedBatch], schema: AvroSchema = SCHEMAS[7], schema_id: int = 7
+) -> Any:
     columns = ColumnsOfLedger.of(schema, schema_id)
     assert columns is not None
     return columns.read(Frames.of([gathered(each) for each in batches])).to_pylist()
 
 
-def gathered(batch: Batch) -> tuple[int, int, int, bytes]:
+def gathered(batch: FetchedBatch) -> tuple[int, int, int, bytes]:
     header = batch.header
     return header.producer_id, header.codec, header.record_count, bytes(batch.data)
 
 
-def other(value: bytes) -> Batch:
+def other(value: bytes) -> FetchedBatch:
     data = build_batch([Record(0, 0, None, value)])
-    return Batch(0, read_header(data), memoryview(data))
+    return FetchedBatch(0, read_header(data), memoryview(data))
 
 
-def values(batch: Batch) -> list[bytes]:
+def values(batch: FetchedBatch) -> list[bytes]:
     return [record.value or b"" for record in records(batch.data)]
 
 
@@ -102,7 +104,7 @@ odd = st.sampled_from([b"", b"\0\0\0\0\x07", b"\0\0\0\0\x63abc", b"\1" * 20]).ma
 def test_together_as_one_by_one(data: st.DataObject) -> None:
     """Fewer than a few are read one by one: each log is long enough to be read together."""
     seqs: dict[str, int] = {}
-    batches: list[Batch] = []
+    batches: list[FetchedBatch] = []
     for _ in range(data.draw(st.integers(1, 4))):
         kind = data.draw(kinds)
         for agent, mine, extra in data.draw(st.lists(entries, min_size=4, max_size=20)):
@@ -157,10 +159,10 @@ def test_what_is_not_as_it_is_expected_is_not_believed() -> None:
             together([good, bad])
 
 
-def with_header(content: bytes) -> Batch:
+def with_header(content: bytes) -> FetchedBatch:
     (value,) = values(batch_of([entry("a", 0, (1, ["x"]))]))
     data = build_batch([Record(0, 0, None, value, (("", content),))])
-    return Batch(0, read_header(data), memoryview(data))
+    return FetchedBatch(0, read_header(data), memoryview(data))
 
 
 def test_bytes_that_follow_an_entry_are_noticed() -> None:

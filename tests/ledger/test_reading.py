@@ -17,7 +17,7 @@ from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
 from ledger.entries import GATHERED_BYTES
 from ledger.names import LEDGER_TOPIC
-from ledger.reading import Chunk, LedgerPositions, LedgerReader
+from ledger.reading import LedgerChunk, LedgerPositions, LedgerReader
 from schemas.event_schemas import LEDGER, built_in
 from tests.client.test_partition_reader import delete_before
 from tests.ledger.said import ENCODERS, entry
@@ -64,13 +64,13 @@ def put(brokers: Brokers, values: Sequence[bytes], partition: int = 0) -> None:
         producer.flush()
 
 
-def names(*chunks: Chunk) -> list[tuple[str, int]]:
+def names(*chunks: LedgerChunk) -> list[tuple[str, int]]:
     """The entries in them: journal and number."""
     headers = [each for chunk in chunks for each in chunk.body.field("header").to_pylist()]
     return [(each["source"], each["seq"]) for each in headers]
 
 
-def one(chunks: Iterator[Chunk]) -> Chunk:
+def one(chunks: Iterator[LedgerChunk]) -> LedgerChunk:
     (chunk,) = chunks
     return chunk
 

@@ -5,14 +5,14 @@ from typing import Final
 
 from pyspark.sql import Row, SparkSession
 
-from loader.config import Completeness, LoaderConfig
+from loader.config import CompletenessConfig, LoaderConfig
 from loader.run.load import load
+from loader.run.load_context import LoadRequest
 from loader.run.outcomes import TableOutcome
-from loader.run.surroundings import Request
 
 # Hours of long ago, as those of most tests are, are closed at once. Those of the last two days, in
 # which there is nothing, are left alone: so it does not matter when an hour ends.
-LONG_AGO: Final = Completeness(settle=72 * 3600.0, deadline=100 * 365 * 86_400.0)
+LONG_AGO: Final = CompletenessConfig(settle=72 * 3600.0, deadline=100 * 365 * 86_400.0)
 
 
 @dataclass
@@ -40,10 +40,10 @@ class Listening:
 
 
 def load_once(
-    spark: SparkSession, config: LoaderConfig, request: Request | None = None
+    spark: SparkSession, config: LoaderConfig, request: LoadRequest | None = None
 ) -> TableOutcome:
     """The outcome of a load's only table, in which nothing went wrong."""
-    (outcome,) = load(config, request or Request(), lambda: spark, Listening())
+    (outcome,) = load(config, request or LoadRequest(), lambda: spark, Listening())
     if outcome.error is not None:
         raise outcome.error
     return outcome

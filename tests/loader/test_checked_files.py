@@ -13,12 +13,12 @@ from client.consumer import Consumer
 from client.offsets import Beginning
 from harness.broker_process import BrokerProcess
 from ledger.names import LEDGER_TOPIC
-from loader.config import Completeness, LoaderConfig
+from loader.config import CompletenessConfig, LoaderConfig
 from loader.errors import DamagedBatch, FilesDiffer
 from loader.ledger.observations import TOLD
 from loader.run.load import load
+from loader.run.load_context import LoadRequest
 from loader.run.outcomes import TableOutcome, worst_exit_code
-from loader.run.surroundings import Request
 from loader.tables import Hour, hour_folder
 from schemas.envelope import Decoder
 from schemas.event_schemas import LEDGER, built_in
@@ -27,11 +27,11 @@ from tests.loader.answering_audit import answering_audit, document
 from tests.loader.application import BEGAN, HOUR, Application
 from tests.loader.loads import Listening, load_once, rows_of
 
-PATIENT = Completeness(deadline=100 * 365 * 86_400.0)
+PATIENT = CompletenessConfig(deadline=100 * 365 * 86_400.0)
 
 
 def loaded(spark: SparkSession, config: LoaderConfig) -> TableOutcome:
-    (outcome,) = load(config, Request(), lambda: spark, Listening())
+    (outcome,) = load(config, LoadRequest(), lambda: spark, Listening())
     return outcome
 
 
@@ -93,7 +93,7 @@ def test_what_a_load_finds_out_beside_its_rows(
     assert b'"decided_by": "audit: agents"' in (there / "_SUCCESS").read_bytes()
     asked = {(each["topic"][0], int(each["hour"][0])) for each in audit.said.asked}
     assert (topic, BEGAN) in asked
-    all_ = load_once(spark, config, Request(check_files=()))
+    all_ = load_once(spark, config, LoadRequest(check_files=()))
     assert (all_.rows, all_.did_nothing, all_.checked[0]) == (0, False, BEGAN)
     checked = [
         (each["rows"], each["files"], len(each["faults"]))
@@ -106,7 +106,7 @@ def test_what_a_load_finds_out_beside_its_rows(
     config = msgspec.structs.replace(config, audit="")
     shutil.rmtree(there)
     assert isinstance(loaded(spark, config).error, FilesDiffer)
-    assert load_once(spark, config, Request(rebuild=(Hour(BEGAN),))).rows == 50
+    assert load_once(spark, config, LoadRequest(rebuild=(Hour(BEGAN),))).rows == 50
     assert len(rows_of(spark, config, topic)) == 50
 
     application.write(5, time=BEGAN)
@@ -165,6 +165,6 @@ def test_a_flipped_byte_is_found_by_the_next_load(
     assert "has other bytes than were committed" in str(found.error)
     last = said(config, application.topic, "checked")[-1]
     assert [(each["fault"], each["path"]) for each in last["faults"]] == [("changed", path)]
-    asked = Request(check_files=(Hour(BEGAN),))
+    asked = LoadRequest(check_files=(Hour(BEGAN),))
     (checked,) = load(config, asked, lambda: spark, Listening())
     assert [fault.path for fault in checked.faults] == [path]

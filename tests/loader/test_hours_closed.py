@@ -17,10 +17,10 @@ from client.producer import Producer
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
 from ledger.names import LEDGER_TOPIC
-from loader.config import Completeness, LoaderConfig
+from loader.config import CompletenessConfig, LoaderConfig
 from loader.errors import FilesDiffer
 from loader.run.load import load
-from loader.run.surroundings import Request
+from loader.run.load_context import LoadRequest
 from loader.tables import Hour, hour_folder, hour_of
 from schemas.envelope import Encoder
 from schemas.event_schemas import LEDGER, built_in
@@ -28,7 +28,7 @@ from schemas.registry_client import RegistryClient
 from tests.loader.application import BEGAN, HOUR, Application, landed
 from tests.loader.loads import Listening, load_once, rows_of
 
-PATIENT = Completeness(deadline=100 * 365 * 86_400.0)
+PATIENT = CompletenessConfig(deadline=100 * 365 * 86_400.0)
 
 
 class Agent:
@@ -141,7 +141,7 @@ def test_an_hours_way(
     assert markers(files)[f"_LATE-{third.run}"]["rows"] == 3
     assert len(parts(files)) == 2
 
-    hasty = msgspec.structs.replace(config, completeness=Completeness(deadline=72 * 3600.0))
+    hasty = msgspec.structs.replace(config, completeness=CompletenessConfig(deadline=72 * 3600.0))
     fourth = load_once(spark, hasty)
     assert (fourth.complete, fourth.incomplete) == ([], [BEGAN + HOUR])
     marker = markers(in_hour(config, BEGAN + HOUR))["_INCOMPLETE"]
@@ -152,7 +152,7 @@ def test_an_hours_way(
     files = in_hour(config, BEGAN + HOUR)
     (gone,) = [name for name in parts(files) if name.startswith("part-local-1-")]
     files[gone].unlink()
-    (last,) = load(hasty, Request(), lambda: spark, Listening())
+    (last,) = load(hasty, LoadRequest(), lambda: spark, Listening())
     assert isinstance(last.error, FilesDiffer)
     assert [Path(fault.path).name for fault in last.faults] == [gone]
     assert last.complete == [BEGAN + HOUR]

@@ -15,12 +15,12 @@ from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
 from loader.config import LoaderConfig
 from loader.errors import GapError
-from loader.run.surroundings import Request
+from loader.run.load_context import LoadRequest
 from tests.client.test_partition_reader import delete_before
 from tests.loader.application import BEGAN, Application, landed
 from tests.loader.loads import LONG_AGO, load_once, rows_of
 
-ACCEPTING = Request(accept_gap=True)
+ACCEPTING = LoadRequest(accept_gap=True)
 
 
 @pytest.fixture

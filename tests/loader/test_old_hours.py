@@ -9,7 +9,7 @@ from loader.commit.history import History
 from loader.commit.old_hours import LISTED_MILLIS, faded
 from loader.commit.publishing import publish
 from loader.config import LoaderConfig
-from loader.run.surroundings import Request
+from loader.run.load_context import LoadRequest
 from loader.store.local import LocalStore
 from loader.tables import Hour, hour_folder
 from tests.loader.application import BEGAN, HOUR, Application, landed
@@ -60,6 +60,6 @@ def test_late_rows_and_a_rebuild_of_what_was_forgotten(
     assert latest is not None
     assert latest.hours[FORGOTTEN].unlisted == 1
 
-    rebuilt = load_once(spark, config, Request(rebuild=(FORGOTTEN, OLD)))
+    rebuilt = load_once(spark, config, LoadRequest(rebuild=(FORGOTTEN, OLD)))
     assert rebuilt.rows == 55
     assert landed(rows_of(spark, config, table)) == sorted(application.written)

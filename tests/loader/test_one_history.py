@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from pyspark.sql import SparkSession
 
-from audit.store.store import Store
+from audit.store.store import AuditStore
 from client.brokers import Brokers
 from client.consumer import Consumer
 from client.offsets import Beginning
@@ -20,7 +20,7 @@ from ledger.reading import LedgerPositions
 from loader.config import LoaderConfig, Table
 from loader.errors import FilesDiffer
 from loader.run.load import load
-from loader.run.surroundings import Request
+from loader.run.load_context import LoadRequest
 from schemas.envelope import Decoder
 from schemas.event_schemas import LEDGER, built_in
 from schemas.registry_client import RegistryClient
@@ -46,7 +46,7 @@ def entries(config: LoaderConfig, topic: str) -> list[Any]:
 
 def rows_told(directory: Path, config: LoaderConfig, topic: str) -> dict[str, int]:
     """By destination: of how many rows an audit knows."""
-    with closing(Store.open(directory)) as store, closing(store.reading()) as reading:
+    with closing(AuditStore.open(directory)) as store, closing(store.reading()) as reading:
         told = columns_of(entries(config, topic))
         store.fold(config.cluster, told, LedgerPositions())
         found: dict[str, int] = {}
@@ -90,7 +90,7 @@ def test_a_root_that_was_lost_and_of_which_nothing_can_be_read_again(
         raise AssertionError
 
     for run in (1, None):
-        (outcome,) = load(config, Request(), no_spark, Listening())
+        (outcome,) = load(config, LoadRequest(), no_spark, Listening())
         assert (outcome.error, outcome.run, outcome.rows) == (None, run, 0)
     assert rows_told(tmp_path / "audit", config, application.topic) == {}
     application.write(5, time=BEGAN)
@@ -106,7 +106,7 @@ def test_a_topic_goes_to_another_table(
     moved = msgspec.structs.replace(
         config, topics=(), tables={f"{topic}_2": Table(topics={topic: "dc1"})}
     )
-    (outcome,) = load(moved, Request(), lambda: spark, Listening())
+    (outcome,) = load(moved, LoadRequest(), lambda: spark, Listening())
     assert (outcome.error, outcome.rows) == (None, 30)
     assert rows_told(tmp_path / "audit", config, topic) == {config.root: 30}
 
@@ -123,7 +123,7 @@ def test_a_root_that_is_called_otherwise(
     other = msgspec.structs.replace(config, root=config.root.replace("file:///", "file:/"))
     assert load_once(spark, other).rows == 5
     next(where(config).glob(f"{topic}/*/*/part-*.parquet")).unlink()
-    (outcome,) = load(other, Request(), lambda: spark, Listening())
+    (outcome,) = load(other, LoadRequest(), lambda: spark, Listening())
     assert isinstance(outcome.error, FilesDiffer)
 
     told = entries(config, topic)

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
-from loader.config import Completeness, FileFormat, HeaderColumns, LoaderConfig
+from loader.config import CompletenessConfig, FileFormat, HeaderColumns, LoaderConfig
 from loader.errors import LoaderError
 from tests.loader.application import BEGAN, HOUR, VIEW, Application, Json, event_schema, landed
 from tests.loader.loads import LONG_AGO, load_once, rows_of
@@ -41,7 +41,7 @@ def widened(field: Json) -> Json:
 @pytest.fixture
 def config(config: LoaderConfig) -> LoaderConfig:
     """No hour is closed by itself."""
-    never = Completeness(settle=1e12, deadline=1e12)
+    never = CompletenessConfig(settle=1e12, deadline=1e12)
     return msgspec.structs.replace(config, completeness=never)
 
 

@@ -16,11 +16,11 @@ from client.brokers import Brokers
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
 from loader.commit.history import History
-from loader.config import Completeness, LoaderConfig
+from loader.config import CompletenessConfig, LoaderConfig
 from loader.hours.ledger_reading import read_watermarks
 from loader.ledger.observations import Observations
 from loader.run.load import run_table
-from loader.run.surroundings import Request, Surroundings
+from loader.run.load_context import LoadContext, LoadRequest
 from loader.store.local import LocalStore
 from loader.tables import SourceTopic, TableSource
 from schemas.registry_client import RegistryClient
@@ -51,9 +51,9 @@ def load_up_to(spark: SparkSession, config: LoaderConfig, step: int) -> bool:
         marks = read_watermarks(
             brokers, registry, LocalStore(config.root), config, topics=[topic], now=END
         )
-        around = Surroundings(
+        context = LoadContext(
             config=config,
-            request=Request(),
+            request=LoadRequest(),
             start_spark=lambda: spark,
             store=store,
             registry=registry,
@@ -66,7 +66,7 @@ def load_up_to(spark: SparkSession, config: LoaderConfig, step: int) -> bool:
         )
         table = TableSource(name=topic, topics=(SourceTopic(topic=topic, cluster="local"),))
         try:
-            outcome = run_table(around, table)
+            outcome = run_table(context, table)
         except StoppedHere:
             return False
     if outcome.error is not None:
@@ -97,7 +97,7 @@ def test_stopped_at_every_step(
         topics=(application.topic,),
         brokers=(running_broker.bootstrap,),
         registry=running_registry.url,
-        completeness=Completeness(settle=0),
+        completeness=CompletenessConfig(settle=0),
     )
     step = 0
     write(application, step % 3)

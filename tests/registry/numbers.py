@@ -12,11 +12,11 @@ from typing import Self
 
 from client.addresses import parse_addresses
 from client.brokers import Brokers
-from client.fetcher import Batch, Fetcher
+from client.fetcher import FetchedBatch, Fetcher
 from client.offsets import End, start_offsets
-from registry.config import Patience, RegistryConfig
-from registry.contents import Contents
-from registry.log.forwarding import Passed, Request
+from registry.config import RegistryConfig, Timeouts
+from registry.contents import RegistryContents
+from registry.log.forwarding import ForwardedRequest, Passed
 from registry.registry import Registry
 from registry.values import Decision, LogRecord
 
@@ -24,7 +24,7 @@ PATIENCE = 60.0
 SIGN_OF_LIFE = b"sign of life"
 
 
-class Numbers(Contents):
+class Numbers(RegistryContents):
     """A record's key is a name, its value the number; the highest is kept beyond its name's end."""
 
     def __init__(self) -> None:
@@ -52,10 +52,12 @@ class Numbers(Contents):
         return LogRecord(SIGN_OF_LIFE, b"%d" % self.highest)
 
 
-def on_numbers(decide: Callable[[Numbers], Decision[int]]) -> Callable[[Contents], Decision[int]]:
+def on_numbers(
+    decide: Callable[[Numbers], Decision[int]],
+) -> Callable[[RegistryContents], Decision[int]]:
     """As a registry wants it, which knows no numbers."""
 
-    def decided(contents: Contents) -> Decision[int]:
+    def decided(contents: RegistryContents) -> Decision[int]:
         assert isinstance(contents, Numbers)
         return decide(contents)
 
@@ -82,8 +84,8 @@ def removed(*names: bytes) -> Callable[[Numbers], Decision[int]]:
     return decide
 
 
-PUT = Request("PUT", "/numbers", (), b"")
-DELETE = Request("DELETE", "/numbers", (), b"")
+PUT = ForwardedRequest("PUT", "/numbers", (), b"")
+DELETE = ForwardedRequest("DELETE", "/numbers", (), b"")
 
 
 class RunningRegistry:
@@ -100,7 +102,7 @@ class RunningRegistry:
             "topic": topic,
             "zookeeper": zookeeper,
             "zookeeper_session_seconds": 4.0,
-            "patience": Patience(start=20, publish=5, forward=5, write=20),
+            "patience": Timeouts(start=20, publish=5, forward=5, write=20),
         }
         self.config = RegistryConfig(**wanted | settings)  # type: ignore[arg-type]
         self.contents = Numbers()
@@ -135,7 +137,7 @@ class RunningRegistry:
         assert not self._thread.is_alive(), "the registry did not stop in time"
 
     def begin(
-        self, decide: Callable[[Numbers], Decision[int]], request: Request = PUT
+        self, decide: Callable[[Numbers], Decision[int]], request: ForwardedRequest = PUT
     ) -> "Future[int | Passed]":
         """A write, under way."""
 
@@ -145,7 +147,7 @@ class RunningRegistry:
         return asyncio.run_coroutine_threadsafe(write(), self._loop)
 
     def write(
-        self, decide: Callable[[Numbers], Decision[int]], request: Request = PUT
+        self, decide: Callable[[Numbers], Decision[int]], request: ForwardedRequest = PUT
     ) -> int | Passed:
         return self.begin(decide, request).result(PATIENCE)
 
@@ -195,9 +197,9 @@ class RunningRegistry:
             await self.registry.stop()
 
 
-def batches(bootstrap: str, topic: str) -> list[Batch]:
+def batches(bootstrap: str, topic: str) -> list[FetchedBatch]:
     """All batches that a topic of one partition holds now."""
-    found: list[Batch] = []
+    found: list[FetchedBatch] = []
     with Brokers(parse_addresses(bootstrap)) as brokers:
         brokers.topic(topic)
         end = start_offsets(brokers, topic, [0], End())[0]

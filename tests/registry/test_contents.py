@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.contents import Contents, VersionKey
+from registry.contents import RegistryContents, VersionKey
 from registry.errors import Answered
 from registry.log_records import (
     ClearSubjectRecord,
@@ -73,7 +73,7 @@ class Model:
 
 @given(st.lists(records, max_size=40))
 def test_it_says_what_a_plain_model_says(taken: list[Record]) -> None:
-    contents, model = Contents(), Model()
+    contents, model = RegistryContents(), Model()
     for offset, record in enumerate(taken):
         contents.apply(offset, write(record))
         model.take(record)
@@ -82,7 +82,7 @@ def test_it_says_what_a_plain_model_says(taken: list[Record]) -> None:
     assert contents.offset == len(taken)
 
 
-def check(contents: Contents, model: Model) -> None:
+def check(contents: RegistryContents, model: Model) -> None:
     assert list(contents.subjects()) == sorted({subject for subject, _ in model.versions})
     assert len(contents) == len(model.versions)
     for subject in SUBJECTS:
@@ -103,7 +103,7 @@ def check(contents: Contents, model: Model) -> None:
 
 
 def test_a_copy_goes_its_own_way() -> None:
-    contents = Contents()
+    contents = RegistryContents()
     contents.take(registered("a", 1, 1))
     copy = contents.copy()
     copy.take(registered("a", 2, 2))
@@ -118,7 +118,7 @@ def test_a_copy_goes_its_own_way() -> None:
 
 
 def test_an_id_never_comes_to_mean_something_else(caplog: pytest.LogCaptureFixture) -> None:
-    contents = Contents()
+    contents = RegistryContents()
     contents.take(registered("a", 1, 1))
     other = Version(subject="b", version=1, id=1, text='"string"')
     with caplog.at_level(logging.ERROR):
@@ -129,17 +129,17 @@ def test_an_id_never_comes_to_mean_something_else(caplog: pytest.LogCaptureFixtu
 
 
 def test_the_highest_id_outlives_its_schema_and_compaction() -> None:
-    contents = Contents()
+    contents = RegistryContents()
     contents.take(registered("a", 1, 3))
     contents.take(SchemaRecord("a", 1, None))
     assert contents.next_id() == 4
-    compacted = Contents()
+    compacted = RegistryContents()
     compacted.apply(0, contents.sign_of_life())
     assert compacted.next_id() == 4
 
 
 def test_ids_are_given_within_a_range() -> None:
-    contents = Contents(range(1000, 1002))
+    contents = RegistryContents(range(1000, 1002))
     contents.take(registered("a", 1, 1))
     assert contents.next_id() == 1000
     contents.take(SchemaRecord("b", 1, Version(subject="b", version=1, id=1001, text='"x"')))
@@ -147,7 +147,7 @@ def test_ids_are_given_within_a_range() -> None:
 
 
 def test_who_refers_to_a_version() -> None:
-    contents = Contents()
+    contents = RegistryContents()
     contents.take(registered("a", 1, 1))
     key = VersionKey("a", 1)
     referring = Version(
@@ -163,7 +163,7 @@ def test_who_refers_to_a_version() -> None:
 
 
 def test_one_record_of_nonsense_hides_no_other(caplog: pytest.LogCaptureFixture) -> None:
-    contents = Contents()
+    contents = RegistryContents()
     contents.apply(0, LogRecord(b"nonsense", b"nonsense"))
     contents.apply(1, write(registered("a", 1, 1)))
     assert contents.versions("a") == [a_version("a", 1, 1)]
@@ -171,7 +171,7 @@ def test_one_record_of_nonsense_hides_no_other(caplog: pytest.LogCaptureFixture)
 
 
 def test_modes_reach_subjects_and_readonly_override_beats_them() -> None:
-    contents = Contents()
+    contents = RegistryContents()
     assert contents.mode_in_scope("a") is Mode.READWRITE
     contents.take(ModeRecord(None, Mode.READONLY))
     contents.take(ModeRecord("a", Mode.READWRITE))
@@ -185,7 +185,7 @@ def test_a_topic_of_confluents_registry_comes_to_what_that_registry_showed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Its contexts apart, in which ids are counted anew."""
-    contents = Contents()
+    contents = RegistryContents()
     for offset, record in enumerate(confluents_records()):
         contents.apply(offset, record)
     assert contents.versions("orders-copy", deleted=True)
@@ -195,19 +195,19 @@ def test_a_topic_of_confluents_registry_comes_to_what_that_registry_showed(
 
 
 def test_an_import_over_the_highest_id_does_not_set_it_free() -> None:
-    contents = Contents()
+    contents = RegistryContents()
     contents.take(ModeRecord("a", Mode.IMPORT))
     contents.take(registered("a", 1, 4))
     request = SchemaRequest(schema=TEXTS[2], id=2, version=1)
     decision = register(contents, "a", request, normalize=False)
-    compacted = Contents()
+    compacted = RegistryContents()
     for offset, record in enumerate(decision.records):
         compacted.apply(offset, record)
     assert compacted.next_id() == 5
 
 
 def test_equal_contents_keep_an_id_when_another_of_theirs_goes() -> None:
-    contents = Contents()
+    contents = RegistryContents()
     contents.take(registered("a", 1, 1))
     contents.take(SchemaRecord("b", 1, Version(subject="b", version=1, id=9, text=TEXTS[1])))
     content = a_version("a", 1, 1).content
@@ -220,7 +220,7 @@ def test_equal_contents_keep_an_id_when_another_of_theirs_goes() -> None:
 
 
 def test_what_is_referred_to_is_not_imported_over() -> None:
-    contents = Contents()
+    contents = RegistryContents()
     contents.take(registered("a", 1, 1, deleted=True))
     referring = Version(
         subject="b", version=1, id=2, text="x", references=(Reference("A", "a", 1),), deleted=True
@@ -237,7 +237,7 @@ def test_what_is_referred_to_is_not_imported_over() -> None:
 
 
 def test_a_version_of_another_type_is_never_what_was_sent() -> None:
-    contents = Contents()
+    contents = RegistryContents()
     text = TEXTS[1]
     other = Version(subject="a", version=1, id=1, text="x" * len(text), type="PROTOBUF")
     contents.take(SchemaRecord("a", 1, other))

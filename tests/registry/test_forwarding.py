@@ -12,16 +12,25 @@ from cluster.operations import Create, Delete
 from cluster.registry_writer import WriterOffice
 from cluster.session import Session
 from harness.server_process import free_ports, wait_until
-from registry.config import Patience
+from registry.config import Timeouts
 from registry.errors import Answered
-from registry.log.forwarding import FORWARDED, OFFSET, Forwarder, NotPassed, Passed, Request
+from registry.log.forwarding import (
+    FORWARDED,
+    OFFSET,
+    ForwardedRequest,
+    Forwarder,
+    NotPassed,
+    Passed,
+)
 from tests.registry.numbers import DELETE, PUT, RunningRegistry, numbered
 from tests.registry.peer import BREAK, NOT_WRITER, Answer, Asked, Peer, read_up_to, slowly
 
-POST = Request("POST", "/subjects/%C3%BC/versions?normalize=true", (("accept", "*/*"),), b"body")
+POST = ForwardedRequest(
+    "POST", "/subjects/%C3%BC/versions?normalize=true", (("accept", "*/*"),), b"body"
+)
 
 
-def ask(address: str, *requests: Request, connections: int = 4) -> list[Passed]:
+def ask(address: str, *requests: ForwardedRequest, connections: int = 4) -> list[Passed]:
     """One after the other."""
 
     async def run() -> list[Passed]:
@@ -117,7 +126,7 @@ def elect(chroot: str, brokers: Brokers, new_topic: str) -> Iterator[Callable[[s
 def follower(
     bootstrap: str, topic: str, chroot: str, *, forward: float = 5, write: float = 10
 ) -> RunningRegistry:
-    patience = Patience(start=20, publish=5, forward=forward, write=write)
+    patience = Timeouts(start=20, publish=5, forward=forward, write=write)
     return RunningRegistry(bootstrap, topic, zookeeper=chroot, patience=patience)
 
 
@@ -143,7 +152,7 @@ def test_it_is_answered_once_it_can_be_read_here(
             assert running.names() == {b"a": 1, b"b": 2}
 
 
-def answered(running: RunningRegistry, request: Request) -> int:
+def answered(running: RunningRegistry, request: ForwardedRequest) -> int:
     with pytest.raises(Answered) as error:
         running.write(numbered(b"a"), request)
     assert error.value.status == 500
@@ -198,7 +207,7 @@ def test_patience_ends(bootstrap: str, chroot: str, new_topic: str, elect: Elect
 def test_what_is_passed_on_to_it_is_not_passed_on_again(
     bootstrap: str, chroot: str, new_topic: str, elect: Elect
 ) -> None:
-    passed_on = Request("POST", "/", (), b"", forwarded=True)
+    passed_on = ForwardedRequest("POST", "/", (), b"", forwarded=True)
     with Peer(lambda _: Answer()) as peer:
         elect(peer.address)
         with follower(bootstrap, new_topic, chroot) as running:

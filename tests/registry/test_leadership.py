@@ -15,7 +15,7 @@ from cluster.operations import Set
 from cluster.registry_writer import LAST_PRODUCER_EPOCH
 from cluster.session import Session
 from harness.server_process import wait_until
-from registry.config import Patience
+from registry.config import Timeouts
 from registry.errors import Answered, RegistryFailure
 from registry.log.leadership import Alone
 from registry.values import Decision
@@ -286,7 +286,7 @@ def test_zookeeper_that_is_not_there_is_said(bootstrap: str, new_topic: str) -> 
     with (
         pytest.raises(RegistryFailure, match=r"no ZooKeeper answers at 127\.0\.0\.1:1"),
         RunningRegistry(
-            bootstrap, new_topic, zookeeper="127.0.0.1:1", patience=Patience(start=0.5)
+            bootstrap, new_topic, zookeeper="127.0.0.1:1", patience=Timeouts(start=0.5)
         ),
     ):
         pass

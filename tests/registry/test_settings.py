@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from registry.contents import Contents
+from registry.contents import RegistryContents
 from registry.errors import Answered
 from registry.http.answers import config_answer, config_change
 from registry.log_records import ConfigRecord
@@ -41,7 +41,7 @@ REFUSED: dict[str, object] = {
 ALL_KEYS = TAKEN.keys() | REFUSED.keys()
 
 
-def put(contents: Contents, subject: str | None, body: object) -> dict[str, Any]:
+def put(contents: RegistryContents, subject: str | None, body: object) -> dict[str, Any]:
     """The answer to a PUT, once what it wrote was read back."""
     decision = set_config(contents, subject, config_request(json.dumps(body).encode()))
     for record in decision.records:
@@ -57,7 +57,7 @@ def as_json(value: object) -> dict[str, Any]:
 @pytest.mark.parametrize("key", sorted(TAKEN))
 @pytest.mark.parametrize("subject", ["a", None])
 def test_what_is_taken_is_confirmed_and_shown(key: str, subject: str | None) -> None:
-    contents = Contents()
+    contents = RegistryContents()
     body = {key: TAKEN[key]}
     assert put(contents, subject, body) == body
     own = contents.config(subject)
@@ -77,7 +77,7 @@ def test_what_nothing_acts_upon_is_refused(key: str) -> None:
 
 @pytest.mark.parametrize("key", sorted(ALL_KEYS))
 def test_null_unsets_whatever_a_topic_of_confluents_may_have_set(key: str) -> None:
-    contents = Contents()
+    contents = RegistryContents()
     before = Config(
         alias="other",
         alias_for_deks="other",
@@ -100,7 +100,7 @@ def test_null_unsets_whatever_a_topic_of_confluents_may_have_set(key: str) -> No
 
 
 def test_a_policy_is_told_in_whatever_case() -> None:
-    assert put(Contents(), "a", {"compatibilityPolicy": "strict"}) == {
+    assert put(RegistryContents(), "a", {"compatibilityPolicy": "strict"}) == {
         "compatibilityPolicy": "STRICT"
     }
     with pytest.raises(Answered) as refused:
@@ -121,7 +121,7 @@ WRONG_NAMESPACE = '{"type":"record","name":"R","namespace":"a-bad.namespace","fi
 def test_new_schemas_are_validated_unless_that_is_switched_off(
     text: str, subject: str | None
 ) -> None:
-    contents = Contents()
+    contents = RegistryContents()
     request = SchemaRequest(schema=text)
     for setting in (None, {"validateNewSchemas": True}):
         if setting is not None:
@@ -134,7 +134,7 @@ def test_new_schemas_are_validated_unless_that_is_switched_off(
 
 
 def test_what_is_no_schema_at_all_is_none_either_way() -> None:
-    contents = Contents()
+    contents = RegistryContents()
     put(contents, None, {"validateNewSchemas": False})
     for text in ("{", '{"type":"record","name":"a-b","fields":[]}'):
         with pytest.raises(Answered) as refused:

@@ -24,7 +24,7 @@ from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
 from harness.server_process import wait_until
 from registry.errors import RegistryFailure
-from registry.log.following import Follower, Stretch
+from registry.log.following import ReadBatch, TopicFollower
 from registry.log.topic import SchemasTopic, ready_topic
 from registry.values import LogRecord
 from tests.registry.conftest import both
@@ -48,12 +48,12 @@ class Followed:
     def __init__(
         self, bootstrap: str, topic: SchemasTopic, *, missing_seconds: float = 0.5
     ) -> None:
-        self.stretches: list[Stretch] = []
+        self.stretches: list[ReadBatch] = []
         self.ended: list[str] = []
         self.go_on = threading.Event()
         self.go_on.set()
         self.held = threading.Event()
-        self._follower = Follower(
+        self._follower = TopicFollower(
             parse_addresses(bootstrap),
             topic,
             take=self._take,
@@ -61,7 +61,7 @@ class Followed:
             missing_seconds=missing_seconds,
         )
 
-    def _take(self, stretches: Sequence[Stretch]) -> None:
+    def _take(self, stretches: Sequence[ReadBatch]) -> None:
         if not self.go_on.is_set():
             self.held.set()
         self.go_on.wait(30)

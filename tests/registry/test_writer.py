@@ -14,14 +14,14 @@ from client.producer import Producer, take_identity
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
 from harness.server_process import wait_until
-from registry.config import Limits, Patience
+from registry.config import RegistryLimits, Timeouts
 from registry.errors import Answered
-from registry.log.following import Follower
+from registry.log.following import TopicFollower
 from registry.log.forwarding import Passed
 from registry.log.leadership import Alone
-from registry.log.reading import Reading
+from registry.log.reading import TopicReading
 from registry.log.topic import SchemasTopic
-from registry.log.writer import Writer
+from registry.log.writer import TopicWriter
 from registry.values import Decision, LogRecord
 from tests.registry.conftest import both
 from tests.registry.numbers import (
@@ -148,7 +148,7 @@ def test_a_group_larger_than_a_batch_is_cut(
 
 
 def test_too_many_are_turned_away(bootstrap: str, new_topic: str) -> None:
-    with RunningRegistry(bootstrap, new_topic, limits=Limits(waiting_writes=3)) as running:
+    with RunningRegistry(bootstrap, new_topic, limits=RegistryLimits(waiting_writes=3)) as running:
         gate = Gate()
         held = running.begin(gate)
         assert gate.reached.wait(20)
@@ -162,7 +162,7 @@ def test_too_many_are_turned_away(bootstrap: str, new_topic: str) -> None:
 
 
 def test_one_that_takes_too_long_is_told_so(bootstrap: str, new_topic: str) -> None:
-    patience = Patience(start=20, publish=5, forward=5, write=0.5)
+    patience = Timeouts(start=20, publish=5, forward=5, write=0.5)
     with RunningRegistry(bootstrap, new_topic, patience=patience) as running:
         gate = Gate()
         with pytest.raises(Answered) as answered:
@@ -201,9 +201,9 @@ def test_a_writer_that_has_read_little_so_far_loses_no_number(
     producer.flush()
 
     async def run() -> int:
-        reading = Reading(Numbers(), 0)
+        reading = TopicReading(Numbers(), 0)
         leadership = Alone("here:1", lambda: take_identity(brokers).producer_id)
-        writer = Writer(
+        writer = TopicWriter(
             brokers.bootstrap,
             new_topic,
             leadership,
@@ -213,7 +213,7 @@ def test_a_writer_that_has_read_little_so_far_loses_no_number(
             sign_of_life_seconds=20,
             on_intruder=lambda _: None,
         )
-        follower = Follower(brokers.bootstrap, topic, take=reading.take, on_end=lambda _: None)
+        follower = TopicFollower(brokers.bootstrap, topic, take=reading.take, on_end=lambda _: None)
         writer.start()
         await asyncio.to_thread(wait_for_second, bootstrap, new_topic)
         follower.start()
@@ -295,7 +295,7 @@ def under_load(
 
 def test_brokers_may_restart_under_load(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> None:
     """A short absence fails nothing: the same batch is sent again until it is known to be there."""
-    patient = Patience(publish=60, forward=60, write=90)
+    patient = Timeouts(publish=60, forward=60, write=90)
     with (
         own_broker(tmp_path, zookeeper) as broker,
         RunningRegistry(broker.bootstrap, "_schemas", patience=patient) as running,
@@ -308,7 +308,7 @@ def test_brokers_may_be_away_for_longer(
     tmp_path: Path, zookeeper: EmbeddedZooKeeper, chroot: str
 ) -> None:
     """Writes fail then, and what became of them is found in the topic by the next epoch."""
-    patience = Patience(start=20, publish=0.3, forward=0.3, write=20)
+    patience = Timeouts(start=20, publish=0.3, forward=0.3, write=20)
     with (
         own_broker(tmp_path, zookeeper) as broker,
         RunningRegistry(

@@ -21,7 +21,7 @@ import msgspec
 import yaml
 from confluent_kafka import Producer
 
-from audit.answers import HourGate, Report
+from audit.answers import HourGate, ReportAnswer
 from client import admin
 from client.addresses import Address
 from harness.agent_process import AgentProcess
@@ -258,9 +258,9 @@ class Making:
 
     # What the audit says
 
-    def _report(self) -> Report:
+    def _report(self) -> ReportAnswer:
         asked = {"from_": self._began, "to": self._began + HOUR, "cluster": "test"}
-        return self._site.audit.get("report", Report, **asked)
+        return self._site.audit.get("report", ReportAnswer, **asked)
 
     def _wait_for_tier(self, tier: str, wanted: Mapping[str, int]) -> None:
         def there() -> bool:

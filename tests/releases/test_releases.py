@@ -15,8 +15,8 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from audit.answers import Report
-from audit.config import Cluster, Count
+from audit.answers import ReportAnswer
+from audit.config import Cluster, CountingConfig
 from audit.counting import ClusterCounter
 from harness.agent_process import AgentProcess
 from harness.audit_process import AuditProcess
@@ -110,7 +110,7 @@ def _read_schemas(story: Story) -> None:
 
 def _verdicts(story: Story, audit: AuditProcess) -> list[Verdict]:
     asked = {"from_": story.kept.began, "to": story.kept.began + HOUR, "cluster": "test"}
-    report = {each.topic: each for each in audit.get("report", Report, **asked).topics}
+    report = {each.topic: each for each in audit.get("report", ReportAnswer, **asked).topics}
     return [
         Verdict(
             topic=found.topic,
@@ -191,7 +191,9 @@ def _count(story: Story) -> None:
     writer = LedgerWriter(cluster.bootstrap, cluster.registry, client_id="test")
     try:
         counter = ClusterCounter(
-            cluster, Count(topics=tuple(story.counted)), LedgerCounter(journal, speaker, writer)
+            cluster,
+            CountingConfig(topics=tuple(story.counted)),
+            LedgerCounter(journal, speaker, writer),
         )
         counter.look()
     finally:

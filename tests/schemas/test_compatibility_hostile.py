@@ -19,9 +19,9 @@ from schemas.evolution.findings import (
     MOST_STEPS,
     Below,
     Effort,
-    Finding,
     Found,
-    Kind,
+    FoundBelow,
+    IncompatibilityKind,
     written_out,
 )
 from schemas.evolution.incompatibilities import incompatibilities, judge
@@ -44,7 +44,7 @@ def effort(reader: Any, writer: Any) -> int:
     """What it takes; there is a verdict."""
     allowed = Effort()
     found = written_out(judge(read(reader), read(writer), allowed))
-    assert Kind.NOT_JUDGED not in [each.kind for each in found]
+    assert IncompatibilityKind.NOT_JUDGED not in [each.kind for each in found]
     return MOST_EFFORT - allowed.left
 
 
@@ -80,7 +80,7 @@ def test_a_thousand_branches_of_one_simple_name_are_not_compared_to_the_end() ->
 def test_the_effort_is_bounded() -> None:
     found = judge(read(wide(50, "long")), read(wide(50, "int")), Effort(20))
     (listed,) = written_out(found)
-    assert listed.kind == Kind.NOT_JUDGED
+    assert listed.kind == IncompatibilityKind.NOT_JUDGED
     (sentence,) = in_words(found, Side("this schema", is_new=True), Side("version 1"))
     assert sentence.startswith("the schema (at /): is too large, or too entangled, to be compared")
 
@@ -101,7 +101,7 @@ def test_a_type_that_can_be_reached_in_many_ways_is_judged_once() -> None:
 def test_what_is_found_in_many_ways_is_listed_as_often_as_anybody_can_read() -> None:
     found = incompatibilities(read(doubling(60, "string")), read(doubling(60, "int")))
     assert len(found) == MOST_FINDINGS + 1
-    assert found[-1].kind == Kind.MORE
+    assert found[-1].kind == IncompatibilityKind.MORE
     one, other = parse(json.dumps(doubling(60, "int"))), parse(json.dumps(doubling(60, "string")))
     assert sum(map(len, messages(Level.FULL, one, [(1, other)]))) < 6 * MOST_CHARACTERS
     assert len(explain(Level.FULL, one, [(1, other)])) < 300
@@ -154,16 +154,18 @@ def test_not_all_of_many_symbols_are_listed() -> None:
 
 
 def test_findings_with_much_to_say_are_fewer() -> None:
-    longest = Finding(Kind.NAME_MISMATCH, None, (), "x" * 100_000, NOTHING, NOTHING)
+    longest = FoundBelow(
+        IncompatibilityKind.NAME_MISMATCH, None, (), "x" * 100_000, NOTHING, NOTHING
+    )
     found = written_out([longest] * MOST_FINDINGS)
     assert sum(len(each.detail) for each in found) < MOST_CHARACTERS + 2 * LONGEST_DETAIL
-    assert found[-1].kind == Kind.MORE
+    assert found[-1].kind == IncompatibilityKind.MORE
 
 
 @pytest.mark.not_quick("goes as far as a bound on effort")
 def test_there_is_an_end_to_walking_through_what_was_found() -> None:
-    found: Found = [Finding(Kind.NAME_MISMATCH, None, (), "", NOTHING, NOTHING)]
+    found: Found = [FoundBelow(IncompatibilityKind.NAME_MISMATCH, None, (), "", NOTHING, NOTHING)]
     for _ in range(MOST_STEPS):
         found = [Below(NOTHING, "", ("items",), found)]
-    assert [each.kind for each in written_out(found)] == [Kind.MORE]
+    assert [each.kind for each in written_out(found)] == [IncompatibilityKind.MORE]
     assert len(in_words(found, Side("this schema", is_new=True), Side("version 1"))[0]) < 2_000

@@ -13,7 +13,11 @@ from avro.compatibility import ReaderWriterCompatibilityChecker
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.evolution.incompatibilities import Incompatibility, Kind, incompatibilities
+from schemas.evolution.incompatibilities import (
+    Incompatibility,
+    IncompatibilityKind,
+    incompatibilities,
+)
 from schemas.parsing import parse
 from tests.schemas.apaches_objects import as_apache
 from tests.schemas.schema_pairs import Pair
@@ -29,7 +33,7 @@ def judged(reader: Any, writer: Any) -> list[Incompatibility]:
 def test_as_java_judges(pair: dict[str, Any]) -> None:
     found = judged(pair["reader"], pair["writer"])
     if "exception" in pair:
-        assert [each.kind for each in found] == [Kind.AMBIGUOUS_FIELD]
+        assert [each.kind for each in found] == [IncompatibilityKind.AMBIGUOUS_FIELD]
         assert pair["exception"] == f"AvroRuntimeException: {found[0].detail}"
     else:
         assert found == [Incompatibility(**each) for each in pair["incompatibilities"]]
@@ -37,7 +41,11 @@ def test_as_java_judges(pair: dict[str, Any]) -> None:
 
 def test_the_table_has_every_kind_both_ways() -> None:
     kinds = {each["kind"] for pair in PAIRS for each in pair.get("incompatibilities", ())}
-    assert kinds == set(Kind) - {Kind.AMBIGUOUS_FIELD, Kind.NOT_JUDGED, Kind.MORE}
+    assert kinds == set(IncompatibilityKind) - {
+        IncompatibilityKind.AMBIGUOUS_FIELD,
+        IncompatibilityKind.NOT_JUDGED,
+        IncompatibilityKind.MORE,
+    }
     compatible = sum(not pair.get("incompatibilities", True) for pair in PAIRS)
     assert len(PAIRS) > 600
     assert 200 < compatible < len(PAIRS) - 300
@@ -54,7 +62,7 @@ def test_the_verdict_is_that_of_apaches_python_package(seed: int) -> None:
     one, other = parse(old), parse(json.dumps(pair.text()))
     for reader, writer in ((one, other), (other, one)):
         found = incompatibilities(reader.type, writer.type)
-        if [each.kind for each in found] != [Kind.AMBIGUOUS_FIELD]:
+        if [each.kind for each in found] != [IncompatibilityKind.AMBIGUOUS_FIELD]:
             checker = ReaderWriterCompatibilityChecker()  # type: ignore[no-untyped-call]
             theirs = checker.get_compatibility(as_apache(reader.type), as_apache(writer.type))
             assert (theirs.compatibility.name == "compatible") == (not found)

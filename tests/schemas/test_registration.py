@@ -11,7 +11,7 @@ import pytest
 from harness.registry_process import RegistryProcess
 from schemas.compatibility import Level
 from schemas.folder import SchemaFile, needs_of, read_folder
-from schemas.registration import LevelChange, Outcome, Plan, Planner, register
+from schemas.registration import LevelChange, Outcome, Planner, RegistrationPlan, register
 from schemas.registry_client import RegistryClient
 from schemas.remote.answers import Reference, RegisteredSchema
 
@@ -46,7 +46,7 @@ class Folder:
             full = f"{self.space}.{name}"
             (self.path / f"{full}.avsc").write_text(record(full, *fields))
 
-    def plan(self, levels: Mapping[str, Level] | None = None) -> dict[str, Plan]:
+    def plan(self, levels: Mapping[str, Level] | None = None) -> dict[str, RegistrationPlan]:
         """By the name within the namespace."""
         wanted = {f"{self.space}.{name}": level for name, level in (levels or {}).items()}
         planner = Planner(self.registry, wanted)

@@ -22,7 +22,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from broker.complaints import Kind
+from broker.complaints import ComplaintKind
 from harness.broker_process import BrokerProcess
 from harness.server_process import free_ports
 from tests.system.bystander import Bystander, Served
@@ -106,9 +106,9 @@ def campaign(
             found.elsewhere = None if other is None else other.finish()
         except AssertionError as error:
             found.wrong.append(str(error))
-    found.complaints = {kind.value: broker.complaints(kind.value) for kind in Kind}
+    found.complaints = {kind.value: broker.complaints(kind.value) for kind in ComplaintKind}
     found.answered = _answered(broker)
-    if found.complaints[Kind.REQUEST_FAILED.value]:
+    if found.complaints[ComplaintKind.REQUEST_FAILED.value]:
         found.wrong.append("requests failed: a bug, its traceback is in the log")
     found.most_memory = broker.process.most_rss()
     if found.most_memory > MEMORY:

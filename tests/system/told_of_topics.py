@@ -7,7 +7,7 @@ from typing import Any
 
 from client.brokers import Brokers
 from client.delivery import TopicPartition
-from client.fetcher import Batch, Fetcher
+from client.fetcher import FetchedBatch, Fetcher
 from client.offsets import Beginning, End, start_offsets
 from harness.server_process import wait_until
 from ledger.names import LEDGER_TOPIC, topic_id_text
@@ -38,23 +38,23 @@ class Said:
     passages: list[Json] = field(default_factory=list)
 
 
-def read_all(brokers: Brokers, target: TopicPartition) -> list[Batch]:
+def read_all(brokers: Brokers, target: TopicPartition) -> list[FetchedBatch]:
     """All batches of a partition, as they are now."""
     return _read(brokers, target.topic, [target.partition])
 
 
-def _read(brokers: Brokers, topic: str, partitions: Sequence[int]) -> list[Batch]:
+def _read(brokers: Brokers, topic: str, partitions: Sequence[int]) -> list[FetchedBatch]:
     ends = start_offsets(brokers, topic, partitions, End())
     begins = start_offsets(brokers, topic, partitions, Beginning())
     filled = {each: at for each, at in begins.items() if at < ends[each]}
     if not filled:
         return []
     fetcher = Fetcher(brokers, topic, filled)
-    found: list[Batch] = []
+    found: list[FetchedBatch] = []
     try:
         while any(fetcher.positions[each] < ends[each] for each in filled):
             found += [
-                Batch(each.partition, each.header, memoryview(bytes(each.data)))
+                FetchedBatch(each.partition, each.header, memoryview(bytes(each.data)))
                 for each in fetcher.poll(1)
             ]
     finally:
@@ -110,7 +110,7 @@ def _check_numbers(told: list[Json], topic_id: str) -> None:
         assert sorted(seqs[source]) == list(range(len(seqs[source]))), "an entry is missing"
 
 
-def in_log(batches: list[Batch], window: int = 60_000) -> Sums:
+def in_log(batches: list[FetchedBatch], window: int = 60_000) -> Sums:
     """What must be said of them."""
     found = Sums()
     for batch in batches:
@@ -143,7 +143,7 @@ def wait_told(brokers: Brokers, topic: str, partition: int = 0, *, within: float
     return said(brokers, topic, topic_id, partition)
 
 
-def check_told_once(found: Said, batches: list[Batch]) -> None:
+def check_told_once(found: Said, batches: list[FetchedBatch]) -> None:
     """Everything in the log is told exactly once, and nothing else."""
     expected = in_log(batches)
     assert set(found.offsets.values()) <= {1}, "an offset is told twice"

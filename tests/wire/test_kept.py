@@ -10,7 +10,7 @@ from wire.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from wire.primitives import Outgoing
+from wire.primitives import MessageBuffer
 
 
 def response(*topics: MetadataResponseTopic) -> MetadataResponse:
@@ -34,11 +34,11 @@ def test_a_kept_topic_is_sent_as_a_new_one_would_be(version: int) -> None:
 def test_each_form_is_encoded_once() -> None:
     written: list[bytes] = []
 
-    def short(out: Outgoing, _value: object) -> None:
+    def short(out: MessageBuffer, _value: object) -> None:
         written.append(b"short")
         out += b"s"
 
-    def long(out: Outgoing, _value: object) -> None:
+    def long(out: MessageBuffer, _value: object) -> None:
         written.append(b"long")
         out += b"long"
 

@@ -13,7 +13,7 @@ from kio.serial import entity_reader
 
 from tests.wire.apis import APIS
 from wire.errors import ErrorCode, ProtocolError
-from wire.primitives import Outgoing
+from wire.primitives import MessageBuffer
 from wire.produce import read_request
 from wire.requests import (
     has_tagged_header,
@@ -50,7 +50,7 @@ class AFile:
 
 
 def test_a_response_is_bytes_and_slices_in_their_order() -> None:
-    body = Outgoing()
+    body = MessageBuffer()
     body += b"before"
     body.slices.append((len(body), FileSlice(AFile(), 10, 1000)))
     body.slices.append((len(body), FileSlice(AFile(), 20, 2000)))
@@ -68,7 +68,7 @@ def test_a_response_is_bytes_and_slices_in_their_order() -> None:
 def test_a_response_frame_is_read_back(
     correlation_id: int, tagged_header: bool, content: bytes
 ) -> None:
-    body = Outgoing()
+    body = MessageBuffer()
     body += content
     parts = response_frame(correlation_id, body, tagged_header=tagged_header)
     frame = b"".join(part for part in parts if not isinstance(part, FileSlice))

@@ -35,7 +35,7 @@ _TURN_SECONDS: Final = 0.05
 _LONGEST_TURN: Final = 1.0  # on a busy machine: what was not written by then is not made up for
 
 
-class Tally(msgspec.Struct, frozen=True, kw_only=True):
+class WrittenTally(msgspec.Struct, frozen=True, kw_only=True):
     """One application's. Its events are numbered 0, 1, 2 and so on."""
 
     application: str
@@ -44,13 +44,13 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
     files: int  # that its log has had
 
 
-def keep(tally: Tally, path: Path) -> None:
+def keep(tally: WrittenTally, path: Path) -> None:
     replace_file(path, msgspec.json.encode(tally))
 
 
-def kept(path: Path) -> Tally:
+def kept(path: Path) -> WrittenTally:
     """Raises OSError or msgspec.DecodeError if there is none."""
-    return msgspec.json.decode(path.read_bytes(), type=Tally)
+    return msgspec.json.decode(path.read_bytes(), type=WrittenTally)
 
 
 class Rotation(Protocol):
@@ -139,7 +139,7 @@ class Application(NamedTuple):
     event: Callable[[int, datetime, random.Random], str]  # by its number: whole lines
 
 
-def write(application: Application, directory: Path, stop: Event) -> Tally:
+def write(application: Application, directory: Path, stop: Event) -> WrittenTally:
     """Writes into the directory until `stop` is set; what was written."""
     chance = random.Random(application.name)  # noqa: S311  # the same in each demonstration
     log = RotatedLog(directory, application.rotation, application.most_bytes)
@@ -158,7 +158,7 @@ def write(application: Application, directory: Path, stop: Event) -> Tally:
         took = min(now - before, _LONGEST_TURN)
         owed += application.pace(now - began) * took - len(numbers)
     log.close()
-    return Tally(application=application.name, lines=lines, events=events, files=log.files)
+    return WrittenTally(application=application.name, lines=lines, events=events, files=log.files)
 
 
 def main(application: Application) -> None:

@@ -15,7 +15,7 @@ import msgspec
 
 from client.brokers import Brokers
 from client.errors import ClientError
-from client.metadata import Metadata
+from client.metadata import ClusterMetadata
 from ledger.names import LEDGER_TOPIC
 from loader.config import LoaderConfig
 from loader.errors import LoaderError
@@ -42,7 +42,7 @@ class ColumnCheck(msgspec.Struct, frozen=True, kw_only=True):
     type: str
 
 
-class TopicCheck(msgspec.Struct, frozen=True, kw_only=True):
+class FeedingTopicCheck(msgspec.Struct, frozen=True, kw_only=True):
     """What feeds a table; `partitions` is 0 while the topic does not exist, or nobody was asked."""
 
     name: str
@@ -52,21 +52,21 @@ class TopicCheck(msgspec.Struct, frozen=True, kw_only=True):
     id: int = -1  # of the latest version of its schema
 
 
-class TableCheck(msgspec.Struct, frozen=True, kw_only=True):
+class TableConfigCheck(msgspec.Struct, frozen=True, kw_only=True):
     """One table. `problems` are what would keep it from being loaded."""
 
     name: str
-    topics: tuple[TopicCheck, ...]
+    topics: tuple[FeedingTopicCheck, ...]
     schema: str = ""
     columns: tuple[ColumnCheck, ...] = ()
     problems: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class LoaderCheck(msgspec.Struct, frozen=True, kw_only=True):
     """`problems` are what keeps the whole from working; each table has its own."""
 
-    tables: tuple[TableCheck, ...]
+    tables: tuple[TableConfigCheck, ...]
     problems: tuple[str, ...]
     remarks: tuple[str, ...]
 
@@ -79,12 +79,12 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         return [*tables, *self.remarks]
 
 
-def check_loader(config: LoaderConfig, ask: Ask) -> Report:
+def check_loader(config: LoaderConfig, ask: Ask) -> LoaderCheck:
     """Asks who is to be asked. Nothing is loaded."""
     problems = [*_here(config)]
     remarks: list[str] = []
     unanswered = problems if ask is Ask.ALL else remarks
-    known: Metadata | None = None
+    known: ClusterMetadata | None = None
     if ask is not Ask.NOBODY:
         try:
             with Brokers(config.bootstrap, patience_seconds=_PATIENCE_SECONDS) as brokers:
@@ -113,7 +113,7 @@ def check_loader(config: LoaderConfig, ask: Ask) -> Report:
         problems += _with_spark(config)
     elif urlsplit(config.root).scheme != "file":
         remarks.append("the root is not checked: --online starts Spark, and does")
-    return Report(tables=tuple(checks), problems=tuple(problems), remarks=tuple(remarks))
+    return LoaderCheck(tables=tuple(checks), problems=tuple(problems), remarks=tuple(remarks))
 
 
 def _here(config: LoaderConfig) -> Iterator[str]:
@@ -150,11 +150,11 @@ def _without_ledger(settle: float | None) -> str:
     return f"{so}: an hour is called complete {settle:g} s after its end"
 
 
-def _names(known: Metadata | None) -> list[str]:
+def _names(known: ClusterMetadata | None) -> list[str]:
     return [] if known is None else [name for name in known.topics if known.has(name)]
 
 
-def _named(table: TableSource, known: Metadata | None) -> TableCheck:
+def _named(table: TableSource, known: ClusterMetadata | None) -> TableConfigCheck:
     """What is known without a schema."""
     missing = [
         f"topic {each.topic} does not exist yet"
@@ -162,18 +162,18 @@ def _named(table: TableSource, known: Metadata | None) -> TableCheck:
         if known is not None and not known.has(each.topic)
     ]
 
-    def topic(source: SourceTopic) -> TopicCheck:
+    def topic(source: SourceTopic) -> FeedingTopicCheck:
         there = known is not None and known.has(source.topic)
         partitions = len(known.topic(source.topic).partitions) if known and there else 0
-        return TopicCheck(name=source.topic, cluster=source.cluster, partitions=partitions)
+        return FeedingTopicCheck(name=source.topic, cluster=source.cluster, partitions=partitions)
 
     topics = tuple(topic(each) for each in table.topics)
-    return TableCheck(name=table.name, topics=topics, remarks=tuple(missing))
+    return TableConfigCheck(name=table.name, topics=topics, remarks=tuple(missing))
 
 
 def _with_columns(
-    config: LoaderConfig, tables: tuple[TableSource, ...], checks: list[TableCheck]
-) -> list[TableCheck]:
+    config: LoaderConfig, tables: tuple[TableSource, ...], checks: list[TableConfigCheck]
+) -> list[TableConfigCheck]:
     """Raises RegistryError if the registry does not answer."""
     with RegistryClient(
         config.registry, patience_seconds=_PATIENCE_SECONDS, first_contact_seconds=0
@@ -185,8 +185,8 @@ def _with_columns(
 
 
 def _resolved(
-    config: LoaderConfig, registry: RegistryClient, table: TableSource, check: TableCheck
-) -> TableCheck:
+    config: LoaderConfig, registry: RegistryClient, table: TableSource, check: TableConfigCheck
+) -> TableConfigCheck:
     try:
         found = table_columns(registry, table, config.header)
     except LoaderError as error:
@@ -205,7 +205,7 @@ def _resolved(
     )
 
 
-def _latest(registry: RegistryClient, topic: TopicCheck) -> TopicCheck:
+def _latest(registry: RegistryClient, topic: FeedingTopicCheck) -> FeedingTopicCheck:
     latest = registry.latest(f"{topic.name}-value")
     if latest is None:
         return topic
@@ -241,7 +241,7 @@ def _with_spark(config: LoaderConfig) -> Iterator[str]:
             end_jvm()
 
 
-def show_report(report: Report) -> None:
+def show_report(report: LoaderCheck) -> None:
     """For people. What is a problem is marked so."""
     topics = [
         {

@@ -10,14 +10,14 @@ import click
 from ground.printable import one_line
 from loader.config import LoaderConfig
 from loader.errors import LoaderError
-from loader.run.surroundings import Request
+from loader.run.load_context import LoadRequest
 from loader.tables import HOUR_MILLIS, Hour, hour_folder, hour_in_folder
 from penstock.cli.event_log import LogFormat
 from penstock.cli.output import json_option, print_json
 from penstock.config.options import configuration_options, configured, log_format_option
 from penstock.services.load.program import LoadProgram, parse_every
 from penstock.services.load.progress import watching
-from penstock.services.load.summary import Ended, document, show, show_plan
+from penstock.services.load.summary import EndedLoad, document, show, show_plan
 
 _HOURS_OF_A_DAY: Final = 24
 
@@ -178,7 +178,7 @@ def command(
             "--every does not go with --accept-gap, which would accept all that is lost from now on"
         )
     loaded = configured(LoaderConfig, config, overrides)
-    request = Request(
+    request = LoadRequest(
         tables=tuple(chain.from_iterable(topics)),
         accept_gap=accept_gap,
         max_records=max_records,
@@ -212,7 +212,7 @@ def _failed(error: Exception, exit_code: int) -> int:
     return exit_code
 
 
-def _tell(ended: Ended, *, as_json: bool, dry_run: bool) -> None:
+def _tell(ended: EndedLoad, *, as_json: bool, dry_run: bool) -> None:
     if as_json:
         print_json(document(ended))
     elif ended.error is None and dry_run:

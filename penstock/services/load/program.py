@@ -31,13 +31,13 @@ from client.errors import ClientError
 from loader.config import LoaderConfig
 from loader.errors import LoaderError
 from loader.run.load import load
+from loader.run.load_context import LoadRequest
 from loader.run.outcomes import TableOutcome
-from loader.run.surroundings import Request
 from loader.spark.packing import PackedEnvironment, cache_directory, kept, pack_environment
 from loader.spark.session import end_jvm, runs_here
 from penstock.services.load.progress import LoadWatcher
 from penstock.services.load.spark import SparkOutput, SparkWhenNeeded, check_java, start_spark
-from penstock.services.load.summary import INTERRUPTED, NOTHING_TO_DO, Ended
+from penstock.services.load.summary import INTERRUPTED, NOTHING_TO_DO, EndedLoad
 from schemas.errors import SchemaError
 
 DAY: Final = 86_400
@@ -72,7 +72,7 @@ class LoadProgram:
     """To be used as a context, which ends Spark's JVM. Raises LoaderError if there can be none."""
 
     def __init__(
-        self, config: LoaderConfig, request: Request, watcher: LoadWatcher, *, pack: bool
+        self, config: LoaderConfig, request: LoadRequest, watcher: LoadWatcher, *, pack: bool
     ) -> None:
         self._config = config
         self._request = request
@@ -100,7 +100,7 @@ class LoadProgram:
         end_jvm()
         self._output.__exit__(kind, error, trace)
 
-    def once(self) -> Ended:
+    def once(self) -> EndedLoad:
         """One load, to its end."""
         began = time.monotonic()
         with self._watcher.at_work():
@@ -113,14 +113,14 @@ class LoadProgram:
         try:
             outcomes = tuple(running.result())
         except (LoaderError, ClientError, SchemaError) as error:
-            return Ended((), seconds, self._stopping.is_set(), error)
+            return EndedLoad((), seconds, self._stopping.is_set(), error)
         except Exception as bug:
             log.exception("a load ended as none should")
             told = LoaderError(f"{type(bug).__name__}: {bug}")
-            return Ended((), seconds, self._stopping.is_set(), told)
-        return Ended(outcomes, seconds, self._stopping.is_set())
+            return EndedLoad((), seconds, self._stopping.is_set(), told)
+        return EndedLoad(outcomes, seconds, self._stopping.is_set())
 
-    def again_and_again(self, every: int, tell: Callable[[Ended], None]) -> int:
+    def again_and_again(self, every: int, tell: Callable[[EndedLoad], None]) -> int:
         """Until it is told to stop; the exit code then."""
         while True:
             began = time.time()

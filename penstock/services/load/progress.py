@@ -26,7 +26,7 @@ from rich.table import Column
 from rich.text import Text
 
 from ground.printable import plain_words
-from loader.run.outcomes import TableOutcome, Watcher
+from loader.run.outcomes import TableOutcome, TableWatcher
 from penstock.cli.event_log import LogFormat, log_to_stderr
 from penstock.services.load.spark import LOGGER as SPARK
 
@@ -53,7 +53,7 @@ def watching(log_format: LogFormat) -> "LoadWatcher":
     return bars
 
 
-class LoadWatcher(Watcher, Protocol):
+class LoadWatcher(TableWatcher, Protocol):
     """Told of what comes before tables, and between loads, too."""
 
     def preparing(self, step: str) -> None:

@@ -23,7 +23,7 @@ INTERRUPTED: Final = 130
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndedLoad:
     """One load that is over. `error` is what kept it from beginning with any table."""
 
     outcomes: tuple[TableOutcome, ...]
@@ -91,7 +91,7 @@ def show_plan(outcomes: Sequence[TableOutcome]) -> None:
         print("nothing to read")
 
 
-def document(ended: Ended) -> Mapping[str, Any]:
+def document(ended: EndedLoad) -> Mapping[str, Any]:
     return {
         "exit_code": ended.exit_code,
         "seconds": round(ended.seconds, 3),

@@ -19,13 +19,13 @@ from typing import Any, Final, Self
 
 import click
 
-from client.consumer import Consumer, Message
+from client.consumer import Consumer, ConsumerRecord
 from client.errors import ClientError
 from penstock.cli.output import print_json
 from penstock.cli.registry_connection import schemas_by_id
 from penstock.topics.avro_files.left_out import LeftOut
 from penstock.topics.avro_files.new_file import STDOUT, NewFile, Output, StandardOutput
-from penstock.topics.avro_files.topic_schema import TopicSchema
+from penstock.topics.avro_files.topic_schema import RegisteredTopicSchema
 from penstock.topics.avro_files.writing import BlockWriter
 from schemas.conversion import MessageConverter
 from schemas.errors import BadMessage, SchemaError
@@ -35,7 +35,7 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _FLUSH_SECONDS: Final = 1.0
 
 
-class Interrupted(BaseException):
+class FileInterrupted(BaseException):
     """No error, and nobody's to catch but who looks after the file."""
 
 
@@ -70,7 +70,7 @@ class Interruption:
         self.told = number
         if self.waits:
             self.waits = False
-            raise Interrupted
+            raise FileInterrupted
 
 
 class Receiving:
@@ -80,7 +80,7 @@ class Receiving:
         self,
         topic: str,
         path: Path,
-        target: TopicSchema,
+        target: RegisteredTopicSchema,
         client: RegistryClient,
         *,
         codec: str,
@@ -145,7 +145,7 @@ class Receiving:
                     self._take(message, writer, interruption)
                     if self._left == 0 or interruption.told is not None:
                         break
-            except Interrupted:
+            except FileInterrupted:
                 break
             finally:
                 interruption.waits = False
@@ -153,7 +153,9 @@ class Receiving:
                 writer.flush()
                 flushed = time.monotonic()
 
-    def _take(self, message: Message, writer: BlockWriter, interruption: Interruption) -> None:
+    def _take(
+        self, message: ConsumerRecord, writer: BlockWriter, interruption: Interruption
+    ) -> None:
         partition, record = message
         try:
             # A schema that is new has to be asked for, so this may be a wait as well.

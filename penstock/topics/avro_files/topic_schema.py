@@ -15,7 +15,7 @@ from schemas.registry_client import RegistryClient
 from schemas.remote.answers import RegisteredSchema
 
 
-class TopicSchema(NamedTuple):
+class RegisteredTopicSchema(NamedTuple):
     """A version; `is_new` if it was made for the file."""
 
     schema: AvroSchema
@@ -29,13 +29,15 @@ class TopicSchema(NamedTuple):
         return {"subject": self.subject, "version": self.version, "id": self.id}
 
 
-def version_of(client: RegistryClient, topic: str, which: Which) -> TopicSchema:
+def version_of(client: RegistryClient, topic: str, which: Which) -> RegisteredTopicSchema:
     """The version that was asked for. SchemaError if there is none, or none that can be used."""
     found = client.version(subject_of_topic(topic), which)
     return _of(found, client.resolved(found))
 
 
-def version_for(client: RegistryClient, topic: str, path: Path, schema: AvroSchema) -> TopicSchema:
+def version_for(
+    client: RegistryClient, topic: str, path: Path, schema: AvroSchema
+) -> RegisteredTopicSchema:
     """The version that is a file's schema: it becomes the next one, unless it is one already, as
     with `penstock schemas register`."""
     subject, text = subject_of_topic(topic), schema.text
@@ -50,7 +52,9 @@ def version_for(client: RegistryClient, topic: str, path: Path, schema: AvroSche
     return _of(done, schema, is_new=plan.outcome is not Outcome.UNCHANGED)
 
 
-def _of(found: RegisteredSchema, schema: AvroSchema, *, is_new: bool = False) -> TopicSchema:
+def _of(
+    found: RegisteredSchema, schema: AvroSchema, *, is_new: bool = False
+) -> RegisteredTopicSchema:
     if not 0 <= found.id < 2**31:
         raise RegistryError(f"the registry says that {found.subject} has the id {found.id}")
-    return TopicSchema(schema, found.subject, found.version, found.id, is_new)
+    return RegisteredTopicSchema(schema, found.subject, found.version, found.id, is_new)

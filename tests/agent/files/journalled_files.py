@@ -28,7 +28,7 @@ from agent.kept import store as agents
 from agent.kept.keeping import Keeping
 from agent.kept.store import HandedOver
 from agent.runs import KnownSource, SourceId
-from penstock.up.descriptor_store import DescriptorStore
+from penstock.up.descriptor_store import ProgramDescriptors
 
 Kind = TypeVar("Kind")
 
@@ -45,7 +45,7 @@ class JournalledFiles:
         events: bool = True,
         wall: float | None = None,
         boot: Callable[[], float] = time.monotonic,
-        store: DescriptorStore | None = None,
+        store: ProgramDescriptors | None = None,
     ) -> None:
         self.inputs: Sequence[FileInput] = inputs
         self.journal: dict[SourceId, KnownSource] = {}

@@ -11,18 +11,18 @@ import pytest
 
 from agent.blind_times import Traces
 from agent.files.happenings import Appeared, Deleted, Ended, Truncated
-from penstock.up.descriptor_store import DescriptorStore
+from penstock.up.descriptor_store import ProgramDescriptors
 from tests.agent.files.journalled_files import Follow, JournalledFiles, append
 
 
 @pytest.fixture
-def store() -> Iterator[DescriptorStore]:
-    with DescriptorStore(100) as store:
+def store() -> Iterator[ProgramDescriptors]:
+    with ProgramDescriptors(100) as store:
         yield store
 
 
 @pytest.fixture
-def files(follow: Follow, store: DescriptorStore) -> JournalledFiles:
+def files(follow: Follow, store: ProgramDescriptors) -> JournalledFiles:
     return follow("app.log", store=store)
 
 
@@ -31,12 +31,12 @@ def turns(files: JournalledFiles, count: int = 6) -> None:
         files.turn(0.3)
 
 
-def kept_files(store: DescriptorStore) -> list[str]:
+def kept_files(store: ProgramDescriptors) -> list[str]:
     return [name for name in store.kept() if ".events" not in name]
 
 
 def test_renamed_compressed_deleted_and_made_anew(
-    tmp_path: Path, files: JournalledFiles, store: DescriptorStore
+    tmp_path: Path, files: JournalledFiles, store: ProgramDescriptors
 ) -> None:
     log = tmp_path / "app.log"
     append(log, "one\n")
@@ -94,7 +94,7 @@ def test_the_queue_that_was_kept_accounts_for_the_time_without_an_agent(
 
 @pytest.mark.parametrize("is_meant", [False, True])
 def test_a_new_file_that_was_renamed_while_no_agent_ran(
-    tmp_path: Path, follow: Follow, store: DescriptorStore, is_meant: bool
+    tmp_path: Path, follow: Follow, store: ProgramDescriptors, is_meant: bool
 ) -> None:
     """It is still there; who looks only for the name that it had does not find it."""
     files = follow("app.log*" if is_meant else "app.log", store=store)
@@ -140,7 +140,7 @@ def written_for_long(path: Path) -> None:
 
 @pytest.mark.parametrize("is_written_again", [False, True])
 def test_a_new_file_may_have_been_emptied_while_no_agent_ran(
-    tmp_path: Path, follow: Follow, store: DescriptorStore, is_written_again: bool
+    tmp_path: Path, follow: Follow, store: ProgramDescriptors, is_written_again: bool
 ) -> None:
     """It leaves no trace: the file is as it would be if it had only grown, or never had."""
     files = follow("app.log", store=store)
@@ -162,7 +162,7 @@ def test_a_new_file_may_have_been_emptied_while_no_agent_ran(
 @pytest.mark.parametrize("is_meant", [True, False])
 @pytest.mark.parametrize("seconds", [4.0, 60.0])
 def test_a_file_may_have_been_emptied_again_after_it_was_copied_and_truncated(
-    tmp_path: Path, follow: Follow, store: DescriptorStore, is_meant: bool, seconds: float
+    tmp_path: Path, follow: Follow, store: ProgramDescriptors, is_meant: bool, seconds: float
 ) -> None:
     """What was read of it is in the copy; what came after that, nobody knows."""
     files = follow("app.log*" if is_meant else "app.log", store=store)
@@ -189,7 +189,7 @@ def test_a_file_may_have_been_emptied_again_after_it_was_copied_and_truncated(
 
 @pytest.mark.parametrize("is_emptied", [True, False])
 def test_a_new_file_was_copied_while_no_agent_ran(
-    tmp_path: Path, follow: Follow, store: DescriptorStore, is_emptied: bool
+    tmp_path: Path, follow: Follow, store: ProgramDescriptors, is_emptied: bool
 ) -> None:
     """And emptied within a moment, or not: the copy tells."""
     files, log = follow("app.log", store=store), tmp_path / "app.log"
@@ -210,7 +210,7 @@ def test_a_new_file_was_copied_while_no_agent_ran(
 
 @pytest.mark.parametrize("where", ["new", "elsewhere/new"])
 def test_a_finished_file_was_moved_there_while_no_agent_ran(
-    tmp_path: Path, follow: Follow, store: DescriptorStore, where: str
+    tmp_path: Path, follow: Follow, store: ProgramDescriptors, where: str
 ) -> None:
     """It was written for longer than a moment, where nobody looks."""
     (tmp_path / "elsewhere").mkdir()
@@ -266,7 +266,7 @@ def test_a_file_that_was_empty_when_the_agent_died(tmp_path: Path, files: Journa
 
 
 def test_one_that_was_empty_is_called_otherwise_once_it_is_a_source(
-    tmp_path: Path, files: JournalledFiles, store: DescriptorStore
+    tmp_path: Path, files: JournalledFiles, store: ProgramDescriptors
 ) -> None:
     log = tmp_path / "app.log"
     log.touch()
@@ -292,7 +292,7 @@ def test_truncated_while_nobody_looked_and_then_deleted(
     assert len(list(files.of(Truncated))) == 1
 
 
-def test_two_inputs_follow_one_file(tmp_path: Path, store: DescriptorStore) -> None:
+def test_two_inputs_follow_one_file(tmp_path: Path, store: ProgramDescriptors) -> None:
     from agent.files.inputs import FileInput  # noqa: PLC0415
 
     log = tmp_path / "app.log"
@@ -329,7 +329,7 @@ def test_an_input_that_comes_later_still_gets_its_files(
 def test_the_data_directory_was_deleted(
     tmp_path: Path,
     files: JournalledFiles,
-    store: DescriptorStore,
+    store: ProgramDescriptors,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     log = tmp_path / "app.log"
@@ -350,7 +350,7 @@ def test_the_data_directory_was_deleted(
 
 
 def test_a_source_that_has_ended_is_not_begun_again(
-    tmp_path: Path, files: JournalledFiles, store: DescriptorStore
+    tmp_path: Path, files: JournalledFiles, store: ProgramDescriptors
 ) -> None:
     log = tmp_path / "app.log"
     append(log, "first\n")
@@ -458,7 +458,7 @@ class TestKilledAtALook:
         assert self.traces(files) == [Traces.CHANGED]
 
     def test_what_was_read_is_not_known(
-        self, log: Path, files: JournalledFiles, store: DescriptorStore
+        self, log: Path, files: JournalledFiles, store: ProgramDescriptors
     ) -> None:
         """As after an agent that did not say so."""
         files.crash()
@@ -477,7 +477,9 @@ class TestMeanwhile:
     """What came and went while no agent ran, by the queue that was kept."""
 
     @pytest.fixture
-    def all_files(self, tmp_path: Path, follow: Follow, store: DescriptorStore) -> JournalledFiles:
+    def all_files(
+        self, tmp_path: Path, follow: Follow, store: ProgramDescriptors
+    ) -> JournalledFiles:
         append(tmp_path / "app.log", "first\n")
         files = follow("app.log*", store=store)
         turns(files)
@@ -523,7 +525,7 @@ class TestMeanwhile:
         assert self.told(tmp_path, all_files) is Traces.UNCHANGED
 
     def test_without_the_queue_nothing_is_known(
-        self, tmp_path: Path, all_files: JournalledFiles, store: DescriptorStore
+        self, tmp_path: Path, all_files: JournalledFiles, store: ProgramDescriptors
     ) -> None:
         (name,) = [name for name in store.kept() if name.endswith(".events")]
         os.close(store._kept.pop(name))
@@ -532,7 +534,7 @@ class TestMeanwhile:
 
     @pytest.mark.parametrize("is_meant", [False, True])
     def test_what_nobody_knew_was_renamed(
-        self, tmp_path: Path, follow: Follow, store: DescriptorStore, is_meant: bool
+        self, tmp_path: Path, follow: Follow, store: ProgramDescriptors, is_meant: bool
     ) -> None:
         """It was there and empty, and its handle was not kept."""
         files = follow("app.log*" if is_meant else "app.log", store=store)
@@ -547,7 +549,7 @@ class TestMeanwhile:
         assert self.told(tmp_path, files) is wanted
         assert files.text == (b"one\n" if is_meant else b"")
 
-    def test_an_archive_that_was_deleted(self, tmp_path: Path, store: DescriptorStore) -> None:
+    def test_an_archive_that_was_deleted(self, tmp_path: Path, store: ProgramDescriptors) -> None:
         """As every rotation deletes the oldest one. Nobody reads archives for themselves."""
         from agent.files.inputs import FileInput  # noqa: PLC0415
 
@@ -563,7 +565,7 @@ class TestMeanwhile:
         assert self.told(tmp_path, files) is Traces.UNCHANGED
         files.close()
 
-    def test_a_folder_that_was_made_anew(self, tmp_path: Path, store: DescriptorStore) -> None:
+    def test_a_folder_that_was_made_anew(self, tmp_path: Path, store: ProgramDescriptors) -> None:
         from agent.files.inputs import FileInput  # noqa: PLC0415
 
         folder = tmp_path / "logs"

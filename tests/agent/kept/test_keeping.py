@@ -20,7 +20,7 @@ from agent.kept.keeping import (
 )
 from agent.kept.store import DescriptorStore as AgentsSide
 from agent.runs import SourceId
-from penstock.up.descriptor_store import DescriptorStore
+from penstock.up.descriptor_store import ProgramDescriptors
 
 AGENT = "0123456789ABCDEFGHIJ"
 OTHER = "ABCDEFGHIJ0123456789"
@@ -74,7 +74,7 @@ class Run:
     """A store for so many, and an agent's side of it."""
 
     def __init__(self, most: int, folder: Path) -> None:
-        self.store = DescriptorStore(most)
+        self.store = ProgramDescriptors(most)
         self.store.listen_to(os.getpid())
         self.keeping = Keeping(AgentsSide(self.store.environment), AGENT)
         self.now = 0.0

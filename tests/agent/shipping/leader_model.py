@@ -9,7 +9,7 @@ from agent.shipping.evidence import Evidence, says_absent
 from broker.storage.errors import SequenceError
 from broker.storage.producers import ProducerStates
 from client.delivery import Batch, Stamped
-from client.log_search import Sighting
+from client.log_search import BatchLocation
 from tests.client.partition_model import TARGET
 from wire.batch import BatchHeader, read_header
 from wire.errors import ErrorCode
@@ -85,7 +85,7 @@ class Partition:
             numbers = header.producer_id, header.producer_epoch, header.base_sequence
             each = wanted.get((*numbers, header.record_count))
             if each is not None and header.base_offset >= offset:
-                found[each] = Sighting(header.base_offset, 0)
+                found[each] = BatchLocation(header.base_offset, 0)
         return Evidence("", 1, states, found, offset, offset)
 
 

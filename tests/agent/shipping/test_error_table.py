@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from client.verdicts import Verdict, verdict
+from client.verdicts import ErrorVerdict, verdict
 from tests.agent.shipping.agent_side import AgentSide, Source, agent_side, wait_for
 from tests.agent.shipping.refusing_broker import TAKEN, Outcome, RefusingBroker
 from wire.batch import BatchHeader, read_header
@@ -57,7 +57,7 @@ class Times:
     ],
 )
 def test_what_stands_still_goes_on_in_order(tmp_path: Path, code: ErrorCode) -> None:
-    assert verdict(code) is Verdict.REFUSED
+    assert verdict(code) is ErrorVerdict.REFUSED
     with RefusingBroker() as broker, agent_side(broker.bootstrap, tmp_path) as side:
         refusing = Times(broker, code, times=-1, after=10)
         source, other = side.new_source(REFUSED), side.new_source(OTHER)

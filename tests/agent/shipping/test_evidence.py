@@ -7,7 +7,7 @@ import pytest
 from agent.shipping.evidence import Evidence, judged
 from client.delivery import Batch, Stamped, TopicPartition
 from client.identity import Identity
-from client.log_search import Sighting
+from client.log_search import BatchLocation
 from client.stamping import stamped
 from wire.batch import MAX_SEQUENCE
 from wire.messages.describe_producers import ProducerState
@@ -36,7 +36,7 @@ def evidence(
     *,
     begins: int | None = OFFSET,
 ) -> Evidence:
-    sightings = {each: Sighting(OFFSET + at, 5) for at, each in enumerate(seen)}
+    sightings = {each: BatchLocation(OFFSET + at, 5) for at, each in enumerate(seen)}
     return Evidence("id", 1, states, sightings, OFFSET, begins)
 
 

@@ -9,13 +9,13 @@ import pytest
 from audit.alerting.alerting import Alerting
 from audit.alerting.messages import MOST_AT_ONCE
 from audit.alerting.webhook import Webhook
-from audit.config import Alerts, AuditConfig
+from audit.config import AlertsConfig, AuditConfig
 from audit.judged_hours import HOUR, HourVerdict
 from audit.picture import TopicKey
 from audit.standing import ClusterStanding, Standing
-from audit.store.reading import Reading
+from audit.store.reading import StoreReading
 from audit.store.rows import JudgedHour
-from audit.store.store import Store
+from audit.store.store import AuditStore
 from audit.verdicts import State
 from harness.server_process import wait_until
 from tests.audit.alerting.listener import Listener
@@ -23,7 +23,7 @@ from tests.audit.alerting.listener import Listener
 TOPICS = 100
 HOURS = 24
 ALL = TOPICS * HOURS
-CONFIG = AuditConfig(data_dir="/d", alerts=Alerts(after=0, silent=1e9))
+CONFIG = AuditConfig(data_dir="/d", alerts=AlertsConfig(after=0, silent=1e9))
 OUTAGE = [
     HourVerdict(JudgedHour(TopicKey("east", f"t{topic}", ""), hour * HOUR, "missing"), faults)
     for topic in range(TOPICS)
@@ -33,13 +33,13 @@ OUTAGE = [
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with closing(Store.open(tmp_path)) as opened:
+def store(tmp_path: Path) -> Iterator[AuditStore]:
+    with closing(AuditStore.open(tmp_path)) as opened:
         yield opened
 
 
 @pytest.fixture
-def reading(store: Store) -> Iterator[Reading]:
+def reading(store: AuditStore) -> Iterator[StoreReading]:
     with closing(store.reading()) as opened:
         yield opened
 
@@ -69,7 +69,7 @@ def tell(told: Alerting, count: int) -> None:
 
 
 def test_an_outage_is_told_in_order_whatever_is_killed(
-    store: Store, reading: Reading, listener: Listener, webhook: Webhook
+    store: AuditStore, reading: StoreReading, listener: Listener, webhook: Webhook
 ) -> None:
     standing = Standing({"east": ClusterStanding(read=True, as_of=5)})
 
@@ -96,7 +96,7 @@ def test_an_outage_is_told_in_order_whatever_is_killed(
 
 
 def test_what_is_raised_about_a_cluster_stays_while_it_is_not_read(
-    store: Store, reading: Reading
+    store: AuditStore, reading: StoreReading
 ) -> None:
     clusters = {"east": ClusterStanding(read=True, as_of=5), "west": ClusterStanding(read=True)}
     alerting = Alerting(store, reading, CONFIG, Standing(clusters), None)

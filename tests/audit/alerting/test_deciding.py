@@ -10,7 +10,7 @@ from audit.alerting.conditions import (
     SILENT,
     UNLOADED,
     AlertKey,
-    Waiting,
+    WaitingCondition,
     decide,
     key_of,
     of_agents,
@@ -75,8 +75,8 @@ def test_what_is_not_raised_yet_is_known() -> None:
     known = {MISSING: "gone", later: "gone, too"}
     first = decide(known, {}, {later: 900}, now=1_000, after=AFTER)
     assert waiting(known, first.since, AFTER) == (
-        Waiting(later, "gone, too", 900, 1_020),
-        Waiting(MISSING, "gone", 1_000, 1_120),
+        WaitingCondition(later, "gone, too", 900, 1_020),
+        WaitingCondition(MISSING, "gone", 1_000, 1_120),
     )
     raised = decide(known, {}, first.since, now=1_120, after=AFTER)
     assert waiting(known, raised.since, AFTER) == ()

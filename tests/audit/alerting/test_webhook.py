@@ -5,12 +5,12 @@ import socket
 import pytest
 from msgspec.structs import replace
 
-from audit.alerting.messages import Message
+from audit.alerting.messages import AlertMessage
 from audit.alerting.webhook import NotTold, Webhook, post
 from harness.server_process import free_ports, wait_until
 from tests.audit.alerting.listener import Listener
 
-MESSAGE = Message(
+MESSAGE = AlertMessage(
     id="1",
     status="raised",
     kind="missing",
@@ -28,7 +28,7 @@ def test_what_is_offered_is_told_once() -> None:
         webhook.start()
         assert webhook.offer([MESSAGE])
         wait_until(lambda: bool(listener.posts), within=10, what="told")
-        sent: list[Message] = []
+        sent: list[AlertMessage] = []
 
         def is_known() -> bool:
             sent.extend(webhook.sent())

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from audit.answers import Problem, Report
+from audit.answers import Problem, ReportAnswer
 from audit.http.page_files import page_files
 from audit.http.resources import RESOURCES, Resource
 from audit.queries import HourQuery, Query
@@ -204,5 +204,5 @@ def test_a_cluster_that_is_not_there_is_said(audit: AuditProcess) -> None:
 
 def test_nothing_is_complete_that_has_not_begun(audit: AuditProcess) -> None:
     year_9999 = 253_370_764_800_000
-    report = audit.get("report", Report, from_=year_9999, to=year_9999 + 60_000)
+    report = audit.get("report", ReportAnswer, from_=year_9999, to=year_9999 + 60_000)
     assert report.state is State.PENDING

@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.http.topics import added, cells, percentile, tier_totals
-from audit.picture import Sums, Tier, TierKind, TopicKey
+from audit.picture import Tier, TierKind, TopicKey, WindowSums
 from audit.verdicts import State, TopicVerdict, WindowVerdict, worst
 
 MINUTE = 60_000
 NUMBERS = st.integers(0, 1_000)
-SUMS = st.builds(Sums, NUMBERS, NUMBERS, NUMBERS, NUMBERS, NUMBERS, NUMBERS)
+SUMS = st.builds(WindowSums, NUMBERS, NUMBERS, NUMBERS, NUMBERS, NUMBERS, NUMBERS)
 COUNTS = [
     each.name
     for each in msgspec.structs.fields(WindowVerdict)
@@ -62,7 +62,7 @@ def test_cells_as_long_as_windows_are_windows(windows: list[WindowVerdict]) -> N
 
 
 def test_a_window_longer_than_a_cell_keeps_its_length() -> None:
-    hour = WindowVerdict(start=0, length=3_600_000, state=State.COMPLETE, sums=[Sums()])
+    hour = WindowVerdict(start=0, length=3_600_000, state=State.COMPLETE, sums=[WindowSums()])
     assert cells([hour], MINUTE) == [hour]
 
 

@@ -26,7 +26,7 @@ def test_what_nobody_watched_is_neither_green_nor_missing(
     write[0]([agent, *rest, later])
 
     def state() -> str:
-        found = audit.get("topics", answers.Topics, search="blind").items
+        found = audit.get("topics", answers.TopicsAnswer, search="blind").items
         return found[0].state.value if found else ""
 
     wait_until(lambda: state() == "unknown", within=30, what="it is unknown")
@@ -46,7 +46,7 @@ def test_what_nobody_watched_is_neither_green_nor_missing(
             page.goto("/#/alerts")
             alert = page.locator("tr", has=page.get_by_role("link", name="blind")).first
             expect(alert).to_contain_text("Unknown")
-    report = audit.get("report", answers.Report, topic="blind", from_=BEGAN, to=BEGAN + HOUR)
+    report = audit.get("report", answers.ReportAnswer, topic="blind", from_=BEGAN, to=BEGAN + HOUR)
     assert report.state == "unknown"
     line = 'penstock_audit_topic_state{cluster="test",topic="blind",topic_id=""} 2.0'
     wait_until(lambda: line in audit.ask("/metrics").body.decode(), within=30, what="a figure")

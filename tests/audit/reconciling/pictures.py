@@ -5,17 +5,17 @@ from dataclasses import replace
 from typing import Any
 
 from audit.picture import (
-    Agent,
+    BatchPart,
+    ExpectedAgent,
     Inexact,
-    Partition,
+    PartitionPicture,
     Source,
-    Stretch,
-    Sums,
     Tier,
     TierKind,
     TopicKey,
     TopicPicture,
     Window,
+    WindowSums,
 )
 from ground.intervals import Intervals
 
@@ -28,9 +28,9 @@ START = 1_762_938_000_000  # 2025-11-12 09:00:00 UTC, an hour's beginning
 EVENTS = 10  # of each window
 
 
-def window(number: int, *, length: int = MINUTE, **sums: Sums) -> Window:
+def window(number: int, *, length: int = MINUTE, **sums: WindowSums) -> Window:
     """All tiers alike, but for those that are given."""
-    alike = Sums(EVENTS, 100, 7)
+    alike = WindowSums(EVENTS, 100, 7)
     tiers = {AGENT: "agent", BROKER: "broker", HDFS: "hdfs"}
     return Window(
         START + number * MINUTE,
@@ -39,12 +39,12 @@ def window(number: int, *, length: int = MINUTE, **sums: Sums) -> Window:
     )
 
 
-def agent(host: str = "web-3", *, until: int = START + HOUR, **known: Any) -> Agent:
-    return Agent(f"agent-of-{host}", host, until, START + HOUR, **known)
+def agent(host: str = "web-3", *, until: int = START + HOUR, **known: Any) -> ExpectedAgent:
+    return ExpectedAgent(f"agent-of-{host}", host, until, START + HOUR, **known)
 
 
 def source(
-    *, landed: Intervals, stretches: Sequence[Stretch] = (), shipped: Intervals = ((0, 600),)
+    *, landed: Intervals, stretches: Sequence[BatchPart] = (), shipped: Intervals = ((0, 600),)
 ) -> Source:
     return Source(
         "s1",
@@ -57,17 +57,17 @@ def source(
     )
 
 
-def stretch(first: int, count: int) -> Stretch:
+def stretch(first: int, count: int) -> BatchPart:
     """In the partition 0, seqs are offsets, and lines are 100 bytes."""
     begin = START + first // EVENTS * MINUTE
     end = START + (first + count + EVENTS - 1) // EVENTS * MINUTE
-    return Stretch("s1", 0, first, first, count, first * 100, (first + count) * 100, begin, end)
+    return BatchPart("s1", 0, first, first, count, first * 100, (first + count) * 100, begin, end)
 
 
-def claimed(**tiers: Intervals) -> Partition:
+def claimed(**tiers: Intervals) -> PartitionPicture:
     whole = ((0, 60 * EVENTS),)
     names = {AGENT: "agent", BROKER: "broker", HDFS: "hdfs"}
-    return Partition(0, {tier: tiers.get(name, whole) for tier, name in names.items()})
+    return PartitionPicture(0, {tier: tiers.get(name, whole) for tier, name in names.items()})
 
 
 def picture(**spoilt: Any) -> TopicPicture:

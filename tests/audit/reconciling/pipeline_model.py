@@ -8,19 +8,19 @@ from enum import Enum
 from typing import NamedTuple
 
 from audit.picture import (
-    Agent,
+    BatchPart,
+    ExpectedAgent,
     Hole,
     Inexact,
-    Partition,
+    OffsetSpan,
+    PartitionPicture,
     Source,
-    Span,
-    Stretch,
-    Sums,
     Tier,
     TierKind,
     TopicKey,
     TopicPicture,
     Window,
+    WindowSums,
 )
 from ground.intervals import Interval, Intervals, merged, upto
 
@@ -175,7 +175,7 @@ class Pipeline:
             now=NOW + 10 * WINDOW,
             tiers=(AGENT, BROKER, HDFS),
             windows=self._windows(),
-            partitions=[Partition(each, self.claimed(each)) for each in range(PARTITIONS)],
+            partitions=[PartitionPicture(each, self.claimed(each)) for each in range(PARTITIONS)],
             open=list(self._spans()),
             sources=[self._source(host) for host in range(HOSTS)],
             agents=[self._agent(host) for host in range(HOSTS)],
@@ -205,11 +205,13 @@ class Pipeline:
                 for event in laid.events():
                     _count(sums[event.window][tier], event.row if tier is HDFS else Row.LANDED)
         return [
-            Window(number * WINDOW, WINDOW, {tier: Sums(*each) for tier, each in tiers.items()})
+            Window(
+                number * WINDOW, WINDOW, {tier: WindowSums(*each) for tier, each in tiers.items()}
+            )
             for number, tiers in sorted(sums.items())
         ]
 
-    def _spans(self) -> Iterator[Span]:
+    def _spans(self) -> Iterator[OffsetSpan]:
         for laid in self.laid:
             claimed = self.claimed(laid.batch.partition)
             for tier, is_there, later in (
@@ -217,7 +219,7 @@ class Pipeline:
                 (BROKER, laid.in_broker, (HDFS,)),
             ):
                 if is_there and not all(_has(claimed[each], laid.first) for each in later):
-                    yield Span(
+                    yield OffsetSpan(
                         tier,
                         laid.batch.partition,
                         *laid.offsets,
@@ -231,7 +233,7 @@ class Pipeline:
             event.seq for each in mine if each.in_files for event in each.events() if _is_row(event)
         ]
         stretches = [
-            Stretch(
+            BatchPart(
                 f"s{host}",
                 each.batch.partition,
                 each.first,
@@ -256,10 +258,10 @@ class Pipeline:
             stretches=stretches,
         )
 
-    def _agent(self, host: int) -> Agent:
+    def _agent(self, host: int) -> ExpectedAgent:
         late = [each for each in self.laid if each.batch.host == host and not each.told]
         until = min((each.times[0] for each in late), default=NOW)
-        return Agent(f"agent-{host}", f"web-{host}", until, NOW)
+        return ExpectedAgent(f"agent-{host}", f"web-{host}", until, NOW)
 
     def _holes(self) -> Iterator[Hole]:
         for number, laid in enumerate(self.laid):

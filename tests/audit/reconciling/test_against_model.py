@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from audit.reconciling.verdict import reconcile
 from audit.reconciling.windows import accounted
-from audit.verdicts import Finding, Kind, State, TopicVerdict
+from audit.verdicts import FaultKind, Finding, State, TopicVerdict
 from ground.intervals import upto
 from tests.audit.reconciling.pipeline_model import (
     AGENT,
@@ -77,7 +77,9 @@ def _of(verdict: TopicVerdict, tier: str) -> list[Finding]:
     return [
         each
         for each in verdict.findings
-        if each.tier == tier and each.partition >= 0 and each.kind in {Kind.MISSING, Kind.UNPROVEN}
+        if each.tier == tier
+        and each.partition >= 0
+        and each.kind in {FaultKind.MISSING, FaultKind.UNPROVEN}
     ]
 
 
@@ -184,7 +186,7 @@ def test_what_has_a_name_is_not_called_unnamed(pipeline: Pipeline) -> None:
         if event.row is Row.ABSENT
     ]
     verdict = reconcile(pipeline.picture())
-    unnamed = sum(each.events for each in verdict.findings if each.kind is Kind.UNNAMED)
+    unnamed = sum(each.events for each in verdict.findings if each.kind is FaultKind.UNNAMED)
     assert unnamed <= len(foreign)
 
 
@@ -241,7 +243,7 @@ def test_changed_batches_show_in_their_windows(pipeline: Pipeline) -> None:
 )
 def test_nothing_is_duplicated_or_changed_that_is_not(pipeline: Pipeline) -> None:
     kinds = {each.kind for each in reconcile(pipeline.picture()).findings}
-    assert not kinds & {Kind.DUPLICATED, Kind.CHANGED}
+    assert not kinds & {FaultKind.DUPLICATED, FaultKind.CHANGED}
 
 
 @_EXAMPLES
@@ -302,6 +304,6 @@ def test_a_lost_statement_is_not_proven(pipeline: Pipeline) -> None:
         for laid in pipeline.laid
     )
     findings = reconcile(pipeline.picture()).findings
-    assert {each.kind for each in findings} <= {Kind.UNPROVEN}
+    assert {each.kind for each in findings} <= {FaultKind.UNPROVEN}
     assert sum(each.source.startswith("agent-") for each in findings) == lost
     assert AGENT.kind == "agent"

@@ -2,7 +2,7 @@
 
 import time
 
-from audit.picture import Acceptance, Damage
+from audit.picture import Acceptance, AlteredBatch
 from audit.reconciling.passing import Told
 from audit.reconciling.statements import MOST_DAMAGES, damaged, united
 from audit.reconciling.verdict import MOST_FINDINGS, reconcile
@@ -13,22 +13,26 @@ CRC = "its CRC does not match"
 
 
 def test_the_same_batch_reported_by_many_is_one() -> None:
-    told = [Damage(0, 10, 5, CRC), Damage(0, 12, 6, "other"), Damage(0, 18, 2, CRC)]
-    assert united([*told, *told]) == [Damage(0, 10, 10, CRC)]
-    assert united([Damage(0, 10, 5, CRC), Damage(1, 15, 5, CRC)]) == [
-        Damage(0, 10, 5, CRC),
-        Damage(1, 15, 5, CRC),
+    told = [
+        AlteredBatch(0, 10, 5, CRC),
+        AlteredBatch(0, 12, 6, "other"),
+        AlteredBatch(0, 18, 2, CRC),
+    ]
+    assert united([*told, *told]) == [AlteredBatch(0, 10, 10, CRC)]
+    assert united([AlteredBatch(0, 10, 5, CRC), AlteredBatch(1, 15, 5, CRC)]) == [
+        AlteredBatch(0, 10, 5, CRC),
+        AlteredBatch(1, 15, 5, CRC),
     ]
 
 
 def test_neighbours_for_different_reasons_stay_two() -> None:
-    told = [Damage(0, 10, 5, CRC, 7, 9), Damage(0, 15, 5, "other", 8, 12)]
+    told = [AlteredBatch(0, 10, 5, CRC, 7, 9), AlteredBatch(0, 15, 5, "other", 8, 12)]
     assert united(told) == told
 
 
 def test_what_is_not_of_a_known_file_is_said_too() -> None:
     spoilt = picture(
-        damaged=[Damage(0, 118, 10, CRC)],
+        damaged=[AlteredBatch(0, 118, 10, CRC)],
         sources=[source(landed=((0, 120),), stretches=[stretch(120, 4)])],
     )
     said = {
@@ -41,8 +45,8 @@ def test_what_is_not_of_a_known_file_is_said_too() -> None:
 def test_a_dying_disk_does_not_end_judging() -> None:
     """5,000 overlapping damages, and others apart, over 10,000 stretches."""
     spoilt = picture(
-        damaged=[Damage(0, at, 1 << 50, CRC) for at in range(5_000)]
-        + [Damage(1, 2 * at, 1, CRC, START, START + 1) for at in range(5_000)],
+        damaged=[AlteredBatch(0, at, 1 << 50, CRC) for at in range(5_000)]
+        + [AlteredBatch(1, 2 * at, 1, CRC, START, START + 1) for at in range(5_000)],
         sources=[source(landed=(), stretches=[stretch(at, 1) for at in range(10_000)])],
     )
     began = time.process_time()
@@ -72,6 +76,8 @@ def test_gaps_without_end_cost_little() -> None:
 
 def test_a_part_of_united_damage_can_be_accepted() -> None:
     known = Acceptance(0, ((10, 15),), {}, {}, "", None, None, "disk broke", "me", START)
-    spoilt = picture(damaged=[Damage(0, 10, 5, CRC), Damage(0, 15, 5, CRC)], accepted=[known])
+    spoilt = picture(
+        damaged=[AlteredBatch(0, 10, 5, CRC), AlteredBatch(0, 15, 5, CRC)], accepted=[known]
+    )
     found = {(each.offset, each.offsets): each.accepted for each in reconcile(spoilt).findings}
     assert found == {(10, 5): "disk broke (me)", (15, 5): ""}

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from audit.picture import Span, Sums
+from audit.picture import OffsetSpan, WindowSums
 from audit.reconciling.gate import Gate, hour_gate
 from audit.reconciling.verdict import reconcile
 from tests.audit.reconciling.pictures import (
@@ -21,7 +21,7 @@ from tests.audit.reconciling.pictures import (
 
 
 def test_complete_whatever_lies_in_files() -> None:
-    spoilt = windows(window(12, hdfs=Sums()))
+    spoilt = windows(window(12, hdfs=WindowSums()))
     gate = hour_gate(picture(windows=spoilt, partitions=[claimed(hdfs=())]))
     assert gate == Gate(complete=True, by="agents and brokers")
     assert hour_gate(picture(tiers=(AGENT, HDFS))).by == "agents"
@@ -36,9 +36,9 @@ def test_agents_that_are_behind() -> None:
 
 def test_brokers_that_are_behind() -> None:
     spoilt = picture(
-        windows=windows(window(59, broker=Sums(), hdfs=Sums())),
+        windows=windows(window(59, broker=WindowSums(), hdfs=WindowSums())),
         partitions=[claimed(broker=((0, 590),), hdfs=((0, 590),))],
-        open=[Span(AGENT, 0, 590, 600, START + 59 * MINUTE, START + HOUR, 10)],
+        open=[OffsetSpan(AGENT, 0, 590, 600, START + 59 * MINUTE, START + HOUR, 10)],
     )
     assert hour_gate(spoilt).missing == "the brokers, which have not counted it all"
 
@@ -49,7 +49,7 @@ def test_brokers_that_are_behind_where_sums_say_nothing() -> None:
     spoilt = picture(
         windows=windows(unsure),
         partitions=[claimed(broker=((0, 590),), hdfs=((0, 590),))],
-        open=[Span(AGENT, 0, 590, 600, START, START + HOUR, 10)],
+        open=[OffsetSpan(AGENT, 0, 590, 600, START, START + HOUR, 10)],
     )
     assert hour_gate(spoilt).missing == "the brokers, which have not counted it all"
     waiting = [each.start for each in reconcile(spoilt).windows if each.waits]
@@ -57,7 +57,7 @@ def test_brokers_that_are_behind_where_sums_say_nothing() -> None:
 
 
 def test_what_is_missing_at_brokers() -> None:
-    gate = hour_gate(picture(windows=windows(window(1, broker=Sums(9, 90, 6)))))
+    gate = hour_gate(picture(windows=windows(window(1, broker=WindowSums(9, 90, 6)))))
     assert not gate.complete
     assert gate.missing.startswith("a fault to be put right or accepted: 2025-11-12 09:01:00")
 

@@ -6,18 +6,18 @@ import pytest
 
 from audit.picture import (
     Acceptance,
-    Agent,
-    Damage,
+    AlteredBatch,
+    ExpectedAgent,
     FileFault,
     Hole,
-    Lost,
-    Span,
-    Sums,
+    LostBytes,
+    OffsetSpan,
     TierKind,
     Window,
+    WindowSums,
 )
 from audit.reconciling.verdict import reconcile
-from audit.verdicts import Kind, State, TopicVerdict
+from audit.verdicts import FaultKind, State, TopicVerdict
 from tests.audit.reconciling.pictures import (
     AGENT,
     BROKER,
@@ -36,9 +36,9 @@ from tests.audit.reconciling.pictures import (
 )
 
 _SKIPPED = {
-    "windows": windows(window(12, hdfs=Sums(4, 100, 7))),
+    "windows": windows(window(12, hdfs=WindowSums(4, 100, 7))),
     "partitions": [claimed(hdfs=((0, 120), (126, 600)))],
-    "open": [Span(BROKER, 0, 120, 130, START + 12 * MINUTE, START + 13 * MINUTE, 10)],
+    "open": [OffsetSpan(BROKER, 0, 120, 130, START + 12 * MINUTE, START + 13 * MINUTE, 10)],
     "sources": [source(landed=((0, 120), (126, 600)), stretches=[stretch(120, 6)])],
 }
 
@@ -64,7 +64,7 @@ def test_skipped_by_the_loader() -> None:
 
 
 def test_dropped_by_a_broker() -> None:
-    gone = Sums(4, 40, 3)
+    gone = WindowSums(4, 40, 3)
     spoilt = picture(
         windows=windows(window(12, broker=gone, hdfs=gone)),
         partitions=[claimed(broker=((0, 120), (126, 600)))],  # the loader went past the gap
@@ -79,7 +79,7 @@ def test_dropped_by_a_broker() -> None:
 
 
 def test_lost_before_it_was_read() -> None:
-    lost = Lost("s1", 120, 12_000, 12_600, -1, 600, "truncated", START + MINUTE)
+    lost = LostBytes("s1", 120, 12_000, 12_600, -1, 600, "truncated", START + MINUTE)
     spoilt = windows(replace(window(1), lost_events=-1, lost_bytes=600))
     verdict = reconcile(
         picture(windows=spoilt, sources=[replace(source(landed=((0, 600),)), lost=[lost])])
@@ -95,20 +95,32 @@ def test_lost_before_it_was_read() -> None:
 @pytest.mark.parametrize(
     ("fault", "committed", "found", "kind", "words"),
     [
-        ("missing", 7, 0, Kind.MISSING, "is gone: 7 rows were committed there"),
-        ("extra", 0, 7, Kind.DUPLICATED, "was written by no load, and has 7 rows"),
-        ("changed", 7, 6, Kind.MISSING, "is not as it was committed: it had 7 rows and has 6 rows"),
+        ("missing", 7, 0, FaultKind.MISSING, "is gone: 7 rows were committed there"),
+        ("extra", 0, 7, FaultKind.DUPLICATED, "was written by no load, and has 7 rows"),
+        (
+            "changed",
+            7,
+            6,
+            FaultKind.MISSING,
+            "is not as it was committed: it had 7 rows and has 6 rows",
+        ),
         (
             "changed",
             7,
             8,
-            Kind.DUPLICATED,
+            FaultKind.DUPLICATED,
             "is not as it was committed: it had 7 rows and has 8 rows",
         ),
-        ("changed", 7, 7, Kind.CHANGED, "is not as it was committed: it had 7 rows and has 7 rows"),
+        (
+            "changed",
+            7,
+            7,
+            FaultKind.CHANGED,
+            "is not as it was committed: it had 7 rows and has 7 rows",
+        ),
     ],
 )
-def test_landed_files(fault: str, committed: int, found: int, kind: Kind, words: str) -> None:
+def test_landed_files(fault: str, committed: int, found: int, kind: FaultKind, words: str) -> None:
     told = FileFault(HDFS, "clicks/hour=9/a.parquet", START, fault, committed, found)
     verdict = reconcile(picture(file_faults=[told]))
     assert [(each.kind, each.words) for each in verdict.findings] == [
@@ -122,14 +134,14 @@ def test_landed_files(fault: str, committed: int, found: int, kind: Kind, words:
 
 
 def test_damaged_batch() -> None:
-    told = Damage(0, 120, 6, "its CRC does not match")
+    told = AlteredBatch(0, 120, 6, "its CRC does not match")
     spoilt = picture(
         damaged=[told],
         sources=[source(landed=((0, 120),), stretches=[stretch(120, 6)])],
         partitions=[claimed(hdfs=((0, 120),))],
         windows=[window(each) for each in range(12)]
-        + [window(each, hdfs=Sums()) for each in range(12, 60)],
-        open=[Span(BROKER, 0, 120, 600, START + 12 * MINUTE, START + HOUR, 480)],
+        + [window(each, hdfs=WindowSums()) for each in range(12, 60)],
+        open=[OffsetSpan(BROKER, 0, 120, 600, START + 12 * MINUTE, START + HOUR, 480)],
     )
     verdict = reconcile(spoilt)
     assert _words(verdict) == [
@@ -144,7 +156,9 @@ def test_damaged_batch() -> None:
 
 
 def test_a_doubled_row_and_a_changed_batch() -> None:
-    spoilt = windows(window(1, hdfs=Sums(12, 100, 7)), window(5, broker=Sums(10, 100, 8)))
+    spoilt = windows(
+        window(1, hdfs=WindowSums(12, 100, 7)), window(5, broker=WindowSums(10, 100, 8))
+    )
     verdict = reconcile(picture(windows=spoilt))
     assert _words(verdict) == [
         "2025-11-12 09:01:00 to 09:02:00: 2 events too many in hdfs:/data",
@@ -159,7 +173,7 @@ def test_a_doubled_row_and_a_changed_batch() -> None:
 
 def test_a_missing_entry() -> None:
     hole = Hole("agent-of-web-3", TierKind.AGENT, "web-3", 41, 2, START, START + MINUTE)
-    said = windows(window(0, agent=Sums(4, 40, 3)))
+    said = windows(window(0, agent=WindowSums(4, 40, 3)))
     spoilt = picture(holes=[hole], windows=said, partitions=[claimed(agent=((6, 600),))])
     verdict = reconcile(spoilt)
     assert _words(verdict) == [
@@ -176,12 +190,12 @@ def test_a_missing_entry_of_the_loader() -> None:
     """What it may have said is missing, is not proven: nobody knows."""
     hole = Hole("loader-1", TierKind.HDFS, "etl", 4, 1, START, START + HOUR)
     verdict = reconcile(picture(**_SKIPPED, holes=[hole]))
-    assert {each.kind for each in verdict.findings} == {Kind.UNPROVEN}
+    assert {each.kind for each in verdict.findings} == {FaultKind.UNPROVEN}
     assert "not proven to be in hdfs:/data" in "".join(_words(verdict))
 
 
 def test_nobody_knows_which() -> None:
-    spoilt = windows(window(1, hdfs=Sums(8, 100, 7)), window(2, hdfs=Sums(9, 100, 7)))
+    spoilt = windows(window(1, hdfs=WindowSums(8, 100, 7)), window(2, hdfs=WindowSums(9, 100, 7)))
     verdict = reconcile(picture(windows=spoilt))
     assert _words(verdict) == [
         "2025-11-12 09:01:00 to 09:03:00: 3 events not in hdfs:/data, and nobody knows which"
@@ -199,13 +213,13 @@ def test_a_file_that_is_finished_without_all_being_said() -> None:
 
 def test_windows_of_unequal_length() -> None:
     """The loader's are of five minutes."""
-    alike = Sums(EVENTS, 100, 7)
+    alike = WindowSums(EVENTS, 100, 7)
     short = [
         Window(START + each * MINUTE, MINUTE, {AGENT: alike, BROKER: alike}) for each in range(10)
     ]
     long = [
-        Window(START, 5 * MINUTE, {HDFS: Sums(50, 500, 35)}),
-        Window(START + 5 * MINUTE, 5 * MINUTE, {HDFS: Sums(49, 500, 35)}),
+        Window(START, 5 * MINUTE, {HDFS: WindowSums(50, 500, 35)}),
+        Window(START + 5 * MINUTE, 5 * MINUTE, {HDFS: WindowSums(49, 500, 35)}),
     ]
     both = sorted([*short, *long], key=lambda each: each.start)
     verdict = reconcile(picture(windows=both))
@@ -216,7 +230,7 @@ def test_windows_of_unequal_length() -> None:
 
 
 def test_agents_are_waited_for() -> None:
-    never = Agent("", "web-9", 0, 0)
+    never = ExpectedAgent("", "web-9", 0, 0)
     late = agent(until=START + 30 * MINUTE)
     verdict = reconcile(picture(agents=[late, never]))
     assert [each.words for each in verdict.waits] == [

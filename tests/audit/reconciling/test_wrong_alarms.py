@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from audit.picture import Hole, Lost, Span, Sums, TierKind, Window
+from audit.picture import Hole, LostBytes, OffsetSpan, TierKind, Window, WindowSums
 from audit.reconciling.verdict import reconcile
-from audit.verdicts import Kind, State
+from audit.verdicts import FaultKind, State
 from tests.audit.reconciling.pictures import (
     AGENT,
     BROKER,
@@ -23,7 +23,7 @@ from tests.audit.reconciling.pictures import (
     windows,
 )
 
-_NONE = Sums()
+_NONE = WindowSums()
 
 
 def test_a_quiet_topic() -> None:
@@ -44,7 +44,7 @@ def test_a_topic_without_agents() -> None:
 
 
 def test_other_producers() -> None:
-    more = Sums(15, 150, 12)
+    more = WindowSums(15, 150, 12)
     verdict = reconcile(
         picture(
             windows=windows(window(3, broker=more, hdfs=more)),
@@ -59,7 +59,7 @@ def test_other_producers_where_no_broker_counts() -> None:
     verdict = reconcile(
         picture(
             tiers=(AGENT, HDFS),
-            windows=windows(window(3, hdfs=Sums(15, 150, 12))),
+            windows=windows(window(3, hdfs=WindowSums(15, 150, 12))),
             partitions=[claimed(agent=((0, 30), (35, 600)))],
         )
     )
@@ -71,7 +71,7 @@ def test_a_load_once_a_night() -> None:
         picture(
             windows=[window(each, hdfs=_NONE) for each in range(60)],
             partitions=[claimed(hdfs=())],
-            open=[Span(BROKER, 0, 0, 600, START, START + HOUR, 600)],
+            open=[OffsetSpan(BROKER, 0, 0, 600, START, START + HOUR, 600)],
         )
     )
     assert verdict.state is State.PENDING
@@ -87,7 +87,7 @@ def test_loads_before_brokers_have_counted() -> None:
         picture(
             windows=windows(window(59, broker=_NONE)),
             partitions=[claimed(broker=((0, 590),))],
-            open=[Span(AGENT, 0, 590, 600, START + 59 * MINUTE, START + HOUR, 10)],
+            open=[OffsetSpan(AGENT, 0, 590, 600, START + 59 * MINUTE, START + HOUR, 10)],
         )
     )
     assert (verdict.state, verdict.findings) == (State.PENDING, [])
@@ -122,7 +122,7 @@ def test_statements_that_come_out_of_order() -> None:
     spoilt = picture(
         windows=windows(window(1, broker=_NONE)),
         partitions=[claimed(broker=((0, 10), (20, 600)))],
-        open=[Span(AGENT, 0, 10, 20, START + MINUTE, START + 2 * MINUTE, 10)],
+        open=[OffsetSpan(AGENT, 0, 10, 20, START + MINUTE, START + 2 * MINUTE, 10)],
         holes=[hole],
         now=START + 2 * MINUTE + 30_000,
         to_time=START + 2 * MINUTE,
@@ -130,15 +130,15 @@ def test_statements_that_come_out_of_order() -> None:
     young = reconcile(spoilt)
     assert (young.state, young.findings) == (State.PENDING, [])
     old = reconcile(replace(spoilt, now=START + HOUR))
-    assert {each.kind for each in old.findings} == {Kind.UNPROVEN}
+    assert {each.kind for each in old.findings} == {FaultKind.UNPROVEN}
 
 
 @pytest.mark.parametrize(
     "unsure",
     [
         replace(window(1), uncounted=frozenset({BROKER})),
-        window(1, broker=Sums(15, 150, 12), hdfs=Sums(15, 150, 12)),
-        window(1, broker=Sums(10, 150, 12), hdfs=Sums(10, 150, 12)),
+        window(1, broker=WindowSums(15, 150, 12), hdfs=WindowSums(15, 150, 12)),
+        window(1, broker=WindowSums(10, 150, 12), hdfs=WindowSums(10, 150, 12)),
     ],
     ids=["not counted", "foreign ones besides", "as many foreign ones"],
 )
@@ -147,7 +147,7 @@ def test_statements_that_come_out_of_order_where_sums_do_not_show_it(unsure: Win
     spoilt = picture(
         windows=windows(unsure),
         partitions=[claimed(broker=((0, 10), (20, 600)))],
-        open=[Span(AGENT, 0, 10, 20, START + MINUTE, START + 2 * MINUTE, 10)],
+        open=[OffsetSpan(AGENT, 0, 10, 20, START + MINUTE, START + 2 * MINUTE, 10)],
         holes=[Hole("broker-1", TierKind.BROKER, "kafka-1", 7, 1, START, START + 3 * MINUTE)],
         now=START + 3 * MINUTE + 30_000,
         to_time=START + 2 * MINUTE,
@@ -155,7 +155,7 @@ def test_statements_that_come_out_of_order_where_sums_do_not_show_it(unsure: Win
     young = reconcile(spoilt)
     assert (young.windows[1].waits, young.findings) == (["ledger"], [])
     old = reconcile(replace(spoilt, now=START + HOUR))
-    assert Kind.UNPROVEN in {each.kind for each in old.findings}
+    assert FaultKind.UNPROVEN in {each.kind for each in old.findings}
     assert old.windows[1].waits == []
 
 
@@ -171,7 +171,7 @@ def test_batches_that_reach_into_two_windows() -> None:
         picture(
             windows=windows(window(59, hdfs=_NONE)),
             partitions=[claimed(hdfs=((0, 590),))],
-            open=[Span(BROKER, 0, 590, 600, START + 58 * MINUTE, START + HOUR, 10)],
+            open=[OffsetSpan(BROKER, 0, 590, 600, START + 58 * MINUTE, START + HOUR, 10)],
         )
     )
     assert [each.state for each in verdict.windows[58:]] == [State.COMPLETE, State.PENDING]
@@ -184,25 +184,25 @@ def test_files_that_were_shipped_before_the_ledger_begins() -> None:
 
 def test_faults_of_another_day() -> None:
     """Sources are those of all times."""
-    lost = Lost("s1", 0, 0, 100, 1, 100, "truncated", START - HOUR)
+    lost = LostBytes("s1", 0, 0, 100, 1, 100, "truncated", START - HOUR)
     told = replace(source(landed=((0, 600),)), lost=[lost])
     assert reconcile(picture(sources=[told])).state is State.COMPLETE
 
 
 def test_what_is_lost_is_one_fault() -> None:
     """Wherever it is counted, by when it was said or by the events about it."""
-    lost = Lost("s1", 0, 0, 100, 1, 100, "truncated", START + 40 * MINUTE)
+    lost = LostBytes("s1", 0, 0, 100, 1, 100, "truncated", START + 40 * MINUTE)
     told = replace(source(landed=((0, 600),)), lost=[lost])
     spoilt = windows(replace(window(1), lost_events=1, lost_bytes=100))
     verdict = reconcile(picture(sources=[told], windows=spoilt))
-    assert [each.kind for each in verdict.findings] == [Kind.LOST]
+    assert [each.kind for each in verdict.findings] == [FaultKind.LOST]
     assert verdict.windows[1].state is State.MISSING
 
 
 def test_as_many_events_by_chance() -> None:
     """Somebody else's are there, and an agent's are not said yet: they need not be the same."""
-    other = picture(windows=windows(window(3, agent=Sums(EVENTS, 100, 8))))
+    other = picture(windows=windows(window(3, agent=WindowSums(EVENTS, 100, 8))))
     assert reconcile(other).windows[3].state is State.CHANGED
     behind = replace(other, agents=[agent(until=START + 2 * MINUTE)])
-    assert Kind.CHANGED not in {each.kind for each in reconcile(behind).findings}
+    assert FaultKind.CHANGED not in {each.kind for each in reconcile(behind).findings}
     assert reconcile(behind).windows[3].state is State.PENDING

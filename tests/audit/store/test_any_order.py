@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from audit.picture import TopicKey
 from audit.queries import AgentsQuery, HostsQuery, LoadsQuery, SourcesQuery
-from audit.store.fleet import Patience
-from audit.store.store import Store
+from audit.store.fleet import SilencePatience
+from audit.store.store import AuditStore
 from ledger.reading import LedgerPositions
 from tests.audit.store.said import (
     BEGIN,
@@ -125,7 +125,7 @@ _SELDOM = _seldom()
 
 
 def known(directory: str, chunks: list[list[Json]]) -> dict[str, Any]:
-    store = Store.open(Path(directory))
+    store = AuditStore.open(Path(directory))
     reading = store.reading()
     try:
         for chunk in chunks:
@@ -145,7 +145,7 @@ def known(directory: str, chunks: list[list[Json]]) -> dict[str, Any]:
             "sources": sorted(sources.items, key=lambda row: row.source),
             "loads": reading.loads(LoadsQuery()),
             "hours": reading.hours(KEY, ROOT, from_time=0, to_time=NOW + HOUR),
-            "agents": reading.agents(AgentsQuery(), Patience(NOW, HOUR, HOUR)),
+            "agents": reading.agents(AgentsQuery(), SilencePatience(NOW, HOUR, HOUR)),
             "consumers": reading.consumers(),
             "journals": reading.journals(),
             "counts": reading.hour_counts(0),

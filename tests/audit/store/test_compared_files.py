@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from audit.picture import TopicKey
-from audit.store.store import Store
+from audit.store.store import AuditStore
 from ledger.reading import LedgerPositions
 from tests.audit.store.said import (
     BEGIN,
@@ -50,7 +50,7 @@ def test_the_latest_counts_however_wrong_the_clock(tmp_path: Path, ahead: int) -
         for together in (True, False):
             directory = tmp_path / f"{number}-{together}"
             with (
-                closing(Store.open(directory, clock=lambda: now)) as store,
+                closing(AuditStore.open(directory, clock=lambda: now)) as store,
                 closing(store.reading()) as reading,
             ):
                 for chunk in [[SPOKEN, *order]] if together else [[SPOKEN], *([e] for e in order)]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from audit.verdicts import Finding, Kind, State, TopicVerdict
+from audit.verdicts import FaultKind, Finding, State, TopicVerdict
 from tests.audit.judged_ledger import FIRST, NOW, judged
 from tests.audit.store.said import (
     MINUTE,
@@ -75,7 +75,7 @@ def shipped_twice(
 
 
 def duplicated(verdict: TopicVerdict) -> list[Finding]:
-    return [each for each in verdict.findings if each.kind is Kind.DUPLICATED]
+    return [each for each in verdict.findings if each.kind is FaultKind.DUPLICATED]
 
 
 @pytest.mark.parametrize("together", [True, False])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from audit.store.database import FILE
-from audit.store.store import Store
+from audit.store.store import AuditStore
 from ledger.reading import LedgerPositions
 from tests.audit.judged_ledger import FIRST, KEY
 from tests.audit.store.said import (
@@ -30,17 +30,17 @@ DAY = 24 * HOUR
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store.open(tmp_path, retention_millis=DAY)
+def store(tmp_path: Path) -> Iterator[AuditStore]:
+    opened = AuditStore.open(tmp_path, retention_millis=DAY)
     yield opened
     opened.close()
 
 
-def fold(store: Store, *entries: Json) -> None:
+def fold(store: AuditStore, *entries: Json) -> None:
     store.fold(CLUSTER, body(entries), LedgerPositions())
 
 
-def rows(store: Store, table: str, column: str = "*") -> set[tuple[object, ...]]:
+def rows(store: AuditStore, table: str, column: str = "*") -> set[tuple[object, ...]]:
     with closing(sqlite3.connect(store.directory / FILE)) as connection:
         return set(connection.execute(f"SELECT {column} FROM {table}"))
 
@@ -51,7 +51,7 @@ def shipped(seq: int, time: int, path: str, **more: object) -> Json:
     return entry("agent", "agent-1", seq, time, passages=[said | more])
 
 
-def test_paths_of_files_that_are_gone(store: Store) -> None:
+def test_paths_of_files_that_are_gone(store: AuditStore) -> None:
     for day in range(4):
         fold(store, shipped(day, BEGIN + day * DAY, f"/log/{day}"))
         store.expire(BEGIN + day * DAY + MINUTE)
@@ -61,7 +61,7 @@ def test_paths_of_files_that_are_gone(store: Store) -> None:
     assert ("/log/0",) in rows(store, "names", "text")
 
 
-def test_topics_that_are_gone(store: Store) -> None:
+def test_topics_that_are_gone(store: AuditStore) -> None:
     beat = {"until": BEGIN, "topics": ["idle"]}
     fold(store, entry("agent", "agent-1", 0, BEGIN, heartbeats=[beat]))
     fold(store, shipped(1, BEGIN, "/log", topic="old"), shipped(2, BEGIN + 3 * DAY, "/log"))
@@ -74,7 +74,7 @@ def test_topics_that_are_gone(store: Store) -> None:
         assert rows(store, table) == set()
 
 
-def test_windows_that_have_not_come(store: Store) -> None:
+def test_windows_that_have_not_come(store: AuditStore) -> None:
     fold(store, shipped(0, BEGIN, "/log", windows=[window(BEGIN + 900 * DAY, 10)]))
     store.expire(BEGIN)
     store.expire(BEGIN + DAY)
@@ -84,7 +84,7 @@ def test_windows_that_have_not_come(store: Store) -> None:
         assert rows(store, table) == set()
 
 
-def test_an_agent_that_comes_back_after_a_month(store: Store) -> None:
+def test_an_agent_that_comes_back_after_a_month(store: AuditStore) -> None:
     """Its journal goes on: what it had said before is not missing, what comes after it is."""
     back = FIRST + 40 * DAY
     fold(store, beat("host", 0, FIRST), beat("host", 1, FIRST + MINUTE), beat("here", 0, FIRST))
@@ -101,7 +101,7 @@ def test_an_agent_that_comes_back_after_a_month(store: Store) -> None:
     assert rows(store, "journals") == rows(store, "silent") == set()
 
 
-def test_a_new_journal_is_not_one_that_was_forgotten(store: Store) -> None:
+def test_a_new_journal_is_not_one_that_was_forgotten(store: AuditStore) -> None:
     """It may be given the same number here, and counts other offsets: it has not gone back."""
     later = FIRST + 40 * DAY
     counted = [window(FIRST, 10)]

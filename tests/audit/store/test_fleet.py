@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from audit.picture import TierKind
-from audit.store.store import Store
+from audit.store.store import AuditStore
 from bench.audit_fleet import HOUR, Fleet
 from ledger.reading import LedgerPositions
 
@@ -15,7 +15,7 @@ FLEET = Fleet(BEGIN, agents=60, topics=4, partitions=2)
 
 @pytest.mark.not_quick("very many entries")
 def test_all_of_it_adds_up(tmp_path: Path) -> None:
-    store = Store.open(tmp_path)
+    store = AuditStore.open(tmp_path)
     reading = store.reading()
     for hour in range(2):
         for minute in range(hour * 60, hour * 60 + 60, 20):

@@ -3,7 +3,7 @@
 from contextlib import closing
 from pathlib import Path
 
-from audit.store.store import Store
+from audit.store.store import AuditStore
 from ledger.reading import LedgerPositions
 from tests.audit.judged_ledger import FIRST, KEY
 from tests.audit.store.said import (
@@ -27,7 +27,7 @@ def test_one_event_of_another_year_takes_no_lines_with_it(tmp_path: Path) -> Non
     windows = [window(LONG_AGO, 1), window(TIME, 97), window(LATER, 1)]
     lines = run("file", 0, 99, lines=99, excepted=[excepted("dead_lettered", 1, 10, "no time")])
     said = entry("agent", "a", 0, TIME, passages=[passage(0, 0, 99, windows, runs=[lines])])
-    with closing(Store.open(tmp_path)) as store, closing(store.reading()) as reading:
+    with closing(AuditStore.open(tmp_path)) as store, closing(store.reading()) as reading:
         store.fold(CLUSTER, body([said]), LedgerPositions())
         flow = reading.flow(KEY, FIRST, FIRST + HOUR)
         elsewhere = reading.flow(KEY, 0, FIRST)

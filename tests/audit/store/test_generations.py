@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from audit.verdicts import Kind, State
+from audit.verdicts import FaultKind, State
 from tests.audit.judged_ledger import FIRST, NOW, judged
 from tests.audit.store.said import (
     HOUR,
@@ -120,7 +120,11 @@ def test_offsets_that_were_used_again(tmp_path: Path, order: int, told: bool) ->
     """Exactly the lost ones are missing, by name; the others are their own."""
     verdict = judged(tmp_path, in_orders(lost_tail(told=told))[order])
     (finding,) = verdict.findings
-    assert (finding.kind, finding.tier, finding.host) == (Kind.MISSING, "hdfs", "host-of-agent")
+    assert (finding.kind, finding.tier, finding.host) == (
+        FaultKind.MISSING,
+        "hdfs",
+        "host-of-agent",
+    )
     assert (finding.seq, finding.events) == (400, 200)
     assert (finding.partition, finding.offset, finding.offsets) == (0, 400, 200)
     why = "its tail could not be recovered" if told else "it was written anew from there on"
@@ -270,7 +274,7 @@ def test_a_loader_that_goes_on_beyond_the_new_beginning(tmp_path: Path) -> None:
     said[5] = loader(1, 600, 200, LATER, run("file", 800, 200), epoch=3)
     verdict = judged(tmp_path, [said])
     (finding,) = verdict.findings
-    assert (finding.kind, finding.seq, finding.events) == (Kind.MISSING, 600, 200)
+    assert (finding.kind, finding.seq, finding.events) == (FaultKind.MISSING, 600, 200)
     assert "the log has lost" not in finding.words
     assert [each.state for each in verdict.windows] == [State.COMPLETE, State.MISSING]
 
@@ -340,15 +344,15 @@ def test_damage_that_was_given_up(tmp_path: Path, order: int) -> None:
     ]
     verdict = judged(tmp_path / "once", in_orders(said)[order])
     found = sorted((each.kind, each.offset, each.offsets, each.seq) for each in verdict.findings)
-    assert found == [(Kind.CHANGED, 390, 10, 390), (Kind.MISSING, 400, 200, 400)]
+    assert found == [(FaultKind.CHANGED, 390, 10, 390), (FaultKind.MISSING, 400, 200, 400)]
     assert [each.state for each in verdict.windows] == [State.CHANGED, State.COMPLETE]
     said.append(broker(4, damaged=[damaged(390, 60)]))
     verdict = judged(tmp_path / "again", in_orders(said)[order])
     found = sorted((each.kind, each.offset, each.offsets, each.seq) for each in verdict.findings)
     assert found == [
-        (Kind.CHANGED, 390, 10, 390),
-        (Kind.CHANGED, 400, 50, 600),
-        (Kind.MISSING, 400, 200, 400),
+        (FaultKind.CHANGED, 390, 10, 390),
+        (FaultKind.CHANGED, 400, 50, 600),
+        (FaultKind.MISSING, 400, 200, 400),
     ]
 
 
@@ -427,9 +431,9 @@ def test_what_was_accepted_covers_nothing_that_is_written_there_next(
     verdict = judged(tmp_path, in_orders(said)[order])
     found = {(each.kind, each.seq, each.events): each.accepted for each in verdict.findings}
     assert found == {
-        (Kind.MISSING, 400, 200): "the disk broke",
-        (Kind.CHANGED, 600, 50): "",
-        (Kind.MISSING, 650, 50): "",
+        (FaultKind.MISSING, 400, 200): "the disk broke",
+        (FaultKind.CHANGED, 600, 50): "",
+        (FaultKind.MISSING, 650, 50): "",
     }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from audit.picture import TopicKey, TopicPicture
-from audit.store.store import Store
+from audit.store.store import AuditStore
 from ledger.reading import LedgerPositions
 from tests.audit.store.said import (
     BEGIN,
@@ -28,23 +28,23 @@ NOW = BEGIN + HOUR
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with closing(Store.open(tmp_path)) as opened:
+def store(tmp_path: Path) -> Iterator[AuditStore]:
+    with closing(AuditStore.open(tmp_path)) as opened:
         yield opened
 
 
-def fold(store: Store, *entries: Json) -> None:
+def fold(store: AuditStore, *entries: Json) -> None:
     store.fold(CLUSTER, body(entries), LedgerPositions())
 
 
-def picture(store: Store, topic_id: str = TOPIC_ID) -> TopicPicture:
+def picture(store: AuditStore, topic_id: str = TOPIC_ID) -> TopicPicture:
     key = TopicKey(CLUSTER, TOPIC, topic_id)
     begin = BEGIN - BEGIN % HOUR
     with closing(store.reading()) as reading:
         return reading.picture(key, begin, begin + HOUR, NOW, expected_millis=24 * HOUR)
 
 
-def test_a_retired_host_that_is_heard_of_again_is_expected(store: Store) -> None:
+def test_a_retired_host_that_is_heard_of_again_is_expected(store: AuditStore) -> None:
     def beat(seq: int, minute: int) -> Json:
         until = {"until": BEGIN + minute * MINUTE, "topics": [TOPIC]}
         return entry("agent", "a", seq, BEGIN + minute * MINUTE, heartbeats=[until])
@@ -58,7 +58,7 @@ def test_a_retired_host_that_is_heard_of_again_is_expected(store: Store) -> None
     assert [each.required_until for each in picture(store).agents] == [None]
 
 
-def test_files_are_of_the_newest_topic_of_their_name(store: Store) -> None:
+def test_files_are_of_the_newest_topic_of_their_name(store: AuditStore) -> None:
     """Who looks at them does not know that it was deleted and made anew."""
     hour = BEGIN - BEGIN % HOUR
     fault = {"path": "p.parquet", "hour": hour, "fault": "missing", "committed_rows": 5}

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from audit.picture import Stretch, TopicKey
+from audit.picture import BatchPart, TopicKey
 from audit.queries import AgentsQuery
-from audit.store.fleet import Patience
-from audit.store.store import Store
+from audit.store.fleet import SilencePatience
+from audit.store.store import AuditStore
 from ledger.reading import LedgerPositions
 from tests.audit.store.said import (
     BEGIN,
@@ -32,8 +32,8 @@ SIZE = 10  # events of an entry
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store.open(tmp_path)
+def store(tmp_path: Path) -> Iterator[AuditStore]:
+    opened = AuditStore.open(tmp_path)
     yield opened
     opened.close()
 
@@ -46,11 +46,11 @@ def said(tier: str, number: int, time: int, **more: object) -> Json:
     return entry(tier, f"{tier}-1", number, time + MINUTE, passages=[one], **more)
 
 
-def fold(store: Store, *entries: Json) -> None:
+def fold(store: AuditStore, *entries: Json) -> None:
     store.fold(CLUSTER, body(entries), LedgerPositions())
 
 
-def named(store: Store) -> list[Stretch]:
+def named(store: AuditStore) -> list[BatchPart]:
     reading = store.reading()
     try:
         seen = reading.picture(KEY, BEGIN, BEGIN + HOUR, BEGIN + 2 * HOUR, expected_millis=HOUR)
@@ -59,11 +59,11 @@ def named(store: Store) -> list[Stretch]:
         reading.close()
 
 
-def firsts(store: Store) -> list[int]:
+def firsts(store: AuditStore) -> list[int]:
     return [stretch.first for stretch in named(store)]
 
 
-def test_what_brokers_lack_keeps_its_name_where_nobody_loads(store: Store) -> None:
+def test_what_brokers_lack_keeps_its_name_where_nobody_loads(store: AuditStore) -> None:
     fold(store, *(said("agent", at, BEGIN) for at in range(3)))
     fold(store, said("broker", 0, BEGIN), said("broker", 2, BEGIN))
     assert firsts(store) == [10]
@@ -73,7 +73,7 @@ def test_what_brokers_lack_keeps_its_name_where_nobody_loads(store: Store) -> No
     assert firsts(store) == [10]
 
 
-def test_what_brokers_come_to_late_has_a_name_then(store: Store) -> None:
+def test_what_brokers_come_to_late_has_a_name_then(store: AuditStore) -> None:
     fold(store, *(said("agent", at, BEGIN) for at in range(3)), said("broker", 0, BEGIN))
     fold(store, said("agent", 3, BEGIN + 5 * HOUR))
     fold(store, said("broker", 2, BEGIN), said("broker", 3, BEGIN + 5 * HOUR))
@@ -81,7 +81,7 @@ def test_what_brokers_come_to_late_has_a_name_then(store: Store) -> None:
     assert firsts(store) == [10]
 
 
-def test_what_brokers_lack_keeps_its_name_though_it_was_loaded(store: Store) -> None:
+def test_what_brokers_lack_keeps_its_name_though_it_was_loaded(store: AuditStore) -> None:
     fold(store, *(said("agent", at, BEGIN) for at in range(3)))
     fold(store, said("broker", 0, BEGIN), said("broker", 2, BEGIN))
     loaded = [said("hdfs", at, BEGIN, destination=ROOT, run=at) for at in range(3)]
@@ -91,7 +91,7 @@ def test_what_brokers_lack_keeps_its_name_though_it_was_loaded(store: Store) -> 
 
 
 def test_a_clock_that_is_ahead_makes_nothing_old(tmp_path: Path) -> None:
-    store = Store.open(tmp_path, clock=lambda: BEGIN + HOUR)
+    store = AuditStore.open(tmp_path, clock=lambda: BEGIN + HOUR)
     ahead = BEGIN + 1000 * DAY
     beat = {"until": ahead, "topics": ["other"]}
     fold(store, entry("agent", "agent-2", 0, ahead, heartbeats=[beat]))
@@ -99,7 +99,7 @@ def test_a_clock_that_is_ahead_makes_nothing_old(tmp_path: Path) -> None:
     fold(store, said("broker", 0, BEGIN), said("broker", 2, BEGIN))
     assert firsts(store) == [10]
     reading = store.reading()
-    seen = reading.agents(AgentsQuery(), Patience(BEGIN + 2 * HOUR, HOUR // 2, DAY))
+    seen = reading.agents(AgentsQuery(), SilencePatience(BEGIN + 2 * HOUR, HOUR // 2, DAY))
     (agent,) = (each for each in seen.items if each.agent == "agent-2")
     assert (agent.heard, agent.state) == (BEGIN + HOUR, "silent")
     other = TopicKey(CLUSTER, "other", "")
@@ -109,7 +109,7 @@ def test_a_clock_that_is_ahead_makes_nothing_old(tmp_path: Path) -> None:
     store.close()
 
 
-def test_nor_does_it_when_it_is_read_later(store: Store) -> None:
+def test_nor_does_it_when_it_is_read_later(store: AuditStore) -> None:
     beat = {"until": BEGIN, "topics": ["other"]}
     ahead = entry("agent", "agent-2", 0, BEGIN + 30 * DAY, heartbeats=[beat])
     fold(store, *(said("agent", at, BEGIN) for at in range(3)), ahead)

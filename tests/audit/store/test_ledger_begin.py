@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from audit.picture import TopicKey
-from audit.store.store import Store
+from audit.store.store import AuditStore
 from ledger.reading import LedgerPositions
 from tests.audit.store.said import (
     BEGIN,
@@ -40,7 +40,7 @@ OLD = [("agent", "agent-1", 17), ("agent", "agent-2", 9), ("agent", "agent-3", 0
 def test_who_was_there_before(tmp_path: Path, heard: Sequence[Heard], known: bool) -> None:
     said = [passage(0, 0, 10, [window(BEGIN, 10)])]
     entries = [entry(tier, journal, seq, BEGIN, passages=said) for tier, journal, seq in heard]
-    store = Store.open(tmp_path)
+    store = AuditStore.open(tmp_path)
     reading = store.reading()
     store.fold(CLUSTER, body(entries), LedgerPositions())
     key = TopicKey(CLUSTER, TOPIC, TOPIC_ID)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from audit.config import Inventory
-from audit.picture import Damage, Tier, TierKind, TopicKey, TopicPicture
+from audit.picture import AlteredBatch, Tier, TierKind, TopicKey, TopicPicture
 from audit.queries import (
     AgentsQuery,
     AlertsQuery,
@@ -16,10 +16,10 @@ from audit.queries import (
     SourcesQuery,
     TopicsQuery,
 )
-from audit.store.fleet import Patience
-from audit.store.reading import Reading
+from audit.store.fleet import SilencePatience
+from audit.store.reading import StoreReading
 from audit.store.rows import Alert, JudgedHour
-from audit.store.store import Store
+from audit.store.store import AuditStore
 from audit.store.topics import Overview
 from audit.verdicts import State
 from ground.intervals import Interval
@@ -47,14 +47,14 @@ AGENT, BROKER, HDFS = Tier(TierKind.AGENT), Tier(TierKind.BROKER), Tier(TierKind
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store.open(tmp_path)
+def store(tmp_path: Path) -> Iterator[AuditStore]:
+    opened = AuditStore.open(tmp_path)
     yield opened
     opened.close()
 
 
 @pytest.fixture
-def reading(store: Store) -> Iterator[Reading]:
+def reading(store: AuditStore) -> Iterator[StoreReading]:
     opened = store.reading()
     yield opened
     opened.close()
@@ -91,19 +91,19 @@ def landed(run_: int, first: int, count: int, *runs: Interval, minute: int = 0) 
     return entry("hdfs", "loader", run_, time, destination=ROOT, run=run_, passages=[said])
 
 
-def fold(store: Store, *entries: Json) -> None:
+def fold(store: AuditStore, *entries: Json) -> None:
     store.fold(CLUSTER, body(entries), LedgerPositions())
 
 
-def picture(reading: Reading) -> TopicPicture:
+def picture(reading: StoreReading) -> TopicPicture:
     return reading.picture(KEY, BEGIN, NOW, NOW, expected_millis=30 * 24 * HOUR)
 
 
-def overview(reading: Reading, to_hour: int = NOW, hours: int = 1, **more: Any) -> Overview:
+def overview(reading: StoreReading, to_hour: int = NOW, hours: int = 1, **more: Any) -> Overview:
     return reading.overview(TopicsQuery(hours=hours, **more), to_hour, lambda _: False)
 
 
-def test_what_a_loader_has_passed_over_has_a_name(store: Store, reading: Reading) -> None:
+def test_what_a_loader_has_passed_over_has_a_name(store: AuditStore, reading: StoreReading) -> None:
     fold(store, shipped(0, 0, 0, 0), shipped(1, 10, 10, 1), counted(0, 0, 20, 0))
     assert picture(reading).tiers == (AGENT, BROKER)
     assert picture(reading).sources == []
@@ -131,23 +131,25 @@ def test_what_a_loader_has_passed_over_has_a_name(store: Store, reading: Reading
     assert reading.hosts(KEY, HostsQuery(topic=TOPIC)).items[0].state is State.COMPLETE
 
 
-def test_batches_that_brokers_have_not_counted(store: Store, reading: Reading) -> None:
+def test_batches_that_brokers_have_not_counted(store: AuditStore, reading: StoreReading) -> None:
     fold(store, shipped(0, 0, 0, 0), shipped(1, 10, 10, 1))
     fold(store, counted(0, 0, 10, 0), counted(1, 20, 10, 2))
     (source,) = picture(reading).sources
     assert [stretch.first for stretch in source.stretches] == [10]
 
 
-def test_the_events_of_a_damaged_batch_have_names(store: Store, reading: Reading) -> None:
+def test_the_events_of_a_damaged_batch_have_names(store: AuditStore, reading: StoreReading) -> None:
     offsets = {"first": 5, "count": 1}
     spoilt = {"topic": TOPIC, "partition": 0, "offsets": offsets, "reason": "CRC"}
     fold(store, shipped(0, 0, 0, 0), entry("hdfs", "loader", 0, NOW, damaged=[spoilt]))
     seen = picture(reading)
-    assert seen.damaged == [Damage(0, 5, 1, "CRC", BEGIN, BEGIN + MINUTE)]
+    assert seen.damaged == [AlteredBatch(0, 5, 1, "CRC", BEGIN, BEGIN + MINUTE)]
     assert [stretch.first for stretch in seen.sources[0].stretches] == [0]
 
 
-def test_a_broker_that_counts_again_changes_nothing(store: Store, reading: Reading) -> None:
+def test_a_broker_that_counts_again_changes_nothing(
+    store: AuditStore, reading: StoreReading
+) -> None:
     other = counted(0, 0, 10, 0)
     other["header"] = other["header"] | {"source": "broker-2"}
     fold(store, counted(0, 0, 10, 0), other)
@@ -155,7 +157,9 @@ def test_a_broker_that_counts_again_changes_nothing(store: Store, reading: Readi
     assert [window.sums[BROKER].events for window in picture(reading).windows] == [10]
 
 
-def test_what_a_rebuilt_hour_replaces_is_not_counted(store: Store, reading: Reading) -> None:
+def test_what_a_rebuilt_hour_replaces_is_not_counted(
+    store: AuditStore, reading: StoreReading
+) -> None:
     hour = {"topic": TOPIC, "topic_id": TOPIC_ID, "from_time": BEGIN, "to_time": BEGIN + HOUR}
     anew = landed(2, 0, 10, (0, 4)) | {"rebuilt": [hour]}
     fold(store, anew, landed(1, 0, 10, (0, 10)), shipped(0, 0, 0, 0), counted(0, 0, 10, 0))
@@ -165,14 +169,14 @@ def test_what_a_rebuilt_hour_replaces_is_not_counted(store: Store, reading: Read
     assert [load.rebuilt for load in reading.loads(LoadsQuery()).items] == [True, False]
 
 
-def test_lines_count_where_their_events_do(store: Store, reading: Reading) -> None:
+def test_lines_count_where_their_events_do(store: AuditStore, reading: StoreReading) -> None:
     fold(store, shipped(0, 0, 0, 3))
     flow = reading.flow(KEY, BEGIN + 3 * MINUTE, BEGIN + 4 * MINUTE)
     assert (flow.shipped, flow.filtered, flow.events) == (10, 2, 10)
     assert reading.delays(KEY, BEGIN, NOW)[AGENT][-1] == 10
 
 
-def test_lost_lines_have_a_place(store: Store, reading: Reading) -> None:
+def test_lost_lines_have_a_place(store: AuditStore, reading: StoreReading) -> None:
     gone = run("file", 10, 0, position=1000, end_position=1500)
     gone["excepted"] = [excepted("lost", -1, 500, "truncated")]
     bare = passage(-1, 0, 0, [], runs=[gone])
@@ -185,7 +189,7 @@ def test_lost_lines_have_a_place(store: Store, reading: Reading) -> None:
     assert (flow.read, flow.lost, flow.lost_bytes) == (-1, -1, 500)
 
 
-def test_entries_that_are_missing_are_holes(store: Store, reading: Reading) -> None:
+def test_entries_that_are_missing_are_holes(store: AuditStore, reading: StoreReading) -> None:
     fold(store, shipped(0, 0, 0, 0), shipped(3, 10, 10, 2))
     (hole,) = picture(reading).holes
     assert (hole.journal, hole.tier, hole.host) == ("agent-1", "agent", "host-of-agent-1")
@@ -199,13 +203,15 @@ def test_entries_that_are_missing_are_holes(store: Store, reading: Reading) -> N
     ]
 
 
-def test_before_the_ledgers_own_beginning_nothing_is_known(store: Store, reading: Reading) -> None:
+def test_before_the_ledgers_own_beginning_nothing_is_known(
+    store: AuditStore, reading: StoreReading
+) -> None:
     fold(store, shipped(5, 0, 0, 0), landed(1, 0, 10, (0, 10)), counted(0, 0, 10, 0))
     assert picture(reading).windows == []
     assert picture(reading).from_time == BEGIN + HOUR
 
 
-def test_agents_and_hosts_that_were_never_heard(store: Store, reading: Reading) -> None:
+def test_agents_and_hosts_that_were_never_heard(store: AuditStore, reading: StoreReading) -> None:
     store.set_inventory([Inventory(host="host-of-agent-1"), Inventory(host="web-9")], BEGIN)
     fold(store, shipped(0, 0, 0, 0))
     assert [(agent.agent, agent.host) for agent in picture(reading).agents] == [
@@ -217,7 +223,7 @@ def test_agents_and_hosts_that_were_never_heard(store: Store, reading: Reading) 
     awaited = {agent.host: agent.until for agent in picture(reading).agents}
     assert (awaited["web-9"], awaited["web-8"]) == (BEGIN, BEGIN + HOUR)
     store.set_inventory([Inventory(host="web-9")], NOW)
-    fleet = reading.agents(AgentsQuery(), Patience(NOW, MINUTE, 24 * HOUR))
+    fleet = reading.agents(AgentsQuery(), SilencePatience(NOW, MINUTE, 24 * HOUR))
     assert [(row.host, row.state) for row in fleet.items] == [
         ("web-9", "never"),
         ("host-of-agent-1", "silent"),
@@ -225,11 +231,11 @@ def test_agents_and_hosts_that_were_never_heard(store: Store, reading: Reading) 
     gone = {"host": "web-9", "agent": "", "since": BEGIN, "reason": "sold", "operator": ""}
     fold(store, entry("operator", "operator-1", 0, NOW, retired=[gone]))
     assert picture(reading).agents[1].required_until == BEGIN
-    fleet = reading.agents(AgentsQuery(search="web"), Patience(NOW, HOUR, 24 * HOUR))
+    fleet = reading.agents(AgentsQuery(search="web"), SilencePatience(NOW, HOUR, 24 * HOUR))
     assert [(row.state, row.reason) for row in fleet.items] == [("retired", "sold")]
 
 
-def test_topics_by_what_was_said_of_their_hours(store: Store, reading: Reading) -> None:
+def test_topics_by_what_was_said_of_their_hours(store: AuditStore, reading: StoreReading) -> None:
     fold(store, shipped(0, 0, 0, 0))
     assert reading.open_hours(KEY) == [BEGIN]
     store.judged([JudgedHour(KEY, BEGIN, "missing", 10, 3, 0, 1, 1, "web-3")])
@@ -256,7 +262,7 @@ def test_topics_by_what_was_said_of_their_hours(store: Store, reading: Reading) 
     assert reading.open_hours(KEY) == []
 
 
-def test_an_hour_that_has_not_come_is_in_no_sum(store: Store, reading: Reading) -> None:
+def test_an_hour_that_has_not_come_is_in_no_sum(store: AuditStore, reading: StoreReading) -> None:
     """One event of another producer is enough for it to be there."""
     fold(store, shipped(0, 0, 0, 0))
     ahead = BEGIN + 48 * HOUR
@@ -269,7 +275,7 @@ def test_an_hour_that_has_not_come_is_in_no_sum(store: Store, reading: Reading) 
         overview(reading, sort="color")
 
 
-def test_pages(store: Store, reading: Reading) -> None:
+def test_pages(store: AuditStore, reading: StoreReading) -> None:
     alerts = [Alert("late", CLUSTER, TOPIC, f"web-{each}", "words", each) for each in range(5)]
     store.keep_alerts(alerts)
     assert [row.raised for row in reading.alerts(AlertsQuery(page=2, size=2))[1]] == [2, 1]
@@ -280,7 +286,7 @@ def test_pages(store: Store, reading: Reading) -> None:
     assert [row.resolved for row in resolved] == [9]
 
 
-def test_an_alert_is_about_an_hour(store: Store, reading: Reading) -> None:
+def test_an_alert_is_about_an_hour(store: AuditStore, reading: StoreReading) -> None:
     hours = [Alert("missing", CLUSTER, TOPIC, "", "words", 5, hour=each * HOUR) for each in (1, 2)]
     store.keep_alerts([*hours, hours[0]._replace(resolved=9)])
     over = hours[0]._replace(resolved=9)

@@ -11,7 +11,7 @@ from pathlib import Path
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from audit.verdicts import Finding, Kind, State, by_host, totals
+from audit.verdicts import FaultKind, Finding, State, by_host, totals
 from tests.audit.judged_ledger import FIRST, NOW, judged
 from tests.audit.store.said import (
     MINUTE,
@@ -205,7 +205,7 @@ def _what_is_missing_was_lost(log: Log, shuffled: random.Random, size: int) -> N
         verdict = judged(Path(directory), chunks)
     lost = Counter((f"file-of-{e.source}", e.seq) for e in log.lost if e.source != FOREIGN)
     assert _named(verdict.findings) == lost
-    assert {each.kind for each in verdict.findings} <= {Kind.MISSING}
+    assert {each.kind for each in verdict.findings} <= {FaultKind.MISSING}
     assert (verdict.state is State.MISSING) == bool(verdict.findings)
     assert not verdict.waits
     if not log.lost:
@@ -234,5 +234,10 @@ def test_what_was_lost_is_still_named_when_its_offset_has_long_been_given_again(
     with tempfile.TemporaryDirectory() as directory:
         verdict = judged(Path(directory), [[each] for each in log.said])
     (found,) = verdict.findings
-    assert (found.kind, found.partition, found.offset, found.offsets) == (Kind.MISSING, 0, 0, 1)
+    assert (found.kind, found.partition, found.offset, found.offsets) == (
+        FaultKind.MISSING,
+        0,
+        0,
+        1,
+    )
     assert verdict.totals.missing == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from audit.answers import FailingLoad
-from audit.store.store import Store
+from audit.store.store import AuditStore
 from ledger.reading import LedgerPositions
 from tests.audit.store.said import BEGIN, CLUSTER, HOUR, MINUTE, ROOT, TOPIC, Json, body, entry
 
@@ -17,8 +17,8 @@ CURE = "raise dead_share"
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with closing(Store.open(tmp_path, clock=lambda: BEGIN + 9 * HOUR)) as opened:
+def store(tmp_path: Path) -> Iterator[AuditStore]:
+    with closing(AuditStore.open(tmp_path, clock=lambda: BEGIN + 9 * HOUR)) as opened:
         yield opened
 
 
@@ -38,14 +38,14 @@ def tried(
     return entry("hdfs", journal, seq, time, destination=ROOT, loads=[said])
 
 
-def failing(store: Store, entries: Sequence[Json]) -> list[FailingLoad]:
+def failing(store: AuditStore, entries: Sequence[Json]) -> list[FailingLoad]:
     for each in entries:
         store.fold(CLUSTER, body([each]), LedgerPositions())
     with closing(store.reading()) as reading:
         return reading.failing_loads()
 
 
-def test_a_table_fails_until_a_load_succeeds(store: Store) -> None:
+def test_a_table_fails_until_a_load_succeeds(store: AuditStore) -> None:
     said = FailingLoad(CLUSTER, TOPIC, ROOT, BEGIN, BEGIN + 5 * MINUTE, REASON, CURE)
     first, again = tried(0, 0, failed=True), tried(1, 5, failed=True)
     assert failing(store, [first, again]) == [said]
@@ -56,7 +56,7 @@ def test_a_table_fails_until_a_load_succeeds(store: Store) -> None:
 def test_entries_may_come_in_any_order(tmp_path: Path) -> None:
     entries = [tried(0, 0, failed=True), tried(1, 1, failed=False), tried(2, 2, failed=True)]
     for number, order in enumerate(permutations(entries)):
-        with closing(Store.open(tmp_path / str(number), clock=lambda: BEGIN + HOUR)) as store:
+        with closing(AuditStore.open(tmp_path / str(number), clock=lambda: BEGIN + HOUR)) as store:
             assert [each.said for each in failing(store, order)] == [BEGIN + 2 * MINUTE]
 
 
@@ -69,29 +69,29 @@ def test_the_latest_counts_though_the_clock_was_ahead(tmp_path: Path, *, failed:
         tried(0, ahead + 1, failed=failed, journal="a"),
     ]
     for number, order in enumerate(permutations(entries)):
-        with closing(Store.open(tmp_path / str(number), clock=lambda: BEGIN + HOUR)) as store:
+        with closing(AuditStore.open(tmp_path / str(number), clock=lambda: BEGIN + HOUR)) as store:
             store.fold(CLUSTER, body(order), LedgerPositions())
             found = failing(store, [])
             assert [each.said for each in found] == [BEGIN + HOUR] * failed
 
 
-def test_what_fails_longest_comes_first(store: Store) -> None:
+def test_what_fails_longest_comes_first(store: AuditStore) -> None:
     entries = [tried(0, 9, failed=True, since=9), tried(1, 8, failed=True, since=3, topic="orders")]
     assert [each.topic for each in failing(store, entries)] == ["orders", TOPIC]
 
 
-def test_only_loaders_say_how_loads_end(store: Store) -> None:
+def test_only_loaders_say_how_loads_end(store: AuditStore) -> None:
     said = {"topic": TOPIC, "failed": True, "since": BEGIN, "reason": REASON, "cure": CURE}
     assert failing(store, [entry("agent", "a1", 0, BEGIN, loads=[said])]) == []
 
 
-def test_times_out_of_all_proportion_are_cut(store: Store) -> None:
+def test_times_out_of_all_proportion_are_cut(store: AuditStore) -> None:
     said = {"topic": TOPIC, "failed": True, "since": -(2**63), "reason": REASON, "cure": CURE}
     wrong = entry("hdfs", "loader-1", 0, BEGIN, destination=ROOT, loads=[said])
     assert [each.since for each in failing(store, [wrong])] == [0]
 
 
-def test_what_no_loader_has_said_for_long_is_forgotten(store: Store) -> None:
+def test_what_no_loader_has_said_for_long_is_forgotten(store: AuditStore) -> None:
     assert failing(store, [tried(0, 0, failed=True)])
     store.expire(BEGIN + 8 * 24 * HOUR)
     assert failing(store, []) == []

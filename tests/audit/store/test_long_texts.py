@@ -4,7 +4,7 @@ from contextlib import closing
 from pathlib import Path
 
 from audit.folding.columns import MOST_TEXT, cut
-from audit.store.store import Store
+from audit.store.store import AuditStore
 from ledger.reading import LedgerPositions
 from tests.audit.store.said import (
     BEGIN,
@@ -54,6 +54,6 @@ def test_nothing_is_kept_in_full(tmp_path: Path) -> None:
     accepted = {"topic": TOPIC, "topic_id": TOPIC_ID, "host": LONG, "reason": LONG, "runs": runs}
     retired = {"host": LONG, "agent": LONG, "reason": LONG, "operator": LONG}
     operator = entry("operator", "o", 0, BEGIN, accepted=[accepted], retired=[retired])
-    with closing(Store.open(tmp_path)) as store:
+    with closing(AuditStore.open(tmp_path)) as store:
         store.fold(CLUSTER, body([agent, loader, operator]), LedgerPositions())
     assert sum(each.stat().st_size for each in tmp_path.iterdir()) < SIZE

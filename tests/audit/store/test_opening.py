@@ -9,7 +9,7 @@ from audit.errors import StoreDamaged
 from audit.picture import TopicKey
 from audit.queries import HostsQuery, SourcesQuery
 from audit.store.database import FILE
-from audit.store.store import Store
+from audit.store.store import AuditStore
 from ledger.reading import LedgerPositions
 from tests.audit.store.said import BEGIN, CLUSTER, HOUR, TOPIC, TOPIC_ID, body
 from tests.audit.store.test_lists import counted, landed, shipped
@@ -19,18 +19,18 @@ POSITIONS = LedgerPositions("cluster", "topic", {0: 7})
 
 
 def test_positions_are_kept_with_what_was_folded(tmp_path: Path) -> None:
-    store = Store.open(tmp_path)
+    store = AuditStore.open(tmp_path)
     assert store.positions(CLUSTER) == LedgerPositions()
     store.fold(CLUSTER, body([shipped(0, 0, 0, 0)]), POSITIONS)
     store.close()
-    store = Store.open(tmp_path)
+    store = AuditStore.open(tmp_path)
     assert store.positions(CLUSTER) == POSITIONS
     assert store.fold(CLUSTER, body([shipped(0, 0, 0, 0)]), POSITIONS).repeated == 1
     store.close()
 
 
 def test_what_fails_is_not_folded_at_all(tmp_path: Path) -> None:
-    store = Store.open(tmp_path)
+    store = AuditStore.open(tmp_path)
     with pytest.raises(KeyError):
         store.fold(CLUSTER, body([shipped(0, 0, 0, 0)]).field("header"), POSITIONS)
     assert store.fold(CLUSTER, body([shipped(0, 0, 0, 0)]), POSITIONS).entries == 1
@@ -38,7 +38,7 @@ def test_what_fails_is_not_folded_at_all(tmp_path: Path) -> None:
 
 
 def test_a_damaged_database_is_found_and_moved_aside(tmp_path: Path) -> None:
-    store = Store.open(tmp_path)
+    store = AuditStore.open(tmp_path)
     store.fold(CLUSTER, body([shipped(0, 0, 0, 0), counted(0, 0, 10, 0)]), POSITIONS)
     store.close()
     (tmp_path / "audit.open").touch()  # as a kill leaves it
@@ -46,11 +46,11 @@ def test_a_damaged_database_is_found_and_moved_aside(tmp_path: Path) -> None:
     data[8192 * 3 : 8192 * 9] = bytes(8192 * 6)
     (tmp_path / FILE).write_bytes(data)
     with pytest.raises(StoreDamaged, match="anew"):
-        Store.open(tmp_path)
-    aside = Store.discard(tmp_path)
+        AuditStore.open(tmp_path)
+    aside = AuditStore.discard(tmp_path)
     assert aside is not None
     assert aside.stat().st_size == len(data)
-    store = Store.open(tmp_path)
+    store = AuditStore.open(tmp_path)
     assert store.positions(CLUSTER) == LedgerPositions()
     store.close()
 
@@ -58,20 +58,20 @@ def test_a_damaged_database_is_found_and_moved_aside(tmp_path: Path) -> None:
 def test_something_else_in_its_place(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(b"not a database" * 1000)
     with pytest.raises(StoreDamaged):
-        Store.open(tmp_path)
+        AuditStore.open(tmp_path)
 
 
 def test_another_version_is_built_anew(tmp_path: Path) -> None:
-    Store.open(tmp_path).close()
+    AuditStore.open(tmp_path).close()
     connection = sqlite3.connect(tmp_path / FILE)
     connection.execute("PRAGMA user_version = 99")
     connection.close()
     with pytest.raises(StoreDamaged, match="version 99"):
-        Store.open(tmp_path)
+        AuditStore.open(tmp_path)
 
 
 def test_what_is_too_old_goes(tmp_path: Path) -> None:
-    store = Store.open(tmp_path, retention_millis=24 * HOUR)
+    store = AuditStore.open(tmp_path, retention_millis=24 * HOUR)
     reading = store.reading()
     store.fold(CLUSTER, body([shipped(0, 0, 0, 0), counted(0, 0, 10, 0)]), POSITIONS)
     store.fold(CLUSTER, body([landed(0, 0, 10, (0, 10))]), POSITIONS)

@@ -8,8 +8,8 @@ import pytest
 from audit.picture import TopicKey
 from audit.reconciling.gate import hour_gate
 from audit.reconciling.verdict import reconcile
-from audit.store.reading import Reading
-from audit.store.store import Store
+from audit.store.reading import StoreReading
+from audit.store.store import AuditStore
 from audit.verdicts import State
 from ledger.reading import LedgerPositions
 from tests.audit.store.said import (
@@ -34,20 +34,20 @@ LATER = FIRST + HOURS * HOUR
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store.open(tmp_path)
+def store(tmp_path: Path) -> Iterator[AuditStore]:
+    opened = AuditStore.open(tmp_path)
     yield opened
     opened.close()
 
 
 @pytest.fixture
-def reading(store: Store) -> Iterator[Reading]:
+def reading(store: AuditStore) -> Iterator[StoreReading]:
     opened = store.reading()
     yield opened
     opened.close()
 
 
-def hours_passed(store: Store, *, landed: int = 100, late: bool = False) -> None:
+def hours_passed(store: AuditStore, *, landed: int = 100, late: bool = False) -> None:
     """A hundred events an hour; the loader has so many of the first hour, and all of the others."""
     for hour in range(HOURS):
         time = FIRST + hour * HOUR + 30 * MINUTE
@@ -67,7 +67,7 @@ def hours_passed(store: Store, *, landed: int = 100, late: bool = False) -> None
         store.fold(CLUSTER, body(said), LedgerPositions())
 
 
-def states(reading: Reading) -> list[State]:
+def states(reading: StoreReading) -> list[State]:
     found = []
     for hour in range(HOURS):
         at = FIRST + hour * HOUR
@@ -86,7 +86,7 @@ def damage(first: int) -> Json:
     return entry("broker", "counter", 0, LATER - HOUR, damaged=[said])
 
 
-def test_damage_is_of_its_own_hour(store: Store, reading: Reading) -> None:
+def test_damage_is_of_its_own_hour(store: AuditStore, reading: StoreReading) -> None:
     hours_passed(store)
     assert states(reading) == [State.COMPLETE] * HOURS
     touched = store.fold(CLUSTER, body([damage(150)]), LedgerPositions())
@@ -98,7 +98,9 @@ def test_damage_is_of_its_own_hour(store: Store, reading: Reading) -> None:
     assert hour_gate(reading.picture(KEY, at, at + HOUR, LATER, expected_millis=HOUR)).complete
 
 
-def test_a_late_event_makes_no_hour_reach_over_the_others(store: Store, reading: Reading) -> None:
+def test_a_late_event_makes_no_hour_reach_over_the_others(
+    store: AuditStore, reading: StoreReading
+) -> None:
     hours_passed(store, late=True)
     store.fold(CLUSTER, body([damage(250)]), LedgerPositions())
     seen = reading.picture(KEY, FIRST, LATER, LATER, expected_millis=HOUR)
@@ -107,7 +109,7 @@ def test_a_late_event_makes_no_hour_reach_over_the_others(store: Store, reading:
 
 
 def test_damage_of_which_nobody_spoke_is_of_when_it_was_found(
-    store: Store, reading: Reading
+    store: AuditStore, reading: StoreReading
 ) -> None:
     hours_passed(store)
     store.fold(CLUSTER, body([damage(10_000)]), LedgerPositions())
@@ -117,13 +119,15 @@ def test_damage_of_which_nobody_spoke_is_of_when_it_was_found(
 
 
 def test_offsets_that_were_passed_over_are_of_their_own_hour(
-    store: Store, reading: Reading
+    store: AuditStore, reading: StoreReading
 ) -> None:
     hours_passed(store, landed=60)
     assert states(reading) == [State.MISSING, *[State.COMPLETE] * (HOURS - 1)]
 
 
-def test_what_is_older_than_is_kept_is_no_fault_of_now(store: Store, reading: Reading) -> None:
+def test_what_is_older_than_is_kept_is_no_fault_of_now(
+    store: AuditStore, reading: StoreReading
+) -> None:
     hours_passed(store, landed=60)
     store.expire(FIRST + 2 * HOUR + store.retention_millis)
     assert states(reading) == [State.COMPLETE] * HOURS

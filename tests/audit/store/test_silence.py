@@ -4,8 +4,8 @@ from contextlib import closing
 from pathlib import Path
 
 from audit.queries import AgentsQuery
-from audit.store.fleet import Patience
-from audit.store.store import Store
+from audit.store.fleet import SilencePatience
+from audit.store.store import AuditStore
 from ledger.reading import LedgerPositions
 from tests.audit.store.said import BEGIN, CLUSTER, HOUR, MINUTE, TOPIC, body, entry
 
@@ -27,11 +27,11 @@ def states(directory: Path, *, beats: int, apart: int, silence: int, window: int
     ]
     now = last + silence
     with (
-        closing(Store.open(directory, clock=lambda: now)) as store,
+        closing(AuditStore.open(directory, clock=lambda: now)) as store,
         closing(store.reading()) as reading,
     ):
         store.fold(CLUSTER, body(entries), LedgerPositions())
-        found = reading.agents(AgentsQuery(), Patience(now, SILENT, HOUR, window))
+        found = reading.agents(AgentsQuery(), SilencePatience(now, SILENT, HOUR, window))
     (agent,) = found.items
     assert found.by_state[agent.state] == 1
     return agent.state

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from audit.picture import Acceptance, TopicKey
-from audit.store.store import Store
+from audit.store.store import AuditStore
 from ledger.reading import LedgerPositions
 from tests.audit.store.said import (
     BEGIN,
@@ -32,7 +32,7 @@ def accepted_of(directory: Path, **given: object) -> Acceptance:
         entry("agent", "a", 0, BEGIN + MINUTE, passages=[shipped]),
         entry("operator", "operator-1", 0, BEGIN + MINUTE, accepted=[said]),
     ]
-    store = Store.open(directory)
+    store = AuditStore.open(directory)
     reading = store.reading()
     try:
         store.fold(CLUSTER, body(entries), LedgerPositions())

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from audit.reconciling.verdict import reconcile
-from audit.verdicts import Kind, State, TopicVerdict
+from audit.verdicts import FaultKind, State, TopicVerdict
 from tests.audit.judged_ledger import FIRST, NOW, judged, pictured
 from tests.audit.store.said import MINUTE, ROOT, TOPIC, Json, entry, passage, run, window
 
@@ -48,7 +48,7 @@ def states(verdict: TopicVerdict) -> list[State]:
 def test_of_a_host_with_another_agent_they_may_be_there_twice(tmp_path: Path) -> None:
     verdict = judged(tmp_path, [[*shipped_again(), agent("A", until=FIRST)]])
     (finding,) = verdict.findings
-    assert (finding.kind, finding.events) == (Kind.UNKNOWN, 100)
+    assert (finding.kind, finding.events) == (FaultKind.UNKNOWN, 100)
     assert finding.words == (
         "web-1: file S, events 0 to 99 are in hdfs://logs, and no agent has said that it shipped"
         " them: another one of that host may have shipped them again"
@@ -61,7 +61,7 @@ def test_the_end_of_a_file_of_whose_beginning_was_spoken(tmp_path: Path) -> None
     begun = whole(TIME, 0, 60, "S", path="/var/log/app.log")
     verdict = judged(tmp_path, [[*shipped_again(), agent("A", begun, until=TIME + 30_000)]])
     (finding,) = verdict.findings
-    assert (finding.kind, finding.seq, finding.events) == (Kind.UNKNOWN, 60, 40)
+    assert (finding.kind, finding.seq, finding.events) == (FaultKind.UNKNOWN, 60, 40)
     assert finding.words.startswith("web-1: /var/log/app.log, events 60 to 99 are in hdfs://logs")
     assert finding.from_time == TIME + 30_000
 

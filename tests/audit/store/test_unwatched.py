@@ -12,8 +12,8 @@ from audit.picture import TopicPicture
 from audit.reconciling.gate import hour_gate
 from audit.reconciling.verdict import reconcile
 from audit.store.statements import _MOST_UNWATCHED
-from audit.store.store import Store
-from audit.verdicts import Kind, State, TopicVerdict
+from audit.store.store import AuditStore
+from audit.verdicts import FaultKind, State, TopicVerdict
 from ledger.reading import LedgerPositions
 from tests.audit.judged_ledger import FIRST, KEY, NOW, judged, pictured
 from tests.audit.store.said import (
@@ -85,7 +85,11 @@ def test_windows_in_which_names_changed_are_unknown(tmp_path: Path) -> None:
         "host-of-agent: /var/log/shop was not watched from 2025-10-09 09:09:00 to 2025-10-09"
         " 09:11:00, and names changed there: app.log.3 came and went"
     )
-    assert (finding.kind, finding.agent, finding.path) == (Kind.UNKNOWN, "agent", "/var/log/shop")
+    assert (finding.kind, finding.agent, finding.path) == (
+        FaultKind.UNKNOWN,
+        "agent",
+        "/var/log/shop",
+    )
     assert states(verdict) == {9: "unknown", 10: "unknown", 11: "unknown"}
     assert verdict.state is State.UNKNOWN
     assert (verdict.totals.unknown, verdict.totals.state) == (1, State.UNKNOWN)
@@ -107,7 +111,7 @@ def test_what_nobody_understands_is_a_change(tmp_path: Path) -> None:
 def test_hours_in_which_nothing_happened_are_there(tmp_path: Path) -> None:
     """The audit judges them although no event is in them, and again after a start."""
     blind = unwatched(FIRST + HOUR - 1, FIRST + 2 * HOUR + 1)
-    with closing(Store.open(tmp_path)) as store, closing(store.reading()) as reading:
+    with closing(AuditStore.open(tmp_path)) as store, closing(store.reading()) as reading:
         said = body([*fine(), said_later(blind)])
         touched = store.fold(CLUSTER, said, LedgerPositions())
         assert {hour for _, hour in touched.hours} >= {FIRST, FIRST + HOUR, FIRST + 2 * HOUR}
@@ -175,7 +179,7 @@ def test_a_file_that_is_found_again_fills_it_in(tmp_path: Path, backwards: bool)
     chunks = [fine(), [said_later(vanished())], [said_later(seq=2, passages=[more])], tiers]
     verdict = judged(tmp_path / "some", chunks[::-1] if backwards else chunks)
     (finding,) = verdict.findings
-    assert (finding.kind, finding.position) == (Kind.UNKNOWN, 1_042)
+    assert (finding.kind, finding.position) == (FaultKind.UNKNOWN, 1_042)
     done = {"topic": TOPIC, "source": "file", "events": 150, "size": 1_042}
     chunks.append([said_later(seq=3, finished=[done])])
     verdict = judged(tmp_path / "all", chunks[::-1] if backwards else chunks)
@@ -255,7 +259,7 @@ def test_of_very_many_the_rest_is_one_that_covers_them(tmp_path: Path) -> None:
 
 
 def test_what_is_too_old_goes(tmp_path: Path) -> None:
-    with closing(Store.open(tmp_path)) as store, closing(store.reading()) as reading:
+    with closing(AuditStore.open(tmp_path)) as store, closing(store.reading()) as reading:
         said = body([*fine(), said_later(unwatched(TIME, TIME + MINUTE))])
         store.fold(CLUSTER, said, LedgerPositions())
         assert reading.hole_hours(KEY)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from broker.config import Checks
-from broker.counting.following import Following
-from broker.counting.reports import Led, Looked, Lost, Report, Task
+from broker.counting.following import LogFollowing
+from broker.counting.reports import CountingReport, CountingResult, Led, LostOffsets, Task
 from ledger.counting.batches import Json
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
@@ -28,18 +28,18 @@ class Counted:
         self.journal = CountingJournal(directory / "ledger-counter", "broker")
         speaker = Speaker(self.journal.source, "h", "a", "dc1", 60_000)
         task = Task(str(directory), "", "", "dc1", "h", 60_000, 10.0, checks or Checks())
-        self._following = Following(task, Counter(self.journal, speaker, self))
+        self._following = LogFollowing(task, Counter(self.journal, speaker, self))
 
     def send(self, entry: Json) -> None:
         if self.is_silent:
             raise ConnectionRefusedError("nobody is there")
         self.told.append(entry)
 
-    def told_of(self, led: Led, lost: Lost) -> Looked:
-        return self._following.look(Report([led], [], [lost]))
+    def told_of(self, led: Led, lost: LostOffsets) -> CountingResult:
+        return self._following.look(CountingReport([led], [], [lost]))
 
     def look(self, *led: Led, not_served: Sequence[tuple[str, int]] = ()) -> str:
-        return self._following.look(Report(list(led), list(not_served))).trouble
+        return self._following.look(CountingReport(list(led), list(not_served))).trouble
 
     def offsets(self, topic_id: str = "one") -> list[tuple[int, int]]:
         return [
@@ -165,8 +165,8 @@ def test_damage_in_one_is_named_and_does_not_keep_the_others(
     story.log.abandon()
 
 
-def lost_of(story: Story, first: int, epoch: int, resumes: int) -> Lost:
-    return Lost(9, "t", "one", 0, epoch, first, 80 - first, resumes, "it was cut")
+def lost_of(story: Story, first: int, epoch: int, resumes: int) -> LostOffsets:
+    return LostOffsets(9, "t", "one", 0, epoch, first, 80 - first, resumes, "it was cut")
 
 
 def test_a_loss_is_told_before_anything_else_and_counting_goes_back(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.counting.reading import Unreadable, runs
+from broker.counting.reading import NoBatch, runs
 from broker.storage import layout
 from broker.storage.log import Log
 from ledger.counting.journal import Place
@@ -112,6 +112,6 @@ def test_damage_in_the_middle_is_said(story: Story) -> None:
     content = bytearray(path.read_bytes())
     content[16] = 9  # the format of its first batch
     path.write_bytes(content)
-    with pytest.raises(Unreadable, match=f"{path.name}: no batch at byte 0"):
+    with pytest.raises(NoBatch, match=f"{path.name}: no batch at byte 0"):
         read(story.log, Place(0))
     story.log.abandon()

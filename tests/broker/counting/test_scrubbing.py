@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from broker.config import Checks
-from broker.counting.reports import Led, Report
+from broker.counting.reports import CountingReport, Led
 from broker.counting.scrubbing import Scrubbing
 from broker.storage.log import Log
 from ledger.counting.counter import Counter
@@ -89,7 +89,7 @@ def reader(tmp_path: Path) -> Reader:
 def test_each_round_reads_all_of_it_at_the_rate(log: Log, reader: Reader, tmp_path: Path) -> None:
     assert reader.scrubbing.step() is None, "nothing is known yet"
     other = a_log(tmp_path / "two")
-    reader.scrubbing.follow(Report([led("t", log), led("u", other)], []))
+    reader.scrubbing.follow(CountingReport([led("t", log), led("u", other)], []))
     size = log.size + other.size
     assert reader.round() == pytest.approx(size / 1000)
     assert reader.scrubbing.taken() == ([], size, reader.clock.now)
@@ -101,7 +101,7 @@ def test_each_round_reads_all_of_it_at_the_rate(log: Log, reader: Reader, tmp_pa
 def test_damage_is_journalled_and_told(log: Log, reader: Reader) -> None:
     second = names(log, ".log")[1]
     overwrite(log_file(log, second), 100, b"spoilt")
-    reader.scrubbing.follow(Report([led("t", log)], []))
+    reader.scrubbing.follow(CountingReport([led("t", log)], []))
     reader.round()
     assert reader.damaged == [("t", second, 3)]
     (found, *_), _, _ = reader.scrubbing.taken()
@@ -111,14 +111,14 @@ def test_damage_is_journalled_and_told(log: Log, reader: Reader) -> None:
 
 def test_what_was_deleted_is_not_missed(log: Log, reader: Reader) -> None:
     overwrite(log_file(log, 0), 100, b"spoilt")
-    reader.scrubbing.follow(Report([led("t", log, start=3)], []))
+    reader.scrubbing.follow(CountingReport([led("t", log, start=3)], []))
     reader.round()
     assert reader.damaged == []
 
 
 def test_a_restart_goes_on_where_it_was(log: Log, reader: Reader, tmp_path: Path) -> None:
     other = a_log(tmp_path / "two")
-    report = Report([led("t", log), led("u", other)], [])
+    report = CountingReport([led("t", log), led("u", other)], [])
     reader.scrubbing.follow(report)
     while not (tmp_path / "scrub").exists():
         reader.scrubbing.step()
@@ -134,7 +134,7 @@ def test_a_restart_goes_on_where_it_was(log: Log, reader: Reader, tmp_path: Path
 
 def test_what_goes_away_meanwhile_is_passed_over(log: Log, reader: Reader, tmp_path: Path) -> None:
     other = a_log(tmp_path / "two")
-    reader.scrubbing.follow(Report([led("t", log), led("u", other)], []))
+    reader.scrubbing.follow(CountingReport([led("t", log), led("u", other)], []))
     reader.scrubbing.step()
     for path in log.directory.glob("*.log"):
         path.unlink()
@@ -147,5 +147,5 @@ def test_what_goes_away_meanwhile_is_passed_over(log: Log, reader: Reader, tmp_p
 def test_a_file_of_progress_that_cannot_be_read(log: Log, reader: Reader, tmp_path: Path) -> None:
     (tmp_path / "scrub").write_bytes(b"{")
     reader.begin()
-    reader.scrubbing.follow(Report([led("t", log)], []))
+    reader.scrubbing.follow(CountingReport([led("t", log)], []))
     assert reader.round() == pytest.approx(log.size / 1000)

@@ -10,7 +10,7 @@ from broker.storage import directories, identity
 from broker.storage.checkpoints import read_offsets, write_offsets
 from broker.storage.errors import BadCheckpoint, ForeignDataDirectory
 from broker.storage.files import OpenFile
-from broker.storage.identity import Owner
+from broker.storage.identity import DirectoryOwner
 from tests.broker.storage.log_files import TOPIC_ID
 
 
@@ -55,21 +55,21 @@ def test_a_broken_checkpoint_is_noticed(tmp_path: Path, content: bytes) -> None:
 
 def test_a_data_directory_belongs_to_one_broker_of_one_cluster(tmp_path: Path) -> None:
     assert identity.read_owner(tmp_path) is None
-    identity.claim(tmp_path, Owner("cluster-a", 1))
-    identity.claim(tmp_path, Owner("cluster-a", 1))
-    assert identity.read_owner(tmp_path) == Owner("cluster-a", 1)
+    identity.claim(tmp_path, DirectoryOwner("cluster-a", 1))
+    identity.claim(tmp_path, DirectoryOwner("cluster-a", 1))
+    assert identity.read_owner(tmp_path) == DirectoryOwner("cluster-a", 1)
     with pytest.raises(ForeignDataDirectory, match="is of cluster cluster-a, this is cluster b"):
-        identity.claim(tmp_path, Owner("b", 1))
+        identity.claim(tmp_path, DirectoryOwner("b", 1))
     with pytest.raises(ForeignDataDirectory, match="is of broker 1, this is broker 2"):
-        identity.claim(tmp_path, Owner("cluster-a", 2))
-    assert identity.read_owner(tmp_path) == Owner("cluster-a", 1)
+        identity.claim(tmp_path, DirectoryOwner("cluster-a", 2))
+    assert identity.read_owner(tmp_path) == DirectoryOwner("cluster-a", 1)
 
 
 def test_kafkas_own_meta_properties_are_understood(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text(
         "#\n#Thu Nov 20 09:00:00 UTC 2025\ncluster.id=AbC=-_\nversion=0\nbroker.id=7\n"
     )
-    assert identity.read_owner(tmp_path) == Owner("AbC=-_", 7)
+    assert identity.read_owner(tmp_path) == DirectoryOwner("AbC=-_", 7)
     (tmp_path / "meta.properties").write_text("broker.id=seven\ncluster.id=x\n")
     with pytest.raises(ForeignDataDirectory, match=r"needs cluster\.id and broker\.id"):
         identity.read_owner(tmp_path)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.storage.errors import BadIndex
-from broker.storage.index import OffsetEntry, OffsetIndex, TimeEntry, TimeIndex
+from broker.storage.index import OffsetIndex, OffsetPosition, TimeEntry, TimeIndex
 
 BASE = 10_000_000_000
 GAPS = st.lists(st.integers(1, 1000), max_size=60)
@@ -21,7 +21,7 @@ GAPS = st.lists(st.integers(1, 1000), max_size=60)
 def test_an_offset_index_finds_the_last_at_or_below(
     gaps: list[int], stored: int, data: st.DataObject
 ) -> None:
-    entries = [OffsetEntry(BASE + at, at * 7) for at in accumulate(gaps)]
+    entries = [OffsetPosition(BASE + at, at * 7) for at in accumulate(gaps)]
     with TemporaryDirectory() as directory:
         index = OffsetIndex(Path(directory) / "x.index", BASE)
         for number, entry in enumerate(entries):

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 )
 
 from broker.opening import lost_beginning, lost_end
-from broker.storage.acknowledged import Acknowledged
+from broker.storage.acknowledged import AcknowledgedFile
 from broker.storage.config import LogConfig
 from broker.storage.errors import CorruptLog, EndMissing, OffsetOutOfRange
 from broker.storage.log import Log
@@ -73,7 +73,7 @@ class LogMachine(RuleBasedStateMachine):
     def begin(self, segment_bytes: int, interval: int) -> None:
         self.config = LogConfig(segment_bytes=segment_bytes, index_interval_bytes=interval)
         self.log = Log.create(self.directory / "topic-0", TOPIC_ID, self.config)
-        self.acknowledged = Acknowledged(self.directory / "acknowledged")
+        self.acknowledged = AcknowledgedFile(self.directory / "acknowledged")
         self.remember()
 
     def remember(self) -> None:
@@ -84,7 +84,7 @@ class LogMachine(RuleBasedStateMachine):
     def open_again(self, *, clean: bool = False, recovery_point: int | None = None) -> None:
         """As a broker does that starts: whatever befell the log, nothing of it was lost."""
         self.acknowledged.close()
-        self.acknowledged = Acknowledged(self.directory / "acknowledged")
+        self.acknowledged = AcknowledgedFile(self.directory / "acknowledged")
         known = self.acknowledged.known(TOPIC_ID, 0)
         assert known is not None
         assert known.end >= self.flushed, "what was shown is remembered"

@@ -374,7 +374,7 @@ def test_a_file_that_cannot_be_read_is_an_error_of_this_log(tmp_path: Path) -> N
     log_file(log).mkdir()
     with pytest.raises(Exception, match="topic-0") as error:
         reopen(log)
-    assert error.type.__name__ in ("Unreadable", "CorruptLog")
+    assert error.type.__name__ in ("BytesUnreadable", "CorruptLog")
 
 
 def test_recovery_says_what_it_did_in_one_line(

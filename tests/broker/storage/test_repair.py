@@ -6,7 +6,7 @@ import pytest
 
 from broker.storage.errors import CorruptLog
 from broker.storage.log import Log
-from broker.storage.repair import Lost, truncate_at_corruption
+from broker.storage.repair import GivenUp, truncate_at_corruption
 from tests.broker.storage.log_files import (
     append,
     batch,
@@ -48,7 +48,7 @@ def test_what_is_behind_damage_is_given_up(tmp_path: Path) -> None:
     with pytest.raises(CorruptLog):
         reopen(log, recovery_point=0)
     lost = truncate_at_corruption(log.directory, log.config)
-    assert lost == Lost(
+    assert lost == GivenUp(
         path=path,
         position=size,
         reason="the CRC does not match the bytes",

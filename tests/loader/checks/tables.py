@@ -7,7 +7,7 @@ from typing import Any, Final
 from loader.checks.checking import FileCheck
 from loader.checks.comparing import UNKNOWN
 from loader.commit.history import History
-from loader.manifests import Added, HourState, Kind, Manifest
+from loader.manifests import Added, HourState, Manifest, RunKind
 from loader.store.local import LocalStore
 from loader.tables import HOUR_MILLIS, Hour, hour_folder
 
@@ -60,7 +60,7 @@ class Table:
         manifest = Manifest(
             version=1,
             run=self._run,
-            kind=Kind.LOAD,
+            kind=RunKind.LOAD,
             table=TABLE,
             committed=now,
             loader="test",

@@ -7,8 +7,8 @@ from loader.checks.comparing import (
     UNKNOWN,
     CommittedFile,
     ExpectedHour,
-    Fault,
-    FileFault,
+    FaultyFile,
+    FileFaultKind,
     compared,
     to_count,
 )
@@ -20,7 +20,7 @@ FOLDER = "t/dt=1970-01-01/hour=00"
 
 def outcome(
     hour: ExpectedHour, sizes: dict[str, int], rows: dict[str, int], *, all_: bool = False
-) -> list[FileFault]:
+) -> list[FaultyFile]:
     wanted = to_count(hour, sizes, all_=all_)
     counted = {path: rows[path] for path in wanted}
     return list(compared(hour, sizes, counted, all_=all_).faults)
@@ -45,7 +45,7 @@ def test_every_file_that_is_not_as_it_was_is_named(
     files: dict[str, tuple[str, int, int]], all_: bool
 ) -> None:
     known, sizes, rows = {}, {}, {}
-    faults: list[FileFault] = []
+    faults: list[FaultyFile] = []
     for path, (what, count, size) in files.items():
         if what != "extra":
             known[path] = CommittedFile(count, size, "t")
@@ -53,19 +53,19 @@ def test_every_file_that_is_not_as_it_was_is_named(
             sizes[path], rows[path] = size, count
         match what:
             case "gone":
-                faults.append(FileFault(path, Fault.MISSING, count, 0, "t"))
+                faults.append(FaultyFile(path, FileFaultKind.MISSING, count, 0, "t"))
             case "cut":
                 sizes[path], rows[path] = size - 1, count - 1
-                faults.append(FileFault(path, Fault.CHANGED, count, count - 1, "t"))
+                faults.append(FaultyFile(path, FileFaultKind.CHANGED, count, count - 1, "t"))
             case "spoilt":
                 sizes[path], rows[path] = size - 1, UNKNOWN
-                faults.append(FileFault(path, Fault.CHANGED, count, UNKNOWN, "t"))
+                faults.append(FaultyFile(path, FileFaultKind.CHANGED, count, UNKNOWN, "t"))
             case "swapped":  # for another one of the same length
                 rows[path] = count + 1
                 if all_:
-                    faults.append(FileFault(path, Fault.CHANGED, count, count + 1, "t"))
+                    faults.append(FaultyFile(path, FileFaultKind.CHANGED, count, count + 1, "t"))
             case "extra":
-                faults.append(FileFault(path, Fault.EXTRA, 0, count))
+                faults.append(FaultyFile(path, FileFaultKind.EXTRA, 0, count))
     hour = ExpectedHour(HOUR, FOLDER, known)
     assert outcome(hour, sizes, rows, all_=all_) == sorted(faults)
     if not all_:
@@ -79,52 +79,56 @@ def test_files_of_which_only_the_sum_is_known() -> None:
     assert outcome(hour, {"a": 40, "b": 60}, {}) == []
     assert outcome(hour, {"a": 40, "b": 60}, {"a": 4, "b": 6}, all_=True) == []
     assert outcome(hour, {"a": 40, "b": 60}, {"a": 4, "b": 7}, all_=True) == [
-        FileFault(FOLDER, Fault.CHANGED, 10, 11)
+        FaultyFile(FOLDER, FileFaultKind.CHANGED, 10, 11)
     ]
     assert outcome(hour, {"a": 40, "b": 61}, {"a": 4, "b": 7}) == [
-        FileFault(FOLDER, Fault.CHANGED, 10, 11)
+        FaultyFile(FOLDER, FileFaultKind.CHANGED, 10, 11)
     ]
     assert outcome(hour, {"a": 40, "b": 61}, {"a": 4, "b": UNKNOWN}) == [
-        FileFault(FOLDER, Fault.CHANGED, 10, UNKNOWN)
+        FaultyFile(FOLDER, FileFaultKind.CHANGED, 10, UNKNOWN)
     ]
-    assert outcome(hour, {"a": 40}, {"a": 4}) == [FileFault("b", Fault.MISSING, UNKNOWN, 0)]
+    assert outcome(hour, {"a": 40}, {"a": 4}) == [
+        FaultyFile("b", FileFaultKind.MISSING, UNKNOWN, 0)
+    ]
     assert outcome(hour, {"a": 40, "b": 60, "c": 5}, {"c": 1}) == [
-        FileFault("c", Fault.EXTRA, 0, 1)
+        FaultyFile("c", FileFaultKind.EXTRA, 0, 1)
     ]
     alone = others({"a"}, 10, 100)
-    assert outcome(alone, {}, {}) == [FileFault("a", Fault.MISSING, 10, 0)]
-    assert outcome(alone, {"a": 99}, {"a": 9}) == [FileFault("a", Fault.CHANGED, 10, 9)]
+    assert outcome(alone, {}, {}) == [FaultyFile("a", FileFaultKind.MISSING, 10, 0)]
+    assert outcome(alone, {"a": 99}, {"a": 9}) == [FaultyFile("a", FileFaultKind.CHANGED, 10, 9)]
 
 
 def test_files_without_a_name() -> None:
     hour = others(set(), 10, 100, unlisted=2)
     assert hour.files == 2
     assert outcome(hour, {"a": 40, "b": 60}, {}) == []
-    assert outcome(hour, {"a": 40}, {"a": 4}) == [FileFault(FOLDER, Fault.MISSING, 10, 4)]
+    assert outcome(hour, {"a": 40}, {"a": 4}) == [FaultyFile(FOLDER, FileFaultKind.MISSING, 10, 4)]
     doubled = {"a": 40, "b": 60, "c": 60}
     assert outcome(hour, doubled, {"a": 4, "b": 6, "c": 6}) == [
-        FileFault(FOLDER, Fault.EXTRA, 10, 16)
+        FaultyFile(FOLDER, FileFaultKind.EXTRA, 10, 16)
     ]
     assert outcome(hour, {"a": 41, "b": 60}, {"a": 4, "b": 6}) == [
-        FileFault(FOLDER, Fault.CHANGED, 10, 10)
+        FaultyFile(FOLDER, FileFaultKind.CHANGED, 10, 10)
     ]
     # Nobody can count them: their number has to do.
     for sizes, fault in [
-        ({"a": 40}, Fault.MISSING),
-        (doubled, Fault.EXTRA),
-        ({"a": 40, "b": 61}, Fault.CHANGED),
+        ({"a": 40}, FileFaultKind.MISSING),
+        (doubled, FileFaultKind.EXTRA),
+        ({"a": 40, "b": 61}, FileFaultKind.CHANGED),
     ]:
         assert outcome(hour, sizes, dict.fromkeys(sizes, UNKNOWN)) == [
-            FileFault(FOLDER, fault, 10, UNKNOWN)
+            FaultyFile(FOLDER, fault, 10, UNKNOWN)
         ]
 
 
 def test_faults_in_words() -> None:
     said = {
-        str(FileFault("a", Fault.MISSING, 1_000, 0)): "a is missing (1,000 rows)",
-        str(FileFault("a", Fault.EXTRA, 0, 7)): "a was written by no run (7 rows)",
-        str(FileFault("a", Fault.CHANGED, 8, 7)): "a has 7 rows, not 8 rows",
-        str(FileFault("a", Fault.EXTRA, 8, 9)): "a has 9 rows, not 8 rows",
-        str(FileFault("a", Fault.CHANGED, 8, -1)): "a has nobody knows how many rows, not 8 rows",
+        str(FaultyFile("a", FileFaultKind.MISSING, 1_000, 0)): "a is missing (1,000 rows)",
+        str(FaultyFile("a", FileFaultKind.EXTRA, 0, 7)): "a was written by no run (7 rows)",
+        str(FaultyFile("a", FileFaultKind.CHANGED, 8, 7)): "a has 7 rows, not 8 rows",
+        str(FaultyFile("a", FileFaultKind.EXTRA, 8, 9)): "a has 9 rows, not 8 rows",
+        str(
+            FaultyFile("a", FileFaultKind.CHANGED, 8, -1)
+        ): "a has nobody knows how many rows, not 8 rows",
     }
     assert list(said) == list(said.values())

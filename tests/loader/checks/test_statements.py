@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loader.checks.comparing import Fault, FileFault, HourOutcome
+from loader.checks.comparing import FaultyFile, FileFaultKind, HourOutcome
 from loader.checks.statements import (
     MOST_FAULTS,
     digest,
@@ -24,7 +24,7 @@ HOUR = Hour(497_000 * HOUR_MILLIS)
 ENCODER = Encoder(built_in(LEDGER), 1)
 
 
-def outcome(*faults: FileFault) -> HourOutcome:
+def outcome(*faults: FaultyFile) -> HourOutcome:
     return HourOutcome(HOUR, "t/dt=2026-09-11/hour=08", 3, 40, faults)
 
 
@@ -36,7 +36,7 @@ def encoded(checked: Sequence[Mapping[str, Any]]) -> bytes:
 
 @given(st.text(st.characters(exclude_categories=()), max_size=600))
 def test_any_name_is_text_that_can_be_sent(name: str) -> None:
-    (said,) = statements(outcome(FileFault(name, Fault.EXTRA, 0, 1)), ["t"])
+    (said,) = statements(outcome(FaultyFile(name, FileFaultKind.EXTRA, 0, 1)), ["t"])
     encoded([said])
     assert printable(name).isprintable()
 
@@ -47,8 +47,13 @@ def test_names_stay_what_they_are() -> None:
 
 
 def test_very_many_faults_are_said_together() -> None:
-    faults = [FileFault(f"{at:05}", Fault.MISSING, 2, 0) for at in range(MOST_FAULTS + 100)]
-    faults += [FileFault("x", Fault.EXTRA, 0, -1), FileFault("y", Fault.EXTRA, 0, 1)]
+    faults = [
+        FaultyFile(f"{at:05}", FileFaultKind.MISSING, 2, 0) for at in range(MOST_FAULTS + 100)
+    ]
+    faults += [
+        FaultyFile("x", FileFaultKind.EXTRA, 0, -1),
+        FaultyFile("y", FileFaultKind.EXTRA, 0, 1),
+    ]
     (said,) = statements(outcome(*faults), ["t"])
     *_, missing, extra = said["faults"]
     assert len(said["faults"]) == MOST_FAULTS + 2
@@ -63,10 +68,10 @@ def test_very_many_faults_are_said_together() -> None:
 
 def test_a_table_of_several_topics() -> None:
     faults = (
-        FileFault("a", Fault.MISSING, 5, 0, "dc1.t"),
-        FileFault("merged", Fault.MISSING, 7, 0),
-        FileFault("odd", Fault.EXTRA, 0, 9),
-        FileFault("old", Fault.CHANGED, 4, 3, "dc9.t"),
+        FaultyFile("a", FileFaultKind.MISSING, 5, 0, "dc1.t"),
+        FaultyFile("merged", FileFaultKind.MISSING, 7, 0),
+        FaultyFile("odd", FileFaultKind.EXTRA, 0, 9),
+        FaultyFile("old", FileFaultKind.CHANGED, 4, 3, "dc9.t"),
     )
     said = {each["topic"]: each for each in statements(outcome(*faults), ["dc1.t", "dc2.t"])}
     rows = {
@@ -79,7 +84,7 @@ def test_a_table_of_several_topics() -> None:
 
 def test_entries_are_bounded() -> None:
     long = "p" * 400
-    faults = [FileFault(f"{at}{long}", Fault.MISSING, 2, 0) for at in range(MOST_FAULTS)]
+    faults = [FaultyFile(f"{at}{long}", FileFaultKind.MISSING, 2, 0) for at in range(MOST_FAULTS)]
     said = [each for _ in range(5) for each in statements(outcome(*faults), ["t"])]
     parts = list(divided(said, weight))
     assert [each for part in parts for each in part] == said
@@ -89,7 +94,10 @@ def test_entries_are_bounded() -> None:
 
 
 def test_a_digest_is_of_all_that_is_said() -> None:
-    faults = (FileFault("a", Fault.MISSING, 5, 0), FileFault("a", Fault.MISSING, 5, 1))
+    faults = (
+        FaultyFile("a", FileFaultKind.MISSING, 5, 0),
+        FaultyFile("a", FileFaultKind.MISSING, 5, 1),
+    )
     digests = {digest(statements(outcome(*each), ["t"])) for each in ((), faults[:1], faults[1:])}
     assert len(digests) == 3
     assert digest(statements(outcome(), ["t"])) in digests

@@ -6,9 +6,9 @@ from typing import Final
 from loader.commit.sources import LandedSources
 from loader.commit.staging import Staged, StagedFile
 from loader.landing.pieces import FileKind
-from loader.manifests import VERSION, HourState, Kind, Manifest, PartitionState, TopicState
+from loader.manifests import VERSION, HourState, Manifest, PartitionState, RunKind, TopicState
 from loader.planning.plan import Plan
-from loader.reports import Account, ClosedIntervals, SliceReport, SourceRun, WindowCount
+from loader.reports import Account, ClosedIntervals, LandedWindow, SliceReport, SourceRun
 from loader.tables import HOUR_MILLIS, Hour, Slice
 
 HOUR: Final = Hour(1_795_132_800_000)  # 2026-11-20, midnight
@@ -45,10 +45,10 @@ def report(
     to be anything was compacted away; or, with `no_events`, lies before all that is."""
     end = of.end if next_offset is None else next_offset
     begins = min(rows, default=HOUR)
-    windows = {hour: WindowCount(start=hour, rows=count) for hour, count in rows.items()}
-    first = windows.get(begins, WindowCount(start=begins))
+    windows = {hour: LandedWindow(start=hour, rows=count) for hour, count in rows.items()}
+    first = windows.get(begins, LandedWindow(start=begins))
     if rows or duplicates or dead:
-        windows[begins] = WindowCount(
+        windows[begins] = LandedWindow(
             start=begins, rows=first.rows, duplicates=duplicates, dead=dead, bytes=100, crc_sum=7
         )
     counted = sum(rows.values()) + duplicates + dead
@@ -128,7 +128,7 @@ def manifest(run: int, *, hours: Mapping[Hour, HourState] | None = None) -> Mani
     return Manifest(
         version=VERSION,
         run=run,
-        kind=Kind.LOAD,
+        kind=RunKind.LOAD,
         table="t",
         committed=NOW - HOUR_MILLIS,
         loader="test",

@@ -23,15 +23,15 @@ from loader.commit.sources import LandedSources, seen_in
 from loader.commit.staging import Staged, read_again, staged, verified
 from loader.landing.pieces import PIECE_END, FileKind
 from loader.landing.task_spec import Seen
-from loader.manifests import SEVERAL, Added, HourState, Kind, Manifest, Marker
+from loader.manifests import SEVERAL, Added, HourState, Manifest, Marker, RunKind
 from loader.planning.facts import PartitionFacts, TopicFacts
 from loader.planning.plan import Plan, plan
 from loader.reports import (
     Account,
     ClosedIntervals,
+    LandedWindow,
     SliceReport,
     SourceRun,
-    WindowCount,
     closed,
     intervals_of,
 )
@@ -251,7 +251,7 @@ class SmallLoader:
         return msgspec.structs.replace(
             latest,
             run=run,
-            kind=Kind.CLOSE,
+            kind=RunKind.CLOSE,
             committed=self.now,
             adds=tuple(adds),
             removes=tuple(removes),
@@ -302,7 +302,7 @@ def landed(
         duplicates=total["duplicates"],
         dead=total["dead"],
         windows=tuple(
-            WindowCount(
+            LandedWindow(
                 start=start,
                 rows=fate["rows"],
                 duplicates=fate["duplicates"],

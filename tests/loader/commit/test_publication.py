@@ -17,7 +17,7 @@ from ledger.names import LEDGER_TOPIC
 from loader.commit.history import History
 from loader.commit.publishing import Publication
 from loader.ledger.entries import in_ledger
-from loader.manifests import Kind, Manifest, PartitionState, TopicState
+from loader.manifests import Manifest, PartitionState, RunKind, TopicState
 from loader.store.local import LocalStore
 from schemas.envelope import Decoder
 from schemas.event_schemas import LEDGER, built_in
@@ -62,13 +62,13 @@ class Load:
             warn=self.warnings.append,
         )
 
-    def commit(self, kind: Kind = Kind.LOAD) -> None:
+    def commit(self, kind: RunKind = RunKind.LOAD) -> None:
         made = following(self._history, kind)
         self._history.commit(made)
         self.publication.publish(made)
 
 
-def following(history: History, kind: Kind = Kind.LOAD) -> Manifest:
+def following(history: History, kind: RunKind = RunKind.LOAD) -> Manifest:
     """A run that has read ten offsets more, or closes hours."""
     before = history.latest()
     run = 1 if before is None else before.run + 1
@@ -79,7 +79,7 @@ def following(history: History, kind: Kind = Kind.LOAD) -> Manifest:
         TopicState(topic=TOPIC, cluster="dc1", topic_id="", partitions=(reached, gone)),
         TopicState(topic="no-more", cluster="dc1", topic_id="", partitions=(former,)),
     )
-    read = [] if kind is Kind.CLOSE else [passage(windows=windows(1))]
+    read = [] if kind is RunKind.CLOSE else [passage(windows=windows(1))]
     seq = 0 if before is None else before.ledger_seq + before.ledger_entries
     made = msgspec.structs.replace(manifest(*read, run=run, kind=kind), topics=topics)
     made = msgspec.structs.replace(made, ledger_seq=seq)
@@ -95,7 +95,7 @@ def test_the_ledger_is_given_up_at_its_first_refusal(
     later = Load(history, brokers, nobody)
     later.publication.make_up()
     later.commit()
-    later.commit(Kind.CLOSE)
+    later.commit(RunKind.CLOSE)
     (warning,) = later.warnings
     assert warning.startswith("run 1 is not in the ledger yet, and none after it: ")
     # Files do not wait for it, nor does a run that has nothing to say.
@@ -124,7 +124,7 @@ def test_brokers_are_told_how_far_the_newest_run_came(
     load.commit()
     load.commit()
     assert log.consumed == {0: 20}  # and nothing of what is not there
-    load.commit(Kind.CLOSE)
+    load.commit(RunKind.CLOSE)
     assert history.unpublished() == [1, 2]
     Load(history, brokers, nobody).publication.make_up()
     assert log.consumed == {0: 30}

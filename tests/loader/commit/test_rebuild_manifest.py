@@ -8,9 +8,9 @@ from loader.commit.sources import LandedSources
 from loader.commit.staging import Staged, StagedFile
 from loader.errors import GapError, Mismatch, TooManyDead
 from loader.landing.pieces import FileKind
-from loader.manifests import HourState, Kind, KnownSources, Manifest, Marker
+from loader.manifests import HourState, KnownSources, Manifest, Marker, RunKind
 from loader.planning.plan import Plan
-from loader.reports import Account, SliceReport, SourceRun, WindowCount
+from loader.reports import Account, LandedWindow, SliceReport, SourceRun
 from loader.tables import Hour, Slice, hour_folder
 from tests.loader.hours.manifests import hour, manifest, path
 
@@ -29,9 +29,9 @@ PLAN = Plan(slices=(PIECE,), ranges=(), topics=BEFORE.topics)
 
 
 def report(rows: dict[Hour, int], dead: int = 0) -> SliceReport:
-    windows = [WindowCount(start=each, rows=count) for each, count in rows.items()]
+    windows = [LandedWindow(start=each, rows=count) for each, count in rows.items()]
     if dead:
-        windows.append(WindowCount(start=hour(0) + 60_000, dead=dead))
+        windows.append(LandedWindow(start=hour(0) + 60_000, dead=dead))
     account = Account(
         leader_epoch=3,
         first=10,
@@ -105,7 +105,7 @@ def test_an_hours_files_are_replaced_and_the_others_stay() -> None:
     assert after.hours == BEFORE.hours | {
         hour(0): HourState(rows=29, files=(new,), bytes=10, changed=6, at=NOW)
     }
-    assert (after.run, after.kind, after.rebuilt) == (6, Kind.REBUILD, (hour(0),))
+    assert (after.run, after.kind, after.rebuilt) == (6, RunKind.REBUILD, (hour(0),))
 
 
 def test_the_hour_is_open_again_and_its_markers_go() -> None:

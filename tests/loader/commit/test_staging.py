@@ -19,7 +19,7 @@ from loader.commit.staging import (
 )
 from loader.errors import Mismatch
 from loader.landing.pieces import FileKind
-from loader.reports import SliceReport, WindowCount
+from loader.reports import LandedWindow, SliceReport
 from loader.store.local import LocalStore
 from loader.store.store import Store
 from tests.loader.commit.made_up import HOUR, NEXT_HOUR, left_by, piece, report
@@ -238,7 +238,7 @@ def test_partitions_do_not_overlap() -> None:
 
 def test_of_some_hours_the_dead_of_others_are_not_told_by_window() -> None:
     account = REPORTS[0].accounts[0]
-    account = msgspec.structs.replace(account, windows=(WindowCount(start=HOUR, rows=9),))
+    account = msgspec.structs.replace(account, windows=(LandedWindow(start=HOUR, rows=9),))
     found = msgspec.structs.replace(REPORTS[0], accounts=(account,))
     check(PIECES, left_by(found, REPORTS[1]), some_hours=True)
     with pytest.raises(Mismatch):

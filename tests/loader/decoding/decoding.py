@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from client.fetcher import Batch
+from client.fetcher import FetchedBatch
 from loader.config import HeaderColumns
 from loader.decoding.batch_decoder import BatchDecoder
 from loader.decoding.columns import Columns
@@ -55,9 +55,9 @@ def records_of(values: Iterable[bytes | None], first: int = 0) -> list[Record]:
     return [Record(first + at, TIME + at, None, value) for at, value in enumerate(values)]
 
 
-def batch_of(records: Sequence[Record], codec: Codec = Codec.ZSTD, **header: int) -> Batch:
+def batch_of(records: Sequence[Record], codec: Codec = Codec.ZSTD, **header: int) -> FetchedBatch:
     data = build_batch(records, codec=codec, base_offset=records[0].offset, **header)
-    return Batch(3, read_header(data), memoryview(data))
+    return FetchedBatch(3, read_header(data), memoryview(data))
 
 
 def decode(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from client.fetcher import Batch
+from client.fetcher import FetchedBatch
 from loader.config import HeaderColumns
 from loader.decoding.batch_decoder import BatchDecoder
 from loader.decoding.decoded import Dead, Decoded
@@ -303,12 +303,12 @@ class TestWhatCannotBeRead:
 class TestBrokenBatches:
     """Their CRC is right: somebody sent them so."""
 
-    def broken(self, data: bytes, batch: Batch) -> Decoded:
+    def broken(self, data: bytes, batch: FetchedBatch) -> Decoded:
         whole = bytes(batch.data[:HEADER_SIZE]) + data
         length = (len(whole) - 12).to_bytes(4, "big")
         whole = whole[:8] + length + whole[12:]
         made = decoder(columns_of(USER), {1: USER})
-        return made.decode(Batch(3, read_header(whole), memoryview(whole)))
+        return made.decode(FetchedBatch(3, read_header(whole), memoryview(whole)))
 
     def test_that_do_not_unpack(self) -> None:
         batch = batch_of(records_of(users(*"abc"), first=7))
@@ -349,6 +349,6 @@ class TestBrokenBatches:
         data = bytearray(build_batch(records_of(users("a")), codec=Codec.NONE))
         data[22] |= 7
         decoded = decoder(columns_of(USER), {1: USER}).decode(
-            Batch(3, read_header(data), memoryview(data))
+            FetchedBatch(3, read_header(data), memoryview(data))
         )
         assert deaths(decoded) == [(0, "broken batch")]

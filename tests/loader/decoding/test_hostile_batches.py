@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from client.fetcher import Batch
+from client.fetcher import FetchedBatch
 from loader.decoding.decoded import Decoded
 from schemas.event_schemas import built_in
 from schemas.parsing import AvroSchema, parse
@@ -69,10 +69,10 @@ def changed(draw: st.DrawFn, data: bytes) -> bytes:
     return bytes(out)
 
 
-def with_contents(batch: Batch, data: bytes) -> Batch:
+def with_contents(batch: FetchedBatch, data: bytes) -> FetchedBatch:
     whole = bytearray(batch.data[:HEADER_SIZE]) + data
     whole[8:12] = (len(whole) - 12).to_bytes(4, "big")
-    return Batch(batch.partition, read_header(whole), memoryview(bytes(whole)))
+    return FetchedBatch(batch.partition, read_header(whole), memoryview(bytes(whole)))
 
 
 def check(decoded: Decoded, least: int, most: int) -> None:
@@ -123,7 +123,7 @@ def test_a_batch_may_be_anything(contents: bytes, count: int, last: int, codec: 
     whole[23:27] = last.to_bytes(4, "big")
     whole[57:61] = count.to_bytes(4, "big")
     made = decoder(columns_of(schema), {1: schema})
-    check(made.decode(Batch(3, found, memoryview(whole))), 0, 100_000)
+    check(made.decode(FetchedBatch(3, found, memoryview(whole))), 0, 100_000)
 
 
 @contextmanager

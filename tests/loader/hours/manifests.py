@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from loader.manifests import (
     VERSION,
     HourState,
-    Kind,
     KnownSources,
     Manifest,
     PartitionState,
+    RunKind,
     TopicState,
 )
 from loader.tables import HOUR_MILLIS, Hour, hour_folder
@@ -31,7 +31,7 @@ def manifest(hours: Mapping[Hour, HourState], run: int = 5) -> Manifest:
     return Manifest(
         version=VERSION,
         run=run,
-        kind=Kind.LOAD,
+        kind=RunKind.LOAD,
         table="logs",
         committed=1,
         loader="before",

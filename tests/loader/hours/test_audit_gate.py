@@ -3,7 +3,14 @@
 from collections.abc import Mapping
 
 from loader.hours.audit import Asked
-from loader.hours.completeness import AuditGate, Complete, Completeness, TopicEnd, Verdict, Waiting
+from loader.hours.completeness import (
+    AuditGate,
+    Complete,
+    Completeness,
+    HourVerdict,
+    TopicEnd,
+    Waiting,
+)
 from loader.manifests import PartitionState, TopicState
 from loader.tables import HOUR_MILLIS
 from tests.loader.hours.manifests import hour
@@ -13,7 +20,7 @@ ENDS = {"a": TopicEnd("1", {0: 10, 1: 0}), "b": TopicEnd("", {0: 5})}
 
 
 def gate(
-    answers: Mapping[Asked, Verdict], now: int = NOW, settle_millis: int | None = None
+    answers: Mapping[Asked, HourVerdict], now: int = NOW, settle_millis: int | None = None
 ) -> Completeness:
     return AuditGate(answers, ENDS, now, settle_millis)
 
@@ -24,7 +31,7 @@ def state(topic: str, next_offset: int) -> TopicState:
 
 
 READ = {"a": state("a", 10), "b": state("b", 7)}
-ANSWERS: dict[Asked, Verdict] = {
+ANSWERS: dict[Asked, HourVerdict] = {
     ("a", hour(0)): Complete("audit: agents"),
     ("b", hour(0)): Complete("audit: brokers"),
     ("a", hour(1)): Complete("audit: agents"),

@@ -7,7 +7,7 @@ import pytest
 
 from loader.errors import Mismatch
 from loader.hours.closing import Closing, Merge, Merged, MergedFile, close_manifest
-from loader.manifests import HourState, Kind, Manifest, Marker
+from loader.manifests import HourState, Manifest, Marker, RunKind
 from tests.loader.hours.manifests import hour, manifest, path
 
 BEFORE = manifest(
@@ -37,7 +37,7 @@ def content(marker: Marker) -> dict[str, object]:
 
 def test_it_follows_on_the_one_before() -> None:
     after = closed(Closing(hour(1), by="agents"))
-    assert (after.run, after.kind, after.table) == (6, Kind.CLOSE, "logs")
+    assert (after.run, after.kind, after.table) == (6, RunKind.CLOSE, "logs")
     assert (after.committed, after.loader) == (9, "me")
     assert (after.sources, after.schema) == (BEFORE.sources, BEFORE.schema)
     assert (after.ledger_seq, after.ledger_entries) == (10, 0)

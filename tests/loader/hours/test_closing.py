@@ -3,14 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loader.config import Completeness
+from loader.config import CompletenessConfig
 from loader.hours.closing import Closing, Merge, merge_of, open_hours, to_close
 from loader.hours.completeness import Complete, Waiting
 from loader.manifests import HourState
 from loader.tables import HOUR_MILLIS
 from tests.loader.hours.manifests import hour, manifest
 
-CONFIG = Completeness(deadline=6 * 3600.0)
+CONFIG = CompletenessConfig(deadline=6 * 3600.0)
 OPEN = HourState(rows=1, files=("f",))
 END = hour(0) + HOUR_MILLIS
 DEADLINE = END + 6 * HOUR_MILLIS
@@ -84,7 +84,7 @@ def test_what_is_missing_is_said_again_when_it_changes() -> None:
 
 
 def test_small_files_are_merged() -> None:
-    config = Completeness(merge_below=100, merge_to=250)
+    config = CompletenessConfig(merge_below=100, merge_to=250)
     sizes = {"a": 99, "b": 100, "c": 50, "d": 99, "e": 3}
     assert merge_of(hour(0), sizes, sizes, config) == Merge(hour(0), ("a", "c", "d", "e"), 251, 2)
     assert merge_of(hour(0), "ab", sizes, config) is None
@@ -98,7 +98,7 @@ def test_small_files_are_merged() -> None:
     st.integers(1, 60),
 )
 def test_files_become_fewer_or_stay(sizes: dict[str, int], below: int, to: int) -> None:
-    config = Completeness(merge_below=below, merge_to=to)
+    config = CompletenessConfig(merge_below=below, merge_to=to)
     merge = merge_of(hour(0), sizes, sizes, config)
     if merge is not None:
         assert 1 <= merge.files_wanted < len(merge.files)

@@ -15,7 +15,7 @@ from client.producer import Producer
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
-from ledger.agents import Agent, Agents, Beat
+from ledger.agents import Agents, Beat, HeardAgent
 from ledger.names import LEDGER_TOPIC
 from ledger.reading import lookup_at
 from loader.config import LoaderConfig
@@ -135,7 +135,7 @@ def test_a_ledger_that_is_another_is_read_from_its_beginning(
     write(brokers, registry, entry("a", 0, (1, ["x"])))
     lookup = lookup_at(registry)
     true = read_ledger(brokers, lookup, None)
-    agents = Agents({"silent": Agent("h", 0, 0, (Beat(1, frozenset("x")),))})
+    agents = Agents({"silent": HeardAgent("h", 0, 0, (Beat(1, frozenset("x")),))})
     positions = msgspec.structs.replace(true.positions, **other)
     read = read_ledger(brokers, lookup, LedgerRead(positions, agents))
     assert set(read.agents.by_id) == known

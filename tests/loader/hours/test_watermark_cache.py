@@ -6,19 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.agents import Agent, Agents, Beat, HostRetired, Left
+from ledger.agents import Agents, Beat, HeardAgent, HostRetired, LeftTopics
 from ledger.reading import LedgerPositions
 from loader.hours.ledger_reading import LedgerRead, cache_path, from_bytes, to_bytes
 
 millis = st.integers(-1, 2**53)
 topics = st.frozensets(st.text(max_size=4), max_size=3)
 agents = st.builds(
-    Agent,
+    HeardAgent,
     host=st.text(max_size=4),
     seq=millis,
     heard=millis,
     shipped=st.lists(st.builds(Beat, millis, topics), max_size=2).map(tuple),
-    left=st.lists(st.builds(Left, millis, topics, millis), max_size=2).map(tuple),
+    left=st.lists(st.builds(LeftTopics, millis, topics, millis), max_size=2).map(tuple),
 )
 retired = st.builds(HostRetired, st.text(max_size=2), st.text(max_size=2), millis, millis)
 read = st.builds(
@@ -38,7 +38,7 @@ read = st.builds(
 )
 
 POSITIONS = LedgerPositions("c", "t", {0: 5}, {0: 1})
-ONE = LedgerRead(POSITIONS, Agents({"a": Agent("h", 1, 2, (Beat(3, frozenset("x")),))}))
+ONE = LedgerRead(POSITIONS, Agents({"a": HeardAgent("h", 1, 2, (Beat(3, frozenset("x")),))}))
 
 
 @given(read)
@@ -65,7 +65,7 @@ def test_a_large_fleet_takes_little_room() -> None:
     """Ten thousand agents with a hundred topics each."""
     topics = frozenset(f"a-topic-with-a-name-{number}" for number in range(100))
     fleet = {
-        f"{number:032x}": Agent(f"web-{number:05}.example.com", number, 1, (Beat(2, topics),))
+        f"{number:032x}": HeardAgent(f"web-{number:05}.example.com", number, 1, (Beat(2, topics),))
         for number in range(10_000)
     }
     size = len(to_bytes(LedgerRead(POSITIONS, Agents(fleet))))

@@ -5,7 +5,14 @@ from collections.abc import Mapping
 import pytest
 
 from ledger.agents import Agents, AgentSaid, Beat, HostRetired
-from loader.hours.completeness import MOST_NAMES, Complete, TopicEnd, Verdict, Waiting, Watermarks
+from loader.hours.completeness import (
+    MOST_NAMES,
+    Complete,
+    HourVerdict,
+    TopicEnd,
+    Waiting,
+    Watermarks,
+)
 from loader.manifests import PartitionState, TopicState
 from loader.tables import HOUR_MILLIS, Hour
 
@@ -45,7 +52,7 @@ def judge(
     now: int = END,
     settle: int | None = SETTLE,
     events: bool = True,
-) -> Verdict:
+) -> HourVerdict:
     judging = watermarks(who, now=now, settle=settle)
     fed = {each.topic: each for each in topics or (loaded(10),)}
     return judging.judge(fed, HOUR, events=events)
@@ -100,7 +107,7 @@ def test_a_topic_that_was_never_read_is_waited_for_unless_it_is_empty() -> None:
 def test_a_topic_that_nobody_ships_to_is_given_time(settle: int | None, events: bool) -> None:
     """As long as was said; without that 15 minutes, if its rows are no events."""
 
-    def at(now: int, who: Agents, *topics: TopicState) -> Verdict:
+    def at(now: int, who: Agents, *topics: TopicState) -> HourVerdict:
         return judge(who, *topics, now=now, settle=settle, events=events)
 
     others = agents(END, topics="y")

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from loader.config import Compression, HeaderColumns
+from loader.config import FileCompression, HeaderColumns
 from loader.decoding.decoded import Dead, Decoded
 from loader.landing.task import Landing
 from loader.landing.task_spec import TaskSpec
@@ -55,7 +55,7 @@ def a_spec(**changes: Any) -> TaskSpec:
         "reader_schema": '"string"',
         "header": HeaderColumns.FLAT,
         "with_cluster": False,
-        "compression": Compression.ZSTD,
+        "compression": FileCompression.ZSTD,
         "memory_bytes": 1 << 20,
         "window_millis": MINUTE,
         "times": (FIRST_TIME, LAST_TIME),

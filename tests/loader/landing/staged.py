@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from loader.landing.pieces import PIECE_END, PIECES, FileKind
-from loader.reports import SliceReport, WindowCount
+from loader.reports import LandedWindow, SliceReport
 from loader.tables import Hour, hour_in_folder
 
 Files = dict[tuple[str, int, str, str], bytes]
@@ -31,12 +31,12 @@ def report_of(files: Files) -> SliceReport:
     return msgspec.json.decode(data.removesuffix(PIECE_END.encode()), type=SliceReport)
 
 
-def windows_of(report: SliceReport) -> dict[int, WindowCount]:
+def windows_of(report: SliceReport) -> dict[int, LandedWindow]:
     """Of all accounts, by their start."""
-    found: dict[int, WindowCount] = {}
+    found: dict[int, LandedWindow] = {}
     for each in (window for account in report.accounts for window in account.windows):
-        known = found.get(each.start, WindowCount(start=each.start))
-        found[each.start] = WindowCount(
+        known = found.get(each.start, LandedWindow(start=each.start))
+        found[each.start] = LandedWindow(
             start=each.start,
             rows=known.rows + each.rows,
             duplicates=known.duplicates + each.duplicates,

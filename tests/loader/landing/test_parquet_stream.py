@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from loader.config import Compression
+from loader.config import FileCompression
 from loader.landing.pieces import PIECE_END
 from loader.landing.slice_files import ParquetStream, writer_settings
 
@@ -50,8 +50,8 @@ def file_of(pieces: list[bytes]) -> pq.ParquetFile:
     return pq.ParquetFile(pa.BufferReader(b"".join(piece + END for piece in pieces)))
 
 
-@pytest.mark.parametrize("compression", list(Compression))
-def test_row_groups_come_back(compression: Compression) -> None:
+@pytest.mark.parametrize("compression", list(FileCompression))
+def test_row_groups_come_back(compression: FileCompression) -> None:
     rows = every_type(3000)
     stream = ParquetStream(rows.schema, writer_settings(rows, compression))
     pieces = [stream.row_group(rows.slice(0, 1000)), stream.row_group(rows.slice(1000, 1))]
@@ -61,19 +61,19 @@ def test_row_groups_come_back(compression: Compression) -> None:
     assert file.read().cast(rows.schema) == rows
     packed = {file.metadata.row_group(0).column(at).compression for at in range(10)}
     assert packed == {
-        "UNCOMPRESSED" if compression is Compression.NONE else compression.value.upper()
+        "UNCOMPRESSED" if compression is FileCompression.NONE else compression.value.upper()
     }
 
 
 def test_a_footer_may_come_alone() -> None:
     rows = every_type(10)
-    stream = ParquetStream(rows.schema, writer_settings(rows, Compression.ZSTD))
+    stream = ParquetStream(rows.schema, writer_settings(rows, FileCompression.ZSTD))
     assert file_of([stream.row_group(rows), stream.end()]).read().cast(rows.schema) == rows
 
 
 def test_columns_are_written_as_their_values_are() -> None:
     rows = every_type(3000)
-    stream = ParquetStream(rows.schema, writer_settings(rows, Compression.ZSTD))
+    stream = ParquetStream(rows.schema, writer_settings(rows, FileCompression.ZSTD))
     metadata = file_of([stream.end(rows)]).metadata.row_group(0)
     found = map(metadata.column, range(metadata.num_columns))
     columns = {column.path_in_schema: column for column in found}
@@ -92,5 +92,5 @@ def test_columns_are_written_as_their_values_are() -> None:
 
 def test_a_table_without_text_or_repetition_is_written() -> None:
     rows = pa.table({"truth": pa.array([True, False])})
-    stream = ParquetStream(rows.schema, writer_settings(rows, Compression.ZSTD))
+    stream = ParquetStream(rows.schema, writer_settings(rows, FileCompression.ZSTD))
     assert file_of([stream.end(rows)]).read() == rows

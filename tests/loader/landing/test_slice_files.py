@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from loader.config import Compression
+from loader.config import FileCompression
 from loader.decoding.decoded import Dead
 from loader.errors import TooManyHours
 from loader.landing.pieces import HOUR_COLUMN, FileKind
@@ -49,7 +49,7 @@ def test_row_groups_hold_so_many_rows() -> None:
 
 def test_row_groups_grow_as_far_as_rows_pack_well() -> None:
     """A piece has about PIECE_BYTES, not a row group in memory."""
-    files = SliceFiles(1, Compression.ZSTD, 1 << 30, most_hours=1)
+    files = SliceFiles(1, FileCompression.ZSTD, 1 << 30, most_hours=1)
     batch = pa.record_batch({"n": pa.array(range(1 << 19), pa.int64())})  # four megabytes
     pieces = list(files.rows(Hour(0), [batch] * 12))
     assert len(pieces) == 6  # MOST_ROWS each, or thereabouts

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from loader.config import Compression
+from loader.config import FileCompression
 from loader.landing.pieces import PIECE_END
 from loader.landing.slice_files import ParquetStream, writer_settings
 from tests.loader.landing.test_parquet_stream import every_type
@@ -12,7 +12,7 @@ from tests.loader.landing.test_parquet_stream import every_type
 
 def test_spark_reads_every_type(spark: SparkSession, tmp_path: Path) -> None:
     rows = every_type(3000)
-    stream = ParquetStream(rows.schema, writer_settings(rows, Compression.ZSTD))
+    stream = ParquetStream(rows.schema, writer_settings(rows, FileCompression.ZSTD))
     pieces = [stream.row_group(rows.slice(0, 2000)), stream.end(rows.slice(2000))]
     path = tmp_path / "part-0.txt"
     path.write_bytes(b"".join(piece + PIECE_END.encode() for piece in pieces))

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from loader.config import LoaderConfig
-from loader.manifests import Kind, Manifest, Passage, TopicState
-from loader.reports import ClosedIntervals, WindowCount
+from loader.manifests import Manifest, Passage, RunKind, TopicState
+from loader.reports import ClosedIntervals, LandedWindow
 from loader.tables import Hour
 
 CONFIG: Final = LoaderConfig(root="hdfs://namenode/logs", topics=("clicks",), cluster="dc1")
@@ -15,7 +15,7 @@ MINUTE: Final = 60_000
 
 
 def manifest(
-    *passages: Passage, run: int = 3, kind: Kind = Kind.LOAD, rebuilt: tuple[Hour, ...] = ()
+    *passages: Passage, run: int = 3, kind: RunKind = RunKind.LOAD, rebuilt: tuple[Hour, ...] = ()
 ) -> Manifest:
     return Manifest(
         version=1,
@@ -36,7 +36,7 @@ def passage(
     end: int = 110,
     *,
     partition: int = 4,
-    windows: tuple[WindowCount, ...] = (),
+    windows: tuple[LandedWindow, ...] = (),
     sources: Mapping[str, ClosedIntervals] | None = None,
     late: dict[int, int] | None = None,
 ) -> Passage:
@@ -55,7 +55,7 @@ def passage(
     )
 
 
-def windows(count: int, rows: int = 1) -> tuple[WindowCount, ...]:
+def windows(count: int, rows: int = 1) -> tuple[LandedWindow, ...]:
     return tuple(
-        WindowCount(start=at * MINUTE, rows=rows, bytes=100, crc_sum=at) for at in range(count)
+        LandedWindow(start=at * MINUTE, rows=rows, bytes=100, crc_sum=at) for at in range(count)
     )

@@ -17,8 +17,8 @@ from loader.ledger.entries import (
     entry_count,
     in_ledger,
 )
-from loader.manifests import Kind, Manifest, Passage
-from loader.reports import WindowCount
+from loader.manifests import Manifest, Passage, RunKind
+from loader.reports import LandedWindow
 from loader.tables import Hour
 from schemas.envelope import Decoder, Encoder
 from schemas.event_schemas import LEDGER, built_in
@@ -46,8 +46,8 @@ def _read(of: Manifest) -> list[Any]:
 
 def test_one_passage_in_the_words_of_the_ledger() -> None:
     counted = (
-        WindowCount(start=0, rows=5, duplicates=2, dead=1, bytes=900, crc_sum=2**40),
-        WindowCount(start=MINUTE, rows=1),
+        LandedWindow(start=0, rows=5, duplicates=2, dead=1, bytes=900, crc_sum=2**40),
+        LandedWindow(start=MINUTE, rows=1),
     )
     run = manifest(passage(windows=counted, sources={"b": ((3, 3),), "a": ((0, 3), (7, 7))}))
     run = msgspec.structs.replace(run, passages=(run.passages[0],))
@@ -162,7 +162,7 @@ def test_what_was_committed_is_said_as_it_was_meant_then() -> None:
 def test_hours_that_were_rebuilt_stand_in_every_entry() -> None:
     hours = (Hour(3 * HOUR), Hour(HOUR), Hour(2 * HOUR), Hour(7 * HOUR))
     many = {f"s{at}": ((0, 1),) for at in range(MOST_RUNS + 1)}
-    run = manifest(passage(sources=many), kind=Kind.REBUILD, rebuilt=hours)
+    run = manifest(passage(sources=many), kind=RunKind.REBUILD, rebuilt=hours)
 
     found = _read(in_ledger(run, None, CONFIG))
 
@@ -173,7 +173,7 @@ def test_hours_that_were_rebuilt_stand_in_every_entry() -> None:
     ]
     assert [entry["rebuilt"] for entry in found] == [told]
     # Hours that have no rows any more are told as well.
-    (empty,) = _read(in_ledger(manifest(kind=Kind.REBUILD, rebuilt=hours), None, CONFIG))
+    (empty,) = _read(in_ledger(manifest(kind=RunKind.REBUILD, rebuilt=hours), None, CONFIG))
     assert (empty["rebuilt"], empty["passages"]) == (told, [])
     large = manifest(
         *(passage(partition=at, windows=windows(5000)) for at in range(3)), rebuilt=hours
@@ -216,7 +216,7 @@ def test_too_many_windows_are_told_as_longer_ones() -> None:
 
 COUNTS = st.integers(0, 2**31)
 WINDOWS = st.builds(
-    WindowCount,
+    LandedWindow,
     start=st.integers(-1000, 10**8).map(lambda at: at * MINUTE),
     rows=COUNTS,
     duplicates=COUNTS,

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from loader.config import Compression, FileFormat
+from loader.config import FileCompression, FileFormat
 from loader.rewriting.files import RowFormat, options_of
 
 SCHEMA: Final = pa.schema(
@@ -122,7 +122,7 @@ def columns(names: Sequence[str] = tuple(_SPARK), **more: str) -> str:
 
 def target(
     format_: FileFormat = FileFormat.PARQUET,
-    compression: Compression = Compression.ZSTD,
+    compression: FileCompression = FileCompression.ZSTD,
     of: str | None = None,
 ) -> RowFormat:
     return RowFormat(format_, compression, of or columns())

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from loader.config import Compression
+from loader.config import FileCompression
 from loader.landing.pieces import PIECE_END
 from loader.rewriting.joined_rows import joined
 from tests.loader.rewriting.row_files import SCHEMA, row
@@ -49,7 +49,7 @@ def test_files_of_one_number_become_one() -> None:
     ]
     contents = [_file(each, 7) for each in tables]
 
-    pieces = joined(_given(zip((3, 3, 4), contents, strict=True)), Compression.ZSTD)
+    pieces = joined(_given(zip((3, 3, 4), contents, strict=True)), FileCompression.ZSTD)
     found = _files(pieces)
 
     assert set(found) == {(3, "03"), (4, "04")}
@@ -62,7 +62,7 @@ def test_many_small_row_groups_become_few_large_ones() -> None:
     numbers = pa.table({"_offset": pa.array(range(100_000), pa.int64())})
     (content, again) = (_file(numbers, 100), _file(numbers, 100))
 
-    pieces = list(joined(_given([(0, content), (0, again)]), Compression.NONE))
+    pieces = list(joined(_given([(0, content), (0, again)]), FileCompression.NONE))
 
     data = b"".join(
         each.column("value")[0].as_buffer().to_pybytes() + PIECE_END.encode() for each in pieces
@@ -74,10 +74,10 @@ def test_what_is_held_is_bounded() -> None:
     numbers = pa.table({"_offset": pa.array(range(100_000), pa.int64())})
 
     files = _given([(0, _file(numbers, 5000))])
-    pieces = list(joined(files, Compression.NONE, held_bytes=80_000))
+    pieces = list(joined(files, FileCompression.NONE, held_bytes=80_000))
 
     assert len(pieces) == 11  # ten row groups, and the footer
 
 
 def test_no_files_are_no_pieces() -> None:
-    assert list(joined([], Compression.ZSTD)) == []
+    assert list(joined([], FileCompression.ZSTD)) == []

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from loader.config import Compression, FileFormat
+from loader.config import FileCompression, FileFormat
 from loader.errors import LoaderError
 from loader.landing.pieces import HOUR_COLUMN
 from loader.rewriting.files import check_format, codec
@@ -35,17 +35,17 @@ def _folders(out: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("format_", "compression", "suffix"),
     [
-        (FileFormat.ORC, Compression.ZSTD, ".c000.zstd.orc"),
-        (FileFormat.ORC, Compression.GZIP, ".c000.zlib.orc"),
-        (FileFormat.JSON, Compression.ZSTD, ".c000.json.gz"),
-        (FileFormat.JSON, Compression.NONE, ".c000.json"),
+        (FileFormat.ORC, FileCompression.ZSTD, ".c000.zstd.orc"),
+        (FileFormat.ORC, FileCompression.GZIP, ".c000.zlib.orc"),
+        (FileFormat.JSON, FileCompression.ZSTD, ".c000.json.gz"),
+        (FileFormat.JSON, FileCompression.NONE, ".c000.json"),
     ],
 )
 def test_rows_are_the_same_in_every_format(
     spark: SparkSession,
     tmp_path: Path,
     format_: FileFormat,
-    compression: Compression,
+    compression: FileCompression,
     suffix: str,
 ) -> None:
     staged, out = tmp_path / "staged [a] {b}" / "kind=rows", tmp_path / "out"
@@ -119,14 +119,14 @@ def test_a_column_may_be_called_slice(spark: SparkSession, tmp_path: Path) -> No
 
 def test_avro_without_its_module_names_what_is_missing(spark: SparkSession) -> None:
     with pytest.raises(LoaderError, match=r"spark\.jars\.packages to org.apache.spark:spark-avro_"):
-        check_format(lambda: spark, FileFormat.AVRO, Compression.ZSTD)
+        check_format(lambda: spark, FileFormat.AVRO, FileCompression.ZSTD)
 
 
 @pytest.mark.parametrize("format_", [FileFormat.PARQUET, FileFormat.ORC, FileFormat.JSON])
 def test_formats_that_spark_has(spark: SparkSession, format_: FileFormat) -> None:
-    check_format(lambda: spark, format_, Compression.ZSTD)
+    check_format(lambda: spark, format_, FileCompression.ZSTD)
 
 
 def test_a_codec_that_a_format_has_not() -> None:
     with pytest.raises(LoaderError, match="`compression: lz4`: avro has zstd, snappy, gzip, none"):
-        codec(FileFormat.AVRO, Compression.LZ4)
+        codec(FileFormat.AVRO, FileCompression.LZ4)

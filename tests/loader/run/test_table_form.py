@@ -10,13 +10,13 @@ import pytest
 from loader.config import FileFormat, HeaderColumns
 from loader.decoding.columns import Columns
 from loader.errors import LoaderError
-from loader.manifests import VERSION, Kind, Manifest, Marker
+from loader.manifests import VERSION, Manifest, Marker, RunKind
 from loader.run.table_form import TableForm, check_format, form_of, in_form, next_form
 from schemas.parsing import parse
 from tests.loader.application import Json, event_schema
 
 FIRST = Manifest(
-    version=VERSION, run=1, kind=Kind.LOAD, table="t", committed=0, loader="me", topics=()
+    version=VERSION, run=1, kind=RunKind.LOAD, table="t", committed=0, loader="me", topics=()
 )
 
 

@@ -15,9 +15,9 @@ from harness.registry_process import RegistryProcess
 from loader.config import LoaderConfig
 from loader.errors import GapError, LoaderError, StoreError, TooManyDead, cure_of, reason_of
 from loader.run.load import load
+from loader.run.load_context import LoadRequest
 from loader.run.outcomes import TableOutcome, worst_exit_code
-from loader.run.surroundings import Request
-from penstock.services.load.summary import Ended, document, show
+from penstock.services.load.summary import EndedLoad, document, show
 from tests.loader.application import BEGAN, Application, landed
 from tests.loader.loads import Listening, load_once, rows_of
 from tests.loader.test_checked_files import said
@@ -34,7 +34,7 @@ def other(
 
 
 def loaded(spark: SparkSession, config: LoaderConfig) -> list[TableOutcome]:
-    return load(config, Request(), lambda: spark, Listening())
+    return load(config, LoadRequest(), lambda: spark, Listening())
 
 
 def spoil(application: Application, count: int) -> None:
@@ -67,7 +67,7 @@ def test_a_table_that_fails_is_told_of_until_it_is_loaded(
         f"{application.topic} failed: {reason_of(failed.error)}",
         f"  what to do: {cure_of(failed.error, application.topic)}",
     ]
-    tables: Any = document(Ended((failed, well), 1.0))["tables"]
+    tables: Any = document(EndedLoad((failed, well), 1.0))["tables"]
     assert [each["cure"] for each in tables] == [cure_of(failed.error, application.topic), None]
     assert worst_exit_code([failed, well]) == 6
 

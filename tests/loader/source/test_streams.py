@@ -23,7 +23,7 @@ from loader.errors import GapError, OptionRefused
 from loader.source.description import describe
 from loader.source.options import read_options
 from loader.source.reading import read
-from loader.source.stream import Stream, StreamOffset, from_json
+from loader.source.stream import StreamOffset, TopicStream, from_json
 from tests.client.test_partition_reader import delete_before
 from tests.loader.application import Application, landed
 from tests.loader.source.conftest import NewApplication
@@ -43,7 +43,7 @@ class Query:
     def __init__(self, brokers: str, registry: str, **given: str) -> None:
         options = read_options({"brokers": brokers, "registry": registry, **given})
         self._description = describe(options)
-        self.stream = Stream(options)
+        self.stream = TopicStream(options)
 
     def begin(self) -> StreamOffset:
         return self.stream.initial()

@@ -5,14 +5,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from audit.answers import Flow, Report, TierTotals, TopicReport
-from audit.verdicts import Finding, Kind, State, Wait
-from penstock.demo.applications.writing import Tally
+from audit.answers import Flow, ReportAnswer, TierTotals, TopicReport
+from audit.verdicts import FaultKind, Finding, State, Wait
+from penstock.demo.applications.writing import WrittenTally
 from penstock.demo.command import show_outcome
-from penstock.demo.figures import Figures, Outcome, arrivals, document
-from penstock.demo.settling import Span, only_faults, span, waits_for
+from penstock.demo.figures import DemonstrationOutcome, Figures, arrivals, document
+from penstock.demo.settling import TimeSpan, only_faults, span, waits_for
 
-TALLY = Tally(application="payments", lines=14, events=10, files=2)
+TALLY = WrittenTally(application="payments", lines=14, events=10, files=2)
 ALL = arrivals(range(10), 10)
 
 
@@ -43,8 +43,10 @@ def said(state: State = State.COMPLETE, *, shipped: int = 10, read: int = 14) ->
 GOOD = Figures(tally=TALLY, said=said(), stored=ALL, landed=ALL)
 
 
-def outcome(*figures: Figures, unsettled: str = "") -> Outcome:
-    return Outcome(figures=figures, seconds=8, killed=("agent", "broker"), unsettled=unsettled)
+def outcome(*figures: Figures, unsettled: str = "") -> DemonstrationOutcome:
+    return DemonstrationOutcome(
+        figures=figures, seconds=8, killed=("agent", "broker"), unsettled=unsettled
+    )
 
 
 def test_what_agrees_agrees(capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,8 +77,8 @@ WRONG: dict[str, dict[str, Any]] = {
         "said": msgspec.structs.replace(
             said(State.MISSING),
             findings=[
-                Finding(kind=Kind.MISSING, words="a.log, bytes 1 to 2 are not at the brokers"),
-                Finding(kind=Kind.LOST, words="known", accepted="it was known"),
+                Finding(kind=FaultKind.MISSING, words="a.log, bytes 1 to 2 are not at the brokers"),
+                Finding(kind=FaultKind.LOST, words="known", accepted="it was known"),
             ],
         )
     },
@@ -124,12 +126,12 @@ def test_the_document_has_the_place_of_the_mirror() -> None:
 
 
 def test_whole_windows_are_asked_about() -> None:
-    assert span(1_000.0, 1_009.9) == Span(1_000_000, 1_010_000)
-    assert span(1_009.9, 1_010.0) == Span(1_000_000, 1_020_000)
+    assert span(1_000.0, 1_009.9) == TimeSpan(1_000_000, 1_010_000)
+    assert span(1_009.9, 1_010.0) == TimeSpan(1_000_000, 1_020_000)
 
 
-def report(*topics: TopicReport, as_of: int = 20) -> Report:
-    return Report(
+def report(*topics: TopicReport, as_of: int = 20) -> ReportAnswer:
+    return ReportAnswer(
         state=State.COMPLETE, from_time=0, to_time=10, now=30, as_of=as_of, topics=[*topics]
     )
 

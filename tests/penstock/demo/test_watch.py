@@ -7,10 +7,10 @@ import pytest
 
 from ground.listening import is_free
 from penstock.demo.folder import Folder, free_ports
-from penstock.demo.watch import DemoFailed, Stopped, Watch
+from penstock.demo.watch import DemoFailed, DemonstrationStopped, Watch
 from penstock.directory.places import HOST, Places
-from penstock.status.asking import Following
-from penstock.up.pipeline import Pipeline
+from penstock.status.asking import Polling
+from penstock.up.pipeline import LocalPipeline
 from penstock.up.screen import watching
 from penstock.up.stop_requests import StopRequests
 
@@ -22,14 +22,14 @@ def test_a_program_that_does_not_start_ends_the_demonstration(tmp_path: Path) ->
     places = Places(tmp_path)
     places.data("zookeeper").touch()  # a file, where it wants a folder
     asked = StopRequests()
-    with Pipeline(places, free_ports()) as pipeline:
+    with LocalPipeline(places, free_ports()) as pipeline:
         screen = watching(io.StringIO(), places, pipeline.addresses)
-        watch = Watch(pipeline, screen, Following(pipeline.addresses), asked)
+        watch = Watch(pipeline, screen, Polling(pipeline.addresses), asked)
         with pytest.raises(DemoFailed, match="zookeeper does not start \\(exit code 2\\): "):
             watch.until_ready(WITHIN, lambda: None)
         assert not watch.runs("zookeeper")
         asked.times += 1
-        with pytest.raises(Stopped):
+        with pytest.raises(DemonstrationStopped):
             watch.until(lambda: False, WITHIN)
 
 

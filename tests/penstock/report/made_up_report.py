@@ -2,8 +2,8 @@
 
 import msgspec
 
-from audit.answers import FailingLoad, Flow, Report, TierTotals, TopicReport
-from audit.verdicts import Finding, Kind, State, Wait
+from audit.answers import FailingLoad, Flow, ReportAnswer, TierTotals, TopicReport
+from audit.verdicts import FaultKind, Finding, State, Wait
 
 MORNING = 1_795_158_000_000  # 2026-11-20, 07:00 UTC
 HOUR = 3_600_000
@@ -51,7 +51,7 @@ def topic(name: str, **more: object) -> TopicReport:
 
 
 NOT_AT_THE_BROKERS = Finding(
-    kind=Kind.MISSING,
+    kind=FaultKind.MISSING,
     words="web-3: /var/log/shop/a.log, bytes 8,192 to 9,216 (events 120 to 131) are not at the "
     "brokers (clicks-0, offsets 4,711 to 4,722)",
     tier="broker",
@@ -68,7 +68,7 @@ NOT_AT_THE_BROKERS = Finding(
     offsets=12,
 )
 LOST = Finding(
-    kind=Kind.LOST,
+    kind=FaultKind.LOST,
     words="web-4: /var/log/shop/b.log, bytes 0 to 512 (3 lines) were gone before they were read: "
     "truncated",
     source="a2-1",
@@ -123,8 +123,8 @@ PENDING = topic(
 COMPLETE = topic("page_views")
 
 
-def report(*topics: TopicReport, **more: object) -> Report:
-    known = Report(
+def report(*topics: TopicReport, **more: object) -> ReportAnswer:
+    known = ReportAnswer(
         state=max((each.state for each in topics), key=lambda each: each.severity),
         from_time=MORNING,
         to_time=MORNING + HOUR,

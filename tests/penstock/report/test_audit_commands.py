@@ -11,7 +11,7 @@ import click
 import msgspec
 import pytest
 
-from audit.answers import AgentRow, Agents, Page
+from audit.answers import AgentRow, AgentsAnswer, ListPage
 from client.addresses import parse_addresses
 from client.admin import create_topic
 from client.brokers import Brokers
@@ -91,8 +91,8 @@ def agents(*rows: AgentRow, size: int = 2) -> Any:
     def answers(_: str, query: Query) -> tuple[int, bytes]:
         found = [each for each in rows if query["search"] in each.host]
         first = (int(query["page"]) - 1) * size
-        page = Page(page=int(query["page"]), size=size, total=len(found))
-        answer = Agents(by_state={}, page=page, items=found[first : first + size])
+        page = ListPage(page=int(query["page"]), size=size, total=len(found))
+        answer = AgentsAnswer(by_state={}, page=page, items=found[first : first + size])
         return 200, msgspec.json.encode(answer)
 
     return answers

@@ -8,7 +8,7 @@ import click
 import msgspec
 import pytest
 
-from audit.answers import Problem, Report
+from audit.answers import Problem, ReportAnswer
 from audit.verdicts import State
 from harness.audit_process import AuditProcess
 from harness.server_process import free_ports
@@ -77,7 +77,7 @@ def test_the_verdict_of_an_hour() -> None:
         assert ended.stdout.startswith("✗ missing: not all events have arrived\n")
         as_json = penstock("report", *ASKED, "--audit", audit.url, "--json")
     assert as_json.returncode == 1
-    assert msgspec.convert(json.loads(as_json.stdout), Report) == report(MISSING, COMPLETE)
+    assert msgspec.convert(json.loads(as_json.stdout), ReportAnswer) == report(MISSING, COMPLETE)
     assert audit.asked[0] == ("report", {"from": str(MORNING), "to": str(MORNING + HOUR)})
 
 
@@ -90,7 +90,7 @@ def test_several_topics_of_a_cluster() -> None:
         arguments = ("orders", "page_views", "orders", "--cluster", "dc1", "--audit", audit.url)
         ended = penstock("report", *arguments, *ASKED, "--json")
     assert ended.returncode == 2
-    said = msgspec.convert(json.loads(ended.stdout), Report)
+    said = msgspec.convert(json.loads(ended.stdout), ReportAnswer)
     assert (said.state, said.topics) == (State.PENDING, [PENDING, COMPLETE])
     assert [query["topic"] for _, query in audit.asked] == ["orders", "page_views"]
     assert {query["cluster"] for _, query in audit.asked} == {"dc1"}

@@ -6,8 +6,8 @@ from html.parser import HTMLParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.answers import Report
-from audit.verdicts import Finding, Kind, State, Wait
+from audit.answers import ReportAnswer
+from audit.verdicts import FaultKind, Finding, State, Wait
 from ground.printable import one_line
 from penstock.report.page import report_page
 from tests.penstock.report.made_up_report import COMPLETE, MISSING, PENDING, report, tier, topic
@@ -44,9 +44,9 @@ class Reading(HTMLParser):
         return {tag for tag, _ in self.elements}
 
 
-def named(name: str) -> Report:
+def named(name: str) -> ReportAnswer:
     """A report in which everything that comes from outside is called so."""
-    wrong = Finding(kind=Kind.CHANGED, words=name, source=name, accepted=name)
+    wrong = Finding(kind=FaultKind.CHANGED, words=name, source=name, accepted=name)
     tiers = [tier(name, 3, name), tier(name, 2, f"{name}2")]
     one = topic(
         name,

@@ -6,8 +6,8 @@ import textwrap
 import msgspec
 import pytest
 
-from audit.answers import Report
-from audit.verdicts import Finding, Kind, State
+from audit.answers import ReportAnswer
+from audit.verdicts import FaultKind, Finding, State
 from penstock.report.table import show_report
 from penstock.report.words import Count, size, span
 from tests.penstock.report.made_up_report import (
@@ -33,7 +33,7 @@ SHOWS_ALL = textwrap.dedent(
 
 
 def shown(
-    capsys: pytest.CaptureFixture[str], made_up: Report, *, everything: bool = False
+    capsys: pytest.CaptureFixture[str], made_up: ReportAnswer, *, everything: bool = False
 ) -> list[str]:
     show_report(made_up, everything=everything)
     return capsys.readouterr().out.splitlines()
@@ -118,7 +118,7 @@ def test_of_no_events_not_every_line_is_accounted_for(capsys: pytest.CaptureFixt
 
 
 def test_what_nobody_watched_has_a_sign_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
-    found = Finding(kind=Kind.UNKNOWN, words="web-3: nobody watched /var/log", host="web-3")
+    found = Finding(kind=FaultKind.UNKNOWN, words="web-3: nobody watched /var/log", host="web-3")
     unknown = topic("clicks", state=State.UNKNOWN, findings=[found], findings_total=1)
     lines = shown(capsys, report(unknown, PENDING))
     assert lines[0].startswith("? unknown: nobody watched for a while")
@@ -147,7 +147,7 @@ def test_what_nobody_knows_is_no_number(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_names_cannot_command_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     hostile = "a\x1b[2J\n\u202eb"
-    found = Finding(kind=Kind.LOST, words=hostile, source=hostile, accepted=hostile)
+    found = Finding(kind=FaultKind.LOST, words=hostile, source=hostile, accepted=hostile)
     made_up = topic(
         hostile,
         cluster=hostile,

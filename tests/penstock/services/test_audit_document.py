@@ -12,18 +12,18 @@ from typing import Any
 import msgspec
 
 from audit.alerting.conditions import KINDS
-from audit.alerting.messages import Message, Post
+from audit.alerting.messages import AlertMessage, Post
 from audit.config import AuditConfig
 from audit.http.resources import RESOURCES
 from audit.http.stream import MOST_STREAMS
 from audit.inventory import parsed
 from audit.metrics import AuditMetrics
-from audit.picture import Agent, Hole, Tier, TierKind
+from audit.picture import ExpectedAgent, Hole, Tier, TierKind
 from audit.reconciling import words
 from audit.reconciling.faults import Fault
 from audit.service import Service
 from audit.standing import ClusterStanding, Standing
-from audit.verdicts import Finding, Kind, State
+from audit.verdicts import FaultKind, Finding, State
 from penstock.report.command import COMPLETE, FAULTY, NO_VERDICT, NOT_LOADED, PENDING, UNKNOWN
 from penstock.report.command import command as report
 from penstock.report.operator import accept, retire
@@ -54,20 +54,20 @@ def test_every_state_is_explained() -> None:
 
 
 def test_every_kind_of_finding_has_an_example() -> None:
-    assert first_cells("Reading a verdict") >= {each.value for each in Kind}
+    assert first_cells("Reading a verdict") >= {each.value for each in FaultKind}
 
 
 def test_findings_are_said_as_it_shows() -> None:
     file = {"host": "web-3", "path": "/var/log/shop/a.log", "source": "a1-7", "tier": "broker"}
     at = {"partition": 0, "offset": 4_711, "offsets": 12}
     minute = {"from_time": SEVEN_TWELVE, "to_time": SEVEN_TWELVE + 60_000}
-    missing = finding(Kind.MISSING, **file, **at, seq=120, events=12, position=8192)
-    lost = finding(Kind.LOST, **file, events=3, position=0, end_position=512)
+    missing = finding(FaultKind.MISSING, **file, **at, seq=120, events=12, position=8192)
+    lost = finding(FaultKind.LOST, **file, events=3, position=0, end_position=512)
     path = "clicks/dt=2026-11-20/hour=07/copy.parquet"
-    copied = finding(Kind.DUPLICATED, tier="hdfs", destination="hdfs://nn/logs", path=path)
-    hole = finding(Kind.UNPROVEN, tier="agent", host="web-3", source="a1", seq=17, **minute)
-    unnamed = finding(Kind.UNNAMED, tier="broker", events=12, **minute)
-    spoilt = finding(Kind.CHANGED, tier="broker", **at)
+    copied = finding(FaultKind.DUPLICATED, tier="hdfs", destination="hdfs://nn/logs", path=path)
+    hole = finding(FaultKind.UNPROVEN, tier="agent", host="web-3", source="a1", seq=17, **minute)
+    unnamed = finding(FaultKind.UNNAMED, tier="broker", events=12, **minute)
+    spoilt = finding(FaultKind.CHANGED, tier="broker", **at)
     said = {
         "missing": Fault(msgspec.structs.replace(missing, end_position=9216)),
         "lost": Fault(lost, reason="truncated"),
@@ -80,17 +80,17 @@ def test_findings_are_said_as_it_shows() -> None:
         assert f"| `{kind}` | {words.of('clicks', fault)} |" in PAGE
 
 
-def finding(kind: Kind, **names: Any) -> Finding:
+def finding(kind: FaultKind, **names: Any) -> Finding:
     return Finding(kind=kind, words="", **names)
 
 
 def test_what_it_waits_for_is_said_as_it_shows() -> None:
-    agent = Agent("a1", "web-3", SEVEN_TWELVE, SEVEN_TWELVE + 62_000)
+    agent = ExpectedAgent("a1", "web-3", SEVEN_TWELVE, SEVEN_TWELVE + 62_000)
     hole = Hole("a1", TierKind.AGENT, "web-3", 17, 1, 0, 0)
     hdfs = Tier(TierKind.HDFS, "hdfs://nn/logs")
     for said in (
         words.behind(agent),
-        words.behind(Agent("", "web-9", 0, 0)),
+        words.behind(ExpectedAgent("", "web-9", 0, 0)),
         words.offsets_ahead(Tier(TierKind.BROKER), 4_711, 2, -1),
         words.offsets_ahead(hdfs, 4_711, 2, -1),
         words.missing_entry(hole, "web-3"),
@@ -139,7 +139,7 @@ def test_the_webhooks_message_is_what_is_sent() -> None:
     shown = json.loads(example)
     assert msgspec.to_builtins(msgspec.convert(shown, Post)) == shown
     (alert,) = shown["alerts"]
-    assert list(alert) == [each.name for each in msgspec.structs.fields(Message)]
+    assert list(alert) == [each.name for each in msgspec.structs.fields(AlertMessage)]
     assert first_cells("Alerts") == set(KINDS)
 
 

@@ -8,9 +8,9 @@ from agent.status import InputStatus, Phase, Status
 from audit import answers
 from audit.judged_hours import HOUR
 from audit.verdicts import State, Wait, WindowVerdict
-from penstock.status.audit import AuditPart, Open
+from penstock.status.audit import AuditPart, OpenTopic
 from penstock.status.cluster import ClusterPart, StoredTopic
-from penstock.status.values import BrokerStanding, LoadStanding, Standing, TopicStanding
+from penstock.status.values import BrokerStanding, LoadStanding, PipelineStatus, TopicStanding
 
 NOW = 500_000 * HOUR + HOUR // 2
 THIS_HOUR = 500_000 * HOUR
@@ -105,11 +105,11 @@ def audit_part(
     clusters: Sequence[str] = ("c",),
     as_of: int = NOW - 500,
     notices: Sequence[str] = (),
-    opened: dict[tuple[str, str], Open] | None = None,
+    opened: dict[tuple[str, str], OpenTopic] | None = None,
 ) -> AuditPart:
-    page = answers.Page(page=1, size=500, total=0)
+    page = answers.ListPage(page=1, size=500, total=0)
     return AuditPart(
-        answers.Topics(
+        answers.TopicsAnswer(
             now=NOW,
             as_of=as_of,
             by_state={},
@@ -119,9 +119,9 @@ def audit_part(
             items=list(topics),
             notices=list(notices),
         ),
-        answers.Agents(by_state={}, page=page, items=list(agents)),
+        answers.AgentsAnswer(by_state={}, page=page, items=list(agents)),
         answers.Loads(destinations=[], page=page, items=list(loads), hours=[]),
-        answers.Brokers(brokers=list(brokers), consumers=list(consumers), unreachable={}),
+        answers.BrokersAnswer(brokers=list(brokers), consumers=list(consumers), unreachable={}),
         opened or {},
     )
 
@@ -186,9 +186,9 @@ def standing(
     problems: Sequence[str] = (),
     load: LoadStanding | None = None,
     alerts: int = 0,
-) -> Standing:
+) -> PipelineStatus:
     """Of a pipeline that answers."""
-    return Standing(
+    return PipelineStatus(
         now=now,
         cluster="c",
         brokers=(BrokerStanding(id=1, address="here:9092", controller=True),),

@@ -12,8 +12,8 @@ from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
 from harness.server_process import wait_until
 from penstock.directory.places import Addresses
-from penstock.status.asking import Asking, Following
-from penstock.status.values import Standing
+from penstock.status.asking import Asking, Polling
+from penstock.status.values import PipelineStatus
 from tests.ground.peers import peer
 from tests.penstock.answering_audit import Query, answering
 from tests.penstock.running import At
@@ -23,7 +23,7 @@ NOBODY = "http://127.0.0.1:1"
 PATIENT = 30.0  # on a busy machine
 
 
-def asked(addresses: Addresses) -> Standing:
+def asked(addresses: Addresses) -> PipelineStatus:
     with Asking(addresses, within=PATIENT) as asking:
         return asking.ask()
 
@@ -199,7 +199,7 @@ def test_the_latest_is_kept_and_follows() -> None:
 
     with (
         answering(answers) as audit,
-        Following(Addresses("127.0.0.1:1", NOBODY, audit.url, NOBODY, "")) as following,
+        Polling(Addresses("127.0.0.1:1", NOBODY, audit.url, NOBODY, "")) as following,
     ):
         wait_until(lambda: says("complete"), within=60, what="asked")
         rows[:] = [topic_row("t", State.MISSING)]

@@ -7,13 +7,13 @@ from audit.verdicts import State, Wait, WindowVerdict
 from ground.http_client import parse_program_url
 from penstock.status.audit import (
     AskingAudit,
-    Open,
+    OpenTopic,
     complete_until,
     first_open_hour,
     landed_of,
     last_load,
 )
-from penstock.status.part import NoAnswer
+from penstock.status.part import NoStatus
 from tests.penstock.answering_audit import answering
 from tests.penstock.status.made_up import (
     NOW,
@@ -90,8 +90,8 @@ def test_an_audit_is_asked_for_an_hour_of_what_is_open_and_seldom_for_the_rest()
     assert first == second
     assert (first.topics, first.agents, first.loads) == (part.topics, part.agents, part.loads)
     assert first.open == {
-        ("c", "t"): Open(THIS_HOUR + 60_000, "older; newer; always"),
-        ("c", "done"): Open(part.topics.as_of, ""),
+        ("c", "t"): OpenTopic(THIS_HOUR + 60_000, "older; newer; always"),
+        ("c", "done"): OpenTopic(part.topics.as_of, ""),
     }
     paths = [path for path, _ in audit.asked]
     assert paths == ["topics", "agents", "loads", "brokers", "topic", "topics"]
@@ -109,6 +109,6 @@ def test_an_audit_is_asked_for_an_hour_of_what_is_open_and_seldom_for_the_rest()
 def test_what_is_no_audit_is_no_answer(body: bytes) -> None:
     with answering(lambda _path, _query: (200, body)) as audit:
         asking = AskingAudit(parse_program_url(audit.url), within=30)
-        with pytest.raises(NoAnswer, match="no audit of this release"):
+        with pytest.raises(NoStatus, match="no audit of this release"):
             asking.ask()
         asking.close()

@@ -2,23 +2,23 @@
 
 from client.addresses import Address
 from client.delivery import TopicPartition
-from client.metadata import Broker, Metadata, Partition, Topic
+from client.metadata import BrokerNode, ClusterMetadata, PartitionMetadata, TopicMetadata
 from penstock.status.cluster import StoredTopic, cluster_part
 from penstock.status.values import BrokerStanding
 
 
-def topic(name: str, *leaders: int) -> Topic:
+def topic(name: str, *leaders: int) -> TopicMetadata:
     """A partition for each leader, on brokers 1 and 2."""
     partitions = tuple(
-        Partition(index, leader, 0, replicas=(1, 2), in_sync=(leader,))
+        PartitionMetadata(index, leader, 0, replicas=(1, 2), in_sync=(leader,))
         for index, leader in enumerate(leaders)
     )
-    return Topic(name, None, partitions)
+    return TopicMetadata(name, None, partitions)
 
 
-KNOWN = Metadata(
+KNOWN = ClusterMetadata(
     controller=2,
-    brokers={2: Broker(2, Address("b", 2)), 1: Broker(1, Address("a", 1))},
+    brokers={2: BrokerNode(2, Address("b", 2)), 1: BrokerNode(1, Address("a", 1))},
     topics={each.name: each for each in (topic("t", 1, 2), topic("half", 1, -1), topic("_own", 1))},
 )
 T0, T1, HALF = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("half", 0)

@@ -7,8 +7,8 @@ import pytest
 
 from agent.status import Phase
 from audit.verdicts import State
-from penstock.status.audit import Open
-from penstock.status.joining import Parts, joined
+from penstock.status.audit import OpenTopic
+from penstock.status.joining import StatusParts, joined
 from penstock.status.values import AgentStanding, LoadStanding
 from tests.penstock.status.made_up import (
     NOW,
@@ -24,7 +24,7 @@ from tests.penstock.status.made_up import (
 
 
 def test_nobody_answers() -> None:
-    standing = joined(Parts(silent=["no broker"]), NOW)
+    standing = joined(StatusParts(silent=["no broker"]), NOW)
     assert standing.problems == ("no broker",)
     assert (standing.brokers, standing.topics, standing.agents) == ((), (), ())
     assert (standing.registry_subjects, standing.alerts, standing.verdict) == (-1, -1, "")
@@ -35,9 +35,9 @@ def test_a_topic_from_file_to_warehouse() -> None:
         [topic_row("t", State.PENDING), topic_row("gone")],
         loads=[load_row("t", NOW - 5_000, 60)],
         consumers=[consumer_row("t", 60)],
-        opened={("c", "t"): Open(NOW - 9_000, "the loader")},
+        opened={("c", "t"): OpenTopic(NOW - 9_000, "the loader")},
     )
-    parts = Parts(cluster=cluster_part(t=100, other=7), agent=agent_status(), audit=audit)
+    parts = StatusParts(cluster=cluster_part(t=100, other=7), agent=agent_status(), audit=audit)
     standing = joined(parts, NOW)
     other, t = standing.topics
     assert (t.topic, t.end, t.stored, t.landed, t.unread_bytes) == ("t", 100, 100, 60, 15)
@@ -53,20 +53,20 @@ def test_a_topic_from_file_to_warehouse() -> None:
 
 def test_nothing_at_all_is_not_complete() -> None:
     for state, verdict in ((State.COMPLETE, ""), (State.MISSING, "missing")):
-        parts = Parts(cluster=cluster_part(), audit=audit_part([topic_row("t", state)]))
+        parts = StatusParts(cluster=cluster_part(), audit=audit_part([topic_row("t", state)]))
         standing = joined(parts, NOW)
         assert (standing.topics, standing.verdict) == ((), verdict)
 
 
 def test_without_brokers_topics_are_those_that_the_audit_knows() -> None:
     deleted = msgspec.structs.replace(topic_row("was"), deleted=True)
-    standing = joined(Parts(audit=audit_part([topic_row("t"), deleted])), NOW)
+    standing = joined(StatusParts(audit=audit_part([topic_row("t"), deleted])), NOW)
     assert [(each.topic, each.end, each.landed) for each in standing.topics] == [("t", -1, 0)]
     assert standing.verdict == "complete"
 
 
 def test_without_an_audit_nothing_is_said_of_what_has_landed() -> None:
-    standing = joined(Parts(cluster=cluster_part(t=100), agent=agent_status()), NOW)
+    standing = joined(StatusParts(cluster=cluster_part(t=100), agent=agent_status()), NOW)
     (t,) = standing.topics
     assert (t.end, t.landed, t.unread_bytes, t.state) == (100, -1, 15, "")
     assert standing.last_load is None
@@ -80,7 +80,7 @@ def test_of_several_clusters_that_counts_whose_brokers_were_asked() -> None:
         brokers=[broker_row(1, "there:9092", cluster="a"), broker_row(1, "here:9092", cluster="b")],
         clusters=["a", "b"],
     )
-    standing = joined(Parts(cluster=cluster_part(t=100), audit=audit), NOW)
+    standing = joined(StatusParts(cluster=cluster_part(t=100), audit=audit), NOW)
     assert (standing.cluster, standing.verdict) == ("b", "complete")
     assert [each.agent for each in standing.agents] == ["b1"]
     assert standing.last_load is not None
@@ -90,14 +90,14 @@ def test_of_several_clusters_that_counts_whose_brokers_were_asked() -> None:
 
 def test_an_audit_of_other_clusters_is_a_problem() -> None:
     audit = audit_part([topic_row("t", cluster="a")], clusters=["a", "b"])
-    standing = joined(Parts(cluster=cluster_part(t=100), audit=audit), NOW)
+    standing = joined(StatusParts(cluster=cluster_part(t=100), audit=audit), NOW)
     assert standing.verdict == ""
     assert standing.problems == ("audit: it reads a, b, none of them has these brokers",)
 
 
 def test_of_the_agent_that_was_asked_counts_what_it_says_itself() -> None:
     audit = audit_part(agents=[agent_row("a1"), agent_row("a2")])
-    standing = joined(Parts(agent=agent_status("a1"), audit=audit), NOW)
+    standing = joined(StatusParts(agent=agent_status("a1"), audit=audit), NOW)
     assert [(each.agent, each.files, each.lag_bytes) for each in standing.agents] == [
         ("a1", 3, 15),
         ("a2", -1, 7),
@@ -105,7 +105,7 @@ def test_of_the_agent_that_was_asked_counts_what_it_says_itself() -> None:
 
 
 def test_an_agent_of_which_the_audit_has_not_heard() -> None:
-    standing = joined(Parts(agent=agent_status("new", Phase.STARTING)), NOW)
+    standing = joined(StatusParts(agent=agent_status("new", Phase.STARTING)), NOW)
     assert standing.agents == (
         AgentStanding(
             agent="new", host="h", state="starting", version="0.1.0", files=3, lag_bytes=15
@@ -118,7 +118,7 @@ def test_an_agent_of_which_the_audit_has_not_heard() -> None:
 def test_partitions_without_a_leader_are_a_problem() -> None:
     cluster = cluster_part(t=100)
     lost = dataclasses.replace(cluster.topics["t"], end=-1, stored=-1, without_leader=2)
-    parts = Parts(cluster=dataclasses.replace(cluster, topics={"t": lost}))
+    parts = StatusParts(cluster=dataclasses.replace(cluster, topics={"t": lost}))
     assert joined(parts, NOW).problems == ("brokers: 2 partitions have no leader",)
 
 
@@ -131,13 +131,13 @@ def test_partitions_without_a_leader_are_a_problem() -> None:
     ],
 )
 def test_an_audit_that_is_behind(as_of: int, problems: tuple[str, ...]) -> None:
-    standing = joined(Parts(audit=audit_part([topic_row("t")], as_of=as_of)), NOW)
+    standing = joined(StatusParts(audit=audit_part([topic_row("t")], as_of=as_of)), NOW)
     assert standing.problems == problems
     assert standing.verdict_as_of == (as_of or -1)
 
 
 def test_what_the_audit_says_of_itself_is_a_problem() -> None:
-    standing = joined(Parts(audit=audit_part(notices=["It was rebuilt"])), NOW)
+    standing = joined(StatusParts(audit=audit_part(notices=["It was rebuilt"])), NOW)
     assert standing.problems == ("audit: It was rebuilt",)
 
 
@@ -155,7 +155,7 @@ def test_an_agent_that_is_silent_is_a_problem_and_so_is_a_host_that_was_never_he
         clusters=["c", "other"],
         brokers=[broker_row(1, "here:9092")],
     )
-    parts = Parts(cluster=cluster_part(t=1), audit=audit)
+    parts = StatusParts(cluster=cluster_part(t=1), audit=audit)
     assert joined(parts, 1_795_245_000_000 + 720_000).problems == (
         "no agent of host web-1 was ever heard, and the inventory names it",
         "agent a1 on web-1 is silent: last heard 12 min ago, at 2026-11-21T07:10:00Z",
@@ -166,12 +166,12 @@ def test_an_agent_that_is_silent_is_a_problem_and_so_is_a_host_that_was_never_he
 def test_an_agent_that_has_just_started_is_given_a_moment(up_for: int, lines: int) -> None:
     audit = audit_part(agents=[agent_row("a1", state="silent", heard=NOW - 80_000_000)])
     agent = msgspec.structs.replace(agent_status("a1"), started_millis=NOW - up_for)
-    assert len(joined(Parts(agent=agent, audit=audit), NOW).problems) == lines
+    assert len(joined(StatusParts(agent=agent, audit=audit), NOW).problems) == lines
 
 
 def test_of_many_lines_the_first_are_shown() -> None:
     silent = [agent_row(f"a{number}", state="silent") for number in range(12)]
-    parts = Parts(
+    parts = StatusParts(
         audit=audit_part([topic_row("t")], agents=silent),
         broker_remarks={"http://b:1": [f"lost: {number}" for number in range(1_010)]},
     )

@@ -7,7 +7,7 @@ import pytest
 
 from penstock.cli.event_log import FORMATS, LogFormat
 from penstock.status.loader_log import LoaderLog
-from penstock.status.values import FailingLoadStanding, Standing
+from penstock.status.values import FailingLoadStanding, PipelineStatus
 from tests.penstock.status.made_up import standing, topic
 from tests.penstock.status.test_load_at_work import SINCE, line
 
@@ -16,7 +16,7 @@ REASON = "1 of 1 records are dead, which is more than dead_share allows (0.01)"
 FAILED = f"table failed table=t reason={REASON}"
 
 
-def said(log: LoaderLog, by_audit: Standing | None = None) -> list[tuple[str, int, str]]:
+def said(log: LoaderLog, by_audit: PipelineStatus | None = None) -> list[tuple[str, int, str]]:
     log.read()
     found = log.added_to(by_audit or standing([topic("t", state="complete"), topic("other")]))
     failing = {each.topic for each in found.failing_loads}

@@ -17,7 +17,7 @@ from penstock.status.values import (
     BrokerStanding,
     FailingLoadStanding,
     LoadStanding,
-    Standing,
+    PipelineStatus,
     TopicStanding,
 )
 from tests.penstock.answering_audit import Query, answering
@@ -72,7 +72,7 @@ def test_something_is_missing(
 ) -> None:
     ended = heard(running_broker, running_registry, state=State.MISSING, more=("--json",))
     assert (ended.returncode, ended.stderr) == (1, "")
-    standing = msgspec.json.decode(ended.stdout, type=Standing)
+    standing = msgspec.json.decode(ended.stdout, type=PipelineStatus)
     assert (standing.verdict, standing.problems) == ("missing", ())
 
 
@@ -141,7 +141,7 @@ def test_wrong_usage(tmp_path: Path) -> None:
 def test_every_field_is_documented() -> None:
     page = (REPOSITORY / "docs" / "status.md").read_text().partition("## `--json`")[2]
     kinds = (
-        *(Standing, BrokerStanding, TopicStanding, AgentStanding),
+        *(PipelineStatus, BrokerStanding, TopicStanding, AgentStanding),
         *(LoadStanding, FailingLoadStanding),
     )
     fields = {field for kind in kinds for field in kind.__struct_fields__}

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from penstock.status.command import show_standing
-from penstock.status.values import AgentStanding, Standing
+from penstock.status.values import AgentStanding, PipelineStatus
 from tests.penstock.status.made_up import LOAD, NOW, standing, topic
 
 AGENT = AgentStanding(
@@ -12,7 +12,7 @@ AGENT = AgentStanding(
 )
 
 
-def printed(said: Standing, capsys: pytest.CaptureFixture[str]) -> list[str]:
+def printed(said: PipelineStatus, capsys: pytest.CaptureFixture[str]) -> list[str]:
     show_standing(said)
     return capsys.readouterr().out.splitlines()
 
@@ -37,7 +37,9 @@ def test_everything_in_one_screen(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_nothing_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    first, problem, empty, advice = printed(Standing(now=NOW, problems=("no broker",)), capsys)
+    first, problem, empty, advice = printed(
+        PipelineStatus(now=NOW, problems=("no broker",)), capsys
+    )
     assert (first, problem, empty) == ("? unknown: no audit answers", "! no broker", "")
     assert "penstock up" in advice
 

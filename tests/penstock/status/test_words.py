@@ -5,7 +5,7 @@ import pytest
 
 from audit.verdicts import State
 from penstock.status.command import is_well
-from penstock.status.values import FailingLoadStanding, Standing
+from penstock.status.values import FailingLoadStanding, PipelineStatus
 from penstock.status.words import (
     COLOURS,
     count,
@@ -22,7 +22,7 @@ from penstock.status.words import (
 from tests.penstock.status.made_up import LOAD, NOW, standing, topic
 
 
-def failing_of(load: FailingLoadStanding) -> Standing:
+def failing_of(load: FailingLoadStanding) -> PipelineStatus:
     return msgspec.structs.replace(
         standing([topic("t")], verdict="complete", load=LOAD), failing_loads=(load,)
     )
@@ -42,7 +42,7 @@ FAILING = failing_of(
     ("said", "words"),
     [
         (standing(verdict=""), "· nothing to judge yet"),
-        (Standing(now=NOW), "? unknown: no audit answers"),
+        (PipelineStatus(now=NOW), "? unknown: no audit answers"),
         (
             standing([topic("t")], verdict="pending"),
             "… pending: every line up to 40 s ago is accounted for",
@@ -82,7 +82,7 @@ FAILING = failing_of(
         ),
     ],
 )
-def test_a_verdict_in_a_line(said: Standing, words: str) -> None:
+def test_a_verdict_in_a_line(said: PipelineStatus, words: str) -> None:
     found = verdict_words(said)
     assert f"{found.mark} {found.text}" == words
 

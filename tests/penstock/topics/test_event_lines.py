@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
-from penstock.topics.event_lines import Events
+from penstock.topics.event_lines import EventLines
 from schemas.envelope import Encoder
 from schemas.errors import BadMessage
 from schemas.event_schemas import LOG_LINE, built_in
@@ -59,7 +59,7 @@ def test_bytes_are_text_or_base64(running_registry: RegistryProcess, new_topic: 
             "tags": {"a": b"text", "b": None},
             "sums": [1.5, math.inf, math.nan],
         }
-        events = Events(registry)
+        events = EventLines(registry)
         message = Encoder(parse(PARTS), schema_id).encode(value)
         assert events.event(message) == {
             "raw": {"base64": "/wA="},

@@ -12,21 +12,21 @@ import pytest
 
 from agent.kept.store import DescriptorStore as AgentsSide
 from harness.server_process import wait_until
-from penstock.up.descriptor_store import DescriptorStore
+from penstock.up.descriptor_store import ProgramDescriptors
 from penstock.up.running import Child
 
 WITHIN = 30.0
 
 
 @pytest.fixture
-def store() -> Iterator[DescriptorStore]:
-    with DescriptorStore(3) as store:
+def store() -> Iterator[ProgramDescriptors]:
+    with ProgramDescriptors(3) as store:
         store.listen_to(os.getpid())
         yield store
 
 
 @pytest.fixture
-def side(store: DescriptorStore) -> Iterator[AgentsSide]:
+def side(store: ProgramDescriptors) -> Iterator[AgentsSide]:
     side = AgentsSide(store.environment)
     yield side
     side.close()
@@ -46,14 +46,16 @@ def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def tell(store: DescriptorStore, message: bytes, fds: Sequence[int] = ()) -> None:
+def tell(store: ProgramDescriptors, message: bytes, fds: Sequence[int] = ()) -> None:
     address = "\0" + store.environment["NOTIFY_SOCKET"][1:]
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", fds))] if fds else []
         channel.sendmsg([message], rights, 0, address)
 
 
-def test_kept_until_it_is_given_back(store: DescriptorStore, side: AgentsSide, file: int) -> None:
+def test_kept_until_it_is_given_back(
+    store: ProgramDescriptors, side: AgentsSide, file: int
+) -> None:
     assert side.most == 3
     side.keep("one", file)
     (kept,) = store.kept().items()
@@ -65,7 +67,7 @@ def test_kept_until_it_is_given_back(store: DescriptorStore, side: AgentsSide, f
     assert not store.kept()
 
 
-def test_nothing_is_left_open(store: DescriptorStore, side: AgentsSide, file: int) -> None:
+def test_nothing_is_left_open(store: ProgramDescriptors, side: AgentsSide, file: int) -> None:
     before = open_files()
     for name in ("a", "a", "b", "c", "d", "e"):
         side.keep(name, file)
@@ -92,7 +94,7 @@ def test_nothing_is_left_open(store: DescriptorStore, side: AgentsSide, file: in
     ],
 )
 def test_what_does_not_ask_for_it_is_not_kept(
-    store: DescriptorStore, file: int, message: bytes
+    store: ProgramDescriptors, file: int, message: bytes
 ) -> None:
     before = open_files()
     tell(store, message, [file])
@@ -100,7 +102,7 @@ def test_what_does_not_ask_for_it_is_not_kept(
     assert open_files() == before
 
 
-def test_many_in_one_message(store: DescriptorStore, file: int) -> None:
+def test_many_in_one_message(store: ProgramDescriptors, file: int) -> None:
     """One name, one file."""
     before = open_files()
     tell(store, b"FDSTORE=1\nFDNAME=one", [file] * 253)
@@ -109,7 +111,7 @@ def test_many_in_one_message(store: DescriptorStore, file: int) -> None:
 
 
 def test_only_the_program_is_listened_to(
-    store: DescriptorStore, side: AgentsSide, file: int
+    store: ProgramDescriptors, side: AgentsSide, file: int
 ) -> None:
     before = open_files()
     store.listen_to(1)
@@ -118,7 +120,7 @@ def test_only_the_program_is_listened_to(
     assert open_files() == before + 1
 
 
-def test_a_thread_takes_what_comes(store: DescriptorStore, side: AgentsSide, file: int) -> None:
+def test_a_thread_takes_what_comes(store: ProgramDescriptors, side: AgentsSide, file: int) -> None:
     """A queue of datagrams is short: nobody who looks after programs is waited for."""
     for number in range(2_000):
         name = str(number % 3)
@@ -143,7 +145,7 @@ print([name for name in os.environ if name.startswith("LISTEN")], flush=True)
 """
 
 
-def test_handed_to_the_next_process(tmp_path: Path, store: DescriptorStore) -> None:
+def test_handed_to_the_next_process(tmp_path: Path, store: ProgramDescriptors) -> None:
     side = AgentsSide(store.environment)
     for name in ("a.1", "b.2", "c.3"):
         path = tmp_path / name

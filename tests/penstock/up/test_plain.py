@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from penstock.directory.places import Addresses, Places
-from penstock.status.values import FailingLoadStanding, Standing
+from penstock.status.values import FailingLoadStanding, PipelineStatus
 from penstock.up.program import ProgramPhase, ProgramStanding
 from penstock.up.screen import PlainScreen, watching
 from tests.penstock.status.made_up import LOAD, standing, topic
@@ -29,7 +29,7 @@ class Watched:
         self._screen = PlainScreen(self._stream, places, addresses, clock=lambda: self.now)
 
     def shows(
-        self, programs: Sequence[ProgramStanding], standing: Standing | None = None
+        self, programs: Sequence[ProgramStanding], standing: PipelineStatus | None = None
     ) -> list[str]:
         """Without the time, which is the first word of each line that is not indented."""
         begin = self._stream.tell()

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.status.values import FailingLoadStanding, Rates, Standing
+from penstock.status.values import FailingLoadStanding, PipelineStatus, Rates
 from penstock.up.program import ProgramPhase
-from penstock.up.screen_picture import Seen, picture
+from penstock.up.screen_picture import ScreenState, picture
 from tests.penstock.status.made_up import LOAD, standing, topic
 from tests.penstock.status.made_up import NOW as MILLIS
 from tests.penstock.up.shown import DEAD, DIRECTORY, NOW, program, programs
@@ -24,7 +24,7 @@ def rates() -> Rates:
     return found
 
 
-SEEN = Seen(
+SEEN = ScreenState(
     programs=programs(),
     standing=standing(TOPICS, load=LOAD),
     rates=rates(),
@@ -39,7 +39,7 @@ SEEN = Seen(
 )
 
 
-def lines(seen: Seen, width: int = 79, height: int = 24) -> list[str]:
+def lines(seen: ScreenState, width: int = 79, height: int = 24) -> list[str]:
     return [line.plain for line in picture(seen, width, height)]
 
 
@@ -248,7 +248,7 @@ def test_it_fits_whatever_is_shown(
     width: int,
     height: int,
     phases: list[ProgramPhase],
-    said: Standing | None,
+    said: PipelineStatus | None,
     notes: list[str],
 ) -> None:
     shown = tuple(

@@ -17,7 +17,7 @@ from ground import listening
 from harness.server_process import free_ports, wait_until
 from penstock.directory.places import Addresses, Places, Ports
 from penstock.status.asking import Asking
-from penstock.status.values import Standing, TopicStanding
+from penstock.status.values import PipelineStatus, TopicStanding
 from tests.penstock.running import INTERPRETER, REPOSITORY
 
 ALL = ("zookeeper", "broker", "registry", "agent", "loader", "audit")
@@ -143,7 +143,7 @@ def until_standing(
         web = [each for each in seen.topics if each.topic == "web"]
         return bool(web) and holds(web[0]) and verdict in {"", seen.verdict}
 
-    seen = Standing(now=0)
+    seen = PipelineStatus(now=0)
     try:
         wait_until(is_so, within=PATIENCE, every=0.2, what="the pipeline stands as it should")
     except TimeoutError:

@@ -14,8 +14,8 @@ from typing import Final, Self
 
 from pyspark.sql import SparkSession
 
-from audit.answers import AgentRow, Agents, Report, TopicReport
-from audit.verdicts import Finding, Kind
+from audit.answers import AgentRow, AgentsAnswer, ReportAnswer, TopicReport
+from audit.verdicts import FaultKind, Finding
 from client import admin
 from client.addresses import parse_addresses
 from client.brokers import Brokers
@@ -24,10 +24,10 @@ from harness.audit_process import AuditProcess
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
 from harness.server_process import wait_until
-from loader.config import Completeness, LoaderConfig
+from loader.config import CompletenessConfig, LoaderConfig
 from loader.run.load import load
+from loader.run.load_context import LoadRequest
 from loader.run.outcomes import TableOutcome
-from loader.run.surroundings import Request
 from tests.loader.application import event_schema
 from tests.loader.loads import Listening
 
@@ -155,7 +155,7 @@ class Pipeline:
             file.write(text)
         return text
 
-    def load(self, request: Request | None = None) -> dict[str, TableOutcome]:
+    def load(self, request: LoadRequest | None = None) -> dict[str, TableOutcome]:
         """What became of each table."""
         config = LoaderConfig(
             root=f"file://{self.root}",
@@ -165,17 +165,17 @@ class Pipeline:
             registry=self.registry.url,
             audit=self.audit.url,
             window=WINDOW,
-            completeness=Completeness(deadline=100 * 365 * 86_400.0),
+            completeness=CompletenessConfig(deadline=100 * 365 * 86_400.0),
         )
-        found = load(config, request or Request(), lambda: self._spark, Listening())
+        found = load(config, request or LoadRequest(), lambda: self._spark, Listening())
         return {each.table: each for each in found}
 
     # What the audit says
 
-    def report(self, *, until_now: bool = False) -> Report:
+    def report(self, *, until_now: bool = False) -> ReportAnswer:
         """Of the hour of the events, or from then on: agents say later what they have lost."""
         to = time.time_ns() // 1_000_000 + 60_000 if until_now else self.began + HOUR
-        return self.audit.get("report", Report, from_=self.began, to=to, cluster="test")
+        return self.audit.get("report", ReportAnswer, from_=self.began, to=to, cluster="test")
 
     def verdict(self, topic: str, *, until_now: bool = False) -> TopicReport:
         found = [each for each in self.report(until_now=until_now).topics if each.topic == topic]
@@ -184,7 +184,7 @@ class Pipeline:
 
     def agents(self) -> dict[str, AgentRow]:
         """By host."""
-        return {each.host: each for each in self.audit.get("agents", Agents).items}
+        return {each.host: each for each in self.audit.get("agents", AgentsAnswer).items}
 
     def wait_for(self, topic: str, state: str, *, within: float = 20) -> TopicReport:
         """The verdict, once it is that."""
@@ -202,7 +202,7 @@ class Pipeline:
         return latest[0]
 
     def wait_for_finding(
-        self, topic: str, kind: Kind, *, within: float = 20, beside: Collection[Kind] = ()
+        self, topic: str, kind: FaultKind, *, within: float = 20, beside: Collection[FaultKind] = ()
     ) -> Finding:
         """The only thing that is wrong with a topic, once something is, but for what is of these
         kinds."""

@@ -15,14 +15,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from audit.answers import TopicReport
-from audit.verdicts import Kind, State
+from audit.verdicts import FaultKind, State
 from client.consumer import Consumer
 from client.offsets import Beginning
 from client.producer import Producer
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.agent_process import AgentProcess
 from harness.server_process import wait_until
-from loader.run.surroundings import Request
+from loader.run.load_context import LoadRequest
 from schemas.envelope import Decoder
 from schemas.event_schemas import LEDGER as LEDGER_SCHEMA
 from schemas.event_schemas import built_in
@@ -78,8 +78,8 @@ def story(
             _write(story, part)
         _wait_until_counted(story, 6 * PART)
         _spoil_logs(story, one, two, three)
-        pipeline.load(Request(accept_gap=True))
-        pipeline.load(Request(check_files=()))
+        pipeline.load(LoadRequest(accept_gap=True))
+        pipeline.load(LoadRequest(check_files=()))
         yield story
 
 
@@ -233,13 +233,13 @@ def _lines(story: Story, topic: str, numbers: range) -> tuple[int, int]:
 @pytest.mark.parametrize(
     ("topic", "kind", "numbers"),
     [
-        ("deleted", Kind.MISSING, range(4 * PART, 5 * PART)),
-        ("skipped", Kind.MISSING, range(3 * PART, 5 * PART)),
-        ("flipped", Kind.CHANGED, range(4 * PART, 5 * PART)),
+        ("deleted", FaultKind.MISSING, range(4 * PART, 5 * PART)),
+        ("skipped", FaultKind.MISSING, range(3 * PART, 5 * PART)),
+        ("flipped", FaultKind.CHANGED, range(4 * PART, 5 * PART)),
     ],
 )
 def test_events_that_did_not_arrive_are_named(
-    story: Story, topic: str, kind: Kind, numbers: range
+    story: Story, topic: str, kind: FaultKind, numbers: range
 ) -> None:
     """A batch taken out of a segment, offsets that the loader went past, a byte that flipped."""
     found = story.pipeline.wait_for_finding(topic, kind)
@@ -250,7 +250,7 @@ def test_events_that_did_not_arrive_are_named(
     assert (found.partition, found.offset, found.offsets) == (0, numbers.start, len(numbers))
     report = story.pipeline.verdict(topic)
     assert report.state == kind.state
-    if kind is Kind.MISSING:
+    if kind is FaultKind.MISSING:
         assert report.missing == len(numbers)
     for text in ("web-1", found.path, f"{topic}-0"):
         assert text in found.words
@@ -258,7 +258,7 @@ def test_events_that_did_not_arrive_are_named(
 
 def test_bytes_that_were_gone_before_they_were_read_are_named(story: Story) -> None:
     # What was written between the last look and the truncation, nobody knows.
-    found = story.pipeline.wait_for_finding("truncated", Kind.LOST, beside=[Kind.UNKNOWN])
+    found = story.pipeline.wait_for_finding("truncated", FaultKind.LOST, beside=[FaultKind.UNKNOWN])
     report = story.pipeline.verdict("truncated", until_now=True)
     path = story.pipeline.path("web-1", "truncated")
     assert (found.host, found.path) == ("web-1", str(path))
@@ -272,10 +272,10 @@ def test_bytes_that_were_gone_before_they_were_read_are_named(story: Story) -> N
 
 
 def test_files_that_are_not_as_they_were_committed_are_named(story: Story) -> None:
-    gone = story.pipeline.wait_for_finding("removed", Kind.MISSING)
+    gone = story.pipeline.wait_for_finding("removed", FaultKind.MISSING)
     assert gone.path.endswith(f"/{story.removed}")
     assert (gone.tier, gone.events) == ("hdfs", 3 * PART)
-    twice = story.pipeline.wait_for_finding("doubled", Kind.DUPLICATED)
+    twice = story.pipeline.wait_for_finding("doubled", FaultKind.DUPLICATED)
     assert twice.path.endswith(f"/{story.doubled}")
     assert (twice.tier, twice.events) == ("hdfs", 3 * PART)
     assert story.pipeline.verdict("doubled").state == State.DUPLICATED
@@ -314,7 +314,7 @@ def test_who_was_never_heard_is_waited_for_where_he_is_expected(story: Story) ->
 
 
 def test_an_entry_of_the_ledger_that_never_came_is_named(story: Story) -> None:
-    found = story.pipeline.wait_for_finding("unproven", Kind.UNPROVEN)
+    found = story.pipeline.wait_for_finding("unproven", FaultKind.UNPROVEN)
     assert found.host == "web-3"
     report = story.pipeline.verdict("unproven")
     tiers = {each.tier: each.events for each in report.tiers}

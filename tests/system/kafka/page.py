@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 import msgspec
 import yaml
 
-from audit.answers import Report, TopicReport
+from audit.answers import ReportAnswer, TopicReport
 from harness.server_process import free_ports
 from tests.docs.pages import ROOT, blocks_of
 from tests.docs.shell import Shell
@@ -113,7 +113,7 @@ class Reader:
             with urllib.request.urlopen(
                 f"{self.audit}/api/v1/report?{asked}", timeout=10
             ) as answer:
-                report = msgspec.json.decode(answer.read(), type=Report)
+                report = msgspec.json.decode(answer.read(), type=ReportAnswer)
         except (urllib.error.URLError, OSError):
             return None
         return next((each for each in report.topics if each.topic == topic), None)

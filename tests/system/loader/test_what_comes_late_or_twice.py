@@ -7,9 +7,9 @@ import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
-from loader.config import Completeness, LoaderConfig, Tasks
+from loader.config import CompletenessConfig, LoaderConfig, Tasks
 from loader.errors import TooManyDuplicates
-from loader.run.surroundings import Request
+from loader.run.load_context import LoadRequest
 from loader.tables import Hour, hour_folder, hour_of
 from tests.loader.application import BEGAN, HOUR, Application, landed
 from tests.loader.loads import load_once, rows_of
@@ -38,13 +38,13 @@ def test_thirty_hours_in_parts_again_and_late(
         application.write(HOURS * 5, time=BEGAN, step=HOUR // 5)
     table = application.topic
 
-    would = load_once(spark, config, Request(dry_run=True))
+    would = load_once(spark, config, LoadRequest(dry_run=True))
     assert [(each.from_offset, each.to_offset) for each in would.ranges] == [(0, 600)]
     assert not everything(config)
-    first = load_once(spark, config, Request(max_records=200))
+    first = load_once(spark, config, LoadRequest(max_records=200))
     assert 200 <= first.rows < 600
     settled = everything(config)
-    left = load_once(spark, config, Request(dry_run=True))
+    left = load_once(spark, config, LoadRequest(dry_run=True))
     assert [(each.from_offset, each.to_offset) for each in left.ranges] == [(first.rows, 600)]
     assert everything(config) == settled
     second = load_once(spark, config)
@@ -66,7 +66,7 @@ def test_thirty_hours_in_parts_again_and_late(
 
     hours = (Hour(BEGAN), Hour(BEGAN + HOUR))
     files = {name for name in everything(config) if "/part-" in name and name[0] != "_"}
-    rebuilt = load_once(spark, config, Request(rebuild=hours))
+    rebuilt = load_once(spark, config, LoadRequest(rebuild=hours))
     assert rebuilt.rows == 44
     after = {name for name in everything(config) if "/part-" in name and name[0] != "_"}
     replaced = {name.rpartition("/")[0] for name in files ^ after}
@@ -79,7 +79,7 @@ def test_what_is_sent_again_is_there_once(
     spark: SparkSession, application: Application, config: LoaderConfig, records: int
 ) -> None:
     """Within a slice, in two slices of one partition, in another partition, in a later load."""
-    patient = Completeness(settle=1e12, deadline=1e12)  # no hour is closed
+    patient = CompletenessConfig(settle=1e12, deadline=1e12)  # no hour is closed
     config = msgspec.structs.replace(config, tasks=Tasks(records=records), completeness=patient)
 
     def again(first: int, last: int, partition: int) -> None:

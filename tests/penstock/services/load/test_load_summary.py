@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from loader.checks.comparing import UNKNOWN, Fault, FileFault
+from loader.checks.comparing import UNKNOWN, FaultyFile, FileFaultKind
 from loader.errors import FilesDiffer, GapError, LoaderError, RunTaken
 from loader.run.outcomes import PartitionRange, TableOutcome
 from loader.tables import Hour
-from penstock.services.load.summary import Ended, document, show, show_plan
+from penstock.services.load.summary import EndedLoad, document, show, show_plan
 
 HOUR = Hour(1_795_158_000_000)  # 2026-11-20, 07:00 UTC
 
@@ -44,8 +44,8 @@ def test_a_table_for_people(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_what_is_wrong_with_files(capsys: pytest.CaptureFixture[str]) -> None:
     faults = [
-        FileFault("views/a", Fault.MISSING, 9, 0),
-        FileFault("views/b\n", Fault.EXTRA, 0, UNKNOWN),
+        FaultyFile("views/a", FileFaultKind.MISSING, 9, 0),
+        FaultyFile("views/b\n", FileFaultKind.EXTRA, 0, UNKNOWN),
     ]
     outcome = TableOutcome("views", checked=[HOUR], faults=faults, error=FilesDiffer("two files"))
     show([outcome])
@@ -59,7 +59,7 @@ def test_what_is_wrong_with_files(capsys: pytest.CaptureFixture[str]) -> None:
     ]
     assert [each for each in first if each] == ["views", "missing", "views/a", "9", "0"]
     assert [each for each in second if each] == ["views", "extra", "views/b\\n", "0", "-"]
-    said = document(Ended((outcome,), 1.0))
+    said = document(EndedLoad((outcome,), 1.0))
     (table,) = said["tables"]
     assert (said["exit_code"], table["checked"]) == (8, ["dt=2026-11-20/hour=07"])
     assert table["faults"][0] == {
@@ -72,7 +72,7 @@ def test_what_is_wrong_with_files(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_nothing_is_wrong_with_files() -> None:
     checked = TableOutcome("views", checked=[HOUR])
-    assert Ended((checked, TableOutcome("idle")), 1.0).exit_code == 0
+    assert EndedLoad((checked, TableOutcome("idle")), 1.0).exit_code == 0
 
 
 def test_many_partitions_are_taken_together(capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,7 +98,7 @@ def test_a_plan(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_document_for_programs() -> None:
-    said = json.loads(json.dumps(document(Ended((loaded(),), 3.5))))
+    said = json.loads(json.dumps(document(EndedLoad((loaded(),), 3.5))))
     (table,) = said.pop("tables")
     assert said == {"exit_code": 0, "seconds": 3.5, "error": None}
     assert table["complete"] == ["dt=2026-11-20/hour=07"]
@@ -109,13 +109,13 @@ def test_a_document_for_programs() -> None:
 
 def test_exit_codes() -> None:
     idle, taken = TableOutcome("idle"), TableOutcome("a", error=RunTaken("another loader"))
-    assert Ended((idle,), 1.0).exit_code == 3
-    assert Ended((idle, loaded()), 1.0).exit_code == 0
-    assert Ended((loaded(), taken), 1.0).exit_code == 5
+    assert EndedLoad((idle,), 1.0).exit_code == 3
+    assert EndedLoad((idle, loaded()), 1.0).exit_code == 0
+    assert EndedLoad((loaded(), taken), 1.0).exit_code == 5
     gap, other = TableOutcome("b", error=GapError("gone")), TableOutcome("c", error=OSError("?"))
-    assert Ended((taken, loaded(), other), 1.0).exit_code == 1
-    assert Ended((taken, other, gap), 1.0).exit_code == 4
-    assert Ended((), 1.0, error=LoaderError("no table")).exit_code == 1
-    assert Ended((), 1.0, error=OSError("what is not ours")).exit_code == 1
-    assert Ended((loaded(),), 1.0, interrupted=True).exit_code == 130
-    assert document(Ended((), 1.0, error=LoaderError("no table")))["error"] == "no table"
+    assert EndedLoad((taken, loaded(), other), 1.0).exit_code == 1
+    assert EndedLoad((taken, other, gap), 1.0).exit_code == 4
+    assert EndedLoad((), 1.0, error=LoaderError("no table")).exit_code == 1
+    assert EndedLoad((), 1.0, error=OSError("what is not ours")).exit_code == 1
+    assert EndedLoad((loaded(),), 1.0, interrupted=True).exit_code == 130
+    assert document(EndedLoad((), 1.0, error=LoaderError("no table")))["error"] == "no table"

@@ -19,7 +19,7 @@ from loader.errors import Interrupted
 from loader.hours.audit import Audit
 from loader.hours.completeness import Watermarks
 from loader.ledger.observations import Observations
-from loader.run.outcomes import TableOutcome, Watcher
+from loader.run.outcomes import TableOutcome, TableWatcher
 from loader.store.store import Store
 from loader.tables import Hour, TableSource
 from schemas.registry_client import RegistryClient
@@ -35,7 +35,7 @@ def loader_name() -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class LoadRequest:
     """One load, as it was asked for."""
 
     tables: tuple[str, ...] = ()  # names or patterns of tables; none: all that are configured
@@ -57,18 +57,18 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class LoadContext:
     """Usable by many threads, but for brokers: each table has connections of its own."""
 
     config: LoaderConfig
-    request: Request
+    request: LoadRequest
     start_spark: Callable[[], SparkSession]  # the same each time; raises LoaderError
     store: Store
     registry: RegistryClient
     watermarks: Watermarks | None  # None: nobody can say which hours are complete, now
     audit: Audit | None  # who is asked instead
     observations: Observations
-    watcher: Watcher
+    watcher: TableWatcher
     stopping: threading.Event
     clock: Callable[[], float] = time.time
     loader: str = field(default_factory=loader_name)
@@ -94,7 +94,7 @@ class Surroundings:
 class TableLoad:
     """One table's part of a load. Used by one thread."""
 
-    around: Surroundings
+    context: LoadContext
     table: TableSource
     brokers: Brokers
     history: History
@@ -111,13 +111,13 @@ class TableLoad:
 
     def doing(self, step: str) -> None:
         """What comes now, in words."""
-        self.around.watcher.doing(self.name, step)
+        self.context.watcher.doing(self.name, step)
 
     def warn(self, text: str) -> None:
         """Something to know, now and in the end."""
         self.outcome.warnings.append(text)
-        self.around.watcher.warned(self.name, text)
+        self.context.watcher.warned(self.name, text)
 
     def go_on(self) -> None:
         """Raises Interrupted if nobody wants more of this load."""
-        self.around.go_on(self.name)
+        self.context.go_on(self.name)
