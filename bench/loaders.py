@@ -19,12 +19,10 @@ import pyarrow.parquet as pq
 
 from bench.brokers import PENSTOCK, penstock_cluster
 from bench.driver_commands import Json
-from bench.event_topics import EventTopics, fill
-from bench.events import OWN_FIELDS, SCHEMA
+from bench.events import OWN_FIELDS, SCHEMA, EventTopics, fill
 from bench.plain_python import without_hypothesis
 from bench.profile import Place, ServerKind
-from bench.spark_cost import Peaks, SparkCost
-from bench.spark_driver import REPOSITORY, SparkDriver
+from bench.spark_driver import REPOSITORY, Peaks, SparkCost, SparkDriver
 from bench.spark_peer import SparkPeer
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess

@@ -1,12 +1,70 @@
-"""From a line's writing to a consumer's having it, at default settings."""
+"""From a line's writing to a consumer's having it, at default settings, under a load that follows a
+schedule.
 
+A line carries the time when it was due, whether or not its writer was held up. The consumer is
+`bench.line_consumer`, a process of its own.
+"""
+
+import subprocess
+import sys
+import time
+from array import array
 from functools import partial
+from pathlib import Path
 
-from bench.line_latency import written_to_consumed
+from bench.librdkafka import Incomplete
+from bench.line_consumer import DIGITS
+from bench.log_lines import LINE_BYTES
 from bench.measurement import Goal, Sample
 from bench.profile import Case, Place, Profile
 from bench.profiles.latency import LARGEST, P50, P99, P999
 from bench.shippers import shipper_of, shipping
+from bench.steady_load import Latencies
+
+_REPOSITORY = Path(__file__).resolve().parent.parent.parent
+_PATIENCE = 60.0
+
+
+def written_to_consumed(
+    port: int, topic: str, begin: int, path: Path, *, rate: int, seconds: float, warm_up: float
+) -> Latencies:
+    """Writes every line by itself."""
+    count = round((warm_up + seconds) * rate)
+    arguments = (str(port), topic, str(begin), str(count))
+    with subprocess.Popen(
+        [sys.executable, "-m", "bench.line_consumer", *arguments],
+        cwd=_REPOSITORY,
+        stdout=subprocess.PIPE,
+    ) as consumer:
+        try:
+            assert consumer.stdout is not None
+            if consumer.stdout.readline() != b"ready\n":
+                raise Incomplete("the consumer does not begin")
+            start = _write(path, rate, count)
+            arrived, _ = consumer.communicate(timeout=_PATIENCE)
+        finally:
+            consumer.kill()
+    pairs = array("q", arrived)
+    if len(pairs) != 2 * count:
+        raise Incomplete(f"{len(pairs) // 2} of {count} lines arrived")
+    counted_from = start + round(warm_up * 1e9)
+    return Latencies(
+        sorted(pairs[at + 1] for at in range(0, len(pairs), 2) if pairs[at] >= counted_from)
+    )
+
+
+def _write(path: Path, rate: int, count: int) -> int:
+    """When the first line was due."""
+    gap = 1_000_000_000 // rate
+    rest = b"line ".ljust(LINE_BYTES - 1 - DIGITS, b".")
+    start = time.monotonic_ns() + gap
+    with path.open("ab", buffering=0) as file:
+        for number in range(count):
+            due = start + number * gap
+            while (left := due - time.monotonic_ns()) > 0:
+                time.sleep(left / 1e9)
+            file.write(b"%b%0*d\n" % (rest, DIGITS, due))
+    return start
 
 
 def _run(place: Place, *, rate: int) -> Sample:

@@ -1,13 +1,58 @@
-"""Ten thousand idle connections: what they weigh, and what a producing client notices of them."""
+"""Ten thousand idle connections: what they weigh, and what a producing client notices of them.
 
+They have introduced themselves (ApiVersions) and then say nothing. A process of its own holds them,
+so that the descriptors and the memory are not the generator's.
+"""
+
+import contextlib
+import multiprocessing
+import resource
+import socket
 import time
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
 
-from bench.idle_connections import idle_connections
 from bench.measurement import Figure, Goal, Sample
 from bench.processes import Meter, proportional_bytes, resident_bytes
 from bench.profile import Case, Place, Profile
+from bench.requests import api_versions_request
 from bench.steady_load import produce_and_wait
 from bench.topics import topic
+
+_PATIENCE = 60.0
+
+
+def _hold(port: int, count: int, pipe: Connection) -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    request = api_versions_request()
+    with contextlib.ExitStack() as stack:
+        for _ in range(count):
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+            connection.settimeout(_PATIENCE)
+            connection.sendall(request)
+            if not connection.recv(2**16):
+                raise ConnectionError("the broker refused a connection")
+        pipe.send(count)
+        pipe.recv()
+
+
+@contextlib.contextmanager
+def idle_connections(port: int, count: int) -> Iterator[None]:
+    ours, theirs = multiprocessing.Pipe()
+    context = multiprocessing.get_context("spawn")
+    holder = context.Process(target=_hold, args=(port, count, theirs), daemon=True)
+    holder.start()
+    theirs.close()
+    try:
+        ours.recv()
+        yield
+        ours.send(None)
+    finally:
+        ours.close()
+        holder.join(_PATIENCE)
+        holder.kill()
+
 
 _RATE = 1_000
 _BARE = Figure("RSS without them, MB")

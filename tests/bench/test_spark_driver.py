@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.spark_cost import SparkCost
-from bench.spark_driver import SparkDriver
+from bench.spark_driver import SparkCost, SparkDriver
 from harness.server_process import ServerFailed, wait_until
 
 _CHILD = """
