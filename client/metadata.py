@@ -12,7 +12,7 @@ NO_LEADER = -1
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerNode:
+class BrokerMetadata:
     id: int
     address: Address
     rack: str | None = None
@@ -58,7 +58,7 @@ class ClusterMetadata:
 
     cluster_id: str | None = None
     controller: int = -1
-    brokers: Mapping[int, BrokerNode] = field(default_factory=dict)
+    brokers: Mapping[int, BrokerMetadata] = field(default_factory=dict)
     topics: Mapping[str, TopicMetadata] = field(default_factory=dict)
 
     def has(self, name: str) -> bool:
@@ -82,7 +82,7 @@ def metadata_of(response: MetadataResponse) -> ClusterMetadata:
         cluster_id=response.cluster_id,
         controller=response.controller_id,
         brokers={
-            each.node_id: BrokerNode(each.node_id, Address(each.host, each.port), each.rack)
+            each.node_id: BrokerMetadata(each.node_id, Address(each.host, each.port), each.rack)
             for each in response.brokers
         },
         topics={

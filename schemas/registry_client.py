@@ -19,7 +19,7 @@ from schemas.errors import InvalidSchema, RegistryError, RegistryRefused
 from schemas.parsing import AvroSchema, parse
 from schemas.remote.answers import (
     AVRO,
-    CompatibilityAnswer,
+    CompatibilityVerdict,
     EffectiveLevel,
     EffectiveMode,
     Reference,
@@ -226,11 +226,11 @@ class RegistryClient:
 
     def check(
         self, subject: str, text: str, references: Sequence[Reference] = ()
-    ) -> CompatibilityAnswer:
+    ) -> CompatibilityVerdict:
         """Whether the subject's level of compatibility lets it become the next version."""
         path = f"/compatibility{_subject(subject)}/versions{_query(verbose=True)}"
         return self._transport.ask(
-            CompatibilityAnswer, "POST", path, SchemaRequest(text, references)
+            CompatibilityVerdict, "POST", path, SchemaRequest(text, references)
         )
 
     def delete_subject(self, subject: str, *, permanent: bool = False) -> list[int]:

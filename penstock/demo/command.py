@@ -23,7 +23,7 @@ from penstock.demo.watch import DemoFailed, DemonstrationStopped, Watch, look_af
 from penstock.directory.errors import UpError
 from penstock.directory.places import Addresses, Places, Ports
 from penstock.report.words import Count
-from penstock.status.asking import Polling
+from penstock.status.asking import KeptStatus
 from penstock.up.pipeline import LocalPipeline
 from penstock.up.preconditions import problems
 from penstock.up.screen import watching
@@ -235,7 +235,7 @@ def _demonstrated(
     """With all that is to be seen meanwhile on stderr."""
     screen = watching(sys.stderr, pipeline.places, pipeline.addresses)
     try:
-        with Polling(pipeline.addresses) as following:
+        with KeptStatus(pipeline.addresses) as following:
             watch = Watch(pipeline, screen, following, asked)
             return Demonstration(watch, seconds=seconds, kills=kills).run()
     finally:

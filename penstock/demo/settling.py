@@ -14,7 +14,7 @@ from penstock.cli.failures import Failed
 from penstock.demo.samples import SAMPLES
 from penstock.demo.watch import Watch
 from penstock.directory.places import CLUSTER, WINDOW_SECONDS
-from penstock.report.audit_address import Parameters, ask
+from penstock.report.asking import Parameters, ask
 from penstock.report.words import failing_words
 
 _WINDOW_MILLIS = WINDOW_SECONDS * 1000

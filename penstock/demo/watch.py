@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from penstock.status.asking import Polling
+from penstock.status.asking import KeptStatus
 from penstock.up.pipeline import LocalPipeline
-from penstock.up.program import ProgramPhase, ProgramStanding
+from penstock.up.programs import ProgramPhase, ProgramStanding
 from penstock.up.screen import Screen
 from penstock.up.stop_requests import StopRequests
 
@@ -30,7 +30,7 @@ class Watch:
     """Belongs to the pipeline's thread. Whoever waits for something, waits here."""
 
     def __init__(
-        self, pipeline: LocalPipeline, screen: Screen, following: Polling, asked: StopRequests
+        self, pipeline: LocalPipeline, screen: Screen, following: KeptStatus, asked: StopRequests
     ) -> None:
         self.pipeline = pipeline
         self._screen = screen

@@ -13,8 +13,7 @@ from penstock.cli.cluster_connection import existing_topics
 from penstock.cli.failures import Failed, usage_words
 from penstock.cli.output import json_option, print_json
 from penstock.cli.time_arguments import DayType, HourType, TimeRange, TimeType
-from penstock.report.asking import asked_report, last_day, verdict
-from penstock.report.audit_address import audit_option
+from penstock.report.asking import asked_report, audit_option, last_day, verdict
 from penstock.report.page import report_page
 from penstock.report.table import show_report
 

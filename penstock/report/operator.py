@@ -35,7 +35,7 @@ from penstock.cli.output import json_option, print_json
 from penstock.cli.registry_connection import registry_at, registry_option
 from penstock.cli.time_arguments import TimeType, time_text
 from penstock.config.options import configured
-from penstock.report.audit_address import Parameters, ask, audit_option
+from penstock.report.asking import Parameters, ask, audit_option
 from schemas.registry_client import RegistryClient
 
 _APP: Final = "penstock-audit"

@@ -130,7 +130,7 @@ def _part_of_pages(at: HttpUrl, within: float) -> Part[Sequence[str]]:
     return Part(f"broker's page at {at}", pages.ask, pages.close, every=2)
 
 
-class Polling:
+class KeptStatus:
     """Asks every second from when it is entered until it is left. A context."""
 
     def __init__(self, addresses: Addresses) -> None:

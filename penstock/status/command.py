@@ -19,7 +19,7 @@ from penstock.cli.registry_connection import registry_option
 from penstock.directory.errors import UpError
 from penstock.directory.places import Addresses, Places
 from penstock.directory.remembered import remembered_ports
-from penstock.report.audit_address import audit_option
+from penstock.report.asking import audit_option
 from penstock.report.words import MARKS
 from penstock.services.agent_status import agent_option
 from penstock.status.asking import Asking

@@ -136,9 +136,9 @@ def command(
             _send_lines(source, producer(), key_separator, partition, counted)
         else:
             # Nobody else waits for Apache's avro to be imported.
-            from penstock.topics.avro_files.sending import Sending  # noqa: PLC0415
+            from penstock.topics.avro_files.sending import FileSending  # noqa: PLC0415
 
-            sending = Sending(topic, avro_file, source)
+            sending = FileSending(topic, avro_file, source)
             with registry_at(registry) as client:
                 sending.find_schema(client, schema_version)
             sending.run(producer(), partition, counted.add)

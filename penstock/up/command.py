@@ -15,7 +15,7 @@ from penstock.directory.errors import UpError, WrongFollow
 from penstock.directory.places import Places, Ports
 from penstock.directory.preparing import Follow, parse_follow
 from penstock.directory.remembered import remembered_ports
-from penstock.status.asking import Polling
+from penstock.status.asking import KeptStatus
 from penstock.status.loader_log import LoaderLog
 from penstock.up.pipeline import LocalPipeline
 from penstock.up.preconditions import problems
@@ -139,7 +139,7 @@ def _run(pipeline: LocalPipeline, absent: Sequence[Follow], asked: StopRequests)
             words = f"no file matches {each.pattern} yet: those to come are followed"
             screen.note(words, until=each.topic)
         loader_log = LoaderLog(pipeline.places.log("loader"))
-        with Polling(pipeline.addresses) as following:
+        with KeptStatus(pipeline.addresses) as following:
             while not asked.times:
                 standing = following.latest
                 loader_log.read()

@@ -21,8 +21,7 @@ from penstock.directory.errors import DirectoryGone, DirectoryUnusable
 from penstock.directory.lock import Lock
 from penstock.directory.places import PRIVATE, Addresses, Places, Ports
 from penstock.directory.preparing import Follow, prepare
-from penstock.up.program import ProgramStanding
-from penstock.up.programs import programs
+from penstock.up.programs import ProgramStanding, programs
 from penstock.up.supervisor import Supervisor
 
 _TURN_SECONDS: Final = 0.05

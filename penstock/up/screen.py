@@ -26,7 +26,7 @@ from penstock.status.words import (
     size,
     verdict_words,
 )
-from penstock.up.program import ProgramPhase, ProgramStanding
+from penstock.up.programs import ProgramPhase, ProgramStanding
 
 _FIGURES_S: Final = 60.0
 _AT_ONCE: Final = 0.05

@@ -29,7 +29,7 @@ from penstock.status.words import (
     verdict_words,
     waiting_words,
 )
-from penstock.up.program import ProgramPhase, ProgramStanding
+from penstock.up.programs import ProgramPhase, ProgramStanding
 
 _GAP: Final = 2
 _SHORTEST: Final = 8  # of a cell that is cut

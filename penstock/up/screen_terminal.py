@@ -27,7 +27,7 @@ from penstock.directory.places import Addresses, Places
 from penstock.status.loader_log import load_at_work
 from penstock.status.values import PipelineStatus, Rates
 from penstock.status.words import shown
-from penstock.up.program import ProgramPhase, ProgramStanding
+from penstock.up.programs import ProgramPhase, ProgramStanding
 from penstock.up.screen_picture import ScreenState, all_run, picture
 
 _EVERY_S: Final = 0.5

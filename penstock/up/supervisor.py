@@ -26,7 +26,7 @@ from typing import Final
 
 from penstock.directory import log_files
 from penstock.up.descriptor_store import ProgramDescriptors
-from penstock.up.program import Program, ProgramPhase, ProgramStanding
+from penstock.up.programs import Program, ProgramPhase, ProgramStanding
 from penstock.up.running import Child
 
 LONGEST_PAUSE: Final = 30.0

@@ -11,7 +11,7 @@ import msgspec
 
 __all__ = [
     "AVRO",
-    "CompatibilityAnswer",
+    "CompatibilityVerdict",
     "Reference",
     "RegisteredSchema",
     "SchemaOfId",
@@ -55,7 +55,7 @@ class SchemaOfId(msgspec.Struct, frozen=True, kw_only=True):
     type: str = msgspec.field(name="schemaType", default=AVRO)
 
 
-class CompatibilityAnswer(msgspec.Struct, frozen=True):
+class CompatibilityVerdict(msgspec.Struct, frozen=True):
     """Whether a schema may be registered, and in the registry's words why not."""
 
     is_compatible: bool

@@ -3,12 +3,12 @@
 from client.addresses import Address
 from client.delivery import TopicPartition
 from client.errors import ErrorCode, NotReachable, Refused
-from client.metadata import BrokerNode, ClusterMetadata, PartitionMetadata, TopicMetadata
+from client.metadata import BrokerMetadata, ClusterMetadata, PartitionMetadata, TopicMetadata
 from client.patience import FIRST_PAUSE, NEVER, Pauses
 from client.routes import PartitionRoutes
 
 ONE, TWO, BOOT = (Address(name, 9092) for name in ("one", "two", "boot"))
-BROKERS = {1: BrokerNode(1, ONE), 2: BrokerNode(2, TWO)}
+BROKERS = {1: BrokerMetadata(1, ONE), 2: BrokerMetadata(2, TWO)}
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 
 

@@ -13,7 +13,7 @@ from ground.http_client import HttpUrl
 from harness.server_process import free_ports
 from schemas.errors import RegistryError, RegistryNotReachable, RegistryRefused
 from schemas.registry_client import RegistryClient
-from schemas.remote.answers import CompatibilityAnswer, Reference, RegisteredSchema
+from schemas.remote.answers import CompatibilityVerdict, Reference, RegisteredSchema
 from schemas.remote.urls import parse_urls
 from tests.schemas.answering import (
     Answer,
@@ -280,7 +280,7 @@ def test_text_that_is_none_is_refused_before_it_is_sent() -> None:
 def test_why_not_is_told_in_the_registrys_words() -> None:
     answer = {"is_compatible": False, "messages": ["a", "b"], "more": 1}
     with answering(says(answer)) as server, client(server.url) as registry:
-        assert registry.check("s", INT) == CompatibilityAnswer(
+        assert registry.check("s", INT) == CompatibilityVerdict(
             is_compatible=False, messages=("a", "b")
         )
         assert server.paths == ["/compatibility/subjects/s/versions?verbose=true"]

@@ -31,7 +31,7 @@ from schemas.registry_client import RegistryClient
 _LINGER_SECONDS: Final = 0.01
 
 
-class Sending:
+class FileSending:
     """One run of the command."""
 
     def __init__(self, topic: str, path: Path, stream: BufferedReader) -> None:

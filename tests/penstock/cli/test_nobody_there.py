@@ -1,7 +1,7 @@
 """What is said besides where nobody answers."""
 
 from penstock.cli.address_variables import what_to_do
-from penstock.report.audit_address import DEFAULT_AUDIT
+from penstock.report.asking import DEFAULT_AUDIT
 
 
 def test_who_asks_at_the_usual_address_is_told_what_to_do() -> None:

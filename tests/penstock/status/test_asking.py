@@ -12,7 +12,7 @@ from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
 from harness.server_process import wait_until
 from penstock.directory.places import Addresses
-from penstock.status.asking import Asking, Polling
+from penstock.status.asking import Asking, KeptStatus
 from penstock.status.values import PipelineStatus
 from tests.ground.peers import peer
 from tests.penstock.answering_audit import Query, answering
@@ -199,7 +199,7 @@ def test_the_latest_is_kept_and_follows() -> None:
 
     with (
         answering(answers) as audit,
-        Polling(Addresses("127.0.0.1:1", NOBODY, audit.url, NOBODY, "")) as following,
+        KeptStatus(Addresses("127.0.0.1:1", NOBODY, audit.url, NOBODY, "")) as following,
     ):
         wait_until(lambda: says("complete"), within=60, what="asked")
         rows[:] = [topic_row("t", State.MISSING)]

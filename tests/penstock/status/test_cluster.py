@@ -2,7 +2,7 @@
 
 from client.addresses import Address
 from client.delivery import TopicPartition
-from client.metadata import BrokerNode, ClusterMetadata, PartitionMetadata, TopicMetadata
+from client.metadata import BrokerMetadata, ClusterMetadata, PartitionMetadata, TopicMetadata
 from penstock.status.cluster import StoredTopic, cluster_part
 from penstock.status.values import BrokerStanding
 
@@ -18,7 +18,7 @@ def topic(name: str, *leaders: int) -> TopicMetadata:
 
 KNOWN = ClusterMetadata(
     controller=2,
-    brokers={2: BrokerNode(2, Address("b", 2)), 1: BrokerNode(1, Address("a", 1))},
+    brokers={2: BrokerMetadata(2, Address("b", 2)), 1: BrokerMetadata(1, Address("a", 1))},
     topics={each.name: each for each in (topic("t", 1, 2), topic("half", 1, -1), topic("_own", 1))},
 )
 T0, T1, HALF = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("half", 0)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from penstock.up.program import ProgramPhase, ProgramStanding
+from penstock.up.programs import ProgramPhase, ProgramStanding
 
 NOW = 1_800_000_000.0
 NAMES = ("zookeeper", "broker", "registry", "agent", "loader", "audit")

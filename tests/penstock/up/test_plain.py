@@ -9,7 +9,7 @@ import msgspec
 
 from penstock.directory.places import Addresses, Places
 from penstock.status.values import FailingLoadStanding, PipelineStatus
-from penstock.up.program import ProgramPhase, ProgramStanding
+from penstock.up.programs import ProgramPhase, ProgramStanding
 from penstock.up.screen import PlainScreen, watching
 from tests.penstock.status.made_up import LOAD, standing, topic
 from tests.penstock.status.made_up import NOW as MILLIS

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.status.values import FailingLoadStanding, PipelineStatus, Rates
-from penstock.up.program import ProgramPhase
+from penstock.up.programs import ProgramPhase
 from penstock.up.screen_picture import ScreenState, picture
 from tests.penstock.status.made_up import LOAD, standing, topic
 from tests.penstock.status.made_up import NOW as MILLIS

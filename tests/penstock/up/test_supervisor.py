@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.server_process import wait_until
-from penstock.up.program import Program, ProgramPhase, ProgramStanding
+from penstock.up.programs import Program, ProgramPhase, ProgramStanding
 from penstock.up.supervisor import LONGEST_PAUSE, Supervisor, pause_after
 
 WITHIN = 30.0
@@ -311,7 +311,7 @@ def test_a_second_ctrl_c_kills_everybody(start: Start, tmp_path: Path) -> None:
 LEAVING = """
 import sys, threading
 from pathlib import Path
-from penstock.up.program import Program
+from penstock.up.programs import Program
 from penstock.up.supervisor import Supervisor
 asked = threading.Event()
 supervisor = Supervisor(
@@ -331,7 +331,7 @@ def test_who_does_not_answer_holds_up_nobody_who_leaves(tmp_path: Path) -> None:
 OF_A_PARENT = """
 import sys, time
 from pathlib import Path
-from penstock.up.program import Program
+from penstock.up.programs import Program
 from penstock.up.supervisor import Supervisor
 directory = Path(sys.argv[1])
 supervisor = Supervisor(

@@ -12,7 +12,7 @@ import pytest
 from harness.agent_process import REPOSITORY, AgentProcess
 from harness.server_process import wait_until
 from harness.systemd_process import Systemd, why_no_systemd
-from penstock.up.program import Program, ProgramPhase
+from penstock.up.programs import Program, ProgramPhase
 from penstock.up.supervisor import Supervisor
 
 WITHIN = 90.0

@@ -10,7 +10,7 @@ from avro.datafile import DataFileReader
 from avro.io import DatumReader
 
 from penstock.topics.avro_files.reading import AvroFile
-from penstock.topics.avro_files.writing import BlockWriter
+from penstock.topics.avro_files.receiving import BlockWriter
 from schemas.parsing import AvroSchema
 
 
