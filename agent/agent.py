@@ -23,13 +23,13 @@ from agent.files.files import Files
 from agent.files.inputs import FileInput, read_inputs, write_inputs
 from agent.journal.binding import Binding
 from agent.journal.journal import Journal
-from agent.journal.state import State
+from agent.journal.state import JournalState
 from agent.kept.keeping import Keeping
 from agent.kept.store import DescriptorStore, HandedOver
 from agent.pipeline import Pipeline
 from agent.shipping.shipper import Shipper
-from agent.standing import Parts, standing
-from agent.status import Phase, Status
+from agent.standing import AgentParts, standing
+from agent.status import AgentPhase, Status
 from agent.topic_schemas.following import TopicSchemas
 
 _STUCK_SECONDS: Final = 60.0
@@ -48,9 +48,9 @@ class Agent:
         self._config = config
         self._left = left
         self._inputs = tuple(inputs)
-        self._phase = Phase.STARTING
+        self._phase = AgentPhase.STARTING
         self._started_millis = time.time_ns() // 1_000_000
-        self._parts: Parts | None = None
+        self._parts: AgentParts | None = None
         self._thread: threading.Thread | None = None
         self._failure: str | None = None
 
@@ -85,9 +85,9 @@ class Agent:
         self._parts.shipper.start()
         self._thread = threading.Thread(target=self._follow, name="pipeline", daemon=True)
         self._thread.start()
-        self._phase = Phase.RUNNING
+        self._phase = AgentPhase.RUNNING
 
-    def _assembled(self, journal: Journal, state: State) -> Parts:
+    def _assembled(self, journal: Journal, state: JournalState) -> AgentParts:
         """Everything, and nothing of it started."""
         config, directory = self._config, Path(self._config.data_dir)
         schemas = TopicSchemas(
@@ -126,7 +126,7 @@ class Agent:
             begun=self._remember_inputs,
         )
         copied_from, damage = state.is_copy_of or "", state.damage or ""
-        return Parts(journal, schemas, shipper, files, pipeline, copied_from, damage)
+        return AgentParts(journal, schemas, shipper, files, pipeline, copied_from, damage)
 
     def reload(self, config: AgentConfig, inputs: Sequence[Input]) -> None:
         """Takes other inputs. What was read the old way goes out first."""
@@ -137,7 +137,7 @@ class Agent:
 
     def stop(self) -> bool:
         """Whether every line that was read is acknowledged."""
-        self._phase = Phase.DRAINING
+        self._phase = AgentPhase.DRAINING
         parts, thread = self._parts, self._thread
         if parts is None or thread is None:
             return True
@@ -155,14 +155,14 @@ class Agent:
             self._config,
             self._inputs,
             self._parts,
-            phase=Phase.FAILED if self.failure else self._phase,
+            phase=AgentPhase.FAILED if self.failure else self._phase,
             started_millis=self._started_millis,
             failure=self.failure or "",
         )
 
     def stuck(self) -> str:
         """Why it does not move any more; empty while it does."""
-        if self._parts is None or self._phase is not Phase.RUNNING:
+        if self._parts is None or self._phase is not AgentPhase.RUNNING:
             return ""
         still = time.monotonic() - self._parts.pipeline.turned_at
         return f"nothing has been looked at for {still:.0f} s" if still > _STUCK_SECONDS else ""
@@ -188,7 +188,7 @@ class Agent:
             self._parts.pipeline.schemas_changed()
 
 
-def _say(state: State) -> None:
+def _say(state: JournalState) -> None:
     """What was found in the data directory that somebody must know."""
     if state.copied:
         log.warning("data directory is a copy: %s", state.copied)

@@ -16,7 +16,7 @@ import msgspec
 from agent.config import AgentConfig
 from agent.config_inputs import Format, Input
 from agent.errors import InputError, NoSchema
-from agent.events.reader import Reader
+from agent.events.reader import EventReader
 from agent.files.compressed import has_compressed_name
 from agent.files.listing import Survey
 from agent.topic_schemas.finding import find, register_files
@@ -120,7 +120,7 @@ def _with_fit(
     elif each.format is not Format.PLAIN:
         return check
     try:
-        Reader(each, found.schema if found else None, config.times)
+        EventReader(each, found.schema if found else None, config.times)
     except InputError as error:
         why = str(error).removeprefix(f"{each.label}: ")
         return msgspec.structs.replace(check, problems=(*check.problems, why))

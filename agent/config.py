@@ -26,7 +26,7 @@ from ground.settings import (
 from schemas.remote.urls import parse_urls
 
 
-class Compression(StrEnum):
+class BatchCompression(StrEnum):
     """How batches are packed."""
 
     NONE = "none"
@@ -43,7 +43,7 @@ class Batches(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """A batch is closed when it has so much, before compression: from 1024 to 67108864."""
     linger: Seconds = 0.1
     """How long a line waits for others: from 0 to 60."""
-    compression: Compression = Compression.ZSTD
+    compression: BatchCompression = BatchCompression.ZSTD
     """Where a topic refuses it, batches are packed as gzip, or not at all."""
 
     def __post_init__(self) -> None:
@@ -53,7 +53,7 @@ class Batches(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             raise ValueError("`linger` must be between 0 and 60")
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AgentLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What an agent may use of its host."""
 
     in_flight_bytes: Bytes = 16 * 1024 * 1024
@@ -127,7 +127,7 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     scan_interval: Seconds = 5.0
     """Between looks at all files, whatever the kernel tells; also at `inputs_dir`."""
     batches: Batches = Batches()
-    limits: Limits = Limits()
+    limits: AgentLimits = AgentLimits()
     hold_deleted: HoldDeleted = HoldDeleted()
     times: Times = Times()
     journal_sync: bool = False

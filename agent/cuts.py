@@ -58,7 +58,7 @@ class Cut:
     clamped: int = 0
 
 
-class Tally:
+class ExceptedTally:
     """Counts lines and bytes that became no events, by what became of them and why."""
 
     def __init__(self) -> None:

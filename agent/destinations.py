@@ -21,7 +21,7 @@ from agent.feeds import Feed
 from agent.files.followed import Followed
 from agent.files.happenings import Lost
 from agent.journal.journal import Journal
-from agent.parcels import Cargo, Eventless, Parcel
+from agent.parcels import BatchKind, Eventless, Parcel
 from agent.runs import Excepted, Fate, Progress, Run, SourceId
 from agent.shipping.shipper import Shipper
 from agent.topic_schemas.following import TopicSchemas
@@ -276,7 +276,7 @@ class Destinations:
     def _count(self, parcel: Parcel) -> None:
         runs: list[Run] = [each.run for each in parcel.eventless]
         for batch in parcel.batches:
-            if batch.cargo is Cargo.EVENTS:
+            if batch.kind is BatchKind.EVENTS:
                 runs += batch.runs
         for run in runs:
             feed = self._feeds.get(self._inputs.get(run.source, ""))

@@ -9,7 +9,7 @@ from agent.config import Times
 from agent.config_inputs import Input, LongLines
 from agent.cuts import Cut
 from agent.errors import InputError
-from agent.events.reader import Reader
+from agent.events.reader import EventReader
 from agent.runs import Fate, Run
 from agent.topic_schemas.values import TopicSchema
 from ground.printable import one_line
@@ -52,7 +52,7 @@ class Bucket:
 
 
 @dataclass(slots=True)
-class Counts:
+class FeedCounts:
     """What the journal has taken over of an input, since the start."""
 
     events: int = 0
@@ -87,11 +87,11 @@ class Feed:
 
     input: Input
     bucket: Bucket
-    reader: Reader | None = None
+    reader: EventReader | None = None
     schema: TopicSchema | None = None
     stopped: str = ""
     warning: str = ""
-    counts: Counts = field(default_factory=Counts)
+    counts: FeedCounts = field(default_factory=FeedCounts)
     _refused: TopicSchema | None = None
     _limited_at: float | None = None
     _long_line_said_at: float = float("-inf")
@@ -112,7 +112,7 @@ class Feed:
         if schema in (self.schema, self._refused):
             return False
         try:
-            reader = Reader(self.input, schema.schema, times)
+            reader = EventReader(self.input, schema.schema, times)
         except InputError as error:
             self._refused = schema
             if self.reader is None:

@@ -14,7 +14,7 @@ from typing import Final
 
 from agent.accounts import added_up
 from agent.cuts import Cut
-from agent.events.reader import Reader
+from agent.events.reader import EventReader
 from agent.files.followed import Followed
 
 PIECE_BYTES: Final = 256 * 1024
@@ -60,7 +60,7 @@ class Intake:
         self._size, self._stuck_at, self._held = PIECE_BYTES, -1, None
 
     def take(
-        self, reader: Reader, now: float, now_millis: int, most_lines: int | None
+        self, reader: EventReader, now: float, now_millis: int, most_lines: int | None
     ) -> Cut | None:
         """What comes next, to be put behind what came before; None if that is nothing yet.
 

@@ -14,7 +14,7 @@ from agent.runs import Progress, Run, SourceId, WindowCount
 from client.delivery import Batch
 
 
-class Cargo(Enum):
+class BatchKind(Enum):
     """What a batch carries."""
 
     EVENTS = auto()
@@ -32,7 +32,7 @@ class Outgoing:
     """
 
     number: int
-    cargo: Cargo
+    kind: BatchKind
     batch: Batch
     runs: tuple[Run, ...] = ()
     windows: tuple[WindowCount, ...] = ()

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
-from agent.config import AgentConfig, Limits
+from agent.config import AgentConfig, AgentLimits
 from agent.config_inputs import Input
 from agent.destinations import Destination, Destinations
 from agent.errors import JournalFull
@@ -214,7 +214,7 @@ class Pipeline:
                 self._stopping.wait(pause)
                 self.paused_seconds += pause
 
-    def _weigh(self, limits: Limits) -> None:
+    def _weigh(self, limits: AgentLimits) -> None:
         """As much may be on its way as the memory allows."""
         allowance = memory_allowance(
             resident_bytes(),

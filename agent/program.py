@@ -31,7 +31,7 @@ from agent.http.pages import AgentServer, agent_pages
 from agent.inputs_directory import InputsDirectory, ReadFile
 from agent.kept.store import take_over
 from agent.status import Status
-from agent.systemd import Supervisor
+from agent.systemd import ServiceManager
 
 CANNOT_START: Final = 1
 STOPPED_BY_ITSELF: Final = 1
@@ -90,7 +90,7 @@ class _Program:
         self._config = config
         self._load = load
         self._read_inputs = read_inputs
-        self._supervisor = Supervisor()
+        self._supervisor = ServiceManager()
         self._directory = self._opened(config)
         self._directory.look()
         _say_news(self._directory)

@@ -18,20 +18,20 @@ from agent.feeds import Feed
 from agent.files.files import Files
 from agent.intake import Intake
 from agent.journal.journal import Journal
-from agent.parcels import Cargo
+from agent.parcels import BatchKind
 from agent.pipeline import Pipeline
 from agent.resource_limits import cpu_seconds, resident_bytes
 from agent.runs import SourceId
 from agent.shipping.shipper import Shipper
 from agent.status import (
+    AgentPhase,
     FileStatus,
     InputStatus,
     JournalStatus,
-    Phase,
     ProcessStatus,
     Status,
     TopicStatus,
-    Unreadable,
+    UnreadablePath,
 )
 from agent.topic_schemas.following import TopicSchemas
 from agent.topic_schemas.values import TopicSchema
@@ -43,7 +43,7 @@ _MOST_NAMED: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class AgentParts:
     """What an agent is made of, and what was odd about its journal when it started."""
 
     journal: Journal
@@ -58,9 +58,9 @@ class Parts:
 def standing(
     config: AgentConfig,
     inputs: Sequence[Input],
-    parts: Parts | None,
+    parts: AgentParts | None,
     *,
-    phase: Phase,
+    phase: AgentPhase,
     started_millis: int,
     failure: str,
 ) -> Status:
@@ -102,7 +102,7 @@ def standing(
     )
 
 
-def _files(parts: Parts) -> tuple[FileStatus, ...]:
+def _files(parts: AgentParts) -> tuple[FileStatus, ...]:
     acknowledged = _first_open_positions(parts.journal)
     intakes = list(parts.pipeline.following.intakes.values())
     now = time.monotonic()
@@ -114,14 +114,14 @@ def _first_open_positions(journal: Journal) -> Mapping[SourceId, int]:
     """Where of each source the first byte stands that is on its way and not acknowledged."""
     found: dict[SourceId, int] = {}
     for each in journal.open_batches:
-        if each.outgoing.cargo is not Cargo.LEDGER:
+        if each.outgoing.kind is not BatchKind.LEDGER:
             for run in each.outgoing.runs:
                 found[run.source] = min(run.position, found.get(run.source, run.position))
     return found
 
 
 def _file(
-    intake: Intake, acknowledged: Mapping[SourceId, int], parts: Parts, now: float
+    intake: Intake, acknowledged: Mapping[SourceId, int], parts: AgentParts, now: float
 ) -> FileStatus:
     followed = intake.followed
     known = parts.journal.known_source(followed.source)
@@ -148,7 +148,7 @@ def _lag_seconds(intake: Intake, now: float) -> float:
     return max(0.0, now - (intake.read_at if since is None else since))
 
 
-def _input(each: Input, parts: Parts, mine: Sequence[FileStatus]) -> InputStatus:
+def _input(each: Input, parts: AgentParts, mine: Sequence[FileStatus]) -> InputStatus:
     feed = parts.pipeline.feeds.get(each.label)
     stalled = parts.shipper.stalled()
     topics = (each.topic, each.topic + DEAD_SUFFIX)
@@ -169,10 +169,10 @@ def _input(each: Input, parts: Parts, mine: Sequence[FileStatus]) -> InputStatus
     return msgspec.structs.replace(status, **_counts(feed)) if feed else status
 
 
-def _unreadable(each: Input, parts: Parts) -> tuple[Unreadable, ...]:
+def _unreadable(each: Input, parts: AgentParts) -> tuple[UnreadablePath, ...]:
     found = sorted(parts.pipeline.following.unreadable.copy().items())
     return tuple(
-        Unreadable(path=one_line(path), why=why)
+        UnreadablePath(path=one_line(path), why=why)
         for path, why in found
         if parts.files.means(each.label, path)
     )
@@ -190,14 +190,14 @@ def _counts(feed: Feed) -> dict[str, int | float]:
     return {name: getattr(counts, name) for name in counts.__slots__}
 
 
-def _topics(config: AgentConfig, inputs: Sequence[Input], parts: Parts) -> list[str]:
+def _topics(config: AgentConfig, inputs: Sequence[Input], parts: AgentParts) -> list[str]:
     wanted = {each.topic for each in inputs} | set(parts.shipper.counts.topics)
     if config.ledger:
         wanted.add(LEDGER_TOPIC)
     return sorted(wanted)
 
 
-def _topic(name: str, inputs: Sequence[Input], parts: Parts) -> TopicStatus:
+def _topic(name: str, inputs: Sequence[Input], parts: AgentParts) -> TopicStatus:
     chosen = parts.journal.chosen(name)
     schema = _schema(name, inputs, parts.schemas)
     counts = parts.shipper.counts.topics.get(name)
@@ -227,7 +227,7 @@ def _schema(name: str, inputs: Sequence[Input], schemas: TopicSchemas) -> TopicS
     return next((schemas.of(each) for each in inputs if each.topic == name), None)
 
 
-def _journal(parts: Parts) -> JournalStatus:
+def _journal(parts: AgentParts) -> JournalStatus:
     sizes = parts.journal.sizes
     return JournalStatus(
         bytes=sizes.file_bytes,

@@ -13,7 +13,7 @@ import msgspec
 STATUS_PATH: Final = "/status"  # of the HTTP port
 
 
-class Phase(StrEnum):
+class AgentPhase(StrEnum):
     """What an agent is about."""
 
     STARTING = "starting"
@@ -43,7 +43,7 @@ class FileStatus(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""  # the last one, until it is over
 
 
-class Unreadable(msgspec.Struct, frozen=True, kw_only=True):
+class UnreadablePath(msgspec.Struct, frozen=True, kw_only=True):
     """A file or folder that an input means and that may not be read, or cannot be."""
 
     path: str
@@ -76,7 +76,7 @@ class InputStatus(msgspec.Struct, frozen=True, kw_only=True):
     cut_lines: int = 0  # too long, and shipped cut
     adjusted_times: int = 0  # outside the bounds of `times`
     rate_limited_seconds: float = 0.0
-    unreadable: tuple[Unreadable, ...] = ()  # some of them
+    unreadable: tuple[UnreadablePath, ...] = ()  # some of them
 
 
 class TopicStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,7 +133,7 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
 class Status(msgspec.Struct, frozen=True, kw_only=True):
     """Everything."""
 
-    phase: Phase
+    phase: AgentPhase
     version: str  # of Penstock
     agent: str = ""  # its id
     host: str = ""
@@ -158,7 +158,7 @@ def why_not_ready(status: Status) -> str:
 
     The ledger makes nobody wait: what `_audit` does is no part of it.
     """
-    if status.phase is not Phase.RUNNING:
+    if status.phase is not AgentPhase.RUNNING:
         return status.failure or status.phase.value
     reasons = [status.journal.full] if status.journal.full else []
     reasons += [f"input {each.name}: {each.stopped}" for each in status.inputs if each.stopped]

@@ -14,7 +14,7 @@ STOPPING = "STOPPING=1"
 ALIVE = "WATCHDOG=1"
 
 
-class Supervisor:
+class ServiceManager:
     """systemd, or nobody."""
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:

@@ -55,31 +55,31 @@ class Fleet:
         return pa.concat_arrays([self._load(hour, topic) for topic in range(self.topics)])
 
     @cached_property
-    def _lane(self) -> Numbers:
+    def _target(self) -> Numbers:
         """Of each agent and each of its topics, which partition it writes to, over all topics."""
         agent = np.repeat(np.arange(self.agents), _TOPICS_EACH)
         topic = (agent * _TOPICS_EACH + np.tile(np.arange(_TOPICS_EACH), self.agents)) % self.topics
         return topic * self.partitions + (agent // self.topics) % self.partitions
 
     @cached_property
-    def _rank(self) -> Numbers:
+    def _place(self) -> Numbers:
         """Of each agent and topic, how many write to that partition before it."""
-        order = np.argsort(self._lane, kind="stable")
-        lane = self._lane[order]
-        begins = np.flatnonzero(np.concatenate(([True], lane[1:] != lane[:-1])))
-        sizes = np.diff(np.append(begins, len(lane)))
-        rank = np.empty(len(lane), np.int64)
-        rank[order] = np.arange(len(lane)) - np.repeat(begins, sizes)
-        return rank
+        order = np.argsort(self._target, kind="stable")
+        target = self._target[order]
+        begins = np.flatnonzero(np.concatenate(([True], target[1:] != target[:-1])))
+        sizes = np.diff(np.append(begins, len(target)))
+        place = np.empty(len(target), np.int64)
+        place[order] = np.arange(len(target)) - np.repeat(begins, sizes)
+        return place
 
     @cached_property
     def _writers(self) -> Numbers:
         """How many write to each partition."""
-        return np.bincount(self._lane, minlength=self.topics * self.partitions)
+        return np.bincount(self._target, minlength=self.topics * self.partitions)
 
-    def _crc(self, lane: Numbers, minute: int) -> Numbers:
+    def _crc(self, target: Numbers, minute: int) -> Numbers:
         """Of an agent's batch."""
-        return (self._rank * 2_654_435_761 + lane * 40_503 + minute * 97) % (1 << 32)
+        return (self._place * 2_654_435_761 + target * 40_503 + minute * 97) % (1 << 32)
 
     def _sources(self, minute: int) -> list[str]:
         day = (self.begin + minute * MINUTE) // DAY
@@ -97,12 +97,12 @@ class Fleet:
 
     def _agents(self, minute: int) -> pa.StructArray:
         count, end = self.agents, self.begin + (minute + 1) * MINUTE
-        lane, writers = self._lane, self._writers[self._lane]
+        target, writers = self._target, self._writers[self._target]
         seq = self._seq(minute)
         naming = minute % 60 == 0
-        topics = self._names().take(pa.array(lane // self.partitions))
+        topics = self._names().take(pa.array(target // self.partitions))
         first_minute = seq == 0
-        position = np.full(len(lane), seq * _EVENT_BYTES)
+        position = np.full(len(target), seq * _EVENT_BYTES)
         paths = (
             ["/var/log/shop/a.log", "/var/log/shop/b.log"] if naming or first_minute else ["", ""]
         )
@@ -119,19 +119,19 @@ class Fleet:
             "start": end - MINUTE,
             "events": _EVENTS,
             "bytes": _EVENTS * 40,
-            "crc_sum": self._crc(lane, minute),
+            "crc_sum": self._crc(target, minute),
         }
         passages = {
             "topic": topics,
-            "topic_id": self._ids().take(pa.array(lane // self.partitions)),
-            "partition": lane % self.partitions,
+            "topic_id": self._ids().take(pa.array(target // self.partitions)),
+            "partition": target % self.partitions,
             "leader_epoch": 3,
             "offsets": Lists(
-                1, {"first": (minute * writers + self._rank) * _EVENTS, "count": _EVENTS}
+                1, {"first": (minute * writers + self._place) * _EVENTS, "count": _EVENTS}
             ),
             "windows": Lists(1, windows),
             "runs": Lists(1, runs),
-            "delays": Lists(len(_DELAYS), np.tile(_DELAYS, len(lane))),
+            "delays": Lists(len(_DELAYS), np.tile(_DELAYS, len(target))),
         }
         beats = {
             "until": end - MINUTE,
@@ -159,21 +159,21 @@ class Fleet:
 
     def _brokers(self, minute: int) -> pa.StructArray:
         end = self.begin + (minute + 1) * MINUTE
-        lanes = np.flatnonzero(self._writers)
-        lanes = lanes[np.argsort(lanes % self.brokers, kind="stable")]
-        events = self._writers[lanes] * _EVENTS
+        targets = np.flatnonzero(self._writers)
+        targets = targets[np.argsort(targets % self.brokers, kind="stable")]
+        events = self._writers[targets] * _EVENTS
         crc_sum = np.zeros(self.topics * self.partitions, np.int64)
-        np.add.at(crc_sum, self._lane, self._crc(self._lane, minute))
+        np.add.at(crc_sum, self._target, self._crc(self._target, minute))
         windows = {
             "start": end - MINUTE,
             "events": events,
             "bytes": events * 40,
-            "crc_sum": crc_sum[lanes],
+            "crc_sum": crc_sum[targets],
         }
         passages = {
-            "topic": self._names().take(pa.array(lanes // self.partitions)),
-            "topic_id": self._ids().take(pa.array(lanes // self.partitions)),
-            "partition": lanes % self.partitions,
+            "topic": self._names().take(pa.array(targets // self.partitions)),
+            "topic_id": self._ids().take(pa.array(targets // self.partitions)),
+            "partition": targets % self.partitions,
             "leader_epoch": 3,
             "offsets": Lists(1, {"first": minute * events, "count": events}),
             "windows": Lists(1, windows),
@@ -186,7 +186,7 @@ class Fleet:
             "source": [f"broker-{number:032x}" for number in range(self.brokers)],
             "seq": minute,
         }
-        led = np.bincount(lanes % self.brokers, minlength=self.brokers)
+        led = np.bincount(targets % self.brokers, minlength=self.brokers)
         return self._entries(
             self.brokers, {"header": header, "tier": "broker", "passages": Lists(led, passages)}
         )
@@ -194,27 +194,27 @@ class Fleet:
     def _load(self, hour: int, topic: int) -> pa.StructArray:
         """One entry; its runs are those of the partition that they came by."""
         minutes = np.arange(hour * 60, hour * 60 + 60)
-        lanes = np.flatnonzero(self._writers)
-        lanes = lanes[lanes // self.partitions == topic]
-        events = self._writers[lanes] * _EVENTS
-        mine = np.flatnonzero(self._lane // self.partitions == topic)
-        mine = mine[np.argsort(self._lane[mine], kind="stable")]
-        per_lane = np.bincount(self._lane[mine], minlength=self.topics * self.partitions)[lanes]
-        crc_sum = np.zeros((len(lanes), 60), np.int64)
-        place = np.searchsorted(lanes, self._lane[mine])
+        targets = np.flatnonzero(self._writers)
+        targets = targets[targets // self.partitions == topic]
+        events = self._writers[targets] * _EVENTS
+        mine = np.flatnonzero(self._target // self.partitions == topic)
+        mine = mine[np.argsort(self._target[mine], kind="stable")]
+        per_lane = np.bincount(self._target[mine], minlength=self.topics * self.partitions)[targets]
+        crc_sum = np.zeros((len(targets), 60), np.int64)
+        place = np.searchsorted(targets, self._target[mine])
         for at, minute in enumerate(minutes.tolist()):
-            np.add.at(crc_sum[:, at], place, self._crc(self._lane, minute)[mine])
+            np.add.at(crc_sum[:, at], place, self._crc(self._target, minute)[mine])
         runs = self._landed(hour, mine, per_lane)
         windows = {
-            "start": np.tile(self.begin + minutes * MINUTE, len(lanes)),
+            "start": np.tile(self.begin + minutes * MINUTE, len(targets)),
             "events": np.repeat(events, 60),
             "bytes": np.repeat(events * 40, 60),
             "crc_sum": crc_sum.ravel(),
         }
         passages = {
-            "topic": self._names().take(pa.array(lanes // self.partitions)),
-            "topic_id": self._ids().take(pa.array(lanes // self.partitions)),
-            "partition": lanes % self.partitions,
+            "topic": self._names().take(pa.array(targets // self.partitions)),
+            "topic_id": self._ids().take(pa.array(targets // self.partitions)),
+            "partition": targets % self.partitions,
             "leader_epoch": 3,
             "offsets": Lists(1, {"first": hour * 60 * events, "count": 60 * events}),
             "windows": Lists(60, windows),
@@ -230,7 +230,7 @@ class Fleet:
         return self._entries(
             1,
             {"header": header, "tier": "hdfs", "destination": _HDFS, "run": hour}
-            | {"passages": Lists(len(lanes), passages)},
+            | {"passages": Lists(len(targets), passages)},
         )
 
     def _landed(self, hour: int, mine: Numbers, per_lane: Numbers) -> Lists:

@@ -9,7 +9,7 @@ from crc32c import crc32c
 
 from agent.batches.compressing import compressed
 from agent.batches.framing import Stretch, framed
-from agent.config import Compression
+from agent.config import BatchCompression
 from agent.runs import WindowCount
 from client.delivery import Batch, TopicPartition
 from wire.batch import (
@@ -24,16 +24,18 @@ from wire.batch import (
 from wire.compression import Codec
 
 _CODECS: Final = {
-    Compression.NONE: Codec.NONE,
-    Compression.GZIP: Codec.GZIP,
-    Compression.SNAPPY: Codec.SNAPPY,
-    Compression.LZ4: Codec.LZ4,
-    Compression.ZSTD: Codec.ZSTD,
+    BatchCompression.NONE: Codec.NONE,
+    BatchCompression.GZIP: Codec.GZIP,
+    BatchCompression.SNAPPY: Codec.SNAPPY,
+    BatchCompression.LZ4: Codec.LZ4,
+    BatchCompression.ZSTD: Codec.ZSTD,
 }
 _FEW: Final = 6
 
 
-def build(target: TopicPartition, stretches: Sequence[Stretch], compression: Compression) -> Batch:
+def build(
+    target: TopicPartition, stretches: Sequence[Stretch], compression: BatchCompression
+) -> Batch:
     """Of one event at least. The smallest timestamp is the base: so base and maximum tell whether
     all of it lies in one window."""
     codec = _CODECS[compression]

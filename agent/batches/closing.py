@@ -10,14 +10,14 @@ from agent.batches.building import build, delay_counts, window_counts
 from agent.batches.cutting import cut_into_batches
 from agent.batches.pieces import Piece, joined_runs
 from agent.batches.plan import TopicPlan
-from agent.config import Compression
-from agent.parcels import Cargo, Outgoing
+from agent.config import BatchCompression
+from agent.parcels import BatchKind, Outgoing
 from agent.runs import Run
 from client.delivery import Batch, TopicPartition
 
 
 def batches_of(
-    cargo: Cargo,
+    kind: BatchKind,
     target: TopicPartition,
     pieces: Sequence[Piece],
     plan: TopicPlan,
@@ -26,10 +26,10 @@ def batches_of(
     number: Callable[[], int],
 ) -> tuple[list[Outgoing], list[Run]]:
     """And the runs without events that belong to none of them."""
-    most = plan.most_dead_bytes if cargo is Cargo.DEAD_LETTERS else plan.most_batch_bytes
+    most = plan.most_dead_bytes if kind is BatchKind.DEAD_LETTERS else plan.most_batch_bytes
     compression = plan.batches.compression
     wanted = plan.batches.bytes
-    if compression is Compression.NONE:
+    if compression is BatchCompression.NONE:
         wanted = min(wanted, most * 2 // 3)  # what is shared out evenly may be half as much again
     made: list[Outgoing] = []
     eventless: list[Run] = []
@@ -43,7 +43,7 @@ def batches_of(
             made.append(
                 Outgoing(
                     number(),
-                    cargo,
+                    kind,
                     batch,
                     tuple(run for run in runs if run.events),
                     window_counts(stretches, plan.window_millis),
@@ -55,7 +55,7 @@ def batches_of(
 
 
 def _within(
-    target: TopicPartition, pieces: list[Piece], compression: Compression, most: int
+    target: TopicPartition, pieces: list[Piece], compression: BatchCompression, most: int
 ) -> Iterator[tuple[Batch | None, list[Piece]]]:
     stretches = [piece.stretch for piece in pieces if piece.stretch is not None]
     if not stretches:

@@ -25,7 +25,7 @@ from agent.batches.pieces import Piece
 from agent.batches.plan import SourceHeader, TopicPlan
 from agent.batches.spreading import spread_out
 from agent.cuts import Cut, Events
-from agent.parcels import Cargo, Eventless, Outgoing, Parcel
+from agent.parcels import BatchKind, Eventless, Outgoing, Parcel
 from agent.runs import Progress, Run, SourceId
 from client.delivery import TopicPartition
 
@@ -127,14 +127,19 @@ class Packer:
         for partition, pieces in spread.partitions.items():
             target = TopicPartition(plan.topic, partition)
             made, left = batches_of(
-                Cargo.EVENTS, target, pieces, plan, now_millis=now_millis, number=number
+                BatchKind.EVENTS, target, pieces, plan, now_millis=now_millis, number=number
             )
             batches += made
             eventless += left
         if self._dead:
             target = TopicPartition(plan.dead_topic, plan.dead_partition)
             made, _ = batches_of(
-                Cargo.DEAD_LETTERS, target, self._dead, plan, now_millis=now_millis, number=number
+                BatchKind.DEAD_LETTERS,
+                target,
+                self._dead,
+                plan,
+                now_millis=now_millis,
+                number=number,
             )
             batches += made
         statements = [Eventless(number(), plan.topic, run) for run in eventless]

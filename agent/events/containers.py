@@ -24,7 +24,7 @@ from typing import Any, Final
 import msgspec
 
 from agent.events.encodings import Lines
-from agent.events.faults import Fault
+from agent.events.faults import LineFault
 from agent.events.messages import Grouping, Messages, Origin
 
 CONTAINER_FIELDS: Final = frozenset({"message", "stream", "time", "attrs"})
@@ -33,7 +33,7 @@ _CRI: Final = re.compile(rb"(\S{10,64}) (stdout|stderr) ([A-Za-z:]{1,64})(?: |$)
 
 
 @dataclass(slots=True)
-class Piece:
+class MessagePiece:
     """`more`: the message goes on in a later line of the same stream."""
 
     stream: str
@@ -53,30 +53,30 @@ class _DockerLine(msgspec.Struct):
 _decode_docker: Final = msgspec.json.Decoder(_DockerLine).decode
 
 
-def cri_piece(line: bytes) -> Piece:
+def cri_piece(line: bytes) -> MessagePiece:
     match = _CRI.match(line)
     if match is None:
-        raise Fault("format", "not CRI: it does not begin with time, stream and F or P")
+        raise LineFault("format", "not CRI: it does not begin with time, stream and F or P")
     time, stream, tags = match.groups()
     more = b"P" in tags.split(b":")
-    return Piece(stream.decode(), time.decode(), line[match.end() :], more)
+    return MessagePiece(stream.decode(), time.decode(), line[match.end() :], more)
 
 
-def docker_piece(line: bytes) -> Piece:
+def docker_piece(line: bytes) -> MessagePiece:
     try:
         found = _decode_docker(line)
         text = found.log.encode()
     except RecursionError:
-        raise Fault("format", "it is nested too deeply") from None
+        raise LineFault("format", "it is nested too deeply") from None
     except ValueError as error:
         what = str(error).removeprefix("JSON is malformed: ")
-        raise Fault("format", f"not a line of Docker's: {what}") from None
+        raise LineFault("format", f"not a line of Docker's: {what}") from None
     more = not text.endswith(b"\n")
     text = text.removesuffix(b"\n").removesuffix(b"\r")
-    return Piece(found.stream, found.time, text, more, found.attrs)
+    return MessagePiece(found.stream, found.time, text, more, found.attrs)
 
 
-ReadPiece = Callable[[bytes], Piece]
+ReadPiece = Callable[[bytes], MessagePiece]
 
 
 @dataclass(slots=True)
@@ -135,7 +135,7 @@ class Joiner:
     def _take(self, joining: _Joining, body: bytes, span: tuple[int, int], end: int) -> None:
         try:
             piece = self._read(body)
-        except Fault as fault:
+        except LineFault as fault:
             origin = Origin("", "", None, [span], fault)
             joining.section.append(_Message(origin, [body], end))
         else:

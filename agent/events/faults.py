@@ -5,7 +5,7 @@ from typing import Final
 _LONGEST: Final = 300
 
 
-class Fault(Exception):
+class LineFault(Exception):
     """`kind` is one of few words, by which faults are counted; the text says what and where."""
 
     def __init__(self, kind: str, text: str) -> None:

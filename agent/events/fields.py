@@ -1,8 +1,8 @@
 """The fields of a line: how each format finds them, and how they are looked at.
 
 A format is a function from a line's bytes, which are UTF-8, to fields as JSON makes them. It raises
-`Fault` where the line is not of that format. What container runtimes write, of which a line may be
-a piece of a message, is in `containers`.
+`LineFault` where the line is not of that format. What container runtimes write, of which a line may
+be a piece of a message, is in `containers`.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from agent.events.faults import Fault, shown
+from agent.events.faults import LineFault, shown
 from agent.events.patterns import MOST_CHARACTERS
 from agent.events.times import Iso8601, Millis, Rfc3164
 
@@ -51,12 +51,12 @@ def fields_of_json(line: bytes) -> Fields:
     try:
         value = msgspec.json.decode(line)
     except RecursionError:
-        raise Fault("format", "it is nested too deeply") from None
+        raise LineFault("format", "it is nested too deeply") from None
     except ValueError as error:  # DecodeError is one, and what int() says of 5,000 digits
         text = str(error).removeprefix("JSON is malformed: ")
-        raise Fault("format", f"not JSON: {text}") from None
+        raise LineFault("format", f"not JSON: {text}") from None
     if not isinstance(value, dict):
-        raise Fault("format", f"it is JSON, but no object: {shown(value)}")
+        raise LineFault("format", f"it is JSON, but no object: {shown(value)}")
     return value
 
 
@@ -81,10 +81,12 @@ def fields_of_logfmt(line: bytes) -> Fields:
     end = match.end() if match else 0
     if end < len(text):
         at = end + len(whole) - len(text)
-        raise Fault("format", f"not logfmt from character {at} on: {shown(text[end : end + 30])}")
+        raise LineFault(
+            "format", f"not logfmt from character {at} on: {shown(text[end : end + 30])}"
+        )
     pairs = _PAIR.findall(text)
     if not any(equals for _, equals, _ in pairs):
-        raise Fault("format", "not logfmt: there is no key=value")
+        raise LineFault("format", "not logfmt: there is no key=value")
     return {
         key: (_unquoted(value) if value[:1] == '"' else value) if equals else "true"
         for key, equals, value in pairs
@@ -110,10 +112,10 @@ def by_named_groups(pattern: str) -> Callable[[bytes], Fields]:
     def fields(line: bytes) -> Fields:
         text = line.decode()
         if len(text) > MOST_CHARACTERS:
-            raise Fault("format", f"{len(text)} characters are too many for a pattern")
+            raise LineFault("format", f"{len(text)} characters are too many for a pattern")
         match = search(text)
         if match is None:
-            raise Fault("format", "`pattern` is not found in it")
+            raise LineFault("format", "`pattern` is not found in it")
         return {name: value for name, value in match.groupdict().items() if value is not None}
 
     return fields
@@ -167,7 +169,7 @@ def fields_of_syslog(line: bytes) -> Fields:
     if match := _PRIORITY.match(text):
         priority = int(match[1])
         if priority > 191:
-            raise Fault("format", f"not syslog: there is no priority {priority}")
+            raise LineFault("format", f"not syslog: there is no priority {priority}")
         fields["priority"] = priority
         fields["facility"] = _FACILITIES[priority >> 3]
         fields["severity"] = _SEVERITIES[priority & 7]
@@ -178,7 +180,7 @@ def fields_of_syslog(line: bytes) -> Fields:
             return fields | _data_and_message(text, match.end())
     match = _3164.match(text, at)
     if match is None:
-        raise Fault("format", "not syslog: it does not begin with a time and a host")
+        raise LineFault("format", "not syslog: it does not begin with a time and a host")
     fields |= {name: value for name, value in match.groupdict().items() if value}
     return fields | {"message": text[match.end() :]}
 
@@ -193,7 +195,7 @@ def _data_and_message(text: str, at: int) -> Fields:
             data[match[1]] = {name: _ESCAPED.sub(r"\1", value) for name, value in found}
             at = match.end()
     if text[at : at + 1] not in {"", " "}:
-        raise Fault("format", f"not syslog: its structured data is broken at character {at}")
+        raise LineFault("format", f"not syslog: its structured data is broken at character {at}")
     message = text[at + 1 :].removeprefix("\ufeff")
     return {"message": message, **({"structured_data": data} if data else {})}
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from agent.cuts import DeadLine, Events, Tally
+from agent.cuts import DeadLine, Events, ExceptedTally
 from agent.events.encodings import utf8
-from agent.events.faults import Fault
+from agent.events.faults import LineFault
 from agent.events.fields import Fields, looked_up, text_of
 from agent.events.filtering import Filters
 from agent.events.messages import Messages, Origin
@@ -44,7 +44,7 @@ class Made:
     now: int
     believed: tuple[int, int]
     raw: Callable[[int], bytes]
-    tally: Tally = field(default_factory=Tally)
+    tally: ExceptedTally = field(default_factory=ExceptedTally)
     times: list[int] = field(default_factory=list)
     positions: list[int] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
@@ -72,7 +72,7 @@ class Made:
     def drop(self, at: int, reason: str) -> None:
         self.tally.add(Fate.FILTERED, reason, self.messages.count(at), self.messages.size(at))
 
-    def bury(self, at: int, fault: Fault, time: int | None = None) -> None:
+    def bury(self, at: int, fault: LineFault, time: int | None = None) -> None:
         size = self.messages.size(at)
         self.tally.add(Fate.DEAD_LETTERED, fault.kind, self.messages.count(at), size)
         when = self.now if time is None else self._believed(time)
@@ -112,11 +112,11 @@ class Rules:
         if found is None and not self.when.needed:
             return now
         if found is None:
-            raise Fault("time", f"there is no field {self.when.field} to tell the time")
+            raise LineFault("time", f"there is no field {self.when.field} to tell the time")
         try:
             return self.when.read(found, now)
-        except Fault as fault:
-            raise Fault(fault.kind, f"{self.when.field}: {fault}") from None
+        except LineFault as fault:
+            raise LineFault(fault.kind, f"{self.when.field}: {fault}") from None
 
     def key_of(self, value: Mapping[str, Any]) -> bytes:
         found = looked_up(value, self.key)
@@ -149,13 +149,13 @@ class OneByOne:
                         made.drop(at, reason)
                         continue
                 encoded = self._encode(value)
-            except Fault as fault:
+            except LineFault as fault:
                 if fault.kind == "format" and (not body or body.isspace()):
                     made.drop(at, EMPTY)
                 else:
                     made.bury(at, fault, time)
             except ValueError as error:
-                made.bury(at, Fault("schema", str(error)), time)
+                made.bury(at, LineFault("schema", str(error)), time)
             else:
                 made.event(at, time, encoded)
                 if rules.key:

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from agent.config_lines import Multiline
 from agent.events.encodings import Lines
-from agent.events.faults import Fault
+from agent.events.faults import LineFault
 from agent.events.patterns import is_found
 
 
@@ -30,7 +30,7 @@ class Origin:
     time: str
     attrs: dict[str, object] | None
     spans: list[tuple[int, int]]
-    fault: Fault | None = None
+    fault: LineFault | None = None
     within: bool = False
 
 

@@ -13,7 +13,7 @@ from agent.batches.tail_encoder import TailEncoder
 from agent.config_inputs import Format, Input, UnknownFields
 from agent.config_lines import Time
 from agent.events.encodings import utf8
-from agent.events.faults import Fault
+from agent.events.faults import LineFault
 from agent.events.fields import (
     Fields,
     by_named_groups,
@@ -76,7 +76,7 @@ class JsonColumns:
             value.update(self._added)
             try:
                 time = rules.time(value, now)
-            except Fault as fault:
+            except LineFault as fault:
                 made.bury(at, fault)
                 continue
             if rules.filters:
@@ -101,18 +101,18 @@ class JsonColumns:
             column = tails.taken[self._names.index(when.field)]
             try:
                 times = [read(value, now) for value in column]
-            except Fault:
+            except LineFault:
                 return False
         made.all_events(times, cast("list[bytes]", tails.bodies))
         return True
 
     @staticmethod
-    def _fault(line: bytes, reason: str) -> Fault:
+    def _fault(line: bytes, reason: str) -> LineFault:
         try:
             fields_of_json(line)
-        except Fault as fault:
+        except LineFault as fault:
             return fault
-        return Fault("schema", reason)
+        return LineFault("schema", reason)
 
 
 def make_for(input_: Input, schema: AvroSchema | None) -> Make | None:
@@ -160,7 +160,7 @@ def message_of(value: Fields) -> bytes:
     """For the plain schema: of all fields the message is taken."""
     message = value.get(MESSAGE)
     if message is None:
-        raise Fault("schema", f"{MESSAGE}: it is missing")
+        raise LineFault("schema", f"{MESSAGE}: it is missing")
     return utf8(text_of(message))
 
 
@@ -233,7 +233,7 @@ def _encode(encoder: TailEncoder, unknown: UnknownFields, known: Collection[str]
     def only_known(value: Fields) -> bytes:
         for name in value:
             if name not in known:
-                raise Fault("unknown field", f"there is no field {name!r:.80}")
+                raise LineFault("unknown field", f"there is no field {name!r:.80}")
         return encoder.encode(value)
 
     def keeping(value: Fields) -> bytes:

@@ -31,7 +31,7 @@ from schemas.parsing import AvroSchema
 _PIECES = {Format.CRI: cri_piece, Format.DOCKER: docker_piece}
 
 
-class Reader:
+class EventReader:
     def __init__(
         self,
         input_: Input,

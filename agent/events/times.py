@@ -12,7 +12,7 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from agent.config_lines import Time
-from agent.events.faults import Fault, shown
+from agent.events.faults import LineFault, shown
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY: Final = 86_400_000
@@ -33,7 +33,7 @@ _EPOCHS: Final = {"epoch": 0, "epoch_ms": 3, "epoch_us": 6, "epoch_ns": 9}
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,30}(?:\.[0-9]{0,30})?")
 
 Millis = Callable[[Any, int], int]
-"""A field's value, and now in milliseconds; raises `Fault`."""
+"""A field's value, and now in milliseconds; raises `LineFault`."""
 
 
 def time_reader(time: Time) -> Millis:
@@ -231,6 +231,6 @@ def _exact(whole: str, fraction: str, digits: int) -> int:
     return int(number * 1000 // 10 ** (digits + len(fraction[:30])))
 
 
-def _no(value: Any, what: str) -> Fault:
+def _no(value: Any, what: str) -> LineFault:
     article = "an" if what.startswith("ISO") else "a"
-    return Fault("time", f"{shown(value)} is not {article} {what}")
+    return LineFault("time", f"{shown(value)} is not {article} {what}")

@@ -17,19 +17,19 @@ from typing import Final, NamedTuple
 
 from agent.files.followed import Followed
 from agent.files.happenings import Appeared
-from agent.files.identity import Identity, Verdict, kept
+from agent.files.identity import Identity, IdentityVerdict, kept
+from agent.files.input_files import InputFiles
 from agent.files.listing import sighting_from
-from agent.files.memory import Found
+from agent.files.memory import FoundFile
 from agent.files.name_events import There
 from agent.files.names import DELETED, below
-from agent.files.roster import Roster
-from agent.files.surroundings import Surroundings
+from agent.files.shared_by_inputs import SharedByInputs
 from agent.files.watching import Watcher
-from agent.kept.keeping import Keeping, Kind, read_name
+from agent.kept.keeping import Keeping, KeptKind, read_name
 from agent.kept.store import HandedOver
 from agent.runs import KnownSource
 
-_OWN: Final = frozenset({Kind.EVENTS, Kind.UNSAID})
+_OWN: Final = frozenset({KeptKind.EVENTS, KeptKind.UNSAID})
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class Adopting:
         known: Collection[KnownSource],
         keeping: Keeping | None,
     ) -> None:
-        self.own: dict[Kind, HandedOver] = {}
+        self.own: dict[KeptKind, HandedOver] = {}
         self._keeping = keeping
         self._files: list[_Left] = []
         self._useless = 0
@@ -100,9 +100,9 @@ class Adopting:
 
     def adopt(
         self,
-        rosters: Collection[Roster],
+        every_input: Collection[InputFiles],
         unclaimed: Collection[KnownSource],
-        around: Surroundings,
+        shared: SharedByInputs,
     ) -> None:
         """By the inputs to which they belong. Before these are listed."""
         if not self._files and not self._useless:
@@ -112,7 +112,7 @@ class Adopting:
         adopted = 0
         for left in files:
             # Two inputs may follow one file.
-            takers = [each for each in rosters if _take(each, left, around)]
+            takers = [each for each in every_input if _take(each, left, shared)]
             if takers:
                 adopted += 1
             elif left.identity in later:
@@ -150,7 +150,7 @@ class Adopting:
             self._refuse(each.name)
             os.close(each.fd)
             return
-        left = _Left(each.name, each.fd, status, path, found.kind is Kind.NEW)
+        left = _Left(each.name, each.fd, status, path, found.kind is KeptKind.NEW)
         self._files.append(left)
         if self._keeping is not None:
             self._keeping.has_already(left.identity, left.name, new=left.is_new)
@@ -167,55 +167,55 @@ def _now(found: Collection[There], folder: str, watcher: Watcher) -> Iterator[No
         yield Now(below(folder, each.name), now, each.is_made)
 
 
-def _take(roster: Roster, left: _Left, around: Surroundings) -> bool:
+def _take(input_files: InputFiles, left: _Left, shared: SharedByInputs) -> bool:
     """Whether it is this input's; its descriptor is not used up."""
     try:
-        return _taken(roster, left, around)
+        return _taken(input_files, left, shared)
     except OSError as error:
         log.warning("a kept file cannot be read path=%s error=%s", left.path, error.strerror)
         return False
 
 
-def _taken(roster: Roster, left: _Left, around: Surroundings) -> bool:
+def _taken(input_files: InputFiles, left: _Left, shared: SharedByInputs) -> bool:
     identity, size = left.identity, left.status.st_size
-    if identity in roster.files:
+    if identity in input_files.files:
         return False
-    found = Found.of(left.fd, size)
-    known = _source_of(roster, left, found)
+    found = FoundFile.of(left.fd, size)
+    known = _source_of(input_files, left, found)
     if known is None:
-        if not (left.is_new and roster.survey.means(left.path)):
+        if not (left.is_new and input_files.survey.means(left.path)):
             return False
-        followed = _seen_now(left.path, left, around)
+        followed = _seen_now(left.path, left, shared)
     elif known.finished and size <= known.progress.position:
         return False
-    elif kept(known, found.beside(known)) is Verdict.SAME:
-        followed = _seen_now(known.last_path or known.path, left, around)
-        roster.go_on(followed, known)
+    elif kept(known, found.beside(known)) is IdentityVerdict.SAME:
+        followed = _seen_now(known.last_path or known.path, left, shared)
+        input_files.go_on(followed, known)
     else:  # truncated: what it was is found out as of any other
-        roster.memory.remove(known)
-        followed = roster.remembered(known)
-        around.say(Appeared(followed, known_before=True))
-    followed.belong(roster.input)
-    around.attention.rest(followed, around.now)
-    roster.hold(followed, os.dup(left.fd))
+        input_files.memory.remove(known)
+        followed = input_files.remembered(known)
+        shared.say(Appeared(followed, known_before=True))
+    followed.belong(input_files.input)
+    shared.attention.rest(followed, shared.now)
+    input_files.hold(followed, os.dup(left.fd))
     return True
 
 
-def _seen_now(path: str, left: _Left, around: Surroundings) -> Followed:
-    followed = Followed(path, left.identity, left.status, around.handles)
-    around.attention.meet(followed, around.now)
+def _seen_now(path: str, left: _Left, shared: SharedByInputs) -> Followed:
+    followed = Followed(path, left.identity, left.status, shared.handles)
+    shared.attention.meet(followed, shared.now)
     return followed
 
 
-def _source_of(roster: Roster, left: _Left, found: Found) -> KnownSource | None:
+def _source_of(input_files: InputFiles, left: _Left, found: FoundFile) -> KnownSource | None:
     """The file was open all the time: its source is that of its device and inode."""
-    memory, there = roster.memory, roster.files.__contains__
+    memory, there = input_files.memory, input_files.files.__contains__
     unfinished = memory.unfinished_at(left.identity)
     for path in dict.fromkeys(each.last_path or each.path for each in unfinished):
         if known := memory.find(sighting_from(left.status, path), found, there):
             return known
     for known in reversed(unfinished):
-        if kept(known, found.beside(known)) is not Verdict.LOST:
+        if kept(known, found.beside(known)) is not IdentityVerdict.LOST:
             return known
     return memory.find(sighting_from(left.status, ""), found, there)
 

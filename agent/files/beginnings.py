@@ -11,19 +11,19 @@ from dataclasses import replace
 from agent.files.compressed import is_compressed
 from agent.files.followed import Followed
 from agent.files.happenings import Appeared
-from agent.files.identity import PATIENCE, Compared, Verdict, replaced, undecided
+from agent.files.identity import PATIENCE, Compared, IdentityVerdict, replaced, undecided
+from agent.files.input_files import InputFiles
 from agent.files.inputs import end_of_last_line
 from agent.files.originals import likeliest
 from agent.files.partings import go_on_in
-from agent.files.roster import Roster
 from agent.files.seen import same_content
-from agent.files.surroundings import Surroundings
+from agent.files.shared_by_inputs import SharedByInputs
 from agent.runs import Progress
 
 
-def begin(roster: Roster, followed: Followed, around: Surroundings) -> None:
+def begin(input_files: InputFiles, followed: Followed, shared: SharedByInputs) -> None:
     """May leave it as it is, until more is known: when it grows, or has waited long enough."""
-    waits = around.now - followed.idle_since < PATIENCE
+    waits = shared.now - followed.idle_since < PATIENCE
     if waits and followed.likeness.judged_size == followed.size:
         return
     try:
@@ -32,54 +32,58 @@ def begin(roster: Roster, followed: Followed, around: Surroundings) -> None:
         if not head or fd is None:
             return
         if is_compressed(head):
-            roster.is_compressed(followed.current_path)
-            roster.compressed[followed.identity] = followed.size, followed.mtime_ns
-            roster.drop(followed)
+            input_files.is_compressed(followed.current_path)
+            input_files.compressed[followed.identity] = followed.size, followed.mtime_ns
+            input_files.drop(followed)
             return
-        first = roster.there_at_first.pop(followed.identity, None)
-        if first is not None and roster.input.starts_at_end(first.mtime_ns / 1e9):
+        first = input_files.there_at_first.pop(followed.identity, None)
+        if first is not None and input_files.input.starts_at_end(first.mtime_ns / 1e9):
             size = min(first.size, followed.size)
-            _become_source(roster, followed, around, end_of_last_line(fd, size) if size else 0)
+            _become_source(input_files, followed, shared, end_of_last_line(fd, size) if size else 0)
             return
-        verdict = _judge(roster, followed, fd, head, around)
+        verdict = _judge(input_files, followed, fd, head, shared)
     except OSError as error:
-        around.handles.trouble(followed, error)
+        shared.handles.trouble(followed, error)
         return
     if isinstance(verdict, Followed):
-        go_on_in(roster, verdict, followed, around)
-    elif verdict is Verdict.WAIT:
+        go_on_in(input_files, verdict, followed, shared)
+    elif verdict is IdentityVerdict.WAIT:
         followed.likeness.judged_size = followed.size
     else:
-        _become_source(roster, followed, around, 0)
+        _become_source(input_files, followed, shared, 0)
 
 
-def _become_source(roster: Roster, followed: Followed, around: Surroundings, position: int) -> None:
-    around.attention.unclear.pop(followed, None)
+def _become_source(
+    input_files: InputFiles, followed: Followed, shared: SharedByInputs, position: int
+) -> None:
+    shared.attention.unclear.pop(followed, None)
     followed.likeness.like.clear()
-    followed.become(around.new_source(), roster.input, Progress(position))
+    followed.become(shared.new_source(), input_files.input, Progress(position))
     try:
         followed.settle()
     except OSError as error:
-        around.handles.trouble(followed, error)
+        shared.handles.trouble(followed, error)
     followed.content.tell()
-    roster.originals.note(followed)
-    around.say(Appeared(followed, known_before=False))
-    around.attention.note(followed)
+    input_files.originals.note(followed)
+    shared.say(Appeared(followed, known_before=False))
+    shared.attention.note(followed)
 
 
 def _judge(
-    roster: Roster, followed: Followed, fd: int, head: bytes, around: Surroundings
-) -> Verdict | Followed:
+    input_files: InputFiles, followed: Followed, fd: int, head: bytes, shared: SharedByInputs
+) -> IdentityVerdict | Followed:
     """What it is; if it replaces a source, which."""
-    originals = likeliest(roster.originals.of(head, followed.current_path), followed, fd)
-    grown = (each for each in followed.likeness.like if roster.files.get(each.identity) is each)
+    originals = likeliest(input_files.originals.of(head, followed.current_path), followed, fd)
+    grown = (
+        each for each in followed.likeness.like if input_files.files.get(each.identity) is each
+    )
     originals += [each for each in grown if each not in originals]
     for original in originals:
         if original.nameless and _is_replaced_by(original, followed, fd):
             return original
     there = [each for each in originals if not each.nameless]
-    compared = [_compared(followed, each, fd, around) for each in there]
-    return undecided(followed.size, compared, unchanged_for=around.now - followed.idle_since)
+    compared = [_compared(followed, each, fd, shared) for each in there]
+    return undecided(followed.size, compared, unchanged_for=shared.now - followed.idle_since)
 
 
 def _is_replaced_by(original: Followed, followed: Followed, fd: int) -> bool:
@@ -87,14 +91,14 @@ def _is_replaced_by(original: Followed, followed: Followed, fd: int) -> bool:
         return False
     seen = replace(original.seen(fd), mtime_ns=followed.mtime_ns)
     lost_name_ns = os.fstat(original.fd).st_ctime_ns
-    return replaced(original.remembered(), seen, lost_name_ns) is Verdict.COPY
+    return replaced(original.remembered(), seen, lost_name_ns) is IdentityVerdict.COPY
 
 
-def _compared(followed: Followed, original: Followed, fd: int, around: Surroundings) -> Compared:
+def _compared(followed: Followed, original: Followed, fd: int, shared: SharedByInputs) -> Compared:
     """With a source whose file is there: still is, after they were compared."""
     if original.suspect or original.trouble is not None or original.missing_since is not None:
         return Compared(is_away=not original.suspect)
-    around.handles.use(followed)
+    shared.handles.use(followed)
     other = original.open()
     if other is None:
         return Compared()

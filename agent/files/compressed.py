@@ -5,7 +5,7 @@ xz and zstd are unpacked; several streams in one file are one content, as their 
 
 Nothing is believed that an archive says of its size. A piece is at most a few megabytes, whatever
 the bytes claim; windows beyond 128 MiB are refused. What is damaged or ends too early gives what
-there is before that, and then raises `Damaged`.
+there is before that, and then raises `ArchiveDamaged`.
 """
 
 import bz2
@@ -50,7 +50,7 @@ _READ_ZSTD: Final = 1024  # it unpacks all that it is given: 4 bytes can be 128 
 _MOST_MEMORY: Final = 128 * 1024 * 1024
 
 
-class Damaged(Exception):
+class ArchiveDamaged(Exception):
     """An archive gives nothing more, and why."""
 
 
@@ -138,12 +138,12 @@ _ERRORS: Final = (zlib.error, lzma.LZMAError, zstandard.ZstdError, OSError, EOFE
 
 
 def unpacked(fd: int) -> Iterator[bytes]:
-    """The content of an open file. Raises Damaged; OSError if it cannot be read."""
+    """The content of an open file. Raises ArchiveDamaged; OSError if it cannot be read."""
     head = os.pread(fd, 16, 0)
     for magic, stream, most in _FORMATS:
         if head.startswith(magic):
             return _unpacked(fd, stream, most)
-    raise Damaged("it is packed in a way that cannot be read here")
+    raise ArchiveDamaged("it is packed in a way that cannot be read here")
 
 
 def _unpacked(fd: int, new: Callable[[], _Stream], most: int) -> Iterator[bytes]:
@@ -153,7 +153,7 @@ def _unpacked(fd: int, new: Callable[[], _Stream], most: int) -> Iterator[bytes]
         stream = new()
         while not stream.eof:
             if not data:
-                raise Damaged("it ends too early")
+                raise ArchiveDamaged("it ends too early")
             yield from _decoded(stream, data)
             data = b""
             if not stream.eof:
@@ -171,4 +171,4 @@ def _decoded(stream: _Stream, data: bytes) -> Iterator[bytes]:
             if piece:
                 yield piece
     except _ERRORS as error:
-        raise Damaged(f"it is damaged: {error}") from error
+        raise ArchiveDamaged(f"it is damaged: {error}") from error

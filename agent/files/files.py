@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from agent.blind_times import Looked, LookedAt, Patterns
-from agent.config import HoldDeleted, Limits
+from agent.config import AgentLimits, HoldDeleted
 from agent.files.adopting import Adopting
 from agent.files.attention import Attention
 from agent.files.barred import Left
@@ -30,7 +30,8 @@ from agent.files.happenings import (
     ReadableAgain,
     Released,
 )
-from agent.files.identity import Verdict, doubted
+from agent.files.identity import IdentityVerdict, doubted
+from agent.files.input_files import InputFiles
 from agent.files.inputs import FileInput
 from agent.files.listing import Listing
 from agent.files.names import below, folder_of
@@ -42,12 +43,11 @@ from agent.files.partings import (
     settle_orphans,
     unpack,
 )
-from agent.files.roster import Roster
-from agent.files.surroundings import Surroundings
+from agent.files.shared_by_inputs import SharedByInputs
 from agent.files.unwatched import past_of
 from agent.files.vigil import Vigil, known_places, since_boot
 from agent.files.watching import Unsaid, Watcher
-from agent.kept.keeping import Keeping, Kind
+from agent.kept.keeping import Keeping, KeptKind
 from agent.kept.store import HandedOver
 from agent.runs import KnownSource, SourceId
 
@@ -77,7 +77,7 @@ class Files:
         inputs: Sequence[FileInput],
         known: Sequence[KnownSource],
         new_source: Callable[[], SourceId],
-        limits: Limits,
+        limits: AgentLimits,
         hold: HoldDeleted,
         scan_interval: float,
         clock: Callable[[], float] = time.monotonic,
@@ -98,7 +98,7 @@ class Files:
         watcher = self._watcher(events=events)
         handles = Handles(most_handles(limits.open_files), wall, keeping)
         attention = Attention(watcher, handles, self._no_events)
-        self._around = Surroundings(
+        self._shared = SharedByInputs(
             watcher, handles, attention, new_source, wall, hold, spool, rest, now=clock()
         )
         self._scan_interval = scan_interval
@@ -106,17 +106,17 @@ class Files:
         self.scanned_millis = 0  # when the last scan of everything began; any thread
         self._looked_ns = self._listed_ns = self._scanned_ns = 0  # by the clock of file systems
         self._told: set[str] = set()  # of this listing: folders in which something happened
-        self._wider: set[Roster] = set()  # means more than when everything was listed
+        self._wider: set[InputFiles] = set()  # means more than when everything was listed
         self._said_polling = False
         if forgotten_before >= 0:
-            self._around.forgotten_before = forgotten_before
-            self._around.doubtful = {each.id: each.progress.position for each in known}
+            self._shared.forgotten_before = forgotten_before
+            self._shared.doubtful = {each.id: each.progress.position for each in known}
             looked = {name: each.if_forgotten() for name, each in looked.items()}
-        self._vigil = Vigil(self._around, looked, boot)
-        around = self._around
-        around.attention.begins(int(wall() * 1000), is_told_all=True)
-        self._rosters: dict[str, Roster] = {}
-        self._unsure: dict[Roster, list[str]] = {}
+        self._vigil = Vigil(self._shared, looked, boot)
+        shared = self._shared
+        shared.attention.begins(int(wall() * 1000), is_told_all=True)
+        self._by_input: dict[str, InputFiles] = {}
+        self._unsure: dict[InputFiles, list[str]] = {}
         self._unclaimed = list(known)
         self._left: list[Left] = []
         self._seen = set(seen) if seen is not None else {each.input for each in known}
@@ -125,69 +125,71 @@ class Files:
     def _watcher(self, *, events: bool) -> Watcher:
         """One that goes on with what was handed over; what was read of its queue is kept first, as
         without that nobody knows what the queue is worth."""
-        queue, read = (self._adopting.own.get(each) for each in (Kind.EVENTS, Kind.UNSAID))
+        queue, read = (self._adopting.own.get(each) for each in (KeptKind.EVENTS, KeptKind.UNSAID))
         unsaid = Unsaid(read.fd if read else None)
         watcher = Watcher(unsaid, events=events, left=queue.fd if queue else None)
         if self._keeping is not None:
             for kind, fd, left, is_same in (
-                (Kind.UNSAID, unsaid.fd, read, unsaid.goes_on),
-                (Kind.EVENTS, watcher.descriptor, queue, watcher.goes_on),
+                (KeptKind.UNSAID, unsaid.fd, read, unsaid.goes_on),
+                (KeptKind.EVENTS, watcher.descriptor, queue, watcher.goes_on),
             ):
                 self._keeping.has_own(kind, fd, left.name if left else "", is_same=is_same)
         return watcher
 
     def look(self, now: float) -> list[Happening]:
         """What has happened since the last one. To be called every 20 to 50 ms."""
-        around = self._around
-        around.now = now
+        shared = self._shared
+        shared.now = now
         self._looked_ns = time.time_ns()
-        around.watcher.collect()
-        before = around.attention.millis
-        millis = int(around.wall() * 1000)
-        around.attention.begins(millis, is_told_all=not around.watcher.overflowed)
+        shared.watcher.collect()
+        before = shared.attention.millis
+        millis = int(shared.wall() * 1000)
+        shared.attention.begins(millis, is_told_all=not shared.watcher.overflowed)
         if self._vigil.was_blind(self._scan_interval, polling=self._said_polling):
-            self._vigil.begin_again(self._rosters.values(), before)
+            self._vigil.begin_again(self._by_input.values(), before)
         if self._vigil.stood_still:
             self._next_listing = now
         self._list(now)
-        around.attention.look(now)
-        self._vigil.note_what_was_written(self._rosters.values())
+        shared.attention.look(now)
+        self._vigil.note_what_was_written(self._by_input.values())
         for _ in range(_ROUNDS):
             self._note()
             self._begin()
-            again = any(roster.again or roster.orphans for roster in self._rosters.values())
-            if not around.handles.notable and not again:
+            again = any(
+                input_files.again or input_files.orphans for input_files in self._by_input.values()
+            )
+            if not shared.handles.notable and not again:
                 break
         until = time.thread_time() + _UNPACKING
-        for roster in self._rosters.values():
-            unpack(roster, around, until)
-        self._vigil.say_what_came_and_went(list(self._rosters.values()), before, millis)
+        for input_files in self._by_input.values():
+            unpack(input_files, shared, until)
+        self._vigil.say_what_came_and_went(list(self._by_input.values()), before, millis)
         if now >= self._next_partings:
             self._next_partings = now + _PARTINGS_EVERY
-            for roster in self._rosters.values():
-                part(roster, around)
-            release_deleted(list(self._rosters.values()), around)
-        said, around.said = around.said, []
+            for input_files in self._by_input.values():
+                part(input_files, shared)
+            release_deleted(list(self._by_input.values()), shared)
+        said, shared.said = shared.said, []
         return said
 
     def keep(self, now: float) -> None:
         """Has open files kept over a crash. After what `look` said was written down: what is kept
         as a source is one that the journal knows, and what was read of the queue is said."""
-        if self._around.watcher.unsaid.is_set and not self._has_unsaid():
-            self._around.watcher.unsaid.clear()
+        if self._shared.watcher.unsaid.is_set and not self._has_unsaid():
+            self._shared.watcher.unsaid.clear()
         if self._keeping is not None:
             self._keeping.flush(now)
 
     def _has_unsaid(self) -> bool:
         """Whether a folder in which something happened was not listed since, or what is gone from
         one may still be found in an archive."""
-        watcher, again = self._around.watcher, (each.again for each in self._rosters.values())
+        watcher, again = self._shared.watcher, (each.again for each in self._by_input.values())
         unlisted = not self.scanned_millis or bool(watcher.changed) or watcher.overflowed
         return unlisted or self._vigil.waits or any(again)
 
     def ready(self) -> list[Followed]:
         """Those with unread bytes; who was read longest ago comes first."""
-        unread = self._around.attention.unread
+        unread = self._shared.attention.unread
         for followed in [each for each in unread if not each.unread]:
             del unread[followed]
         able = [each for each in unread if not (each.suspect or each.trouble or each.is_away)]
@@ -195,14 +197,14 @@ class Files:
 
     def following(self) -> Collection[Followed]:
         """Any thread."""
-        rosters = list(self._rosters.values())
-        files = chain.from_iterable(list(each.files.values()) for each in rosters)
+        every_input = list(self._by_input.values())
+        files = chain.from_iterable(list(each.files.values()) for each in every_input)
         return [followed for followed in files if followed.source]
 
     @property
     def open_files(self) -> int:
         """Handles that are held. Any thread."""
-        return len(self._around.handles)
+        return len(self._shared.handles)
 
     @property
     def kept_files(self) -> int:
@@ -213,97 +215,101 @@ class Files:
     def undecided(self) -> set[str]:
         """Topics with something of which the last look could not say yet what it is: a file that
         may be a copy, one that is not what it was, a folder still to be listed."""
-        around = self._around
-        unclear = (each for each in around.attention.unclear if each.trouble is None)
-        notable = (each for each in around.handles.notable if isinstance(each, Followed))
+        shared = self._shared
+        unclear = (each for each in shared.attention.unclear if each.trouble is None)
+        notable = (each for each in shared.handles.notable if isinstance(each, Followed))
         odd = {each.input for each in chain(unclear, notable)}
-        changed = around.watcher.changed
+        changed = shared.watcher.changed
         return {
-            roster.input.topic
-            for name, roster in self._rosters.items()
-            if name in odd or is_undecided(roster) or (changed and roster.survey.concerned(changed))
+            input_files.input.topic
+            for name, input_files in self._by_input.items()
+            if name in odd
+            or is_undecided(input_files)
+            or (changed and input_files.survey.concerned(changed))
         }
 
     @property
     def barred(self) -> set[str]:
         """Topics with something that nobody may read."""
-        return {each.input.topic for each in self._rosters.values() if each.barred}
+        return {each.input.topic for each in self._by_input.values() if each.barred}
 
     def means(self, name: str, path: str) -> bool:
         """Whether this input looks for files of that name, or in a folder of that name. Any
         thread."""
-        roster = self._rosters.get(name)
-        return roster is not None and (path in roster.survey.watched or roster.survey.means(path))
+        input_files = self._by_input.get(name)
+        return input_files is not None and (
+            path in input_files.survey.watched or input_files.survey.means(path)
+        )
 
     @property
     def at_rest(self) -> bool:
         """Whether a look would find nothing before inotify, or the next scan."""
-        unpacking = any(roster.unpacking for roster in self._rosters.values())
-        return self._around.attention.at_rest and not self.undecided and not unpacking
+        unpacking = any(input_files.unpacking for input_files in self._by_input.values())
+        return self._shared.attention.at_rest and not self.undecided and not unpacking
 
     def looked(self, caught_up: Mapping[str, int]) -> list[LookedAt]:
         """When inputs were looked at, and how their folders stood: what is news, to be written
         down after all that was said. `caught_up`: up to when all of a topic is acknowledged."""
-        return self._vigil.looked(self._rosters.items(), caught_up)
+        return self._vigil.looked(self._by_input.items(), caught_up)
 
     def looked_was_written(self) -> None:
-        self._vigil.was_written(self._rosters.values())
+        self._vigil.was_written(self._by_input.values())
 
     def snapshot_of(self, followed: Followed) -> KnownSource:
-        return followed.known(self._around.wall())
+        return followed.known(self._shared.wall())
 
     def wait(self, seconds: float) -> None:
         """Until inotify has something, another thread wakes it, or so long."""
-        self._around.watcher.wait(seconds)
+        self._shared.watcher.wait(seconds)
 
     def wake(self) -> None:
-        self._around.watcher.wake()
+        self._shared.watcher.wake()
 
     def reconfigure(self, inputs: Sequence[FileInput]) -> list[Happening]:
         """Sources of files that still belong to their input go on. What a new input means is
         found at the next look."""
         wanted = {each.name: each for each in inputs}
-        for name, roster in list(self._rosters.items()):
+        for name, input_files in list(self._by_input.items()):
             new = wanted.get(name)
-            if new is None or new.topic != roster.input.topic:
+            if new is None or new.topic != input_files.input.topic:
                 self._remove(name)
-            elif new != roster.input:
-                self._change(roster, new)
-        self._follow([each for each in inputs if each.name not in self._rosters])
+            elif new != input_files.input:
+                self._change(input_files, new)
+        self._follow([each for each in inputs if each.name not in self._by_input])
         self._say_what_was_left()
-        said, self._around.said = self._around.said, []
+        said, self._shared.said = self._shared.said, []
         return said
 
     def close(self) -> None:
         for followed in [
-            each for roster in self._rosters.values() for each in roster.files.values()
+            each for input_files in self._by_input.values() for each in input_files.files.values()
         ]:
-            self._around.close(followed)
+            self._shared.close(followed)
         for unpacking in [
-            each for one in self._rosters.values() for each in one.unpacking.values()
+            each for one in self._by_input.values() for each in one.unpacking.values()
         ]:
             unpacking.close()
-        self._rosters.clear()
+        self._by_input.clear()
         self._adopting.close()
-        self._around.watcher.close()
+        self._shared.watcher.close()
         if self._keeping is not None:
             self._keeping.close()
 
     # Listing
 
     def _list(self, now: float) -> None:
-        watcher, rosters = self._around.watcher, list(self._rosters.values())
+        watcher, every_input = self._shared.watcher, list(self._by_input.values())
         everything = now >= self._next_scan or watcher.overflowed
         started = time.thread_time()
-        if everything or any(each.wants_all for each in rosters):
-            self._adopting.adopt(rosters, self._unclaimed, self._around)
+        if everything or any(each.wants_all for each in every_input):
+            self._adopting.adopt(every_input, self._unclaimed, self._shared)
         if everything:
-            began = int(self._around.wall() * 1000)
+            began = int(self._shared.wall() * 1000)
             watcher.overflowed = False
             self._told, watcher.changed = watcher.changed, set()
-            for roster in rosters:
-                self._take(roster, self._all(roster))
-            self._after_scan(rosters)
+            for input_files in every_input:
+                self._take(input_files, self._all(input_files))
+            self._after_scan(every_input)
             taken = time.thread_time() - started
             self._next_scan = now + max(self._scan_interval, taken / _SCANNING)
             self._listed_ns = self._scanned_ns = self._looked_ns
@@ -312,73 +318,82 @@ class Files:
             self._told = changed = watcher.changed
             watcher.changed = set()
             unsure, self._unsure = self._unsure, {}
-            for roster in rosters:
-                again, roster.again = roster.again, set()
-                again |= set(unsure.get(roster, ()))
-                if roster.wants_all:
-                    self._take(roster, self._all(roster))
-                elif folders := (roster.survey.concerned(changed) if changed else set()) | again:
-                    self._take(roster, roster.survey.some(folders))
+            for input_files in every_input:
+                again, input_files.again = input_files.again, set()
+                again |= set(unsure.get(input_files, ()))
+                if input_files.wants_all:
+                    self._take(input_files, self._all(input_files))
+                elif (
+                    folders := (input_files.survey.concerned(changed) if changed else set()) | again
+                ):
+                    self._take(input_files, input_files.survey.some(folders))
             self._next_listing = now + (time.thread_time() - started) / _LISTING
             self._listed_ns = self._looked_ns
         watcher.anew.clear()
 
-    def _all(self, roster: Roster) -> Listing:
-        roster.wants_all = False
-        roster.again.clear()
-        return roster.survey.all()
+    def _all(self, input_files: InputFiles) -> Listing:
+        input_files.wants_all = False
+        input_files.again.clear()
+        return input_files.survey.all()
 
-    def _take(self, roster: Roster, listing: Listing) -> None:
-        around = self._around
+    def _take(self, input_files: InputFiles, listing: Listing) -> None:
+        shared = self._shared
         for path, error in listing.failures.items():
-            around.cannot_read(path, error)
-        if around.unreadable:
+            shared.cannot_read(path, error)
+        if shared.unreadable:
             for folder in listing.folders - listing.failures.keys():
-                around.can_read(folder)
-        before, wider = roster.before, roster in self._wider or not roster.folders.scanned_millis
-        known = set() if before is None or not listing.complete else known_places(roster)
-        patterns = Patterns(roster.input.paths, roster.input.exclude)
-        roster.take(listing)
-        roster.folders.take(listing, patterns, roster.barred.seen_up_to(around.attention.millis))
-        self._unsure[roster] = roster.folders.unsure()
+                shared.can_read(folder)
+        before, wider = (
+            input_files.before,
+            input_files in self._wider or not input_files.folders.scanned_millis,
+        )
+        known = set() if before is None or not listing.complete else known_places(input_files)
+        patterns = Patterns(input_files.input.paths, input_files.input.exclude)
+        input_files.take(listing)
+        input_files.folders.take(
+            listing, patterns, input_files.barred.seen_up_to(shared.attention.millis)
+        )
+        self._unsure[input_files] = input_files.folders.unsure()
         if before is None and not wider:
-            self._say_past(roster, listing)
+            self._say_past(input_files, listing)
         if listing.complete:
-            self._wider.discard(roster)
+            self._wider.discard(input_files)
         if before is not None and listing.complete:
-            roster.before = None
-            accounted = {path for path in roster.folders.stamps if self._is_accounted(roster, path)}
-            written = set(roster.written_unread(before.millis * _MILLIS)) - self._moved_in(
+            input_files.before = None
+            accounted = {
+                path for path in input_files.folders.stamps if self._is_accounted(input_files, path)
+            }
+            written = set(input_files.written_unread(before.millis * _MILLIS)) - self._moved_in(
                 accounted
             )
             self._vigil.say(
-                *(roster, before, listing), known=known, accounted=accounted, written=written
+                *(input_files, before, listing), known=known, accounted=accounted, written=written
             )
 
-    def _say_past(self, roster: Roster, listing: Listing) -> None:
+    def _say_past(self, input_files: InputFiles, listing: Listing) -> None:
         """Of folders that are new since everything was listed, until they were watched."""
-        anew = self._around.watcher.anew
+        anew = self._shared.watcher.anew
         for folder in anew.keys() & listing.stamps.keys():
             stamp, since_ns = listing.stamps[folder], self._told_ns(folder)
             if stamp[:2] == anew[folder].identity and (past := past_of(folder, stamp, since_ns)):
-                self._vigil.say_past(roster, folder, since_ns // _MILLIS, past)
+                self._vigil.say_past(input_files, folder, since_ns // _MILLIS, past)
 
     def _told_ns(self, folder: str) -> int:
         """When it had not happened yet what has made a folder another one: since the look before,
         if the kernel told of it, else since everything was listed."""
-        if self._around.watcher.anew[folder].instead:
+        if self._shared.watcher.anew[folder].instead:
             is_told = folder_of(folder) in self._told
         else:
             is_told = any(f"{folder}/".startswith(below(each, "")) for each in self._told)
         return self._listed_ns if is_told else self._scanned_ns
 
-    def _is_accounted(self, roster: Roster, folder: str) -> bool:
+    def _is_accounted(self, input_files: InputFiles, folder: str) -> bool:
         """Whether all that came and went there while no agent ran is known, and nothing of it is
         missed. Of later times that does not speak."""
-        watcher, adopting = self._around.watcher, self._adopting
+        watcher, adopting = self._shared.watcher, self._adopting
 
         def is_meant(path: str) -> bool:
-            return roster.survey.may_mean(path) and not has_compressed_name(path)
+            return input_files.survey.may_mean(path) and not has_compressed_name(path)
 
         unseen = None if self.scanned_millis else adopting.unseen(folder, watcher)
         if unseen is None or any(map(is_meant, unseen)):
@@ -391,166 +406,170 @@ class Files:
 
     def _moved_in(self, accounted: Iterable[str]) -> set[str]:
         """What came to these folders while no agent ran, and had been written elsewhere."""
-        watcher, adopting = self._around.watcher, self._adopting
+        watcher, adopting = self._shared.watcher, self._adopting
         came = (each for folder in accounted for each in adopting.there(folder, watcher))
         return {path for each in came if not each.is_made for path in each.now}
 
-    def _after_scan(self, rosters: Sequence[Roster]) -> None:
-        around = self._around
-        for path in [each for each in around.unreadable if not os.path.lexists(each)]:
-            del around.unreadable[path]
-            around.say(ReadableAgain(path, gone=True))
-        folders = {folder for roster in rosters for folder in roster.survey.watched}
-        around.watcher.unwatch_folders_but(folders)
-        around.watcher.unwatch_what_was_left()
-        wall = around.wall()
-        for roster in rosters:
-            around.say(*(Forgettable(each.id) for each in roster.memory.forget(wall)))
+    def _after_scan(self, every_input: Sequence[InputFiles]) -> None:
+        shared = self._shared
+        for path in [each for each in shared.unreadable if not os.path.lexists(each)]:
+            del shared.unreadable[path]
+            shared.say(ReadableAgain(path, gone=True))
+        folders = {folder for input_files in every_input for folder in input_files.survey.watched}
+        shared.watcher.unwatch_folders_but(folders)
+        shared.watcher.unwatch_what_was_left()
+        wall = shared.wall()
+        for input_files in every_input:
+            shared.say(*(Forgettable(each.id) for each in input_files.memory.forget(wall)))
 
     def _before_listing(self, folder: str) -> None:
         """Watched before it is listed, so that nothing comes between."""
-        why = self._around.watcher.watch_folder(folder)
+        why = self._shared.watcher.watch_folder(folder)
         if why:
             self._no_events(folder, why)
 
     def _no_events(self, path: str, why: str) -> None:
         if not self._said_polling:
             self._said_polling = True
-            self._around.say(Polling(path, why))
+            self._shared.say(Polling(path, why))
 
     # What is odd
 
     def _begin(self) -> None:
-        unclear, started = self._around.attention.unclear, time.thread_time()
+        unclear, started = self._shared.attention.unclear, time.thread_time()
         for followed in list(unclear):
             if time.thread_time() - started > _BEGINNING:
                 return
             del unclear[followed]
             unclear[followed] = None  # the others come first the next time
-            roster = self._rosters.get(followed.input)
-            if roster is not None and not followed.suspect and followed.trouble is None:
-                begin(roster, followed, self._around)
+            input_files = self._by_input.get(followed.input)
+            if input_files is not None and not followed.suspect and followed.trouble is None:
+                begin(input_files, followed, self._shared)
 
     def _note(self) -> None:
         """What reading and looking have found out."""
-        around = self._around
-        notable, around.handles.notable = around.handles.notable, set()
+        shared = self._shared
+        notable, shared.handles.notable = shared.handles.notable, set()
         for each in notable:
             if isinstance(each, Followed):
                 self._note_one(each)
-        for roster in self._rosters.values():
-            folders, roster.again = roster.again, set()
-            folders |= {folder_of(old.current_path) for old, _ in roster.orphans}
+        for input_files in self._by_input.values():
+            folders, input_files.again = input_files.again, set()
+            folders |= {folder_of(old.current_path) for old, _ in input_files.orphans}
             if folders:
-                self._take(roster, roster.survey.some(folders))
-                settle_orphans(roster, around)
-        around.watcher.anew.clear()
+                self._take(input_files, input_files.survey.some(folders))
+                settle_orphans(input_files, shared)
+        shared.watcher.anew.clear()
 
     def _note_one(self, followed: Followed) -> None:
-        roster = self._rosters.get(followed.input)
-        if roster is None or roster.files.get(followed.identity) is not followed:
+        input_files = self._by_input.get(followed.input)
+        if input_files is None or input_files.files.get(followed.identity) is not followed:
             return
-        around = self._around
+        shared = self._shared
         if followed.trouble is not None:
-            roster.fails(followed, followed.trouble)
+            input_files.fails(followed, followed.trouble)
             return
         if followed.suspect:
-            self._question(roster, followed)
+            self._question(input_files, followed)
             return
-        roster.originals.note(followed)
+        input_files.originals.note(followed)
         if followed.source and followed.content.reports_fingerprint():
-            around.say(Grown(followed))
+            shared.say(Grown(followed))
 
-    def _question(self, roster: Roster, followed: Followed) -> None:
+    def _question(self, input_files: InputFiles, followed: Followed) -> None:
         """It is not what it was: truncated, replaced, renamed or gone."""
         followed.trust()
         try:
             fd = followed.fd
             if fd is None:
-                fd, status = self._around.handles.open(followed.current_path)
+                fd, status = self._shared.handles.open(followed.current_path)
                 if (status.st_dev, status.st_ino) != followed.identity:
                     os.close(fd)
                     raise FileNotFoundError
                 os.close(fd)
                 if (fd := followed.open()) is None:
                     followed.trust()
-                    roster.lose_file(followed)
+                    input_files.lose_file(followed)
                     return
-            if doubted(followed.remembered(), followed.seen(fd)) is Verdict.SAME:
-                self._around.attention.rouse(followed, self._around.now)
+            if doubted(followed.remembered(), followed.seen(fd)) is IdentityVerdict.SAME:
+                self._shared.attention.rouse(followed, self._shared.now)
                 return
-            roster.truncated(followed, fd)
+            input_files.truncated(followed, fd)
         except (FileNotFoundError, NotADirectoryError):
-            roster.wants_all = True
+            input_files.wants_all = True
             return
         except OSError as error:
-            self._around.handles.trouble(followed, error)
+            self._shared.handles.trouble(followed, error)
 
     # Inputs
 
     def _follow(self, inputs: Sequence[FileInput]) -> None:
-        names = {each.name for each in inputs} | self._rosters.keys()
+        names = {each.name for each in inputs} | self._by_input.keys()
         for each in inputs:
             is_new = each.name not in self._seen
             self._seen.add(each.name)
-            roster = Roster(each, self._around, self._before_listing, is_new=is_new)
-            self._rosters[each.name] = roster
-            self._vigil.remember(roster, each.name)
-            self._claim(roster, names)
+            input_files = InputFiles(each, self._shared, self._before_listing, is_new=is_new)
+            self._by_input[each.name] = input_files
+            self._vigil.remember(input_files, each.name)
+            self._claim(input_files, names)
 
-    def _claim(self, roster: Roster, names: Collection[str]) -> None:
+    def _claim(self, input_files: InputFiles, names: Collection[str]) -> None:
         """Sources that are the input's, or were those of one that has another name by now."""
         for known in list(self._unclaimed):
             path = known.last_path or known.path
-            former = known.input not in names and known.topic == roster.input.topic
-            if known.input == roster.input.name or (former and roster.survey.means(path)):
+            former = known.input not in names and known.topic == input_files.input.topic
+            if known.input == input_files.input.name or (former and input_files.survey.means(path)):
                 self._unclaimed.remove(known)
                 if former:
-                    self._vigil.remember(roster, known.input)
-                roster.remember(known)
-                roster.is_new = False
+                    self._vigil.remember(input_files, known.input)
+                input_files.remember(known)
+                input_files.is_new = False
 
     def _remove(self, name: str) -> None:
-        roster = self._rosters.pop(name)
-        self._unsure.pop(roster, None)
-        self._wider.discard(roster)
-        self._vigil.leave(roster, name)
-        self._left += roster.barred.leave(roster.input.topic, int(self._around.wall() * 1000))
-        for followed in [*roster.files.values(), *roster.unpacking]:
+        input_files = self._by_input.pop(name)
+        self._unsure.pop(input_files, None)
+        self._wider.discard(input_files)
+        self._vigil.leave(input_files, name)
+        self._left += input_files.barred.leave(
+            input_files.input.topic, int(self._shared.wall() * 1000)
+        )
+        for followed in [*input_files.files.values(), *input_files.unpacking]:
             if followed.source not in {each.id for each in self._unclaimed}:
-                self._release(roster, followed)
-        for unpacking in roster.unpacking.values():
+                self._release(input_files, followed)
+        for unpacking in input_files.unpacking.values():
             unpacking.close()
-        self._unclaimed += roster.memory.all()
+        self._unclaimed += input_files.memory.all()
 
-    def _change(self, roster: Roster, new: FileInput) -> None:
-        self._left += roster.change(new, self._before_listing)
-        self._wider.add(roster)
-        for followed in list(roster.files.values()):
-            if not roster.survey.means(followed.path):
-                self._release(roster, followed)
-        for known in [each for each in self._unclaimed if roster.survey.means(each.path)]:
+    def _change(self, input_files: InputFiles, new: FileInput) -> None:
+        self._left += input_files.change(new, self._before_listing)
+        self._wider.add(input_files)
+        for followed in list(input_files.files.values()):
+            if not input_files.survey.means(followed.path):
+                self._release(input_files, followed)
+        for known in [each for each in self._unclaimed if input_files.survey.means(each.path)]:
             if known.input == new.name:
                 self._unclaimed.remove(known)
-                roster.remember(known)
+                input_files.remember(known)
 
-    def _release(self, roster: Roster, followed: Followed) -> None:
-        self._around.attention.refresh(followed, self._around.now)
-        left = left_unread(roster, followed, self._around)
+    def _release(self, input_files: InputFiles, followed: Followed) -> None:
+        self._shared.attention.refresh(followed, self._shared.now)
+        left = left_unread(input_files, followed, self._shared)
         if left is not None:
             self._left.append(Left(followed.current_path, left, followed.source))
-        roster.drop(followed)
+        input_files.drop(followed)
         if followed.source:
             self._unclaimed.append(self.snapshot_of(followed))
-            self._around.say(Released(followed))
+            self._shared.say(Released(followed))
 
     def _say_what_was_left(self) -> None:
         """Unread, by inputs that are for other files now, or gone: where their topic's heartbeats
         go on, and no other input takes it up."""
         left, self._left = self._left, []
-        rosters = self._rosters.values()
-        claimed = {known.id for roster in rosters for known in roster.memory.unfinished()}
+        every_input = self._by_input.values()
+        claimed = {
+            known.id for input_files in every_input for known in input_files.memory.unfinished()
+        }
         for path, unwatched, source in left:
-            mine = [each for each in rosters if each.input.topic == unwatched.topic]
+            mine = [each for each in every_input if each.input.topic == unwatched.topic]
             if mine and source not in claimed and not any(each.survey.means(path) for each in mine):
-                self._around.say(NotWatched(unwatched))
+                self._shared.say(NotWatched(unwatched))

@@ -6,7 +6,8 @@ fails is `suspect`; nothing is returned, and the next look finds out what it is.
 
 Others know things of a file as well. Each of these is a value of its own, and one module alone
 changes what is in it: `Look` is `attention`'s, `Handle` (and `trouble`) `handles`', `Likeness`
-`beginnings`', `End` `partings`', but for what a journal says. Everything else is changed here.
+`beginnings`', `SourceEnd` `partings`', but for what a journal says. Everything else is changed
+here.
 """
 
 import contextlib
@@ -23,9 +24,9 @@ from agent.files.identity import (
     NONE,
     TAIL,
     Identity,
-    Remembered,
-    Seen,
-    Verdict,
+    IdentityVerdict,
+    RememberedFile,
+    SeenFile,
     begins,
     fingerprint,
     goes_on,
@@ -64,7 +65,7 @@ class Likeness:
 
 
 @dataclass(slots=True)
-class End:
+class SourceEnd:
     """What has become of its file, and of the source."""
 
     ended: bool = False
@@ -73,7 +74,7 @@ class End:
     unpacked: KnownSource | None = None  # as it was, if it is read from an archive
 
 
-class Content:
+class FileContent:
     """What is known of its bytes: how they begin, and what was read last. Without a file."""
 
     def __init__(self, progress: Progress = _AT_ITS_BEGINNING) -> None:
@@ -157,7 +158,7 @@ class Followed:
         self.born_ns = 0  # when its file was made, if that is known
         self.begun_ns = 0  # when its first byte may have been written, if that is known
         self.forgotten_before = -1  # below this ledger entry it may have been another source
-        self.content = Content()
+        self.content = FileContent()
         # Its names.
         self.path = path  # the first
         self.current_path = path
@@ -169,7 +170,7 @@ class Followed:
         self.look = Look(status.st_size, status.st_mtime_ns) if status else Look()
         self.handle = Handle()
         self.likeness = Likeness()
-        self.end = End()
+        self.end = SourceEnd()
         self.suspect = False
         self.trouble: OSError | None = None  # why it cannot be read
         self.sealed = False  # it was gone before anything was added to what had been seen
@@ -254,7 +255,7 @@ class Followed:
         self.source, self.input, self.topic = known.id, known.input, known.topic
         self.path = known.path
         if known.last_path and known.size > self.size:
-            self.end = End(destroyed_up_to=known.size)
+            self.end = SourceEnd(destroyed_up_to=known.size)
         self._handles.remember(self, known.seen_millis)
         self.real_path = known.real_path
         self.born_ns = self.born_ns or known.born_ns
@@ -291,10 +292,10 @@ class Followed:
             forgotten_before=self.forgotten_before,
         )
 
-    def remembered(self) -> Remembered:
+    def remembered(self) -> RememberedFile:
         """What its file is known by."""
         content = self.content
-        return Remembered(
+        return RememberedFile(
             self.identity,
             self.born_ns,
             self.handle.there_millis,
@@ -372,13 +373,13 @@ class Followed:
             self.doubt()
             return None
         try:
-            seen = Seen(status.st_size, (status.st_dev, status.st_ino), status.st_mtime_ns)
+            seen = SeenFile(status.st_size, (status.st_dev, status.st_ino), status.st_mtime_ns)
             if seen.identity == self.identity:
                 seen = replace(seen, born_ns=born_ns(fd), head=read_head(fd))
         except OSError:
             os.close(fd)
             raise
-        if reopened(self.remembered(), seen) is not Verdict.SAME:
+        if reopened(self.remembered(), seen) is not IdentityVerdict.SAME:
             os.close(fd)
             self.doubt()
             return None
@@ -432,19 +433,19 @@ class Followed:
         head = b"" if fd is None else read_head(fd)
         return head if self._begins(head) else b""
 
-    def seen(self, fd: int) -> Seen:
+    def seen(self, fd: int) -> SeenFile:
         """What an open file shows, to be held against this one."""
         status, head = os.fstat(fd), read_head(fd)
         is_asked = may_continue(self.remembered(), status.st_size, head)
         before = self.before(fd) if is_asked else b""
         identity = status.st_dev, status.st_ino
-        return Seen(status.st_size, identity, status.st_mtime_ns, head=head, before=before)
+        return SeenFile(status.st_size, identity, status.st_mtime_ns, head=head, before=before)
 
-    def beside(self, copy: "Followed", fd: int) -> Seen:
+    def beside(self, copy: "Followed", fd: int) -> SeenFile:
         """The same of one that is followed, and was looked at."""
         is_asked = self.progress.position <= copy.size
         before, head = self.before(fd) if is_asked else b"", copy.content.head
-        return Seen(copy.size, copy.identity, copy.mtime_ns, head=head, before=before)
+        return SeenFile(copy.size, copy.identity, copy.mtime_ns, head=head, before=before)
 
     def before(self, fd: int) -> bytes:
         """What stands in a file where this one was read last, as far as it is known what that was;

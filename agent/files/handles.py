@@ -33,7 +33,7 @@ class Handle:
     there_millis: int = 0
 
 
-class Holder(Open, Protocol):
+class HandleHolder(Open, Protocol):
     """Who has a file open, and is told what goes wrong with it."""
 
     trouble: OSError | None
@@ -65,9 +65,9 @@ class Handles:
         self._most = most
         self._wall = wall
         self._keeping = keeping
-        self._held: OrderedDict[Holder, None] = OrderedDict()
+        self._held: OrderedDict[HandleHolder, None] = OrderedDict()
         self._uses = 0
-        self.notable: set[Holder] = set()
+        self.notable: set[HandleHolder] = set()
 
     def __len__(self) -> int:
         return len(self._held)
@@ -89,7 +89,7 @@ class Handles:
             raise
         return fd, status
 
-    def hold(self, holder: Holder, fd: int) -> None:
+    def hold(self, holder: HandleHolder, fd: int) -> None:
         holder.handle.fd = fd
         self._held[holder] = None
         if self._keeping is not None:
@@ -97,26 +97,26 @@ class Handles:
         while len(self._held) > self._most and self._close_one():
             pass
 
-    def use(self, holder: Holder) -> int:
+    def use(self, holder: HandleHolder) -> int:
         """The number of this use; later ones have higher ones."""
         self._held.move_to_end(holder)
         self._uses += 1
         return self._uses
 
-    def trouble(self, holder: Holder, error: OSError) -> None:
+    def trouble(self, holder: HandleHolder, error: OSError) -> None:
         """It cannot be read now."""
         holder.trouble = error
         self.notable.add(holder)
 
-    def untrouble(self, holder: Holder) -> None:
+    def untrouble(self, holder: HandleHolder) -> None:
         """It can be read again, or is to be tried again."""
         holder.trouble = None
 
-    def remember(self, holder: Holder, millis: int) -> None:
+    def remember(self, holder: HandleHolder, millis: int) -> None:
         """Its file was there then, when another process had it."""
         holder.handle.there_millis = millis
 
-    def take(self, holder: Holder) -> int | None:
+    def take(self, holder: HandleHolder) -> int | None:
         """Lets go of it without closing it."""
         self._held.pop(holder, None)
         handle = holder.handle
@@ -127,7 +127,7 @@ class Handles:
                 self._keeping.closed(holder)
         return fd
 
-    def close(self, holder: Holder) -> None:
+    def close(self, holder: HandleHolder) -> None:
         fd = self.take(holder)
         if fd is not None:
             os.close(fd)

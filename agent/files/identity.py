@@ -2,8 +2,9 @@
 
 A source is one incarnation of a file. Names move at every rotation, inodes are given again, and
 files that begin alike are common, so no single mark of a file decides. Whoever follows files
-gathers the evidence, `Remembered` and `Seen`, and asks here; the answer is a `Verdict`. Where it
-cannot be known, a line is rather read twice than not at all (decision 20).
+gathers the evidence, `RememberedFile` and `SeenFile`, and asks here; the answer is an
+`IdentityVerdict`. Where it cannot be known, a line is rather read twice than not at all (decision
+20).
 
 **The same file**
 
@@ -91,7 +92,7 @@ Identity = tuple[int, int]
 """Device and inode: of two files that exist at the same time, never the same."""
 
 
-class Verdict(Enum):
+class IdentityVerdict(Enum):
     SAME = auto()
     COPY = auto()  # and the source goes on in it
     NEW = auto()  # another file, or the same one begun anew
@@ -100,7 +101,7 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class RememberedFile:
     """What is known of a source's file. `there_millis` is a time at which it was there, if it is
     not open. `head` are the bytes that the fingerprint is of, and `tail` those before the position,
     where this process has seen them; of the tail `mark` is the checksum, if only that is known. 0
@@ -133,7 +134,7 @@ class Remembered:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenFile:
     """What an open file shows: `head` are its first bytes, `before` those before the position of
     the source that it is held against, as many as are known of that."""
 
@@ -173,7 +174,7 @@ def fingerprint(head: bytes) -> Fingerprint:
     return Fingerprint(len(head), _digest(head), b"".join(shorter))
 
 
-def may_be_made(known: Remembered, born_ns: int) -> bool:
+def may_be_made(known: RememberedFile, born_ns: int) -> bool:
     """Rule 3."""
     if not born_ns:
         return True
@@ -214,7 +215,7 @@ def begin_alike(one: bytes, other: bytes) -> bool:
     return one.startswith(other) or other.startswith(one)
 
 
-def may_continue(known: Remembered, size: int, head: bytes) -> bool:
+def may_continue(known: RememberedFile, size: int, head: bytes) -> bool:
     """Whether a file of this size that begins so can have what was read of a source, which is to be
     seen from what stands before the position: rule 4, as far as both go."""
     if size < known.position or not known.fingerprint.size:
@@ -224,7 +225,7 @@ def may_continue(known: Remembered, size: int, head: bytes) -> bool:
     return begins(known.fingerprint, head, known.head)
 
 
-def continues(known: Remembered, seen: Seen) -> bool:
+def continues(known: RememberedFile, seen: SeenFile) -> bool:
     """Rules 4 and 5, as far as both go."""
     return may_continue(known, seen.size, seen.head) and goes_on(
         known.tail, known.mark, seen.before
@@ -303,32 +304,32 @@ def is_untouched(tracked: Tracked, identity: Identity, size: int, mtime_ns: int)
     return same and mtime_ns == tracked.mtime_ns
 
 
-def is_shown(known: Remembered) -> bool:
+def is_shown(known: RememberedFile) -> bool:
     """Rule 6: whether anything could show that a file is the one that is remembered."""
     return bool(known.fingerprint.size or known.born_ns)
 
 
-def reopened(known: Remembered, seen: Seen) -> Verdict:
+def reopened(known: RememberedFile, seen: SeenFile) -> IdentityVerdict:
     """Of a file that was closed: rules 2 to 4. Of its tail every read is asked."""
     same = (
         seen.identity == known.identity
         and may_be_made(known, seen.born_ns)
         and begins(known.fingerprint, seen.head, known.head)
     )
-    return Verdict.SAME if same else Verdict.LOST
+    return IdentityVerdict.SAME if same else IdentityVerdict.LOST
 
 
-def doubted(known: Remembered, seen: Seen) -> Verdict:
+def doubted(known: RememberedFile, seen: SeenFile) -> IdentityVerdict:
     """Of a file that was in doubt, by its handle: rule 7."""
     same = seen.size >= known.size and continues(known, seen)
-    return Verdict.SAME if same else Verdict.NEW
+    return IdentityVerdict.SAME if same else IdentityVerdict.NEW
 
 
-def moved_away(known: Remembered, seen: Seen) -> Verdict:
+def moved_away(known: RememberedFile, seen: SeenFile) -> IdentityVerdict:
     """Of a file under another name that is not the source as it was: NEW if it is its inode, begun
     anew (rule 7)."""
     same = seen.identity == known.identity and known.born_ns == seen.born_ns
-    return Verdict.NEW if same and known.born_ns else Verdict.LOST
+    return IdentityVerdict.NEW if same and known.born_ns else IdentityVerdict.LOST
 
 
 def may_be_met(known: KnownSource, sighting: Sighting, born_ns: int) -> bool:
@@ -343,12 +344,12 @@ def may_be_met(known: KnownSource, sighting: Sighting, born_ns: int) -> bool:
     return bool(known.fingerprint.size) and sighting.path in names
 
 
-def met(known: KnownSource, seen: Seen) -> Verdict:
+def met(known: KnownSource, seen: SeenFile) -> IdentityVerdict:
     """Of a source of a journal, by all that is known of its content: rule 8."""
-    return Verdict.SAME if _fits(known, seen) else Verdict.NEW
+    return IdentityVerdict.SAME if _fits(known, seen) else IdentityVerdict.NEW
 
 
-def _fits(known: KnownSource, seen: Seen) -> bool:
+def _fits(known: KnownSource, seen: SeenFile) -> bool:
     if known.finished and not known.fingerprint.size:
         return False
     if not was_made_before(known.seen_millis, seen.born_ns):
@@ -360,12 +361,16 @@ def _fits(known: KnownSource, seen: Seen) -> bool:
     return goes_on(b"", known.progress.mark, seen.before)
 
 
-def kept(known: KnownSource, seen: Seen) -> Verdict:
+def kept(known: KnownSource, seen: SeenFile) -> IdentityVerdict:
     """Of a descriptor that was kept, and has the device and inode of a source: rule 9. LOST if it
     is none's that is remembered."""
     if _fits(known, seen):
-        return Verdict.SAME
-    return Verdict.NEW if was_made_before(known.seen_millis, seen.born_ns) else Verdict.LOST
+        return IdentityVerdict.SAME
+    return (
+        IdentityVerdict.NEW
+        if was_made_before(known.seen_millis, seen.born_ns)
+        else IdentityVerdict.LOST
+    )
 
 
 # Copies
@@ -382,10 +387,10 @@ class Compared:
     has_all: bool = False
 
 
-def undecided(size: int, originals: Iterable[Compared], *, unchanged_for: float) -> Verdict:
+def undecided(size: int, originals: Iterable[Compared], *, unchanged_for: float) -> IdentityVerdict:
     """Of a file of that size whose originals are not deleted: rule 10."""
     waits = any(_makes_wait(each, size, unchanged_for) for each in originals)
-    return Verdict.WAIT if waits else Verdict.NEW
+    return IdentityVerdict.WAIT if waits else IdentityVerdict.NEW
 
 
 def _makes_wait(original: Compared, size: int, unchanged_for: float) -> bool:
@@ -396,7 +401,7 @@ def _makes_wait(original: Compared, size: int, unchanged_for: float) -> bool:
     return original.has_all and size <= original.size and unchanged_for < PATIENCE
 
 
-def may_be_copied(known: Remembered, copy: Seen) -> bool:
+def may_be_copied(known: RememberedFile, copy: SeenFile) -> bool:
     """Rule 11: whether a file that begins so can be a copy of a source."""
     if not begin_alike(known.head, copy.head):
         return False
@@ -415,25 +420,27 @@ def stem_of(path: str) -> str:
     return f"{folder}/{name.rpartition('.')[0] or name}"
 
 
-def taken_over(known: Remembered, seen: Seen, there_born_ns: int | None) -> Verdict:
+def taken_over(known: RememberedFile, seen: SeenFile, there_born_ns: int | None) -> IdentityVerdict:
     """Of a source that has lost its file, and a file that is none's: rule 12. `there_born_ns`: when
     the file was made that has the original's device and inode now, None if there is none."""
     if not continues(known, seen):
-        return Verdict.NEW
+        return IdentityVerdict.NEW
     if there_born_ns is not None and may_be_made(known, there_born_ns):
-        return Verdict.COPY
+        return IdentityVerdict.COPY
     is_older = seen.mtime_ns <= known.there_millis * _MILLIS
-    return Verdict.COPY if known.fingerprint.size >= FULL and is_older else Verdict.NEW
+    return (
+        IdentityVerdict.COPY if known.fingerprint.size >= FULL and is_older else IdentityVerdict.NEW
+    )
 
 
-def replaced(known: Remembered, seen: Seen, lost_name_ns: int) -> Verdict:
+def replaced(known: RememberedFile, seen: SeenFile, lost_name_ns: int) -> IdentityVerdict:
     """Of a source whose file was deleted then, and is open: rule 13."""
     is_sure = known.fingerprint.size >= FULL and bool(known.tail or not known.position)
     same = is_sure and seen.mtime_ns < lost_name_ns and continues(known, seen)
-    return Verdict.COPY if same else Verdict.NEW
+    return IdentityVerdict.COPY if same else IdentityVerdict.NEW
 
 
-def may_be_archive(known: Remembered, mtime_ns: int, ctime_ns: int) -> bool:
+def may_be_archive(known: RememberedFile, mtime_ns: int, ctime_ns: int) -> bool:
     """Rule 14: whether a compressed file of these times can be what became of a source's. Archives
     know full seconds only."""
     if known.begun_ns:
@@ -441,14 +448,14 @@ def may_be_archive(known: Remembered, mtime_ns: int, ctime_ns: int) -> bool:
     return ctime_ns // _MILLIS >= known.there_millis
 
 
-def archived(known: Remembered, head: bytes, before: bytes) -> Verdict:
+def archived(known: RememberedFile, head: bytes, before: bytes) -> IdentityVerdict:
     """Of what an archive has unpacked, up to the position: rule 14."""
     if begins(known.fingerprint, head) and goes_on(known.tail, known.mark, before):
-        return Verdict.COPY
-    return Verdict.NEW
+        return IdentityVerdict.COPY
+    return IdentityVerdict.NEW
 
 
-def may_be_archived(known: Remembered, head: bytes) -> bool:
+def may_be_archived(known: RememberedFile, head: bytes) -> bool:
     """Rule 14, as long as less than all of its beginning may be unpacked."""
     return len(head) < known.fingerprint.size or begins(known.fingerprint, head)
 
@@ -461,10 +468,10 @@ def shows_emptied(copy_born_ns: int, copied: bytes, there: bytes, since_ns: int)
 # Lost
 
 
-def sought(known: Remembered, device: int | None) -> Verdict:
+def sought(known: RememberedFile, device: int | None) -> IdentityVerdict:
     """Of a source that was not found: rule 16. `device` is that of the nearest folder that is there
     above its file, None if nobody can tell."""
-    return Verdict.LOST if device == known.identity[0] else Verdict.WAIT
+    return IdentityVerdict.LOST if device == known.identity[0] else IdentityVerdict.WAIT
 
 
 def _folder(path: str) -> str:

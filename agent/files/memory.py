@@ -10,9 +10,9 @@ from typing import Final, Self
 
 from agent.files.identity import (
     Identity,
-    Seen,
+    IdentityVerdict,
+    SeenFile,
     Sighting,
-    Verdict,
     is_unchanged,
     may_be_met,
     met,
@@ -25,7 +25,7 @@ _MOST: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundFile:
     """What is to be known of an open file, to say which source it is."""
 
     fd: int
@@ -37,12 +37,12 @@ class Found:
     def of(cls, fd: int, size: int) -> Self:
         return cls(fd, read_head(fd), size, born_ns(fd))
 
-    def beside(self, known: KnownSource) -> Seen:
+    def beside(self, known: KnownSource) -> SeenFile:
         """What it shows, to be held against a source. Raises OSError."""
         position = known.progress.position
         is_asked = known.progress.mark and position <= self.size
         before = read_tail(self.fd, position) if is_asked else b""
-        return Seen(self.size, born_ns=self.born_ns, head=self.head, before=before)
+        return SeenFile(self.size, born_ns=self.born_ns, head=self.head, before=before)
 
 
 class Memory:
@@ -102,7 +102,7 @@ class Memory:
         self._looked_into[sighting.identity] = sighting
 
     def find(
-        self, sighting: Sighting, found: Found, is_there: Callable[[Identity], bool]
+        self, sighting: Sighting, found: FoundFile, is_there: Callable[[Identity], bool]
     ) -> KnownSource | None:
         """The source that a file is, one that is unfinished first. Raises OSError. The same file
         may have another device number after it was mounted again, and another name beside."""
@@ -118,7 +118,9 @@ class Memory:
             and may_be_met(each, sighting, found.born_ns)
             and not is_there((each.device, each.inode))
         )
-        same = [each for each in candidates if met(each, found.beside(each)) is Verdict.SAME]
+        same = [
+            each for each in candidates if met(each, found.beside(each)) is IdentityVerdict.SAME
+        ]
         return min(same, key=lambda each: each.finished, default=None)
 
     def forget(self, wall: float) -> list[KnownSource]:

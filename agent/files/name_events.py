@@ -35,7 +35,7 @@ class Event(NamedTuple, Generic[F]):
     name: str
 
 
-class Named(Generic[F]):
+class NameHistory(Generic[F]):
     """A file or folder, and where it was: (folder, name), the first one first."""
 
     __slots__ = ("is_folder", "is_made", "is_new", "places")
@@ -47,30 +47,30 @@ class Named(Generic[F]):
         self.is_folder = mask & IS_FOLDER != 0
 
 
-Places = dict[tuple[F, str], Named[F]]
+Places = dict[tuple[F, str], NameHistory[F]]
 """By the folder and the name where it is now."""
 
 
-def follow(events: Iterable[Event[F]], there: Places[F]) -> list[Named[F]]:
+def follow(events: Iterable[Event[F]], there: Places[F]) -> list[NameHistory[F]]:
     """What is gone, or is nobody knows where, in the order in which it went.
 
     `there` is what has come, or has another name, and is there: before these events, and afterwards
     with them.
     """
-    moving: dict[int, Named[F]] = {}
+    moving: dict[int, NameHistory[F]] = {}
     gone = []
     for folder, mask, cookie, name in events:
         place = folder, name
         if mask & _GOES:
             named = there.pop(place, None)
             if named is None:
-                named = Named(place, mask, is_new=False)
+                named = NameHistory(place, mask, is_new=False)
             if mask & DELETE:
                 gone.append(named)
             else:
                 moving[cookie] = named
         elif mask & CREATE:  # what was at that path has not gone, but was moved with its folder
-            there[place] = Named(place, mask, is_new=True)
+            there[place] = NameHistory(place, mask, is_new=True)
         elif mask & MOVED_TO:
             if place in there:  # something is renamed over it
                 gone.append(there.pop(place))
@@ -78,7 +78,7 @@ def follow(events: Iterable[Event[F]], there: Places[F]) -> list[Named[F]]:
                 there[place] = named = moving.pop(cookie)
                 named.places.append(place)
             else:
-                there[place] = Named(place, mask, is_new=True)
+                there[place] = NameHistory(place, mask, is_new=True)
     return [*gone, *moving.values()]
 
 

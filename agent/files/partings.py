@@ -39,12 +39,12 @@ from agent.files.happenings import (
     Truncated,
     Unpacked,
 )
-from agent.files.identity import Sighting, Verdict, may_be_made, taken_over
+from agent.files.identity import IdentityVerdict, Sighting, may_be_made, taken_over
+from agent.files.input_files import InputFiles
 from agent.files.listing import sighting_from
-from agent.files.roster import Roster
 from agent.files.seeking import related_names
 from agent.files.seen import born_ns, read_head
-from agent.files.surroundings import Surroundings
+from agent.files.shared_by_inputs import SharedByInputs
 from agent.files.unpacking import Unpacking, archives_of
 from agent.files.unwatched import changed
 from agent.runs import SourceId
@@ -57,124 +57,128 @@ _MOST_BESIDE: Final = 64
 _MILLIS: Final = 1_000_000  # nanoseconds
 
 
-def settle_orphans(roster: Roster, around: Surroundings) -> None:
-    orphans, roster.orphans = roster.orphans, []
+def settle_orphans(input_files: InputFiles, shared: SharedByInputs) -> None:
+    orphans, input_files.orphans = input_files.orphans, []
     for old, following in orphans:
-        around.handles.untrouble(old)
-        carrier = _carrier(roster, old, around)
-        outside = None if carrier else _beside(roster, old, around)
+        shared.handles.untrouble(old)
+        carrier = _carrier(input_files, old, shared)
+        outside = None if carrier else _beside(input_files, old, shared)
         if following is not None:
             kept = carrier.size if carrier else outside[0].size if outside else 0
             lost = max(0, old.size - max(kept, old.progress.position))
-            around.say(Truncated(old, lost, following))
-            around.say(Appeared(following, known_before=False))
+            shared.say(Truncated(old, lost, following))
+            shared.say(Appeared(following, known_before=False))
             if carrier is not None:
                 copied_ns = max(carrier.mtime_ns, carrier.born_ns)
-                _say_what_may_have_been_emptied(following, copied_ns, around)
+                _say_what_may_have_been_emptied(following, copied_ns, shared)
             elif outside is not None:
                 copied_ns = max(outside[0].mtime_ns, born_ns(outside[1]))
-                _say_what_may_have_been_emptied(following, copied_ns, around)
+                _say_what_may_have_been_emptied(following, copied_ns, shared)
         if carrier is not None:
-            go_on_in(roster, old, carrier, around)
+            go_on_in(input_files, old, carrier, shared)
         elif outside is not None:
-            _go_on_at(roster, old, *outside, around)
+            _go_on_at(input_files, old, *outside, shared)
         else:
-            old.end.traces = _traces_of(roster, old, following)
-            roster.drop(old)
-            roster.unpacking[old] = Unpacking(old, archives_of(old), around.spool)
+            old.end.traces = _traces_of(input_files, old, following)
+            input_files.drop(old)
+            input_files.unpacking[old] = Unpacking(old, archives_of(old), shared.spool)
 
 
 def _say_what_may_have_been_emptied(
-    following: Followed, copied_ns: int, around: Surroundings
+    following: Followed, copied_ns: int, shared: SharedByInputs
 ) -> None:
     """Of what was truncated after its content had been copied, and written to after that for
     longer than a moment before anybody looked: as of a new file."""
     if following.mtime_ns - copied_ns <= MOMENT_NS:
         return
     folder, _, name = following.current_path.rpartition("/")
-    since, now = copied_ns // _MILLIS, around.attention.millis
+    since, now = copied_ns // _MILLIS, shared.attention.millis
     why = f"truncated while nobody watched; {may_be_emptied([name])}"
-    around.say(NotWatched(changed(following.topic, folder, since, now, why)))
+    shared.say(NotWatched(changed(following.topic, folder, since, now, why)))
 
 
-def is_undecided(roster: Roster) -> bool:
+def is_undecided(input_files: InputFiles) -> bool:
     """Whether there is something of which it is not known yet what it is."""
-    seeking = any(not each.archive for each in roster.unpacking.values())
-    return bool(roster.orphans or roster.again or roster.wants_all or seeking)
+    seeking = any(not each.archive for each in input_files.unpacking.values())
+    return bool(input_files.orphans or input_files.again or input_files.wants_all or seeking)
 
 
-def unpack(roster: Roster, around: Surroundings, until: float) -> None:
+def unpack(input_files: InputFiles, shared: SharedByInputs, until: float) -> None:
     """Sources without a file are sought in archives, and read from there; until so much of the
     thread's time has passed."""
-    for followed, unpacking in list(roster.unpacking.items()):
+    for followed, unpacking in list(input_files.unpacking.items()):
         if followed.end.unpacked is not None:
-            if roster.files.get(followed.identity) is not followed:  # it was let go
+            if input_files.files.get(followed.identity) is not followed:  # it was let go
                 unpacking.close()
-                del roster.unpacking[followed]
+                del input_files.unpacking[followed]
             elif not unpacking.is_over:
-                unpacking.go_on(around, until)
+                unpacking.go_on(shared, until)
             continue
-        found = unpacking.seek(around, until)
+        found = unpacking.seek(shared, until)
         if found:
-            _go_on_unpacked(roster, followed, unpacking, around)
-            unpacking.go_on(around, until)
+            _go_on_unpacked(input_files, followed, unpacking, shared)
+            unpacking.go_on(shared, until)
         elif found is False:
             unpacking.close()
-            del roster.unpacking[followed]
+            del input_files.unpacking[followed]
             is_there = followed.end.traces is Traces.TRUNCATED
             reason = "truncated" if is_there else "truncated, deleted or replaced"
-            end(roster, followed, around, reason, unseen=followed.end.traces)
+            end(input_files, followed, shared, reason, unseen=followed.end.traces)
 
 
 def _go_on_unpacked(
-    roster: Roster, old: Followed, unpacking: Unpacking, around: Surroundings
+    input_files: InputFiles, old: Followed, unpacking: Unpacking, shared: SharedByInputs
 ) -> None:
     fd = unpacking.take()
-    old.end.unpacked = old.known(around.wall())
+    old.end.unpacked = old.known(shared.wall())
     status = os.fstat(fd)
     old.end.destroyed_up_to = max(old.size, old.end.destroyed_up_to)
-    old.unpack((status.st_dev, status.st_ino), around.now)
-    around.attention.exchange(old, status.st_size, status.st_mtime_ns)
-    around.attention.rest(old, around.now)
-    roster.hold(old, fd)
-    around.say(Unpacked(old, unpacking.archive))
+    old.unpack((status.st_dev, status.st_ino), shared.now)
+    shared.attention.exchange(old, status.st_size, status.st_mtime_ns)
+    shared.attention.rest(old, shared.now)
+    input_files.hold(old, fd)
+    shared.say(Unpacked(old, unpacking.archive))
 
 
-def go_on_in(roster: Roster, old: Followed, copy: Followed, around: Surroundings) -> None:
+def go_on_in(
+    input_files: InputFiles, old: Followed, copy: Followed, shared: SharedByInputs
+) -> None:
     """The source has another file from now on, which was none's."""
     fd = copy.fd
     if fd is None:
         raise AssertionError(f"{copy!r} is not open")
-    roster.give_up(copy)
+    input_files.give_up(copy)
     try:
         at = sighting_from(os.fstat(fd), copy.current_path)  # it may have grown since it was seen
     except OSError:
         at = Sighting(copy.current_path, *copy.identity, copy.size, copy.mtime_ns, False)
-    _go_on_at(roster, old, at, fd, around)
+    _go_on_at(input_files, old, at, fd, shared)
 
 
-def _go_on_at(roster: Roster, old: Followed, at: Sighting, fd: int, around: Surroundings) -> None:
-    roster.drop(old)
+def _go_on_at(
+    input_files: InputFiles, old: Followed, at: Sighting, fd: int, shared: SharedByInputs
+) -> None:
+    input_files.drop(old)
     former = old.current_path
     try:
         head = read_head(fd)
     except OSError as error:
-        around.handles.trouble(old, error)
+        shared.handles.trouble(old, error)
     else:
         before = max(old.size, old.end.destroyed_up_to)
         has_less = before > max(at.size, old.progress.position)
         old.end.destroyed_up_to = before if has_less else 0
         old.move(at.identity, at.path, head, at.size)
-        around.attention.exchange(old, at.size, at.mtime_ns)
-    around.attention.rest(old, around.now)
-    roster.hold(old, fd)
-    around.say(Renamed(old, former))
+        shared.attention.exchange(old, at.size, at.mtime_ns)
+    shared.attention.rest(old, shared.now)
+    input_files.hold(old, fd)
+    shared.say(Renamed(old, former))
 
 
 def end(
-    roster: Roster,
+    input_files: InputFiles,
     followed: Followed,
-    around: Surroundings,
+    shared: SharedByInputs,
     reason: str,
     *,
     on_disk: bool = False,
@@ -184,39 +188,39 @@ def end(
     """`unseen`: what became of its file, if there may have been more in it than was seen."""
     known = max(followed.size, followed.end.destroyed_up_to, followed.progress.position)
     since, is_sealed = followed.look.looked_millis, followed.sealed
-    if followed.unread and around.is_doubtful(followed):
+    if followed.unread and shared.is_doubtful(followed):
         unseen, why = unseen or Traces.VANISHED, "the journal was damaged: it may have been shipped"
-        known, since = followed.progress.position, min(since, roster.caught_up_millis or since)
+        known, since = followed.progress.position, min(since, input_files.caught_up_millis or since)
         followed.end.destroyed_up_to, is_sealed = 0, False
     elif followed.unread:
         position = followed.progress.position
         up_to = max(followed.size, followed.end.destroyed_up_to)
         followed.end.destroyed_up_to = 0
-        around.say(Lost(followed, position, up_to - position, reason))
+        shared.say(Lost(followed, position, up_to - position, reason))
     else:
-        _lose_what_was_not_copied(followed, around)
+        _lose_what_was_not_copied(followed, shared)
     followed.finish()
     if unseen is None or is_sealed:
-        around.say(Ended(followed))
+        shared.say(Ended(followed))
     else:
-        unwatched = _unwatched(followed, known, unseen, around, since=since, why=why)
-        around.say(EndUnseen(followed, unwatched))
-    roster.drop(followed)
-    remembered = followed.known(around.wall())
-    if followed.nameless or followed.identity in roster.files:
-        around.say(Forgettable(followed.source))  # device and inode are another's, now or soon
+        unwatched = _unwatched(followed, known, unseen, shared, since=since, why=why)
+        shared.say(EndUnseen(followed, unwatched))
+    input_files.drop(followed)
+    remembered = followed.known(shared.wall())
+    if followed.nameless or followed.identity in input_files.files:
+        shared.say(Forgettable(followed.source))  # device and inode are another's, now or soon
     elif on_disk:
         size, mtime_ns = followed.size, followed.mtime_ns
         at = Sighting(followed.current_path, *followed.identity, size, mtime_ns, False)
-        roster.memory.add(remembered, at)
-        if not roster.survey.means(followed.current_path):
-            roster.outside[followed.current_path] = None
+        input_files.memory.add(remembered, at)
+        if not input_files.survey.means(followed.current_path):
+            input_files.outside[followed.current_path] = None
     else:
-        roster.memory.add(remembered)
+        input_files.memory.add(remembered)
 
 
-def _traces_of(roster: Roster, old: Followed, following: Followed | None) -> Traces:
-    there = following or roster.files.get(old.identity)
+def _traces_of(input_files: InputFiles, old: Followed, following: Followed | None) -> Traces:
+    there = following or input_files.files.get(old.identity)
     is_there = there is not None and (
         there is following or may_be_made(old.remembered(), there.born_ns)
     )
@@ -227,13 +231,13 @@ def _unwatched(
     followed: Followed,
     position: int,
     traces: Traces,
-    around: Surroundings,
+    shared: SharedByInputs,
     *,
     since: int,
     why: str,
 ) -> Unwatched:
     """What lay beyond that byte, and was not shipped, was written after that time."""
-    now = int(around.wall() * 1000)
+    now = int(shared.wall() * 1000)
     since = min(since, now)
     up_to = max(followed.look.looked_millis, now) + 1
     what = "vanished" if traces is Traces.VANISHED else "truncated"
@@ -246,21 +250,21 @@ def _unwatched(
     )
 
 
-def part(roster: Roster, around: Surroundings) -> None:
+def part(input_files: InputFiles, shared: SharedByInputs) -> None:
     """Those that are over by now."""
-    for followed in list(roster.leaving):
+    for followed in list(input_files.leaving):
         if not followed.leaving:
-            del roster.leaving[followed]
+            del input_files.leaving[followed]
             continue
-        unpacking = roster.unpacking.get(followed)
+        unpacking = input_files.unpacking.get(followed)
         if unpacking is not None and not unpacking.is_over:
             continue
         if followed.end.destroyed_up_to and not followed.unread:
-            _lose_what_was_not_copied(followed, around)
-        if not _is_over(followed, around):
+            _lose_what_was_not_copied(followed, shared)
+        if not _is_over(followed, shared):
             continue
         if not followed.source:
-            roster.drop(followed)
+            input_files.drop(followed)
         else:
             on_disk = not followed.nameless and followed.missing_since is None
             is_seen = on_disk or followed.fd is not None
@@ -268,107 +272,111 @@ def part(roster: Roster, around: Surroundings) -> None:
             is_seen = is_seen and not may_be_written(followed)
             unseen = None if is_seen else followed.end.traces or Traces.VANISHED
             why = f"{unpacking.archive}: {unpacking.error}" if unpacking else ""
-            end(roster, followed, around, "deleted", on_disk=on_disk, unseen=unseen, why=why)
+            end(input_files, followed, shared, "deleted", on_disk=on_disk, unseen=unseen, why=why)
 
 
-def left_unread(roster: Roster, followed: Followed, around: Surroundings) -> Unwatched | None:
+def left_unread(
+    input_files: InputFiles, followed: Followed, shared: SharedByInputs
+) -> Unwatched | None:
     """Of a file that no input means any more: what was in it and was not read, if anything was, or
     if nobody knows. It was written after everything had been read, and after it was met."""
     unread = followed.unread if followed.source else followed.size
     is_known = not (followed.suspect or followed.trouble or followed.is_away)
-    if is_known and not unread and followed not in roster.unpacking:
+    if is_known and not unread and followed not in input_files.unpacking:
         return None
-    now = int(around.wall() * 1000)
+    now = int(shared.wall() * 1000)
     began = min(followed.look.met_millis or now, followed.born_ns // 1_000_000 or now)
-    since = min(max(roster.caught_up_millis, began), now)
+    since = min(max(input_files.caught_up_millis, began), now)
     folder, _, name = followed.current_path.rpartition("/")
     reason = f"no input means it any more: {unread} bytes of {name}"
     return Unwatched(
-        *(roster.input.topic, folder or "/", SourceId(""), -1),
+        *(input_files.input.topic, folder or "/", SourceId(""), -1),
         *(since, now + 1, Traces.CHANGED, reason),
     )
 
 
-def _lose_what_was_not_copied(followed: Followed, around: Surroundings) -> None:
+def _lose_what_was_not_copied(followed: Followed, shared: SharedByInputs) -> None:
     """After what the copy has was read, as what is lost comes behind it."""
     position = followed.progress.position
     up_to, followed.end.destroyed_up_to = followed.end.destroyed_up_to, 0
     if up_to > position:
         reason = "truncated after it was copied"
-        around.say(Lost(followed, position, up_to - position, reason))
+        shared.say(Lost(followed, position, up_to - position, reason))
 
 
-def release_deleted(rosters: list[Roster], around: Surroundings) -> None:
+def release_deleted(every_input: list[InputFiles], shared: SharedByInputs) -> None:
     """Keeps `hold_deleted.bytes`: those that were deleted first are let go first."""
     held = [
-        (followed.deleted_at, followed, roster)
-        for roster in rosters
-        for followed in roster.leaving
+        (followed.deleted_at, followed, input_files)
+        for input_files in every_input
+        for followed in input_files.leaving
         if followed.deleted_at is not None and followed.source and followed.end.unpacked is None
     ]
     total = sum(followed.size for _, followed, _ in held)
-    if total <= around.hold.bytes:
+    if total <= shared.hold.bytes:
         return
     held.sort(key=lambda each: each[0])
-    for deleted_at, followed, roster in held:
-        if total <= around.hold.bytes or around.now - deleted_at < DELETED_REST:
+    for deleted_at, followed, input_files in held:
+        if total <= shared.hold.bytes or shared.now - deleted_at < DELETED_REST:
             return
         total -= followed.size
         unseen = Traces.VANISHED if may_be_written(followed) else None
-        end(roster, followed, around, "deleted: hold_deleted.bytes is used up", unseen=unseen)
+        end(input_files, followed, shared, "deleted: hold_deleted.bytes is used up", unseen=unseen)
 
 
-def _is_over(followed: Followed, around: Surroundings) -> bool:
-    around.attention.refresh(followed, around.now)
+def _is_over(followed: Followed, shared: SharedByInputs) -> bool:
+    shared.attention.refresh(followed, shared.now)
     if followed.suspect or followed.trouble is not None:
         return False
     since = followed.missing_since if followed.deleted_at is None else followed.deleted_at
     if followed.end.unpacked is not None:
         return not followed.unread
     if followed.unread and followed.source:
-        return since is not None and around.now - since >= around.hold.seconds
-    rest = min(around.rest, DELETED_REST) if followed.nameless else around.rest
-    if around.now - max(followed.idle_since, since or 0.0) < rest:
+        return since is not None and shared.now - since >= shared.hold.seconds
+    rest = min(shared.rest, DELETED_REST) if followed.nameless else shared.rest
+    if shared.now - max(followed.idle_since, since or 0.0) < rest:
         return False
-    is_held = followed.nameless and around.now - (since or 0.0) < around.hold.seconds
+    is_held = followed.nameless and shared.now - (since or 0.0) < shared.hold.seconds
     return not (is_held and may_be_written(followed))
 
 
-def _carrier(roster: Roster, old: Followed, around: Surroundings) -> Followed | None:
-    for followed in list(around.attention.unclear):
-        if roster.files.get(followed.identity) is not followed:
+def _carrier(input_files: InputFiles, old: Followed, shared: SharedByInputs) -> Followed | None:
+    for followed in list(shared.attention.unclear):
+        if input_files.files.get(followed.identity) is not followed:
             continue
         try:
             fd = followed.open()
             was_alike = followed.likeness.like.get(old) == followed.size
-            if fd is not None and (was_alike or _can_carry(roster, old, fd)):
+            if fd is not None and (was_alike or _can_carry(input_files, old, fd)):
                 return followed
         except OSError as error:
-            around.cannot_read(followed.current_path, error)
+            shared.cannot_read(followed.current_path, error)
     return None
 
 
-def _can_carry(roster: Roster, old: Followed, fd: int) -> bool:
-    there = roster.files.get(old.identity)
+def _can_carry(input_files: InputFiles, old: Followed, fd: int) -> bool:
+    there = input_files.files.get(old.identity)
     born = None if there is None else there.born_ns
-    return taken_over(old.remembered(), old.seen(fd), born) is Verdict.COPY
+    return taken_over(old.remembered(), old.seen(fd), born) is IdentityVerdict.COPY
 
 
-def _beside(roster: Roster, old: Followed, around: Surroundings) -> tuple[Sighting, int] | None:
+def _beside(
+    input_files: InputFiles, old: Followed, shared: SharedByInputs
+) -> tuple[Sighting, int] | None:
     """A file of none of the input's names that has what was read of this one."""
     if not old.fingerprint.size:
         return None
     for path in _names_beside(old):
         try:
-            fd, status = around.handles.open(path)
+            fd, status = shared.handles.open(path)
         except OSError:
             continue
         try:
             at = sighting_from(status, path)
-            if at.identity not in roster.files and _can_carry(roster, old, fd):
+            if at.identity not in input_files.files and _can_carry(input_files, old, fd):
                 return at, fd
         except OSError as error:
-            around.cannot_read(path, error)
+            shared.cannot_read(path, error)
         os.close(fd)
     return None
 

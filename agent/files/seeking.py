@@ -14,7 +14,7 @@ from pathlib import Path, PurePath
 
 from agent.files.followed import Followed
 from agent.files.handles import Handles
-from agent.files.identity import Seen, Verdict, is_shown, moved_away, shows_emptied
+from agent.files.identity import IdentityVerdict, SeenFile, is_shown, moved_away, shows_emptied
 from agent.files.names import folder_of
 from agent.files.seen import born_ns, read_head
 
@@ -47,8 +47,8 @@ def find_truncated(followed: Followed, handles: Handles) -> tuple[str, int] | No
         except OSError:
             continue
         there = status.st_dev, status.st_ino
-        seen = Seen(status.st_size, there, born_ns=born_ns(fd))
-        if moved_away(followed.remembered(), seen) is Verdict.NEW:
+        seen = SeenFile(status.st_size, there, born_ns=born_ns(fd))
+        if moved_away(followed.remembered(), seen) is IdentityVerdict.NEW:
             return path, fd
         os.close(fd)
     return None

@@ -19,18 +19,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from agent.files.compressed import Damaged, has_compressed_name, unpacked, without_compression
+from agent.files.compressed import (
+    ArchiveDamaged,
+    has_compressed_name,
+    unpacked,
+    without_compression,
+)
 from agent.files.followed import Followed
 from agent.files.identity import (
     FULL,
     TAIL,
-    Verdict,
+    IdentityVerdict,
     archived,
     may_be_archive,
     may_be_archived,
 )
 from agent.files.seeking import related_names
-from agent.files.surroundings import Surroundings
+from agent.files.shared_by_inputs import SharedByInputs
 
 AHEAD: Final = 8 * 1024 * 1024
 _MOST_ARCHIVES: Final = 64
@@ -83,18 +88,18 @@ class Unpacking:
         """The file into which its archive is unpacked, for the source to hold."""
         return os.dup(self._file)
 
-    def seek(self, around: Surroundings, until: float) -> bool | None:
+    def seek(self, shared: SharedByInputs, until: float) -> bool | None:
         """Whether an archive was found; None as long as that is not known."""
-        while time.thread_time() < until and around.now >= self._not_before:
-            if self._pieces is None and not self._open_next(around):
+        while time.thread_time() < until and shared.now >= self._not_before:
+            if self._pieces is None and not self._open_next(shared):
                 return False
             try:
                 is_there = self._advance()
-            except Damaged as error:
+            except ArchiveDamaged as error:
                 is_there = self._end >= self._start
                 self.error = str(error)
             except OSError as error:
-                self._put_off(around, error)
+                self._put_off(shared, error)
                 return None
             if is_there and self._is_its():
                 self.archive = self._path
@@ -104,37 +109,37 @@ class Unpacking:
                 self.close()
         return None
 
-    def go_on(self, around: Surroundings, until: float) -> None:
+    def go_on(self, shared: SharedByInputs, until: float) -> None:
         """More of it, if more is wanted."""
         followed = self.followed
         while (
             not self.is_over
             and self._end - followed.progress.position < AHEAD
             and time.thread_time() < until
-            and around.now >= self._not_before
+            and shared.now >= self._not_before
         ):
-            if self._end - self._start > around.hold.bytes:
+            if self._end - self._start > shared.hold.bytes:
                 self.error = "more of it was not read than hold_deleted.bytes"
                 break
             try:
                 if self._pieces is not None:
                     self._advance()
-            except Damaged as error:
+            except ArchiveDamaged as error:
                 self.error = str(error)
             except OSError as error:
-                self._put_off(around, error)
+                self._put_off(shared, error)
             self.complete = self._pieces is None
         if self.is_over:
             self.close()
 
-    def _open_next(self, around: Surroundings) -> bool:
+    def _open_next(self, shared: SharedByInputs) -> bool:
         while self._archives:
             self._path = self._archives.pop(0)
             try:
-                self._fd, _ = around.handles.open(self._path)
+                self._fd, _ = shared.handles.open(self._path)
                 self._pieces = unpacked(self._fd)
                 self._file = _nameless(self._spool)
-            except (OSError, Damaged):
+            except (OSError, ArchiveDamaged):
                 self.close()
                 continue
             self._head, self._unwritten, self._end = b"", b"", 0
@@ -167,12 +172,12 @@ class Unpacking:
 
     def _is_its(self) -> bool:
         known, before = self.followed.remembered(), self.followed.before(self._file)
-        return archived(known, self._head, before) is Verdict.COPY
+        return archived(known, self._head, before) is IdentityVerdict.COPY
 
-    def _put_off(self, around: Surroundings, error: OSError) -> None:
+    def _put_off(self, shared: SharedByInputs, error: OSError) -> None:
         """There may be room later."""
-        around.cannot_read(self._path, error)
-        self._not_before = around.now + _RETRY_SECONDS
+        shared.cannot_read(self._path, error)
+        self._not_before = shared.now + _RETRY_SECONDS
 
 
 def archives_of(followed: Followed) -> list[str]:

@@ -22,11 +22,11 @@ from agent.blind_times import (
 )
 from agent.files.compressed import has_compressed_name
 from agent.files.happenings import NotWatched
+from agent.files.input_files import InputFiles
 from agent.files.listing import Listing
-from agent.files.name_events import Named, Places, follow
+from agent.files.name_events import NameHistory, Places, follow
 from agent.files.names import below
-from agent.files.roster import Roster
-from agent.files.surroundings import Surroundings
+from agent.files.shared_by_inputs import SharedByInputs
 from agent.files.unpacking import Unpacking
 from agent.files.unwatched import Place, changed, told
 
@@ -44,51 +44,59 @@ class Vigil:
     """Of all inputs. `looked` says when they were looked at before the start."""
 
     def __init__(
-        self, around: Surroundings, looked: Mapping[str, Looked], boot: Callable[[], float]
+        self, shared: SharedByInputs, looked: Mapping[str, Looked], boot: Callable[[], float]
     ) -> None:
-        self._around = around
+        self._shared = shared
         self._looked = dict(looked)
         self._boot = boot
         self._looked_at = self._before = boot()
         self._why = ""
         self._came: Places[str] = {}  # and was not looked at yet
-        self._written: dict[Roster, list[str]] = {}  # while the process stood still
+        self._written: dict[InputFiles, list[str]] = {}  # while the process stood still
         self._came_since = 0
-        self._unsure: set[Named[str]] = set()  # of these, those of the last look
-        self._gone: dict[Roster, list[Named[str]]] = {}  # and an archive of it is sought
+        self._unsure: set[NameHistory[str]] = set()  # of these, those of the last look
+        self._gone: dict[InputFiles, list[NameHistory[str]]] = {}  # and an archive of it is sought
         self._found: set[Unpacking] = set()  # those whose archive is known
 
     def looked(
-        self, rosters: Iterable[tuple[str, Roster]], caught_up: Mapping[str, int]
+        self, every_input: Iterable[tuple[str, InputFiles]], caught_up: Mapping[str, int]
     ) -> list[LookedAt]:
         """What is news."""
         booted = int(self._boot() * 1000)
         found = []
-        for name, roster in rosters:
-            if roster.folders.is_news and roster.folders.scanned_millis:
-                until = caught_up.get(roster.input.topic, 0)
-                roster.caught_up_millis = max(roster.caught_up_millis, until)
-                found.append(roster.folders.looked_at(name, roster.caught_up_millis, booted))
+        for name, input_files in every_input:
+            if input_files.folders.is_news and input_files.folders.scanned_millis:
+                until = caught_up.get(input_files.input.topic, 0)
+                input_files.caught_up_millis = max(input_files.caught_up_millis, until)
+                found.append(
+                    input_files.folders.looked_at(name, input_files.caught_up_millis, booted)
+                )
         return found
 
-    def was_written(self, rosters: Iterable[Roster]) -> None:
-        for roster in rosters:
-            if roster.folders.scanned_millis:
-                roster.folders.was_written()
+    def was_written(self, every_input: Iterable[InputFiles]) -> None:
+        for input_files in every_input:
+            if input_files.folders.scanned_millis:
+                input_files.folders.was_written()
 
-    def remember(self, roster: Roster, name: str) -> None:
+    def remember(self, input_files: InputFiles, name: str) -> None:
         """How it was looked at under that name, before the start or before it was taken out."""
         looked = self._looked.pop(name, None)
-        if looked is not None and roster.before is None:
-            roster.before, roster.why_before = looked, "no agent followed these files"
-            roster.caught_up_millis = max(roster.caught_up_millis, looked.caught_up_millis)
+        if looked is not None and input_files.before is None:
+            input_files.before, input_files.why_before = looked, "no agent followed these files"
+            input_files.caught_up_millis = max(
+                input_files.caught_up_millis, looked.caught_up_millis
+            )
 
-    def leave(self, roster: Roster, name: str) -> None:
+    def leave(self, input_files: InputFiles, name: str) -> None:
         """It is not followed any more."""
-        self._say_missed(roster, self._gone.pop(roster, []), self._around.attention.millis)
-        if roster.folders.scanned_millis:
-            booted, millis = int(self._boot() * 1000), roster.folders.scanned_millis
-            self._looked[name] = roster.folders.looked(millis, roster.caught_up_millis, booted)
+        self._say_missed(
+            input_files, self._gone.pop(input_files, []), self._shared.attention.millis
+        )
+        if input_files.folders.scanned_millis:
+            booted, millis = int(self._boot() * 1000), input_files.folders.scanned_millis
+            self._looked[name] = input_files.folders.looked(
+                millis, input_files.caught_up_millis, booted
+            )
 
     def was_blind(self, scan_interval: float, *, polling: bool) -> bool:
         """At each look: whether events were lost, or, where there are none, the last look was long
@@ -96,7 +104,7 @@ class Vigil:
         now, self._before = self._boot(), self._looked_at
         self._looked_at = now
         passed = now - self._before
-        if self._around.watcher.overflowed:
+        if self._shared.watcher.overflowed:
             self._why = "more happened at once than the kernel keeps"
             self._came.clear()
             return True
@@ -109,18 +117,18 @@ class Vigil:
         which was made in it. At shorter ones nobody does that."""
         return self._looked_at - self._before > _STOOD_STILL
 
-    def begin_again(self, rosters: Iterable[Roster], looked_millis: int) -> None:
+    def begin_again(self, every_input: Iterable[InputFiles], looked_millis: int) -> None:
         """All folders are listed, and held against how they stood at that look."""
-        for roster in rosters:
-            if roster.before is None and roster.folders.scanned_millis:
-                booted, caught_up = int(self._before * 1000), roster.caught_up_millis
-                roster.before = roster.folders.looked(looked_millis, caught_up, booted)
-                roster.why_before = self._why
-                roster.wants_all = True
+        for input_files in every_input:
+            if input_files.before is None and input_files.folders.scanned_millis:
+                booted, caught_up = int(self._before * 1000), input_files.caught_up_millis
+                input_files.before = input_files.folders.looked(looked_millis, caught_up, booted)
+                input_files.why_before = self._why
+                input_files.wants_all = True
 
     def say(
         self,
-        roster: Roster,
+        input_files: InputFiles,
         before: Looked,
         listing: Listing,
         *,
@@ -132,73 +140,73 @@ class Vigil:
         the folders of which every name that came or went meanwhile is known, `written` the files
         that may have been emptied."""
         blind = blind_since(
-            roster.input.topic,
+            input_files.input.topic,
             before,
-            now_millis=self._around.attention.millis,
+            now_millis=self._shared.attention.millis,
             booted_millis=int(self._boot() * 1000),
-            reason=roster.why_before,
+            reason=input_files.why_before,
         )
-        stamps = roster.folders.stamps
+        stamps = input_files.folders.stamps
         said = told(
-            *(roster.survey, listing, stamps, before, blind),
+            *(input_files.survey, listing, stamps, before, blind),
             known=known,
             accounted=accounted,
             written=written,
         )
-        self._around.say(*map(NotWatched, said))
+        self._shared.say(*map(NotWatched, said))
 
-    def note_what_was_written(self, rosters: Iterable[Roster]) -> None:
+    def note_what_was_written(self, every_input: Iterable[InputFiles]) -> None:
         """If the process stood still: before it is decided what new files are."""
         if self.stood_still:
             since_ns = time.time_ns() - int((self._looked_at - self._before) * 1e9)
-            self._written = {each: each.written_unread(since_ns) for each in rosters}
+            self._written = {each: each.written_unread(since_ns) for each in every_input}
 
-    def say_what_came_and_went(self, rosters: list[Roster], before: int, now: int) -> None:
+    def say_what_came_and_went(self, every_input: list[InputFiles], before: int, now: int) -> None:
         """Between the look before and this one. What has come and is neither followed nor gone yet
         is waited for, and what is gone and may be in an archive that is sought."""
-        found = {each for one in rosters for each in one.unpacking.values() if each.archive}
+        found = {each for one in every_input for each in one.unpacking.values() if each.archive}
         news, self._found = found - self._found, found
-        names, self._around.watcher.names = self._around.watcher.names, []
+        names, self._shared.watcher.names = self._shared.watcher.names, []
         if not (names or self._came or self._gone or self._written):
             return
         if not self._came and not self._gone:
             self._came_since = before
         gone = follow(names, self._came)
         self._say_what_may_have_been_emptied(before, now)
-        files = [each for roster in rosters for each in roster.files.values()]
+        files = [each for input_files in every_input for each in input_files.files.values()]
         followed = {each.current_path for each in files if not each.nameless}
         # What is there may be another file by now, of which the kernel has told since: that is
         # known at the next look.
         unsure, self._unsure = self._unsure, set()
-        if self._around.watcher.has_more:
+        if self._shared.watcher.has_more:
             self._unsure = {each for each in self._came.values() if each not in unsure}
         for (folder, name), came in list(self._came.items()):
             path = below(folder, name)
-            is_listed = folder not in self._around.watcher.changed and came not in self._unsure
+            is_listed = folder not in self._shared.watcher.changed and came not in self._unsure
             if has_compressed_name(name) or came.is_folder:
                 del self._came[folder, name]
-            elif not any(roster.survey.means(path) for roster in rosters):
+            elif not any(input_files.survey.means(path) for input_files in every_input):
                 del self._came[folder, name]
                 if path not in followed:
                     gone.append(came)  # it was not looked at under a name that was meant
             elif is_listed and (path in followed or os.path.lexists(path)):
                 del self._came[folder, name]
         waiting, self._gone = self._gone, {}
-        for roster in rosters:
-            mine = [*waiting.get(roster, ()), *gone]
-            self._say_missed(roster, self._not_unpacked(roster, mine, news), now)
+        for input_files in every_input:
+            mine = [*waiting.get(input_files, ()), *gone]
+            self._say_missed(input_files, self._not_unpacked(input_files, mine, news), now)
         if len(self._came) > _MOST_COME:
-            self._around.watcher.overflowed = True  # the folders are asked
+            self._shared.watcher.overflowed = True  # the folders are asked
 
     @property
     def waits(self) -> bool:
         """Whether something is gone of which nothing was said yet."""
         return bool(self._gone)
 
-    def say_past(self, roster: Roster, folder: str, since: int, past: str) -> None:
+    def say_past(self, input_files: InputFiles, folder: str, since: int, past: str) -> None:
         """Of a folder that is watched only now."""
-        now, why = self._around.attention.millis, f"it was not watched before; {past}"
-        self._around.say(NotWatched(changed(roster.input.topic, folder, since, now, why)))
+        now, why = self._shared.attention.millis, f"it was not watched before; {past}"
+        self._shared.say(NotWatched(changed(input_files.input.topic, folder, since, now, why)))
 
     def _say_what_may_have_been_emptied(self, before: int, now: int) -> None:
         """As at a start; of files that were moved there nobody had looked at what they were, and
@@ -206,27 +214,34 @@ class Vigil:
         passed = self._looked_at - self._before
         written, self._written = self._written, {}
         came = {below(*at): each for at, each in self._came.items()}
-        for roster, paths in written.items():
+        for input_files, paths in written.items():
             folders: dict[str, list[str]] = {}
             for path in paths:
                 named = came.get(path)
-                if named is None or (named.is_made and _is_meant(roster, below(*named.places[0]))):
+                if named is None or (
+                    named.is_made and _is_meant(input_files, below(*named.places[0]))
+                ):
                     folder, _, name = path.rpartition("/")
                     folders.setdefault(folder, []).append(name)
             for folder, those in folders.items():
                 why = f"the agent stood still for {passed:.0f} s; {may_be_emptied(those)}"
-                self._around.say(NotWatched(changed(roster.input.topic, folder, before, now, why)))
+                self._shared.say(
+                    NotWatched(changed(input_files.input.topic, folder, before, now, why))
+                )
 
     def _not_unpacked(
-        self, roster: Roster, gone: Iterable[Named[str]], found: Collection[Unpacking]
-    ) -> list[Named[str]]:
+        self,
+        input_files: InputFiles,
+        gone: Iterable[NameHistory[str]],
+        found: Collection[Unpacking],
+    ) -> list[NameHistory[str]]:
         """Without what is in an archive that was just found to be a source's: of several files that
         had the name which was compressed, the last one is. What may be in one is waited for."""
-        unpacking = roster.unpacking.values()
+        unpacking = input_files.unpacking.values()
         originals = {each.original for each in unpacking if each in found}
-        missed: list[Named[str]] = []
-        waiting: dict[str, Named[str]] = {}
-        for named in reversed([each for each in gone if _missed(roster, each)]):
+        missed: list[NameHistory[str]] = []
+        waiting: dict[str, NameHistory[str]] = {}
+        for named in reversed([each for each in gone if _missed(input_files, each)]):
             path = below(*named.places[-1])
             if path in originals:
                 originals.remove(path)
@@ -235,41 +250,43 @@ class Vigil:
             else:
                 missed.append(named)
         if waiting:
-            self._gone[roster] = list(waiting.values())[::-1]
+            self._gone[input_files] = list(waiting.values())[::-1]
         return missed[::-1]
 
-    def _say_missed(self, roster: Roster, gone: Iterable[Named[str]], now: int) -> None:
+    def _say_missed(
+        self, input_files: InputFiles, gone: Iterable[NameHistory[str]], now: int
+    ) -> None:
         missed: defaultdict[str, dict[str, None]] = defaultdict(dict)
-        for folder, name in filter(None, (_missed(roster, each) for each in gone)):
+        for folder, name in filter(None, (_missed(input_files, each) for each in gone)):
             missed[folder][name] = None
         for folder, some in missed.items():
-            said = _came_and_went(roster, folder, list(some), self._came_since, now)
-            self._around.say(NotWatched(said))
+            said = _came_and_went(input_files, folder, list(some), self._came_since, now)
+            self._shared.say(NotWatched(said))
 
 
-def known_places(roster: Roster) -> set[Place]:
+def known_places(input_files: InputFiles) -> set[Place]:
     """Where its files were that are known."""
-    remembered = roster.memory.all()
+    remembered = input_files.memory.all()
     places = {(each.last_path or each.path, (each.device, each.inode)) for each in remembered}
-    return places | {(each.current_path, each.identity) for each in roster.files.values()}
+    return places | {(each.current_path, each.identity) for each in input_files.files.values()}
 
 
-def _missed(roster: Roster, named: Named[str]) -> tuple[str, str] | None:
+def _missed(input_files: InputFiles, named: NameHistory[str]) -> tuple[str, str] | None:
     """The first folder and name under which it would have been looked at; None if there is none, or
     if it had been looked at before."""
-    if not named.is_new and (named.is_folder or _is_meant(roster, below(*named.places[0]))):
+    if not named.is_new and (named.is_folder or _is_meant(input_files, below(*named.places[0]))):
         return None
     if named.is_folder:
-        return next((each for each in named.places if roster.survey.leads_to(*each)), None)
-    return next((each for each in named.places if _is_meant(roster, below(*each))), None)
+        return next((each for each in named.places if input_files.survey.leads_to(*each)), None)
+    return next((each for each in named.places if _is_meant(input_files, below(*each))), None)
 
 
-def _is_meant(roster: Roster, path: str) -> bool:
-    return roster.survey.means(path) and not has_compressed_name(path)
+def _is_meant(input_files: InputFiles, path: str) -> bool:
+    return input_files.survey.means(path) and not has_compressed_name(path)
 
 
 def _came_and_went(
-    roster: Roster, folder: str, names: Sequence[str], since: int, now: int
+    input_files: InputFiles, folder: str, names: Sequence[str], since: int, now: int
 ) -> Unwatched:
     why = f"came and went between two looks: {some_of(names)}"
-    return changed(roster.input.topic, folder, since, now, why)
+    return changed(input_files.input.topic, folder, since, now, why)

@@ -23,7 +23,7 @@ from agent.journal.state import (
     Statement,
     WindowPassed,
 )
-from agent.parcels import Cargo, Eventless, Outgoing, Parcel
+from agent.parcels import BatchKind, Eventless, Outgoing, Parcel
 from agent.runs import KnownSource, Progress, SourceId
 from client.delivery import TopicPartition
 from client.identity import Identity
@@ -50,7 +50,7 @@ class Unfitting(ValueError):
 
 
 @dataclass(slots=True)
-class Contents:
+class JournalContents:
     """Everything. `known` holds sources as they were last told; how far they are is `progress`."""
 
     agent_id: str
@@ -76,7 +76,7 @@ class Contents:
     open_bytes: int = 0
     keeps_statements: bool = True  # or nobody wants them
 
-    def copy(self) -> "Contents":
+    def copy(self) -> "JournalContents":
         """As it is now, for whoever writes it down while this goes on."""
         return replace(
             self,
@@ -118,7 +118,7 @@ class Contents:
                 self._go_on(source)
             self.progress[source] = progress
         self.ledger_seq += sum(
-            each.batch.records for each in parcel.batches if each.cargo is Cargo.LEDGER
+            each.batch.records for each in parcel.batches if each.kind is BatchKind.LEDGER
         )
 
     def numbered(self, numberings: Iterable[Numbering]) -> None:
@@ -133,7 +133,7 @@ class Contents:
             target = outgoing.batch.target
             last = base_offset + header.last_offset_delta
             self.acknowledged_offsets[target] = max(last, self.acknowledged_offsets.get(target, -1))
-        if outgoing.cargo is Cargo.LEDGER:
+        if outgoing.kind is BatchKind.LEDGER:
             for covered in outgoing.covers:
                 self._drop(covered)
         else:

@@ -31,7 +31,7 @@ from agent.journal.state import (
     Statement,
     WindowPassed,
 )
-from agent.parcels import Cargo, Eventless, Outgoing
+from agent.parcels import BatchKind, Eventless, Outgoing
 from agent.runs import (
     Excepted,
     Fate,
@@ -45,8 +45,8 @@ from agent.runs import (
 from client.delivery import Batch, TopicPartition
 from client.identity import Identity
 
-_CARGOES: Final = {Cargo.EVENTS: 1, Cargo.DEAD_LETTERS: 2, Cargo.LEDGER: 3}
-_CARGO_OF: Final = {number: cargo for cargo, number in _CARGOES.items()}
+_KINDS: Final = {BatchKind.EVENTS: 1, BatchKind.DEAD_LETTERS: 2, BatchKind.LEDGER: 3}
+_KIND_OF: Final = {number: kind for kind, number in _KINDS.items()}
 _FATE_OF: Final = {str(fate): fate for fate in Fate}
 
 
@@ -71,7 +71,7 @@ def outgoing_entry(outgoing: Outgoing) -> OutgoingEntry:
     batch = outgoing.batch
     return OutgoingEntry(
         outgoing.number,
-        _CARGOES[outgoing.cargo],
+        _KINDS[outgoing.kind],
         batch.target.topic,
         batch.target.partition,
         len(batch.data),
@@ -208,7 +208,7 @@ def run_of(entry: RunEntry) -> Run:
 def outgoing_of(entry: OutgoingEntry, data: bytes) -> Outgoing:
     return Outgoing(
         entry.number,
-        _CARGO_OF[entry.cargo],
+        _KIND_OF[entry.kind],
         Batch(TopicPartition(entry.topic, entry.partition), data),
         tuple(map(run_of, entry.runs)),
         tuple(WindowCount(*each) for each in entry.windows),

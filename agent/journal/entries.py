@@ -18,7 +18,7 @@ from enum import IntEnum
 import msgspec
 
 
-class Kind(IntEnum):
+class EntryKind(IntEnum):
     """What an entry says. A number is never given to another kind."""
 
     BEGIN = 1
@@ -83,7 +83,7 @@ class SourceEntry(_Array, frozen=True):
 
 class OutgoingEntry(_Array, frozen=True):
     number: int
-    cargo: int
+    kind: int
     topic: str
     partition: int
     size: int

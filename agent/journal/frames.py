@@ -33,7 +33,7 @@ Buffer = bytes | bytearray | memoryview
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class JournalFrame:
     """One whole entry, and where it lies."""
 
     position: int
@@ -45,7 +45,7 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class FrameFault:
     """What stands at `position` is no whole entry. `torn`: nothing can follow it."""
 
     position: int
@@ -63,7 +63,7 @@ def framed(kind: int, meta: bytes, body: Sequence[Buffer] = (), *, salt: int) ->
     return [start + _END.pack(crc32c(start, salt)), meta, *body]
 
 
-class FrameReader:
+class JournalFrameReader:
     """Reads frames of one file, which does not change meanwhile."""
 
     def __init__(self, fd: int, salt: int = 0) -> None:
@@ -73,33 +73,33 @@ class FrameReader:
         self.salt = salt
         self.size = os.fstat(fd).st_size
 
-    def at(self, position: int) -> Frame | Fault | None:
+    def at(self, position: int) -> JournalFrame | FrameFault | None:
         """None at the end of the file."""
         left = self.size - position
         if left <= 0:
             return None
         header = self._read(position, min(left, HEADER_SIZE))
         if len(header) < HEADER_SIZE:
-            return Fault(position, torn=True)
+            return FrameFault(position, torn=True)
         magic, version, kind, meta_size, body_size, crc = _START.unpack_from(header)
         (header_crc,) = _END.unpack_from(header, _START.size)
         if magic != _MAGIC or header_crc != crc32c(header[: _START.size], self.salt):
-            return Fault(position, torn=self._is_blank(position))
+            return FrameFault(position, torn=self._is_blank(position))
         if HEADER_SIZE + meta_size + body_size > left:
-            return Fault(position, torn=True)
+            return FrameFault(position, torn=True)
         meta = self._read(position + HEADER_SIZE, meta_size)
         body = self._read(position + HEADER_SIZE + meta_size, body_size)
         if crc32c(body, crc32c(meta)) != crc:
-            return Fault(position, torn=False)
+            return FrameFault(position, torn=False)
         end = position + HEADER_SIZE + meta_size + body_size
-        return Frame(position, end, version, kind, meta, body)
+        return JournalFrame(position, end, version, kind, meta, body)
 
-    def whole_after(self, position: int) -> Iterator[Frame]:
+    def whole_after(self, position: int) -> Iterator[JournalFrame]:
         """What is whole from there on, whatever lies between."""
         while (found := self._find(position)) is not None:
             frame = self.at(found)
             position = found + 1
-            if isinstance(frame, Frame):
+            if isinstance(frame, JournalFrame):
                 yield frame
                 position = frame.end
 

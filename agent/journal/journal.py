@@ -29,14 +29,14 @@ from agent.blind_times import LookedAt, Unwatched
 from agent.journal import conversion, entries
 from agent.journal.binding import Binding
 from agent.journal.contents import Numbering
-from agent.journal.entries import Kind
+from agent.journal.entries import EntryKind
 from agent.journal.frames import Buffer, framed
 from agent.journal.ledger_numbers import LedgerNumbers
-from agent.journal.opening import Opened, lock, new_id, opened
+from agent.journal.opening import OpenedJournal, lock, new_id, opened
 from agent.journal.replay import encode
-from agent.journal.state import Chosen, NotSeen, OpenBatch, State, Statement
-from agent.journal.writing import Writer
-from agent.parcels import Cargo, Eventless, Outgoing, Parcel
+from agent.journal.state import Chosen, JournalState, NotSeen, OpenBatch, Statement
+from agent.journal.writing import JournalWriter
+from agent.parcels import BatchKind, Eventless, Outgoing, Parcel
 from agent.runs import KnownSource, SourceId
 from client.delivery import TopicPartition
 from ground.directory_lock import DirectoryLock
@@ -68,7 +68,7 @@ class Journal:
         limit_bytes: int,
         host_binding: Binding,
         ledger: bool = True,
-    ) -> tuple[Self, State]:
+    ) -> tuple[Self, JournalState]:
         """Raises JournalError. Without `ledger`, no statements are kept."""
         held = lock(directory)
         try:
@@ -79,10 +79,12 @@ class Journal:
             raise
         return journal, journal._state(found)
 
-    def __init__(self, found: Opened, held: DirectoryLock, *, sync: bool, limit_bytes: int) -> None:
+    def __init__(
+        self, found: OpenedJournal, held: DirectoryLock, *, sync: bool, limit_bytes: int
+    ) -> None:
         self._held = held
         self._contents: Final = found.contents
-        self._writer: Final = Writer(
+        self._writer: Final = JournalWriter(
             found.file,
             found.generation,
             found.stood_at,
@@ -113,7 +115,9 @@ class Journal:
     def source(self, known: KnownSource) -> None:
         """One that is new, was renamed, or whose fingerprint has grown. Its progress counts the
         first time only, and whether it is finished is for `finished` to say."""
-        pieces = self._framed(Kind.SOURCE, encode(conversion.source_entry(known, known.progress)))
+        pieces = self._framed(
+            EntryKind.SOURCE, encode(conversion.source_entry(known, known.progress))
+        )
         with self._lock:
             self._writer.prepare()
             self._writer.append(pieces)
@@ -131,7 +135,7 @@ class Journal:
             ),
         )
         body = [each.batch.data for each in parcel.batches]
-        pieces = self._framed(Kind.PARCEL, encode(entry), body)
+        pieces = self._framed(EntryKind.PARCEL, encode(entry), body)
         with self._lock:
             self._writer.prepare()
             if not self._contents.has_taken(parcel):  # the second try after a flush that failed
@@ -141,7 +145,7 @@ class Journal:
             mark, ledger_seq = self._writer.written, self._contents.ledger_seq
             self._writer.renew_if_due()
         self._writer.make_durable(mark)
-        if any(each.cargo is Cargo.LEDGER for each in parcel.batches):
+        if any(each.kind is BatchKind.LEDGER for each in parcel.batches):
             self._ledger_numbers.hand_out(ledger_seq)
 
     def numbered(self, batches: Sequence[Numbering]) -> None:
@@ -150,7 +154,7 @@ class Journal:
         entry = entries.NumberedEntry(
             tuple((number, *identity, base, crc) for number, identity, base, crc in batches)
         )
-        pieces = self._framed(Kind.NUMBERED, encode(entry))
+        pieces = self._framed(EntryKind.NUMBERED, encode(entry))
         with self._lock:
             self._writer.prepare()
             for number, *_ in batches:
@@ -163,7 +167,7 @@ class Journal:
     def acknowledged(self, number: int, base_offset: int, leader_epoch: int = -1) -> None:
         """It becomes a statement; one of the ledger ends the statements that it covers."""
         entry = entries.AcknowledgedEntry(number, base_offset, leader_epoch)
-        pieces = self._framed(Kind.ACKNOWLEDGED, encode(entry))
+        pieces = self._framed(EntryKind.ACKNOWLEDGED, encode(entry))
         with self._lock:
             self._writer.check_open()
             self._contents.acknowledged(number, base_offset, leader_epoch)
@@ -182,7 +186,7 @@ class Journal:
             conversion.eventless_entries(eventless),
         )
         body = [each.batch.data for each in batches]
-        pieces = self._framed(Kind.REPLACED, encode(entry), body)
+        pieces = self._framed(EntryKind.REPLACED, encode(entry), body)
         with self._lock:
             self._writer.prepare()
             self._contents.open_batch(number)
@@ -200,7 +204,7 @@ class Journal:
                 return
             number = self._take_number()
             entry = entries.FinishedEntry(source, number, now_millis)
-            self._writer.append(self._framed(Kind.FINISHED, encode(entry)))
+            self._writer.append(self._framed(EntryKind.FINISHED, encode(entry)))
             self._contents.finished(source, number, now_millis)
 
     def unwatched(self, unwatched: Unwatched) -> None:
@@ -215,7 +219,7 @@ class Journal:
                     return
             statement = NotSeen(self._take_number(), unwatched)
             entry = conversion.unwatched_entry(statement)
-            self._writer.append(self._framed(Kind.UNWATCHED, encode(entry)))
+            self._writer.append(self._framed(EntryKind.UNWATCHED, encode(entry)))
             self._contents.unwatched(statement)
 
     def looked(self, at: Sequence[LookedAt]) -> None:
@@ -225,14 +229,14 @@ class Journal:
             self._writer.prepare()
             for each in at:
                 entry = conversion.looked_entry(each)
-                self._writer.append(self._framed(Kind.LOOKED, encode(entry)))
+                self._writer.append(self._framed(EntryKind.LOOKED, encode(entry)))
                 self._contents.looked_at(each)
             self._writer.renew_if_due()
 
     def forget(self, source: SourceId) -> None:
         """At once, or when nothing of it is open and the ledger has said everything; not if it is
         told of again before that."""
-        pieces = self._framed(Kind.FORGOTTEN, encode(entries.ForgottenEntry(source)))
+        pieces = self._framed(EntryKind.FORGOTTEN, encode(entries.ForgottenEntry(source)))
         with self._lock:
             self._writer.prepare()
             if source in self._contents.known:
@@ -243,7 +247,7 @@ class Journal:
         """Chosen for life. Another topic id begins another life."""
         chosen = Chosen(topic_id, partition, partitions)
         entry = entries.PartitionEntry(topic, topic_id, partition, partitions)
-        pieces = self._framed(Kind.PARTITION, encode(entry))
+        pieces = self._framed(EntryKind.PARTITION, encode(entry))
         with self._lock:
             self._writer.prepare()
             self._writer.append(pieces)
@@ -253,7 +257,7 @@ class Journal:
         """Nothing of this agent lies in that partition before this offset: as long as nothing is
         acknowledged, its batches need not be looked for there."""
         entry = entries.OffsetEntry(*target, offset)
-        pieces = self._framed(Kind.OFFSET, encode(entry))
+        pieces = self._framed(EntryKind.OFFSET, encode(entry))
         with self._lock:
             self._writer.prepare()
             if target not in self._contents.acknowledged_offsets:
@@ -361,12 +365,12 @@ class Journal:
         self._next_number += 1
         return number
 
-    def _framed(self, kind: Kind, meta: bytes, body: Sequence[Buffer] = ()) -> list[Buffer]:
+    def _framed(self, kind: EntryKind, meta: bytes, body: Sequence[Buffer] = ()) -> list[Buffer]:
         return framed(kind, meta, body, salt=self._writer.salt)
 
-    def _state(self, found: Opened) -> State:
+    def _state(self, found: OpenedJournal) -> JournalState:
         contents = self._contents
-        return State(
+        return JournalState(
             agent_id=contents.agent_id,
             is_copy_of=found.is_copy_of,
             copied=found.copied,

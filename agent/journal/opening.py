@@ -8,10 +8,10 @@ from typing import Final
 from agent.errors import JournalError
 from agent.journal import generations
 from agent.journal.binding import Binding, make_private
-from agent.journal.contents import Contents
+from agent.journal.contents import JournalContents
 from agent.journal.generations import GenerationFile
 from agent.journal.ledger_numbers import LedgerNumbers
-from agent.journal.recovery import Owner, Recovered, hold_against, recover
+from agent.journal.recovery import JournalOwner, RecoveredJournal, hold_against, recover
 from agent.journal.writing import made
 from agent.runs import Progress, SourceId
 from ground.directory_lock import DirectoryLock, InUse
@@ -21,11 +21,11 @@ _ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedJournal:
     """The file to go on in, and what all files together hold."""
 
-    owner: Owner
-    contents: Contents
+    owner: JournalOwner
+    contents: JournalContents
     file: GenerationFile
     generation: int
     stood_at: int
@@ -54,14 +54,14 @@ def lock(directory: Path) -> DirectoryLock:
         raise _impossible(directory, error) from error
 
 
-def opened(directory: Path, binding: Binding, *, ledger: bool = True) -> Opened:
+def opened(directory: Path, binding: Binding, *, ledger: bool = True) -> OpenedJournal:
     """What there is, or a journal that is new. The directory is locked. Raises JournalError."""
     try:
         generations.remove_unfinished(directory)
         files = generations.found(directory)
         if not files:
             owner = _new_owner(binding)
-            contents = Contents(owner.agent_id, keeps_statements=ledger)
+            contents = JournalContents(owner.agent_id, keeps_statements=ledger)
             return _founded(directory, 0, owner, contents)
         found = recover(tuple(files.items()), ledger=ledger)
         if not found.owner.binding.is_same_directory(binding):
@@ -75,8 +75,8 @@ def opened(directory: Path, binding: Binding, *, ledger: bool = True) -> Opened:
 
 
 def _continued(
-    directory: Path, files: dict[int, Path], found: Recovered, binding: Binding
-) -> Opened:
+    directory: Path, files: dict[int, Path], found: RecoveredJournal, binding: Binding
+) -> OpenedJournal:
     if found.owner.binding != binding:  # the same directory under another name or number
         try:
             return _begun_anew(directory, max(files), found, binding)
@@ -86,21 +86,25 @@ def _continued(
             # The disk is full: it need not be written down today.
     generations.remove([path for each, path in files.items() if each > found.generation])
     file = GenerationFile.reopen(found.path, found.end)
-    return Opened(found.owner, found.contents, file, found.generation, found.stood_at)
+    return OpenedJournal(found.owner, found.contents, file, found.generation, found.stood_at)
 
 
-def _begun_anew(directory: Path, newest: int, found: Recovered, binding: Binding) -> Opened:
+def _begun_anew(
+    directory: Path, newest: int, found: RecoveredJournal, binding: Binding
+) -> OpenedJournal:
     """The file that was read stays, as the one before."""
     owner = replace(found.owner, binding=binding)
     file = made(directory, newest + 1, owner, found.contents)
     generations.remove(generations.before(found.path))
-    return Opened(owner, found.contents, file, newest + 1, file.size, damage=found.damage)
+    return OpenedJournal(owner, found.contents, file, newest + 1, file.size, damage=found.damage)
 
 
-def _copied(directory: Path, newest: int, found: Recovered, binding: Binding) -> Opened:
+def _copied(
+    directory: Path, newest: int, found: RecoveredJournal, binding: Binding
+) -> OpenedJournal:
     theirs = found.contents
     owner = _new_owner(binding)
-    contents = Contents(owner.agent_id, keeps_statements=theirs.keeps_statements)
+    contents = JournalContents(owner.agent_id, keeps_statements=theirs.keeps_statements)
     for known in theirs.sources():
         progress = Progress(known.progress.position, mark=known.progress.mark)
         contents.source(replace(known, id=SourceId(new_id()), progress=progress))
@@ -115,17 +119,19 @@ def _copied(directory: Path, newest: int, found: Recovered, binding: Binding) ->
     return replace(founded, is_copy_of=theirs.agent_id, copied=words, damage=found.damage)
 
 
-def _founded(directory: Path, newest: int, owner: Owner, contents: Contents) -> Opened:
+def _founded(
+    directory: Path, newest: int, owner: JournalOwner, contents: JournalContents
+) -> OpenedJournal:
     """Twice, so that there is always one before."""
     before = made(directory, newest + 1, owner, contents)
     before.close()
     file = made(directory, newest + 2, owner, contents)
     generations.remove(generations.before(before.path))
-    return Opened(owner, contents, file, newest + 2, file.size)
+    return OpenedJournal(owner, contents, file, newest + 2, file.size)
 
 
-def _new_owner(binding: Binding) -> Owner:
-    return Owner(new_id(), binding, secrets.randbits(32))
+def _new_owner(binding: Binding) -> JournalOwner:
+    return JournalOwner(new_id(), binding, secrets.randbits(32))
 
 
 def _impossible(directory: Path, error: OSError) -> JournalError:

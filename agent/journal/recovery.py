@@ -24,16 +24,16 @@ from typing import Final
 
 from agent.errors import JournalError
 from agent.journal.binding import Binding
-from agent.journal.contents import Contents, Unfitting
-from agent.journal.entries import BeginEntry, Kind
-from agent.journal.frames import VERSION, Fault, Frame, FrameReader
+from agent.journal.contents import JournalContents, Unfitting
+from agent.journal.entries import BeginEntry, EntryKind
+from agent.journal.frames import VERSION, FrameFault, JournalFrame, JournalFrameReader
 from agent.journal.replay import apply, decode_begin, salvage
 
-_KINDS: Final = frozenset(Kind)
+_KINDS: Final = frozenset(EntryKind)
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class JournalOwner:
     """Whose journal it is. `salt` is what its frames' CRCs begin with."""
 
     agent_id: str
@@ -42,12 +42,12 @@ class Owner:
 
 
 @dataclass(slots=True)
-class Recovered:
+class RecoveredJournal:
     """`path` can be appended to from `end` on, unless there is damage. `stood_at` is where what it
     holds of its own begins."""
 
-    owner: Owner
-    contents: Contents
+    owner: JournalOwner
+    contents: JournalContents
     generation: int
     path: Path
     stood_at: int = 0
@@ -55,7 +55,7 @@ class Recovered:
     damage: str | None = None
 
 
-def recover(paths: Sequence[tuple[int, Path]], *, ledger: bool = True) -> Recovered:
+def recover(paths: Sequence[tuple[int, Path]], *, ledger: bool = True) -> RecoveredJournal:
     """From generations and their files, the newest last. Raises JournalError.
 
     Without `ledger` statements are nothing to anybody, and left out.
@@ -73,7 +73,7 @@ def recover(paths: Sequence[tuple[int, Path]], *, ledger: bool = True) -> Recove
     )
 
 
-def hold_against(found: Recovered, given: int) -> None:
+def hold_against(found: RecoveredJournal, given: int) -> None:
     """The numbers of ledger entries below `given` were handed out, whatever the journal knows."""
     known = found.contents.ledger_seq
     if known >= given:
@@ -99,7 +99,7 @@ class _Reading:
             self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
             raise JournalError(f"{self.path}: {error.strerror}") from error
-        self._frames = FrameReader(self._fd)
+        self._frames = JournalFrameReader(self._fd)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -109,28 +109,28 @@ class _Reading:
     def size(self) -> int:
         return self._frames.size
 
-    def begin(self) -> tuple[Owner, int] | Fault:
+    def begin(self) -> tuple[JournalOwner, int] | FrameFault:
         """Whose it is, and where the next entry is."""
         frame = self.at(0)
-        if isinstance(frame, Frame) and frame.kind == Kind.BEGIN:
+        if isinstance(frame, JournalFrame) and frame.kind == EntryKind.BEGIN:
             owner = _owner(decode_begin(frame.meta))
             self.believe(owner)
             return owner, frame.end
-        return frame if isinstance(frame, Fault) else Fault(0, torn=frame is None)
+        return frame if isinstance(frame, FrameFault) else FrameFault(0, torn=frame is None)
 
-    def believe(self, owner: Owner) -> None:
+    def believe(self, owner: JournalOwner) -> None:
         self._frames.salt = owner.salt
 
-    def at(self, position: int) -> Frame | Fault | None:
+    def at(self, position: int) -> JournalFrame | FrameFault | None:
         try:
             frame = self._frames.at(position)
         except OSError as error:  # the disk cannot read it
             raise JournalError(f"{self.path}: {error}") from error
-        if isinstance(frame, Frame):
+        if isinstance(frame, JournalFrame):
             self._check_version(frame)
         return frame
 
-    def salvage(self, contents: Contents, position: int) -> int:
+    def salvage(self, contents: JournalContents, position: int) -> int:
         """What holds from there on, whatever was lost; how many entries there are."""
         count = 0
         for frame in self._frames.whole_after(position):
@@ -139,11 +139,11 @@ class _Reading:
             count += 1
         return count
 
-    def stands_after(self, position: int) -> Frame | None:
+    def stands_after(self, position: int) -> JournalFrame | None:
         frames = self._frames.whole_after(position)
-        return next((frame for frame in frames if frame.kind == Kind.STANDS), None)
+        return next((frame for frame in frames if frame.kind == EntryKind.STANDS), None)
 
-    def _check_version(self, frame: Frame) -> None:
+    def _check_version(self, frame: JournalFrame) -> None:
         if frame.version > VERSION or frame.kind not in _KINDS:
             raise JournalError(
                 f"{self.path} was written by a newer Penstock (entry of kind {frame.kind}, format "
@@ -151,29 +151,29 @@ class _Reading:
             )
 
 
-def _read(reading: _Reading, before: Sequence[tuple[int, Path]]) -> Recovered | None:
+def _read(reading: _Reading, before: Sequence[tuple[int, Path]]) -> RecoveredJournal | None:
     """None if the file does not stand, and the one before does."""
     began = reading.begin()
-    if isinstance(began, Fault):
+    if isinstance(began, FrameFault):
         return None if began.torn else _with_predecessor(reading, 0, before)
     owner, position = began
-    contents = Contents(owner.agent_id, keeps_statements=reading.ledger)
-    found = Recovered(owner, contents, reading.generation, reading.path)
+    contents = JournalContents(owner.agent_id, keeps_statements=reading.ledger)
+    found = RecoveredJournal(owner, contents, reading.generation, reading.path)
     while True:
         frame = reading.at(position)
-        if frame is None or (isinstance(frame, Fault) and frame.torn):
+        if frame is None or (isinstance(frame, FrameFault) and frame.torn):
             return None
-        if isinstance(frame, Fault) or not _applied(contents, frame):
+        if isinstance(frame, FrameFault) or not _applied(contents, frame):
             return _with_predecessor(reading, frame.position, before)
         position = frame.end
-        if frame.kind == Kind.STANDS:
+        if frame.kind == EntryKind.STANDS:
             found.stood_at = position
             return _go_on(reading, found)
 
 
 def _with_predecessor(
     reading: _Reading, damaged_at: int, before: Sequence[tuple[int, Path]]
-) -> Recovered | None:
+) -> RecoveredJournal | None:
     """The beginning is damaged: what the file before ends with is what this one begins with."""
     if not before:
         return None
@@ -187,7 +187,9 @@ def _with_predecessor(
         found.generation = reading.generation
         found.damage = _joined(found.damage, words)
         return found
-    repaired = Recovered(found.owner, found.contents, reading.generation, reading.path, stands.end)
+    repaired = RecoveredJournal(
+        found.owner, found.contents, reading.generation, reading.path, stands.end
+    )
     words = f"{where}; nothing is lost by it, as {found.path.name} before it holds the same."
     repaired.damage = _joined(found.damage, words)
     looked = found.contents.looked.copy()
@@ -197,15 +199,15 @@ def _with_predecessor(
     return repaired
 
 
-def _go_on(reading: _Reading, found: Recovered) -> Recovered:
+def _go_on(reading: _Reading, found: RecoveredJournal) -> RecoveredJournal:
     """All that follows STANDS."""
     position = found.stood_at
     while True:
         frame = reading.at(position)
-        if frame is None or (isinstance(frame, Fault) and frame.torn):
+        if frame is None or (isinstance(frame, FrameFault) and frame.torn):
             found.end = position
             return found
-        if isinstance(frame, Fault) or not _applied(found.contents, frame):
+        if isinstance(frame, FrameFault) or not _applied(found.contents, frame):
             break
         position = frame.end
     reading.salvage(found.contents, position + 1)
@@ -215,7 +217,7 @@ def _go_on(reading: _Reading, found: Recovered) -> Recovered:
     return found
 
 
-def _applied(contents: Contents, frame: Frame) -> bool:
+def _applied(contents: JournalContents, frame: JournalFrame) -> bool:
     try:
         apply(contents, frame)
     except Unfitting:
@@ -239,12 +241,12 @@ def _joined(before: str | None, words: str) -> str:
     return f"{before} {words}" if before else words
 
 
-def _owner(entry: BeginEntry) -> Owner:
+def _owner(entry: BeginEntry) -> JournalOwner:
     binding = Binding(entry.machine_id, os.fsdecode(entry.path), entry.device, entry.inode)
-    return Owner(entry.agent_id, binding, entry.salt)
+    return JournalOwner(entry.agent_id, binding, entry.salt)
 
 
-def begin_entry(owner: Owner, generation: int) -> BeginEntry:
+def begin_entry(owner: JournalOwner, generation: int) -> BeginEntry:
     binding = owner.binding
     return BeginEntry(
         owner.salt,

@@ -14,10 +14,10 @@ from typing import Final, TypeVar
 import msgspec
 
 from agent.journal import conversion, entries
-from agent.journal.contents import Contents, Unfitting
-from agent.journal.entries import Kind
-from agent.journal.frames import Buffer, Frame
-from agent.parcels import Cargo, Parcel
+from agent.journal.contents import JournalContents, Unfitting
+from agent.journal.entries import EntryKind
+from agent.journal.frames import Buffer, JournalFrame
+from agent.parcels import BatchKind, Parcel
 from agent.runs import Progress, SourceId
 from client.delivery import TopicPartition
 from client.identity import Identity
@@ -28,10 +28,10 @@ _Item = TypeVar("_Item")
 
 encode: Final = msgspec.msgpack.Encoder().encode
 
-Entry = tuple[Kind, bytes, tuple[Buffer, ...]]
+Entry = tuple[EntryKind, bytes, tuple[Buffer, ...]]
 
 
-def snapshot(contents: Contents) -> Iterator[Entry]:
+def snapshot(contents: JournalContents) -> Iterator[Entry]:
     """Everything, in entries that `apply` makes it from again. Some at a time: others want to run
     meanwhile."""
     rest = entries.StateEntry(
@@ -49,47 +49,47 @@ def snapshot(contents: Contents) -> Iterator[Entry]:
         next_number=contents.next_number,
         given_up=contents.given_up,
     )
-    yield Kind.STATE, encode(rest), ()
+    yield EntryKind.STATE, encode(rest), ()
     for name, each in contents.looked.items():
         looked = conversion.looked_entry(conversion.looked_at(name, each))
-        yield Kind.STATE, encode(entries.StateEntry(looked=(looked,))), ()
+        yield EntryKind.STATE, encode(entries.StateEntry(looked=(looked,))), ()
     for ids in _groups(iter(contents.known)):
         sources = tuple(
             conversion.source_entry(contents.known[each], contents.progress[each]) for each in ids
         )
-        yield Kind.STATE, encode(entries.StateEntry(sources=sources)), ()
+        yield EntryKind.STATE, encode(entries.StateEntry(sources=sources)), ()
     for group in _groups(iter(contents.statements.values())):
         statements = tuple(map(conversion.statement_entry, group))
-        yield Kind.STATE, encode(entries.StateEntry(statements=statements)), ()
+        yield EntryKind.STATE, encode(entries.StateEntry(statements=statements)), ()
     for batch in contents.open.values():
-        yield Kind.OPEN, encode(conversion.open_entry(batch)), (batch.outgoing.batch.data,)
+        yield EntryKind.OPEN, encode(conversion.open_entry(batch)), (batch.outgoing.batch.data,)
 
 
-def stands(contents: Contents) -> bytes:
+def stands(contents: JournalContents) -> bytes:
     return encode(entries.StandsEntry(contents.ledger_seq, contents.next_number))
 
 
-def apply(contents: Contents, frame: Frame) -> None:
+def apply(contents: JournalContents, frame: JournalFrame) -> None:
     """Raises `Unfitting` if the entry cannot be what was written down for these contents."""
     try:
-        _APPLY[Kind(frame.kind)](contents, frame)
+        _APPLY[EntryKind(frame.kind)](contents, frame)
     except Unfitting:
         raise
     except (KeyError, ValueError, TypeError, msgspec.MsgspecError) as error:
         raise Unfitting(f"at byte {frame.position}: {error}") from error
 
 
-def salvage(contents: Contents, frame: Frame) -> None:
+def salvage(contents: JournalContents, frame: JournalFrame) -> None:
     if frame.kind in _TRUE_ANYWAY:
         try:
             apply(contents, frame)
         except Unfitting:
             return  # it speaks of what was lost
-    elif frame.kind == Kind.LOOKED:
+    elif frame.kind == EntryKind.LOOKED:
         _apply_first_look(contents, frame)
-    elif frame.kind == Kind.PARCEL:
+    elif frame.kind == EntryKind.PARCEL:
         _count(contents, frame)
-    elif frame.kind == Kind.STANDS:
+    elif frame.kind == EntryKind.STANDS:
         _apply_stands(contents, frame)
 
 
@@ -98,11 +98,11 @@ def _groups(items: Iterator[_Item]) -> Iterator[tuple[_Item, ...]]:
         yield group
 
 
-def _apply_begin(_contents: Contents, frame: Frame) -> None:
+def _apply_begin(_contents: JournalContents, frame: JournalFrame) -> None:
     raise Unfitting(f"at byte {frame.position}: a file begins once")
 
 
-def _apply_state(contents: Contents, frame: Frame) -> None:
+def _apply_state(contents: JournalContents, frame: JournalFrame) -> None:
     part = _decode_state(frame.meta)
     for source in map(conversion.source_of, part.sources):
         contents.known[source.id] = source
@@ -125,21 +125,21 @@ def _apply_state(contents: Contents, frame: Frame) -> None:
         contents.looked_at(looked)
 
 
-def _apply_open(contents: Contents, frame: Frame) -> None:
+def _apply_open(contents: JournalContents, frame: JournalFrame) -> None:
     contents.reopen(conversion.open_of(_decode_open(frame.meta), frame.body))
 
 
-def _apply_stands(contents: Contents, frame: Frame) -> None:
+def _apply_stands(contents: JournalContents, frame: JournalFrame) -> None:
     counters = _decode_stands(frame.meta)
     contents.ledger_seq = max(contents.ledger_seq, counters.ledger_seq)
     contents.next_number = max(contents.next_number, counters.next_number)
 
 
-def _apply_source(contents: Contents, frame: Frame) -> None:
+def _apply_source(contents: JournalContents, frame: JournalFrame) -> None:
     contents.source(conversion.source_of(_decode_source(frame.meta)))
 
 
-def _apply_parcel(contents: Contents, frame: Frame) -> None:
+def _apply_parcel(contents: JournalContents, frame: JournalFrame) -> None:
     entry = _decode_parcel(frame.meta)
     contents.parcel(
         Parcel(
@@ -150,18 +150,18 @@ def _apply_parcel(contents: Contents, frame: Frame) -> None:
     )
 
 
-def _apply_numbered(contents: Contents, frame: Frame) -> None:
+def _apply_numbered(contents: JournalContents, frame: JournalFrame) -> None:
     for number, producer_id, epoch, sequence, crc in _decode_numbered(frame.meta).numbers:
         if number in contents.open:  # behind damage, some may be lost
             contents.numbered([(number, Identity(producer_id, epoch), sequence, crc)])
 
 
-def _apply_acknowledged(contents: Contents, frame: Frame) -> None:
+def _apply_acknowledged(contents: JournalContents, frame: JournalFrame) -> None:
     entry = _decode_acknowledged(frame.meta)
     contents.acknowledged(entry.number, entry.base_offset, entry.leader_epoch)
 
 
-def _apply_replaced(contents: Contents, frame: Frame) -> None:
+def _apply_replaced(contents: JournalContents, frame: JournalFrame) -> None:
     entry = _decode_replaced(frame.meta)
     contents.replaced(
         entry.number,
@@ -170,40 +170,40 @@ def _apply_replaced(contents: Contents, frame: Frame) -> None:
     )
 
 
-def _apply_finished(contents: Contents, frame: Frame) -> None:
+def _apply_finished(contents: JournalContents, frame: JournalFrame) -> None:
     entry = _decode_finished(frame.meta)
     contents.finished(SourceId(entry.source), entry.number, entry.millis)
 
 
-def _apply_unwatched(contents: Contents, frame: Frame) -> None:
+def _apply_unwatched(contents: JournalContents, frame: JournalFrame) -> None:
     contents.unwatched(conversion.not_seen_of(_decode_unwatched(frame.meta)))
 
 
-def _apply_looked(contents: Contents, frame: Frame) -> None:
+def _apply_looked(contents: JournalContents, frame: JournalFrame) -> None:
     contents.looked_at(conversion.looked_of(_decode_looked(frame.meta)))
 
 
-def _apply_first_look(contents: Contents, frame: Frame) -> None:
+def _apply_first_look(contents: JournalContents, frame: JournalFrame) -> None:
     at = conversion.looked_of(_decode_looked(frame.meta))
     if at.input not in contents.looked:
         contents.looked_at(at)
 
 
-def _apply_partition(contents: Contents, frame: Frame) -> None:
+def _apply_partition(contents: JournalContents, frame: JournalFrame) -> None:
     entry = _decode_partition(frame.meta)
     contents.partition(entry.topic, conversion.chosen_of(entry))
 
 
-def _apply_forgotten(contents: Contents, frame: Frame) -> None:
+def _apply_forgotten(contents: JournalContents, frame: JournalFrame) -> None:
     contents.forget(SourceId(_decode_forgotten(frame.meta).source))
 
 
-def _apply_offset(contents: Contents, frame: Frame) -> None:
+def _apply_offset(contents: JournalContents, frame: JournalFrame) -> None:
     entry = _decode_offset(frame.meta)
     contents.begins(TopicPartition(entry.topic, entry.partition), entry.offset)
 
 
-def _count(contents: Contents, frame: Frame) -> None:
+def _count(contents: JournalContents, frame: JournalFrame) -> None:
     """What a lost parcel has used up is not used again. One that is known has been counted."""
     parcel = _decode_parcel(frame.meta)
     parts = list(conversion.outgoing_all(parcel.batches, frame.body))
@@ -211,7 +211,9 @@ def _count(contents: Contents, frame: Frame) -> None:
     if not numbers or max(numbers) < contents.next_number:
         return
     contents.next_number = max(numbers) + 1
-    contents.ledger_seq += sum(each.batch.records for each in parts if each.cargo is Cargo.LEDGER)
+    contents.ledger_seq += sum(
+        each.batch.records for each in parts if each.kind is BatchKind.LEDGER
+    )
 
 
 _decode_state: Final = msgspec.msgpack.Decoder(entries.StateEntry).decode
@@ -230,27 +232,33 @@ _decode_unwatched: Final = msgspec.msgpack.Decoder(entries.UnwatchedEntry).decod
 _decode_looked: Final = msgspec.msgpack.Decoder(entries.LookedEntry).decode
 decode_begin: Final = msgspec.msgpack.Decoder(entries.BeginEntry).decode
 
-_APPLY: Final[dict[Kind, Callable[[Contents, Frame], None]]] = {
-    Kind.BEGIN: _apply_begin,
-    Kind.STATE: _apply_state,
-    Kind.OPEN: _apply_open,
-    Kind.STANDS: _apply_stands,
-    Kind.SOURCE: _apply_source,
-    Kind.PARCEL: _apply_parcel,
-    Kind.NUMBERED: _apply_numbered,
-    Kind.ACKNOWLEDGED: _apply_acknowledged,
-    Kind.REPLACED: _apply_replaced,
-    Kind.FINISHED: _apply_finished,
-    Kind.PARTITION: _apply_partition,
-    Kind.FORGOTTEN: _apply_forgotten,
-    Kind.OFFSET: _apply_offset,
-    Kind.UNWATCHED: _apply_unwatched,
-    Kind.LOOKED: _apply_looked,
+_APPLY: Final[dict[EntryKind, Callable[[JournalContents, JournalFrame], None]]] = {
+    EntryKind.BEGIN: _apply_begin,
+    EntryKind.STATE: _apply_state,
+    EntryKind.OPEN: _apply_open,
+    EntryKind.STANDS: _apply_stands,
+    EntryKind.SOURCE: _apply_source,
+    EntryKind.PARCEL: _apply_parcel,
+    EntryKind.NUMBERED: _apply_numbered,
+    EntryKind.ACKNOWLEDGED: _apply_acknowledged,
+    EntryKind.REPLACED: _apply_replaced,
+    EntryKind.FINISHED: _apply_finished,
+    EntryKind.PARTITION: _apply_partition,
+    EntryKind.FORGOTTEN: _apply_forgotten,
+    EntryKind.OFFSET: _apply_offset,
+    EntryKind.UNWATCHED: _apply_unwatched,
+    EntryKind.LOOKED: _apply_looked,
 }
 
 _TRUE_ANYWAY: Final = frozenset(
     {
-        *(Kind.SOURCE, Kind.NUMBERED, Kind.ACKNOWLEDGED, Kind.REPLACED, Kind.PARTITION),
-        *(Kind.OFFSET, Kind.UNWATCHED),
+        *(
+            EntryKind.SOURCE,
+            EntryKind.NUMBERED,
+            EntryKind.ACKNOWLEDGED,
+            EntryKind.REPLACED,
+            EntryKind.PARTITION,
+        ),
+        *(EntryKind.OFFSET, EntryKind.UNWATCHED),
     }
 )

@@ -108,7 +108,7 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class JournalState:
     """What was found when the journal was opened.
 
     `copied` and `damage` say in words what must be said, if there is anything. `open` is in the

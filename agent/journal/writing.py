@@ -22,11 +22,11 @@ from typing import Final
 
 from agent.errors import JournalError, JournalFull
 from agent.journal import generations
-from agent.journal.contents import Contents
-from agent.journal.entries import Kind
+from agent.journal.contents import JournalContents
+from agent.journal.entries import EntryKind
 from agent.journal.frames import Buffer, framed
 from agent.journal.generations import GenerationFile
-from agent.journal.recovery import Owner, begin_entry
+from agent.journal.recovery import JournalOwner, begin_entry
 from agent.journal.replay import encode, snapshot, stands
 
 _LAST_BIT: Final = 256 * 1024
@@ -34,7 +34,7 @@ _MOST_ROUNDS: Final = 50
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
-class Writer:
+class JournalWriter:
     """Appends to the current file. `written` and `durable` count bytes from the opening on."""
 
     def __init__(
@@ -42,8 +42,8 @@ class Writer:
         file: GenerationFile,
         generation: int,
         snapshot_size: int,
-        owner: Owner,
-        contents: Contents,
+        owner: JournalOwner,
+        contents: JournalContents,
         *,
         sync: bool,
         limit_bytes: int,
@@ -237,7 +237,7 @@ class Writer:
         self._retire(old)
         generations.remove(generations.before(old.path))
 
-    def _renew(self, contents: Contents, position: int) -> None:
+    def _renew(self, contents: JournalContents, position: int) -> None:
         """The thread of a new file: `contents` are those that the old one holds at `position`."""
         file, old = None, self._file
         try:
@@ -276,7 +276,7 @@ class Writer:
 
     def _let_stand(self, file: GenerationFile, snapshot_size: int) -> None:
         """From the moment on when it says that it stands, it is the one; OSError before that."""
-        file.append(framed(Kind.STANDS, stands(self._contents), salt=self.salt))
+        file.append(framed(EntryKind.STANDS, stands(self._contents), salt=self.salt))
         self._file = file
         self._snapshot_size = snapshot_size
         self._renew_from = 0
@@ -309,11 +309,13 @@ class Writer:
         return self._file.path.parent
 
 
-def begun(directory: Path, generation: int, owner: Owner, contents: Contents) -> GenerationFile:
+def begun(
+    directory: Path, generation: int, owner: JournalOwner, contents: JournalContents
+) -> GenerationFile:
     """A file that holds all of it, but does not stand yet and has no name. Raises OSError."""
     file = GenerationFile.make(directory, generation)
     try:
-        file.append(framed(Kind.BEGIN, encode(begin_entry(owner, generation)), salt=0))
+        file.append(framed(EntryKind.BEGIN, encode(begin_entry(owner, generation)), salt=0))
         for kind, meta, body in snapshot(contents):
             file.append(framed(kind, meta, body, salt=owner.salt))
     except OSError:
@@ -322,11 +324,13 @@ def begun(directory: Path, generation: int, owner: Owner, contents: Contents) ->
     return file
 
 
-def made(directory: Path, generation: int, owner: Owner, contents: Contents) -> GenerationFile:
+def made(
+    directory: Path, generation: int, owner: JournalOwner, contents: JournalContents
+) -> GenerationFile:
     """A file that stands and has its name. Raises OSError."""
     file = begun(directory, generation, owner, contents)
     try:
-        file.append(framed(Kind.STANDS, stands(contents), salt=owner.salt))
+        file.append(framed(EntryKind.STANDS, stands(contents), salt=owner.salt))
         file.publish()
     except OSError:
         file.discard()

@@ -46,7 +46,7 @@ Identity = tuple[int, int]
 """Device and inode."""
 
 
-class Kind(StrEnum):
+class KeptKind(StrEnum):
     """What a kept descriptor is of."""
 
     FILE = "file"
@@ -59,12 +59,12 @@ class Kind(StrEnum):
 class KeptName:
     """What a name says. `path` only of what is new, and not if it is very long."""
 
-    kind: Kind
+    kind: KeptKind
     path: str = ""
 
 
 def file_name(agent_id: str, identity: Identity, source: SourceId) -> str:
-    kind = Kind.FILE if source else Kind.NEW
+    kind = KeptKind.FILE if source else KeptKind.NEW
     return f"{agent_id[:_JOURNAL]}.{kind}.{identity[0]:x}-{identity[1]:x}"
 
 
@@ -74,7 +74,7 @@ def with_path(name: str, path: str) -> str:
     return longer if len(longer) <= _LONGEST else name
 
 
-def own_name(agent_id: str, kind: Kind) -> str:
+def own_name(agent_id: str, kind: KeptKind) -> str:
     """Of what is no file, and of which there is one."""
     return f"{agent_id[:_JOURNAL]}.{kind}"
 
@@ -87,7 +87,7 @@ def read_name(name: str, agent_id: str) -> KeptName | None:
     kind, _, rest = rest.partition(".")
     _, _, path = rest.partition(".")
     try:
-        return KeptName(Kind(kind), os.fsdecode(unquote_to_bytes(path)))
+        return KeptName(KeptKind(kind), os.fsdecode(unquote_to_bytes(path)))
     except ValueError:
         return None
 
@@ -191,7 +191,7 @@ class Keeping:
         """What was handed over and is of no use."""
         self._refused.extend(names)
 
-    def has_own(self, kind: Kind, fd: int, left: str, *, is_same: bool) -> None:
+    def has_own(self, kind: KeptKind, fd: int, left: str, *, is_same: bool) -> None:
         """What is no file, to be kept in the order in which it is told; -1 if there is none. `left`
         is the name of what was handed over, and `is_same` whether it is that."""
         if fd >= 0 and not is_same:

@@ -31,7 +31,7 @@ from agent.files.identity import FULL
 from agent.journal.journal import Journal
 from agent.journal.state import NotSeen, Statement
 from agent.ledger.entries import Draft, Json, drafts, entry, file_json
-from agent.parcels import Cargo, Eventless, Outgoing, Parcel
+from agent.parcels import BatchKind, Eventless, Outgoing, Parcel
 from agent.runs import KnownSource, SourceId
 from agent.topic_schemas.values import TopicSchema
 from client.connection import SOFTWARE_VERSION
@@ -328,7 +328,7 @@ class Ledger:
         record = Record(0, now_millis, None, value)
         return Outgoing(
             number=self._journal.next_number(),
-            cargo=Cargo.LEDGER,
+            kind=BatchKind.LEDGER,
             batch=Batch(target, build_batch([record], codec=codec, leader_epoch=-1)),
             covers=draft.covers,
         )

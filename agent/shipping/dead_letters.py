@@ -32,7 +32,7 @@ class DeadLetter:
     run: Run
 
 
-class Refused:
+class RefusedLetters:
     """The letters of one process, under a source that nobody else has."""
 
     def __init__(self, new_source: Callable[[], SourceId], path_of: Callable[[str], str]) -> None:
@@ -45,7 +45,7 @@ class Refused:
         self, event: Record, topic: str, reason: str, schema: TopicSchema, runs: Sequence[Run]
     ) -> DeadLetter:
         """`runs` are those of the event alone, if anybody knows. The letter counts once it is
-        `posted`."""
+        `counted`."""
         assert event.value is not None
         header = event_header(event.value)
         runs = [each for each in runs if each.events]
@@ -71,7 +71,7 @@ class Refused:
         )
         return DeadLetter(Record(0, event.timestamp, None, value), mine)
 
-    def posted(self) -> None:
+    def counted(self) -> None:
         """The letter is in the journal."""
         self._seq += 1
 

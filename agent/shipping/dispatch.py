@@ -18,7 +18,7 @@ from agent.journal.journal import Journal
 from agent.journal.state import Numbers
 from agent.shipping.cures import Cure, code_of
 from agent.shipping.evidence import Evidence
-from agent.shipping.in_flight import InFlight, Load, origin_of
+from agent.shipping.in_flight import InFlight, Sending, origin_of
 from agent.shipping.looking import evidence_of
 from agent.shipping.partition_queue import PartitionQueue
 from agent.shipping.questions import GoesOn, Questions
@@ -62,7 +62,7 @@ class TopicCounts:
 
 
 @dataclass(slots=True)
-class Counts:
+class ShippingCounts:
     """For metrics: since the process began, by topic."""
 
     topics: dict[str, TopicCounts] = field(default_factory=lambda: defaultdict(TopicCounts))
@@ -79,7 +79,7 @@ class Dispatch:
         topics: Topics,
         replacer: Replacer,
         in_flight: InFlight,
-        counts: Counts,
+        counts: ShippingCounts,
         *,
         request_seconds: float,
         stand_seconds: float,
@@ -96,7 +96,7 @@ class Dispatch:
         self.producer: BatchProducer | None = None
         self.trouble: ClientError | None = None  # why there is no producer id
         self._queues: dict[TopicPartition, PartitionQueue] = {}
-        self._handed: dict[Batch, tuple[PartitionQueue, Load]] = {}
+        self._handed: dict[Batch, tuple[PartitionQueue, Sending]] = {}
         self._own: Identity | None = None
         self._asking = False
         self._identity_due = 0.0
@@ -106,13 +106,13 @@ class Dispatch:
     def queues(self) -> Iterator[PartitionQueue]:
         return iter(list(self._queues.values()))
 
-    def add(self, load: Load) -> None:
-        target = load.batch.target
+    def add(self, sending: Sending) -> None:
+        target = sending.batch.target
         queue = self._queues.get(target)
         if queue is None:
             queue = PartitionQueue(target, self, stand_seconds=self._stand_seconds)
             self._queues[target] = queue
-        queue.add(load)
+        queue.add(sending)
 
     def work(self, now: float) -> float:
         """Lets all queues take their next steps; until when nothing is due."""
@@ -144,18 +144,18 @@ class Dispatch:
     # What queues have done
 
     def renew(
-        self, queue: PartitionQueue, identity: Identity, sequence: int, first: Sequence[Load]
+        self, queue: PartitionQueue, identity: Identity, sequence: int, first: Sequence[Sending]
     ) -> None:
         assert self.producer is not None
-        for load in first:
-            self._handed[load.batch] = queue, load
+        for sending in first:
+            self._handed[sending.batch] = queue, sending
         batches = [each.batch for each in first]
         self.producer.renew(queue.target, identity=identity, sequence=sequence, first=batches)
 
-    def submit(self, queue: PartitionQueue, load: Load) -> None:
+    def submit(self, queue: PartitionQueue, sending: Sending) -> None:
         assert self.producer is not None
-        self._handed[load.batch] = queue, load
-        taken = self.producer.submit(load.batch)
+        self._handed[sending.batch] = queue, sending
+        taken = self.producer.submit(sending.batch)
         assert taken
 
     def halt(self, target: TopicPartition, error: ClientError) -> None:
@@ -191,28 +191,28 @@ class Dispatch:
         assert self.producer is not None
         return self.producer.leader_epoch(target)
 
-    def acknowledged(self, load: Load, offset: int, leader_epoch: int) -> None:
-        batch, topic = load.batch, load.batch.target.topic
+    def acknowledged(self, sending: Sending, offset: int, leader_epoch: int) -> None:
+        batch, topic = sending.batch, sending.batch.target.topic
         last = self._journal.acknowledged_offset(batch.target)
         if offset >= 0 and last is not None and offset <= last:
             self._topics.doubt(topic)  # a log that begins anew
-        self._journal.acknowledged(load.outgoing.number, offset, leader_epoch)
+        self._journal.acknowledged(sending.outgoing.number, offset, leader_epoch)
         counts = self._counts.topics[topic]
         counts.batches += 1
         counts.events += batch.records
         counts.bytes += batch.size
         counts.last_error = ""
-        self._leave(load)
+        self._leave(sending)
 
-    def replaced(self, load: Load, cure: Cure, reason: str) -> list[Load] | None:
-        outgoing, topic = load.outgoing, load.batch.target.topic
+    def replaced(self, sending: Sending, cure: Cure, reason: str) -> list[Sending] | None:
+        outgoing, topic = sending.outgoing, sending.batch.target.topic
         now_millis = time.time_ns() // 1_000_000
         bounds = self._topics.bounds(topic)
         new = self._replacer.replacement(outgoing, cure, reason, bounds, now_millis)
-        return None if new is None else self._replace(load, new)
+        return None if new is None else self._replace(sending, new)
 
-    def foreseen(self, load: Load, met: Collection[Cure]) -> Cure | None:
-        header, topic = load.batch.header, load.batch.target.topic
+    def foreseen(self, sending: Sending, met: Collection[Cure]) -> Cure | None:
+        header, topic = sending.batch.header, sending.batch.target.topic
         if Cure.SPLIT in met and header.size > self._topics.batch_bytes(topic):
             return Cure.SPLIT
         if Cure.CLAMP in met:
@@ -222,30 +222,30 @@ class Dispatch:
                 return Cure.CLAMP
         return None
 
-    def moved(self, load: Load, target: TopicPartition) -> None:
-        self._replace(load, self._replacer.moved(load.outgoing, target))
+    def moved(self, sending: Sending, target: TopicPartition) -> None:
+        self._replace(sending, self._replacer.moved(sending.outgoing, target))
 
     def successor(self, target: TopicPartition) -> TopicPartition | None:
         return self._vanished.get(target)
 
     # How
 
-    def _leave(self, load: Load) -> None:
-        self._in_flight.remove(origin_of(load), load.batch.target.topic, load.batch.size)
+    def _leave(self, sending: Sending) -> None:
+        self._in_flight.remove(origin_of(sending), sending.batch.target.topic, sending.batch.size)
 
-    def _replace(self, load: Load, new: Replacement) -> list[Load]:
+    def _replace(self, sending: Sending, new: Replacement) -> list[Sending]:
         """Other partitions' are added there; those of this one are its queue's to place."""
-        self._journal.replaced(load.outgoing.number, new.batches, new.eventless)
-        self._replacer.letter_posted(new.letters)
-        loads = [Load(each, load.origin) for each in new.batches]
-        for each in loads:
+        self._journal.replaced(sending.outgoing.number, new.batches, new.eventless)
+        self._replacer.letter_counted(new.letters)
+        sendings = [Sending(each, sending.origin) for each in new.batches]
+        for each in sendings:
             self._in_flight.add(origin_of(each), each.batch.target.topic, each.batch.size)
-        self._counts.topics[load.batch.target.topic].replaced += 1
-        self._leave(load)
-        for each in loads:
-            if each.batch.target != load.batch.target:
+        self._counts.topics[sending.batch.target.topic].replaced += 1
+        self._leave(sending)
+        for each in sendings:
+            if each.batch.target != sending.batch.target:
                 self.add(each)
-        return loads
+        return sendings
 
     def _identified(self, answer: Identity | ClientError) -> None:
         self._asking = False
@@ -268,32 +268,32 @@ class Dispatch:
 
     def _write_down(self, batches: Sequence[Stamped]) -> None:
         """Called by the producer before it sends batches under numbers that nobody has seen."""
-        fresh: list[tuple[Load, Numbers]] = []
+        fresh: list[tuple[Sending, Numbers]] = []
         for each in batches:
-            _, load = self._handed[each.batch]
+            _, sending = self._handed[each.batch]
             crc = int.from_bytes(each.head[_CRC], "big")
             numbers = Numbers(each.identity, each.base_sequence, crc)
-            if load.numbers != numbers:
-                fresh.append((load, numbers))
+            if sending.numbers != numbers:
+                fresh.append((sending, numbers))
         if fresh:
             self._journal.numbered(
                 [
-                    (load.outgoing.number, each.identity, each.base_sequence, each.crc)
-                    for load, each in fresh
+                    (sending.outgoing.number, each.identity, each.base_sequence, each.crc)
+                    for sending, each in fresh
                 ]
             )
-        for load, numbers in fresh:
-            load.numbers = numbers
+        for sending, numbers in fresh:
+            sending.numbers = numbers
 
     def _happened(self, event: Event, now: float) -> None:
         match event:
             case Acknowledged(batch, base_offset):
-                queue, load = self._handed.pop(batch)
-                queue.acknowledged(load, base_offset)
+                queue, sending = self._handed.pop(batch)
+                queue.acknowledged(sending, base_offset)
             case Rejected(batch, error):
-                queue, load = self._handed.pop(batch)
+                queue, sending = self._handed.pop(batch)
                 self._failed(queue, error)
-                queue.rejected(load, error)
+                queue.rejected(sending, error)
             case Unsettled(target, batches, error):
                 for each in batches:
                     del self._handed[each.batch]

@@ -12,14 +12,14 @@ from collections.abc import Container
 from dataclasses import dataclass
 
 from agent.journal.state import Numbers
-from agent.parcels import Cargo, Outgoing
+from agent.parcels import BatchKind, Outgoing
 from client.delivery import Batch, Stamped
 from client.log_search import BatchLocation
 from client.stamping import stamped
 
 
 @dataclass(slots=True, eq=False)
-class Load:
+class Sending:
     """One of them. `origin` is the number of the batch that it goes back to, if it took the place
     of another.
 
@@ -45,9 +45,9 @@ class Load:
         return stamped(self.batch, self.numbers.identity, self.numbers.base_sequence)
 
 
-def origin_of(load: Load) -> int | None:
+def origin_of(sending: Sending) -> int | None:
     """None for the ledger's, for which nobody waits."""
-    return None if load.outgoing.cargo is Cargo.LEDGER else load.origin
+    return None if sending.outgoing.kind is BatchKind.LEDGER else sending.origin
 
 
 class InFlight:

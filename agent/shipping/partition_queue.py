@@ -26,7 +26,7 @@ from typing import Final, Protocol
 
 from agent.shipping.cures import NUMBERS_REFUSED, Cure, code_of, cure_for
 from agent.shipping.evidence import Evidence, Verdicts, judged
-from agent.shipping.in_flight import Load
+from agent.shipping.in_flight import Sending
 from client.delivery import Stamped, TopicPartition
 from client.errors import ClientError, ConnectionLost
 from client.identity import Identity
@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 NOBODY_KNOWS: Final = BatchLocation(-1, -1)
 
 
-class Phase(Enum):
+class QueuePhase(Enum):
     BACK = auto()
     ASKING = auto()
     REPEATING = auto()
@@ -58,10 +58,10 @@ class Crossing(Protocol):
     """What a queue can have done. Nothing blocks."""
 
     def renew(
-        self, queue: "PartitionQueue", identity: Identity, sequence: int, first: Sequence[Load]
+        self, queue: "PartitionQueue", identity: Identity, sequence: int, first: Sequence[Sending]
     ) -> None: ...
 
-    def submit(self, queue: "PartitionQueue", load: Load) -> None: ...
+    def submit(self, queue: "PartitionQueue", sending: Sending) -> None: ...
 
     def halt(self, target: TopicPartition, error: ClientError) -> None: ...
 
@@ -73,17 +73,17 @@ class Crossing(Protocol):
 
     def leader_epoch(self, target: TopicPartition) -> int: ...
 
-    def acknowledged(self, load: Load, offset: int, leader_epoch: int) -> None:
+    def acknowledged(self, sending: Sending, offset: int, leader_epoch: int) -> None:
         """It is acknowledged; offset -1 if nobody knows where."""
 
-    def replaced(self, load: Load, cure: Cure, reason: str) -> list[Load] | None:
+    def replaced(self, sending: Sending, cure: Cure, reason: str) -> list[Sending] | None:
         """What takes its place, now that the journal says so; None if nothing can. Those of other
         partitions are on their way there."""
 
-    def foreseen(self, load: Load, met: Collection[Cure]) -> Cure | None:
+    def foreseen(self, sending: Sending, met: Collection[Cure]) -> Cure | None:
         """Which of the cures that others needed it needs, as far as the topic's limits tell."""
 
-    def moved(self, load: Load, target: TopicPartition) -> None: ...
+    def moved(self, sending: Sending, target: TopicPartition) -> None: ...
 
     def successor(self, target: TopicPartition) -> TopicPartition | None:
         """Where batches go instead, if the partition is not there any more."""
@@ -96,8 +96,8 @@ class PartitionQueue:
         self, target: TopicPartition, crossing: Crossing, *, stand_seconds: float = STAND_SECONDS
     ) -> None:
         self.target = target
-        self.loads: list[Load] = []
-        self.phase = Phase.BACK
+        self.sendings: list[Sending] = []
+        self.phase = QueuePhase.BACK
         self.trouble: ClientError | None = None  # why it does not go on, or why it began anew
         self.stands = False  # for an error that somebody must see to
         self.due = 0.0
@@ -107,29 +107,29 @@ class PartitionQueue:
         self._repeated_under: Identity | None = None
         self._spoiled = False  # its epoch: what comes next needs another
         self._fenced = False  # off its producer id
-        self._refusal: tuple[Load, ClientError] | None = None
+        self._refusal: tuple[Sending, ClientError] | None = None
         self._error: ClientError | None = None  # that brought it back
         self._unanswered = 0  # questions in a row
         self._failures = 0  # since something was acknowledged
-        self._handed = 0  # so many of the first loads need not be handed to the producer
+        self._handed = 0  # so many of the first sendings need not be handed to the producer
         self._repeats = 0  # so many are to be acknowledged before it flows
         self._met: set[Cure] = set()  # what was refused once is not sent again as it was
         self._refused_codecs: set[int] = set()
 
-    def add(self, load: Load) -> None:
-        self.loads.append(load)
+    def add(self, sending: Sending) -> None:
+        self.sendings.append(sending)
 
     def work(self, now: float) -> None:
         """Takes the next step, if it is due."""
-        if self.phase is Phase.FLOWING:
+        if self.phase is QueuePhase.FLOWING:
             self._hand_over(now)
-        elif self.phase is Phase.BACK and self.due <= now and self.loads:
+        elif self.phase is QueuePhase.BACK and self.due <= now and self.sendings:
             self._step(now)
 
     @property
     def waits(self) -> bool:
         """Whether it goes on at `due`."""
-        return self.phase is Phase.BACK and bool(self.loads)
+        return self.phase is QueuePhase.BACK and bool(self.sendings)
 
     def poke(self) -> None:
         """What it waits for may have come."""
@@ -138,36 +138,36 @@ class PartitionQueue:
 
     # What the producer says
 
-    def acknowledged(self, load: Load, offset: int | None) -> None:
+    def acknowledged(self, sending: Sending, offset: int | None) -> None:
         self._failures, self._error = 0, None
         if offset is None:
-            load.taken = True
+            sending.taken = True
             self.halt(ConnectionLost(f"{self.target}: the broker did not say where a batch is"))
             return
-        load.place = BatchLocation(offset, self._crossing.leader_epoch(self.target))
+        sending.place = BatchLocation(offset, self._crossing.leader_epoch(self.target))
         self._repeats -= 1
         self._close_in_order()
-        if self.phase is Phase.REPEATING and not self._repeats:
+        if self.phase is QueuePhase.REPEATING and not self._repeats:
             self._repeated()
 
-    def rejected(self, load: Load, error: ClientError) -> None:
+    def rejected(self, sending: Sending, error: ClientError) -> None:
         """It is not in the log. What is behind it comes back as well, or has."""
-        load.numbers = None
+        sending.numbers = None
         if self._refusal is None:
-            self._refusal = load, error
+            self._refusal = sending, error
         self.halt(error)
 
     def halt(self, error: ClientError) -> None:
         """Has everything given back; `unsettled` follows."""
-        if self.phase in {Phase.FLOWING, Phase.REPEATING}:
-            self.phase = Phase.HALTING
+        if self.phase in {QueuePhase.FLOWING, QueuePhase.REPEATING}:
+            self.phase = QueuePhase.HALTING
             self._crossing.halt(self.target, error)
 
     def unsettled(self, error: ClientError, now: float) -> None:
         """What has numbers is back; what has none is taken back."""
         self._crossing.halt(self.target, error)
         self._handed = 0
-        self.phase = Phase.BACK
+        self.phase = QueuePhase.BACK
         self._error = error
         self.trouble = error
         self._failures += 1
@@ -183,8 +183,8 @@ class PartitionQueue:
             self._move(successor)
         elif self._refusal is not None and not self._cured(now):
             return
-        elif sent := [each for each in self.loads if each.numbers and not each.place]:
-            self.phase = Phase.ASKING
+        elif sent := [each for each in self.sendings if each.numbers and not each.place]:
+            self.phase = QueuePhase.ASKING
             self._crossing.ask(self, [each.as_sent() for each in sent])
         else:
             self._begin(now)
@@ -193,34 +193,34 @@ class PartitionQueue:
         """Whether the next step can be taken: something else is in the place of what was refused,
         or it has been long enough."""
         assert self._refusal is not None
-        load, error = self._refusal
+        sending, error = self._refusal
         cure = cure_for(error)
         if cure is Cure.REPACK:
-            self._refused_codecs.add(load.batch.header.codec)
+            self._refused_codecs.add(sending.batch.header.codec)
         self._met.add(cure)
-        new = None if cure is Cure.STAND else self._crossing.replaced(load, cure, str(error))
+        new = None if cure is Cure.STAND else self._crossing.replaced(sending, cure, str(error))
         self._refusal = None
         self._spoiled = True
         if new is not None:
             log.warning(
                 "batch replaced partition=%s cure=%s error=%r", self.target, cure.name, str(error)
             )
-            self._take_place(load, new)
+            self._take_place(sending, new)
             return True
         pause = self._stand_seconds if cure is Cure.STAND else _CURELESS_PAUSE
         self.stands, self.trouble, self.due = True, error, now + pause
         log.error("partition stands still partition=%s error=%r", self.target, str(error))
         return False
 
-    def _take_place(self, load: Load, new: Sequence[Load]) -> None:
-        at = self.loads.index(load)
-        self.loads[at : at + 1] = [each for each in new if each.batch.target == self.target]
+    def _take_place(self, sending: Sending, new: Sequence[Sending]) -> None:
+        at = self.sendings.index(sending)
+        self.sendings[at : at + 1] = [each for each in new if each.batch.target == self.target]
 
     def found_out(
         self, sent: Sequence[Stamped], answer: Evidence | ClientError, now: float
     ) -> None:
         """What became of batches, or why nobody can say now."""
-        self.phase = Phase.BACK
+        self.phase = QueuePhase.BACK
         if isinstance(answer, ClientError):
             self._unanswered += 1
             pause = min(STAND_SECONDS, _ASK_PAUSE * 2 ** min(self._unanswered, 6))
@@ -231,11 +231,11 @@ class PartitionQueue:
             self.due = now
             return
         self._fenced |= self._has_rival(answer)
-        loads = {id(each.batch): each for each in self.loads}
-        taken = frozenset(each for each in sent if loads[id(each.batch)].taken)
+        sendings = {id(each.batch): each for each in self.sendings}
+        taken = frozenset(each for each in sent if sendings[id(each.batch)].taken)
         refused = code_of(self._error) in NUMBERS_REFUSED
         verdicts = judged(sent, answer, taken=taken, numbers_refused=refused)
-        self._settle(verdicts, {each: loads[id(each.batch)] for each in sent}, now)
+        self._settle(verdicts, {each: sendings[id(each.batch)] for each in sent}, now)
 
     def _has_rival(self, evidence: Evidence) -> bool:
         """Whether somebody writes under an epoch of its producer that it never had: the next of
@@ -244,9 +244,9 @@ class PartitionQueue:
         state = (evidence.states or {}).get(mine.producer_id) if mine else None
         return state is not None and mine is not None and state.producer_epoch > mine.epoch
 
-    def _settle(self, verdicts: Verdicts, loads: dict[Stamped, Load], now: float) -> None:
+    def _settle(self, verdicts: Verdicts, sendings: dict[Stamped, Sending], now: float) -> None:
         for batch, sighting in verdicts.there.items():
-            loads[batch].place = sighting or NOBODY_KNOWS
+            sendings[batch].place = sighting or NOBODY_KNOWS
         self._close_in_order()
         self._say(verdicts)
         if verdicts.hidden:
@@ -254,17 +254,17 @@ class PartitionQueue:
             self.due = now + _HIDDEN_PAUSE
             return
         # What must go before them has no numbers: then they cannot keep theirs.
-        together = zip(self.loads, verdicts.again, strict=False)
-        again = [each for _, each in takewhile(lambda pair: pair[0] is loads[pair[1]], together)]
+        together = zip(self.sendings, verdicts.again, strict=False)
+        again = [each for _, each in takewhile(lambda pair: pair[0] is sendings[pair[1]], together)]
         for batch in (*verdicts.again[len(again) :], *verdicts.anew):
-            loads[batch].numbers = None
+            sendings[batch].numbers = None
             self._spoiled = True
         if not again:
             self._begin(now)
             return
         self._repeated_under = again[0].identity
-        self.phase, self._repeats = Phase.REPEATING, len(again)
-        first = self.loads[: len(again)]
+        self.phase, self._repeats = QueuePhase.REPEATING, len(again)
+        first = self.sendings[: len(again)]
         self._crossing.renew(self, self._repeated_under, again[0].base_sequence, first)
 
     def _say(self, verdicts: Verdicts) -> None:
@@ -291,13 +291,13 @@ class PartitionQueue:
     def _repeated(self) -> None:
         """All that had to be sent again is acknowledged."""
         if self._repeated_under == self._identity and not self._spoiled:
-            self.phase = Phase.FLOWING
+            self.phase = QueuePhase.FLOWING
         else:
-            self.phase, self.due = Phase.BACK, 0.0
+            self.phase, self.due = QueuePhase.BACK, 0.0
 
     def _begin(self, now: float) -> None:
         """What is left goes under numbers that nobody has seen."""
-        if not self.loads:
+        if not self.sendings:
             self.trouble = None
             return
         fresh = self._fresh_identity()
@@ -305,7 +305,7 @@ class PartitionQueue:
             self.due = now + _NAMELESS_PAUSE
             return
         self._identity, self._spoiled, self._fenced, self._error = fresh, False, False, None
-        self.phase, self._handed = Phase.FLOWING, 0
+        self.phase, self._handed = QueuePhase.FLOWING, 0
         self._crossing.renew(self, fresh, 0, ())
         self._hand_over(now)
 
@@ -318,42 +318,42 @@ class PartitionQueue:
         return later or self._crossing.identity(mine.producer_id)
 
     def _hand_over(self, now: float) -> None:
-        while self._handed < len(self.loads):
-            load = self.loads[self._handed]
-            if load.place is not None:
+        while self._handed < len(self.sendings):
+            sending = self.sendings[self._handed]
+            if sending.place is not None:
                 self._handed += 1
                 continue
-            if (cure := self._foreseen(load)) is not None:
+            if (cure := self._foreseen(sending)) is not None:
                 reason = f"{self.target}: as others before"
-                new = self._crossing.replaced(load, cure, reason)
+                new = self._crossing.replaced(sending, cure, reason)
                 if new is not None:
-                    self._take_place(load, new)
+                    self._take_place(sending, new)
                     continue
-            self._crossing.submit(self, load)
+            self._crossing.submit(self, sending)
             self._handed += 1
 
-    def _foreseen(self, load: Load) -> Cure | None:
+    def _foreseen(self, sending: Sending) -> Cure | None:
         """What it would need anyway, after one more refusal and another epoch."""
-        if load.batch.header.codec in self._refused_codecs:
+        if sending.batch.header.codec in self._refused_codecs:
             return Cure.REPACK
-        return self._crossing.foreseen(load, self._met) if self._met else None
+        return self._crossing.foreseen(sending, self._met) if self._met else None
 
     def _move(self, successor: TopicPartition) -> None:
         """The topic was made anew, and has no such partition any more."""
         self._refusal = None
-        while self.loads:
-            self._crossing.moved(self.loads[0], successor)
-            del self.loads[0]
+        while self.sendings:
+            self._crossing.moved(self.sendings[0], successor)
+            del self.sendings[0]
 
     def _close_in_order(self) -> None:
-        while self.loads and (place := self.loads[0].place):
-            load = self.loads.pop(0)
+        while self.sendings and (place := self.sendings[0].place):
+            sending = self.sendings.pop(0)
             self._handed = max(0, self._handed - 1)
-            self._crossing.acknowledged(load, place.base_offset, place.leader_epoch)
+            self._crossing.acknowledged(sending, place.base_offset, place.leader_epoch)
 
     @property
     def why(self) -> str | None:
         """Why it does not go on, if it has something to send."""
-        if not self.loads or self.phase in {Phase.FLOWING, Phase.HALTING}:
+        if not self.sendings or self.phase in {QueuePhase.FLOWING, QueuePhase.HALTING}:
             return None
         return str(self.trouble) if self.trouble else None

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from agent.accounts import bytes_of_events, divided
-from agent.parcels import Cargo, Eventless, Outgoing
+from agent.parcels import BatchKind, Eventless, Outgoing
 from agent.runs import Excepted, Fate, Run, SourceId, WindowCount
 from agent.shipping import rebuilding
 from agent.shipping.cures import Cure
-from agent.shipping.dead_letters import Refused, shortened
+from agent.shipping.dead_letters import RefusedLetters, shortened
 from agent.shipping.rebuilding import (
     EventHeader,
     TimeBounds,
@@ -132,7 +132,7 @@ class Replacer:
     def __init__(
         self,
         next_number: Callable[[], int],
-        refused: Refused,
+        refused: RefusedLetters,
         dead_letter_topic: Callable[[str], DeadLetterTopic | None],
         ledger_too_large: Callable[[int], None],
     ) -> None:
@@ -165,10 +165,10 @@ class Replacer:
         batch = replace(outgoing.batch, target=target)
         return Replacement([replace(outgoing, number=self._next_number(), batch=batch)])
 
-    def letter_posted(self, letters: int) -> None:
+    def letter_counted(self, letters: int) -> None:
         """The journal has a replacement with so many dead letters."""
         for _ in range(letters):
-            self._refused.posted()
+            self._refused.counted()
 
     def _repacked(self, outgoing: Outgoing) -> Replacement | None:
         codec = rebuilding.plainer(codec_of(outgoing.batch))
@@ -228,9 +228,9 @@ class Replacer:
         self, outgoing: Outgoing, event: Record, cure: Cure, reason: str
     ) -> Replacement | None:
         topic = outgoing.batch.target.topic
-        if outgoing.cargo is Cargo.LEDGER:
+        if outgoing.kind is BatchKind.LEDGER:
             return self._emptied(outgoing, event) if cure is Cure.SPLIT else None
-        if outgoing.cargo is Cargo.DEAD_LETTERS:
+        if outgoing.kind is BatchKind.DEAD_LETTERS:
             dead_letters = self._dead_letter_topic(topic.removesuffix(DEAD_SUFFIX))
             if cure is not Cure.SPLIT or dead_letters is None:
                 return None
@@ -244,7 +244,7 @@ class Replacer:
         letter = self._refused.letter(event, topic, reason, dead_letters.schema, outgoing.runs)
         dead = Outgoing(
             number=self._next_number(),
-            cargo=Cargo.DEAD_LETTERS,
+            kind=BatchKind.DEAD_LETTERS,
             batch=batch_of(dead_letters.target, [letter.record], codec_of(outgoing.batch)),
             runs=(letter.run,),
             windows=window_counts([event.timestamp], outgoing.window_millis),
@@ -261,7 +261,7 @@ class Replacer:
         return Replacement([dead], eventless, letters=1)
 
     def _windows(self, outgoing: Outgoing, events: Sequence[Record]) -> tuple[WindowCount, ...]:
-        if outgoing.cargo is Cargo.LEDGER:
+        if outgoing.kind is BatchKind.LEDGER:
             return ()
         return window_counts([each.timestamp for each in events], outgoing.window_millis)
 

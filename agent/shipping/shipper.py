@@ -15,17 +15,17 @@ from typing import Final, Protocol
 from agent.config import AgentConfig
 from agent.errors import JournalFull
 from agent.journal.journal import Journal
-from agent.journal.state import State
+from agent.journal.state import JournalState
 from agent.ledger.publishing import Ledger
 from agent.parcels import Parcel
 from agent.runs import SourceId
-from agent.shipping.dead_letters import Refused
-from agent.shipping.dispatch import CLIENT_ID, Counts, Dispatch
-from agent.shipping.in_flight import InFlight, Load, origin_of
+from agent.shipping.dead_letters import RefusedLetters
+from agent.shipping.dispatch import CLIENT_ID, Dispatch, ShippingCounts
+from agent.shipping.in_flight import InFlight, Sending, origin_of
 from agent.shipping.partition_queue import STAND_SECONDS
 from agent.shipping.questions import Questions
 from agent.shipping.replacing import DeadLetterTopic, Replacer
-from agent.shipping.topics import Placement, Topics, Unusable
+from agent.shipping.topics import Placement, Topics, TopicUnusable
 from agent.topic_schemas.values import TopicSchema
 from client.delivery import TopicPartition
 from ledger.names import DEAD_SUFFIX, LEDGER_TOPIC
@@ -55,20 +55,20 @@ class Shipper:
         self,
         config: AgentConfig,
         journal: Journal,
-        state: State,
+        state: JournalState,
         schemas: Schemas,
         *,
         request_seconds: float = REQUEST_SECONDS,
         stand_seconds: float = STAND_SECONDS,
     ) -> None:
-        self.counts: Final = Counts()
+        self.counts: Final = ShippingCounts()
         self.failure: str | None = None
         self.in_flight_limit = config.limits.in_flight_bytes  # may be changed at any time
         self._config = config
         self._journal = journal
         self._schemas = schemas
         self._in_flight = InFlight()
-        self._submitted: deque[Load] = deque()
+        self._submitted: deque[Sending] = deque()
         self._news = threading.Event()
         self._questions = Questions(config.bootstrap, CLIENT_ID, self._wake)
         self._topics = Topics(journal, self._questions, self._made_anew)
@@ -80,7 +80,7 @@ class Shipper:
             self._topics,
             Replacer(
                 journal.next_number,
-                Refused(journal.next_source, self._path_of),
+                RefusedLetters(journal.next_source, self._path_of),
                 self._dead_letter_topic,
                 self._ledger.too_large,
             ),
@@ -96,7 +96,7 @@ class Shipper:
         self._draining = self._stopping = False
         self._drained = threading.Event()
         for found in state.open:
-            self._enter(Load(found.outgoing, found.outgoing.number, found.numbers))
+            self._enter(Sending(found.outgoing, found.outgoing.number, found.numbers))
 
     def start(self) -> None:
         self._thread.start()
@@ -128,7 +128,7 @@ class Shipper:
     def submit(self, parcel: Parcel) -> None:
         """What the journal has just taken over."""
         for each in parcel.batches:
-            self._enter(Load(each, each.number))
+            self._enter(Sending(each, each.number))
         self._wake()
 
     def room(self, topic: str | None = None) -> bool:
@@ -203,7 +203,7 @@ class Shipper:
         except JournalFull as error:
             self._journal_full(error)
             due = now + _JOURNAL_PAUSE
-        self._look_at_lanes(now)
+        self._look_at_queues(now)
         if self._draining and self._is_done():
             self._drained.set()
         if not self._submitted:
@@ -226,10 +226,10 @@ class Shipper:
         if producer := self._dispatch.producer:
             producer.wake()
 
-    def _enter(self, load: Load) -> None:
+    def _enter(self, sending: Sending) -> None:
         """It is open before any thread is told."""
-        self._in_flight.add(origin_of(load), load.batch.target.topic, load.batch.size)
-        self._submitted.append(load)
+        self._in_flight.add(origin_of(sending), sending.batch.target.topic, sending.batch.size)
+        self._submitted.append(sending)
 
     def _made_anew(self, new: Placement) -> None:
         self._dispatch.made_anew(new.topic, new.partitions, new.target)
@@ -259,7 +259,7 @@ class Shipper:
             hurry=self._draining and self._in_flight.oldest() is None,
         )
         for each in batches:
-            self._enter(Load(each, each.number))
+            self._enter(Sending(each, each.number))
 
     def _ledger_is_open(self) -> bool:
         return self._in_flight.in_flight(LEDGER_TOPIC)[0] > 0
@@ -268,7 +268,7 @@ class Shipper:
 
     def _is_done(self) -> bool:
         """Whether there is nothing to wait for that may still happen."""
-        queues = [each for each in self._dispatch.queues() if each.loads]
+        queues = [each for each in self._dispatch.queues() if each.sendings]
         if self._submitted or any(not each.stands for each in queues):
             return False
         if queues or not self._config.ledger or self._schemas.ledger is None:
@@ -277,7 +277,7 @@ class Shipper:
             return True
         return not self._ledger.has_more()
 
-    def _look_at_lanes(self, now: float) -> None:
+    def _look_at_queues(self, now: float) -> None:
         troubles = self._dispatch.troubles()
         self._trouble_since = {target: self._trouble_since.get(target, now) for target in troubles}
         found: dict[str, str] = {}
@@ -286,12 +286,12 @@ class Shipper:
             since = self._trouble_since.get(queue.target, now)
             if why is None and now - since >= _PATIENCE_WITH_TROUBLE:
                 why = str(troubles[queue.target])
-            if why is None and queue.loads and self._dispatch.trouble is not None:
+            if why is None and queue.sendings and self._dispatch.trouble is not None:
                 why = str(self._dispatch.trouble)
             if why is not None:
                 found[queue.target.topic] = why
         for topic, error in self._topics.troubles().items():
-            if self._topics.known(topic) is None or isinstance(error, Unusable):
+            if self._topics.known(topic) is None or isinstance(error, TopicUnusable):
                 found.setdefault(topic, str(error))
         if found != self._stalled:
             self._say_stalls(found)

@@ -71,7 +71,7 @@ def is_recreated(known: Placement, topic_id: str, partitions: int) -> bool:
     return partitions < known.partitions
 
 
-class Unusable(ClientError):
+class TopicUnusable(ClientError):
     """A topic that takes nothing, as it is configured."""
 
 
@@ -246,7 +246,7 @@ def _facts(brokers: Brokers, name: str, *, ends: bool) -> Facts:
     configs = _configs(brokers, name)
     batch_bytes = _number(configs, "max.message.bytes", DEFAULT_BATCH_BYTES)
     if not partitions or batch_bytes < LEAST_BATCH_BYTES:
-        raise Unusable(
+        raise TopicUnusable(
             f"topic {name}: with {len(partitions)} partitions and max.message.bytes={batch_bytes} "
             "nothing can be sent there"
         )

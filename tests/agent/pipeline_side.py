@@ -23,8 +23,8 @@ from agent.journal.journal import Journal
 from agent.parcels import Eventless, Parcel
 from agent.pipeline import Pipeline
 from agent.shipping.shipper import Shipper
-from agent.standing import Parts, standing
-from agent.status import Phase, Status
+from agent.standing import AgentParts, standing
+from agent.status import AgentPhase, Status
 from agent.topic_schemas.cache import write_cache
 from agent.topic_schemas.following import TopicSchemas
 from agent.topic_schemas.values import TopicSchema, dead_letters_of, wanted_for
@@ -214,9 +214,11 @@ class PipelineSide:
         return found[0] if found else None
 
     def status(self) -> Status:
-        parts = Parts(self.journal, self.schemas, self.shipper, self.files, self.pipeline, "", "")
+        parts = AgentParts(
+            self.journal, self.schemas, self.shipper, self.files, self.pipeline, "", ""
+        )
         return standing(
-            self.config, self.inputs, parts, phase=Phase.RUNNING, started_millis=0, failure=""
+            self.config, self.inputs, parts, phase=AgentPhase.RUNNING, started_millis=0, failure=""
         )
 
     def close(self) -> None:

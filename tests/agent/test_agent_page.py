@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agent.config_inputs import Format
 from agent.http.metrics import families
-from agent.status import Phase, Status
+from agent.status import AgentPhase, Status
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = (ROOT / "docs" / "agent.md").read_text()
@@ -26,7 +26,7 @@ def test_every_metric_is_explained() -> None:
     named = set(re.findall(r"`(penstock_agent_\w+)`", PAGE))
     shown = {
         f"{each.name}_total" if each.type == "counter" else each.name
-        for each in families(Status(phase=Phase.RUNNING, version="1"))
+        for each in families(Status(phase=AgentPhase.RUNNING, version="1"))
     }
     shown = {f"{name}_info" if name == "penstock_agent" else name for name in shown}
     assert shown == named

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from agent.config import HoldDeleted, Limits, Times
+from agent.config import AgentLimits, HoldDeleted, Times
 from agent.config_inputs import Input
-from agent.events.reader import Reader
+from agent.events.reader import EventReader
 from agent.files.files import Files
 from agent.files.inputs import FileInput
 from agent.intake import Intake
@@ -25,7 +25,7 @@ class Reading:
         self.taken: list[tuple[int, bytes]] = []  # position and message
         self.dead: list[tuple[int, int]] = []  # position and size
         self._files, self._path = files, path
-        self._reader = Reader(input_, built_in(LOG_LINE), Times())
+        self._reader = EventReader(input_, built_in(LOG_LINE), Times())
         self._path.write_bytes(b"first\n")
         files.look(self.now)
         (self._followed,) = files.following()
@@ -67,7 +67,7 @@ def reading(directory: Path, **more: object) -> Iterator[Reading]:
         [FileInput.of(input_)],
         [],
         lambda: SourceId("source"),
-        Limits(),
+        AgentLimits(),
         HoldDeleted(),
         0.001,
         clock=lambda: now[0],

@@ -3,9 +3,9 @@
 import msgspec
 
 from agent.status import (
+    AgentPhase,
     InputStatus,
     JournalStatus,
-    Phase,
     Refusal,
     Status,
     TopicStatus,
@@ -14,7 +14,7 @@ from agent.status import (
 
 
 def running(**more: object) -> Status:
-    return msgspec.structs.replace(Status(phase=Phase.RUNNING, version="1"), **more)
+    return msgspec.structs.replace(Status(phase=AgentPhase.RUNNING, version="1"), **more)
 
 
 def test_an_agent_whose_inputs_go_their_way_is_ready() -> None:
@@ -25,8 +25,8 @@ def test_an_agent_whose_inputs_go_their_way_is_ready() -> None:
 
 
 def test_why_it_is_not() -> None:
-    assert why_not_ready(running(phase=Phase.STARTING)) == "starting"
-    assert why_not_ready(running(phase=Phase.FAILED, failure="the journal")) == "the journal"
+    assert why_not_ready(running(phase=AgentPhase.STARTING)) == "starting"
+    assert why_not_ready(running(phase=AgentPhase.FAILED, failure="the journal")) == "the journal"
     status = running(
         inputs=(InputStatus(name="a", topic="t", stopped="topic t has no schema"),),
         refusals=(Refusal(path="/etc/b.yaml", why="unknown key"),),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.config import Limits
+from agent.config import AgentLimits
 from tests.docs.pages import ROOT
 
 UNITS = sorted((ROOT / "deploy" / "systemd").glob("*.service"))
@@ -36,7 +36,7 @@ def test_the_agent_is_told_how_many_files_are_kept_and_may_have_all_that_it_open
     (most,) = [int(value) for name, value in found if name == "FileDescriptorStoreMax"]
     told = [value for name, value in found if name == "Environment" and "FDSTORE=" in value]
     assert told == [f"FDSTORE={most}"]
-    assert most > Limits().open_files
+    assert most > AgentLimits().open_files
     (opened,) = [int(value) for name, value in found if name == "LimitNOFILE"]
     assert opened > 2 * most
     text = AGENT.read_text(encoding="utf-8")

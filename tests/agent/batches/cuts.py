@@ -6,7 +6,7 @@ from typing import Any
 from agent.batches.packer import Packer
 from agent.batches.plan import SourceHeader
 from agent.cuts import Cut, Events
-from agent.parcels import Cargo, Outgoing, Parcel
+from agent.parcels import BatchKind, Outgoing, Parcel
 from agent.runs import Progress
 from schemas.envelope import Decoder
 from schemas.event_schemas import DEAD_LETTER, LOG_LINE, built_in
@@ -49,8 +49,8 @@ def read(outgoing: Outgoing) -> list[tuple[Record, Any]]:
     return found
 
 
-def events_of(parcel: Parcel, cargo: Cargo = Cargo.EVENTS) -> Iterator[Any]:
+def events_of(parcel: Parcel, kind: BatchKind = BatchKind.EVENTS) -> Iterator[Any]:
     """In the order in which they are sent."""
     for each in parcel.batches:
-        if each.cargo is cargo:
+        if each.kind is kind:
             yield from (event for _, event in read(each))

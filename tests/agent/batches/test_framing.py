@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agent.batches.building import build
 from agent.batches.framing import Stretch, framed
 from agent.batches.plan import SourceHeader, TopicPlan
-from agent.config import Compression
+from agent.config import BatchCompression
 from agent.runs import SourceId
 from client.delivery import TopicPartition
 from schemas.envelope import Encoder
@@ -141,7 +141,7 @@ def check(plan: TopicPlan, drawn: list[Any]) -> None:
     wanted = slowly(plan, stretches, fields)
     only = [stretch for _, stretch in stretches]
     assert framed(only, min(each.earliest for each in only)) == wanted[HEADER_SIZE:]
-    assert build(TARGET, only, Compression.NONE).data == wanted
+    assert build(TARGET, only, BatchCompression.NONE).data == wanted
 
 
 @pytest.mark.parametrize("first", [0, 8_000, 1_040_000, 2**27 - 5_000])
@@ -155,22 +155,22 @@ def test_long_stretches_too(first: int) -> None:
     )
     fields = [{"message": body.decode()} for body in bodies]
     wanted = slowly(PLAIN, [(source, stretch)], [fields])
-    assert build(TARGET, [stretch], Compression.NONE).data == wanted
+    assert build(TARGET, [stretch], BatchCompression.NONE).data == wanted
 
 
-@pytest.mark.parametrize("compression", Compression)
-def test_whatever_the_codec_readers_find_the_events(compression: Compression) -> None:
+@pytest.mark.parametrize("compression", BatchCompression)
+def test_whatever_the_codec_readers_find_the_events(compression: BatchCompression) -> None:
     source = SourceHeader(SourceId("s"), "/var/log/app.log", "shop")
     bodies = [b"line %d" % at for at in range(1000)]
     stretch = stretch_of(
         PLAIN, source, seqs=range(1000), positions=range(0, 8000, 8), bodies=bodies
     )
     batch = build(TARGET, [stretch], compression)
-    plain = build(TARGET, [stretch], Compression.NONE)
+    plain = build(TARGET, [stretch], BatchCompression.NONE)
     assert list(records(batch.data)) == list(records(plain.data))
     assert batch.records == 1000
-    assert (batch.size < plain.size) == (compression is not Compression.NONE)
-    assert batch.header.codec == list(Compression).index(compression)
+    assert (batch.size < plain.size) == (compression is not BatchCompression.NONE)
+    assert batch.header.codec == list(BatchCompression).index(compression)
 
 
 @example([NOW + 5, NOW, NOW + 9])
@@ -186,7 +186,7 @@ def test_the_base_is_the_smallest_timestamp(moments: list[int]) -> None:
         positions=range(count),
         bodies=[b""] * count,
     )
-    batch = build(TARGET, [stretch], Compression.NONE)
+    batch = build(TARGET, [stretch], BatchCompression.NONE)
     assert (batch.header.base_timestamp, batch.header.max_timestamp) == (
         min(moments),
         max(moments),

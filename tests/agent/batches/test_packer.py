@@ -8,9 +8,9 @@ import pytest
 
 from agent.batches.packer import Packer
 from agent.batches.plan import SourceHeader, TopicPlan
-from agent.config import Batches, Compression
+from agent.config import BatchCompression, Batches
 from agent.cuts import Cut, DeadLine
-from agent.parcels import Cargo, Parcel
+from agent.parcels import BatchKind, Parcel
 from agent.runs import Excepted, Fate, Progress, Run, SourceId, WindowCount
 from client.delivery import TopicPartition
 from tests.agent.batches.cuts import NOW, START, events_of, lines, put, read
@@ -104,10 +104,10 @@ def test_dead_letters_go_to_their_own_topic_with_seqs_of_their_own() -> None:
     assert put(packer, A, (cut, 13)) == Progress(13, 0, 2)
     parcel = closed(packer)
     (outgoing,) = parcel.batches
-    assert outgoing.cargo is Cargo.DEAD_LETTERS
+    assert outgoing.kind is BatchKind.DEAD_LETTERS
     assert outgoing.batch.target == TopicPartition("lines.dead", 1)
     assert outgoing.runs == (Run(A.id, 0, 2, 0, 13, 2),)
-    first, second = events_of(parcel, Cargo.DEAD_LETTERS)
+    first, second = events_of(parcel, BatchKind.DEAD_LETTERS)
     assert first == {
         "header": {
             "time": NOW - 5,
@@ -131,7 +131,7 @@ def test_dead_letters_go_to_their_own_topic_with_seqs_of_their_own() -> None:
 def test_a_size_that_is_that_of_raw_is_not_said() -> None:
     packer = Packer(PLAN)
     put(packer, A, (Cut(3, dead=[DeadLine(0, 3, b"bad", "why", NOW)]), 3))
-    (event,) = events_of(closed(packer), Cargo.DEAD_LETTERS)
+    (event,) = events_of(closed(packer), BatchKind.DEAD_LETTERS)
     assert event["size"] == -1
 
 
@@ -307,7 +307,7 @@ def test_an_event_too_large_for_a_batch_is_a_dead_letter() -> None:
     (run,) = parcel.batches[0].runs
     gone = Excepted(Fate.DEAD_LETTERED, 1, 80_001, "too large for a batch")
     assert run == Run(A.id, 0, 2, 0, 80_005, 2, (gone,))
-    (dead,) = events_of(parcel, Cargo.DEAD_LETTERS)
+    (dead,) = events_of(parcel, BatchKind.DEAD_LETTERS)
     assert dead["reason"] == (
         "an event of 80,000 bytes is too large for lines, whose batches may have 30,000"
     )
@@ -329,7 +329,7 @@ def test_between_lines_that_are_excepted_nobody_knows_how_long_a_large_one_was()
     gone = Excepted(Fate.DEAD_LETTERED, 3, -1, "too large for a batch")
     assert run == Run(A.id, 0, 2, 0, end + 4, 2, (FILTERED, gone))
     assert [event["header"]["time"] for event in events_of(parcel)] == [NOW, NOW + 2]
-    (dead,) = events_of(parcel, Cargo.DEAD_LETTERS)
+    (dead,) = events_of(parcel, BatchKind.DEAD_LETTERS)
     assert (dead["header"]["time"], dead["size"]) == (NOW + 1, len(noise))
 
 
@@ -340,8 +340,8 @@ def test_a_large_event_that_can_be_compressed_is_none() -> None:
     assert [len(event["message"]) for event in events_of(closed(packer))] == [80_000]
 
 
-@pytest.mark.parametrize("compression", Compression)
-def test_batches_that_cannot_be_compressed_are_halved(compression: Compression) -> None:
+@pytest.mark.parametrize("compression", BatchCompression)
+def test_batches_that_cannot_be_compressed_are_halved(compression: BatchCompression) -> None:
     plan = TopicPlan(
         "lines", 7, 8, "h", most_batch_bytes=40_000, batches=Batches(compression=compression)
     )
@@ -372,5 +372,5 @@ def test_a_path_need_not_be_text() -> None:
     cut, end = lines(b"x")
     put(packer, odd, (Cut(end, cut.events, [DeadLine(0, 1, b"", "why", NOW)], lines=1), end))
     parcel = closed(packer)
-    for cargo in (Cargo.EVENTS, Cargo.DEAD_LETTERS):
-        assert [event["path"] for event in events_of(parcel, cargo)] == ["/var/log/\ufffd.log"]
+    for kind in (BatchKind.EVENTS, BatchKind.DEAD_LETTERS):
+        assert [event["path"] for event in events_of(parcel, kind)] == ["/var/log/\ufffd.log"]

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from agent.batches.packer import Packer
 from agent.batches.plan import SourceHeader, TopicPlan
-from agent.config import Batches, Compression
+from agent.config import BatchCompression, Batches
 from agent.cuts import Cut, DeadLine, Events
-from agent.parcels import Cargo, Outgoing, Parcel
+from agent.parcels import BatchKind, Outgoing, Parcel
 from agent.runs import Excepted, Fate, Progress, Run, SourceId
 from tests.agent.batches.cuts import NOW, START, read
 
@@ -101,7 +101,7 @@ plans = st.builds(
     batches=st.builds(
         Batches,
         bytes=st.sampled_from([1024, 4096, 1024 * 1024]),
-        compression=st.sampled_from([Compression.NONE, Compression.ZSTD]),
+        compression=st.sampled_from([BatchCompression.NONE, BatchCompression.ZSTD]),
     ),
     most_batch_bytes=st.sampled_from([700, 2000, 1_000_000]),
     most_dead_bytes=st.sampled_from([1500, 1_000_000]),
@@ -164,7 +164,7 @@ class Account:
         ]
         headers = [event["header"] for _, event in found]
         there = [(each["source"], each["seq"]) for each in headers]
-        if outgoing.cargo is Cargo.DEAD_LETTERS:
+        if outgoing.kind is BatchKind.DEAD_LETTERS:
             assert outgoing.batch.size <= plan.most_dead_bytes
             assert said == there
             for _, event in found:

@@ -10,7 +10,7 @@ from typing import Any
 from agent.config import Times
 from agent.config_inputs import Input
 from agent.cuts import Cut, DeadLine
-from agent.events.reader import Reader
+from agent.events.reader import EventReader
 from agent.intake import one_after_the_other
 from agent.runs import Fate
 from schemas.event_schemas import scaffold
@@ -35,8 +35,8 @@ def schema_of(**fields: Any) -> AvroSchema:
     return parse(json.dumps(schema))
 
 
-def reader_of(schema: AvroSchema | None = None, /, **given: Any) -> Reader:
-    return Reader(input_of(**given), schema, Times())
+def reader_of(schema: AvroSchema | None = None, /, **given: Any) -> EventReader:
+    return EventReader(input_of(**given), schema, Times())
 
 
 @dataclass
@@ -81,7 +81,7 @@ class Outcome:
 
 
 def read(
-    reader: Reader, data: bytes, sizes: Iterable[int] = (), most_lines: int | None = None
+    reader: EventReader, data: bytes, sizes: Iterable[int] = (), most_lines: int | None = None
 ) -> Outcome:
     """`sizes` are those of the chunks; after them everything comes at once."""
     outcome = Outcome()

@@ -7,7 +7,7 @@ import pytest
 
 from agent.config_inputs import Format
 from agent.config_lines import Filter, Multiline, Time
-from agent.events.faults import Fault
+from agent.events.faults import LineFault
 from agent.events.fields import by_named_groups, fields_of_json, fields_of_logfmt, fields_of_syslog
 from agent.events.patterns import MOST_CHARACTERS
 from agent.runs import Fate
@@ -58,7 +58,7 @@ def test_what_is_no_json(line: str, reason: str) -> None:
 
 
 def fault_of(find: Any, line: str) -> str:
-    with pytest.raises(Fault) as caught:
+    with pytest.raises(LineFault) as caught:
         find(line.encode())
     assert caught.value.kind == "format"
     assert len(caught.value.reason) <= 300

@@ -10,7 +10,7 @@ import pytest
 
 from agent.config_inputs import Format
 from agent.config_lines import Multiline, Redaction, Time
-from agent.events.faults import Fault
+from agent.events.faults import LineFault
 from agent.events.fields import fields_of_logfmt
 from agent.events.redaction import WINDOW
 from tests.agent.events.reading import read, reader_of, schema_of
@@ -81,5 +81,5 @@ def test_times_are_short() -> None:
 @pytest.mark.parametrize("blank", [b" ", b"\t", b"\x0b", b" \t"])
 def test_a_megabyte_of_blanks_is_no_logfmt(blank: bytes) -> None:
     """In time that grows with its length, not with the square of it."""
-    with pytest.raises(Fault):
+    with pytest.raises(LineFault):
         fields_of_logfmt(blank * 500_000)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agent.config_inputs import Format
 from agent.config_lines import Time
 from agent.errors import InputError
-from agent.events.faults import Fault
+from agent.events.faults import LineFault
 from agent.events.times import time_reader
 from tests.agent.events.reading import NOW, read, reader_of, schema_of
 
@@ -76,7 +76,7 @@ def test_what_is_no_iso8601(value: Any) -> None:
     read_it = time_reader(Time(field="t"))
     read_it("2026-11-20T14:30:00.123Z", NOW)
     for _ in range(2):
-        with pytest.raises(Fault, match=r"is not an ISO 8601 time$") as caught:
+        with pytest.raises(LineFault, match=r"is not an ISO 8601 time$") as caught:
             read_it(value, NOW)
         assert len(caught.value.reason) < 150
 
@@ -122,7 +122,7 @@ def test_milliseconds_survive_a_float(at: int) -> None:
     "value", ["", "x", None, True, "1e9", "nan", float("inf"), 10**40, "9" * 50]
 )
 def test_what_is_no_epoch(value: Any) -> None:
-    with pytest.raises(Fault, match="is not a number of seconds"):
+    with pytest.raises(LineFault, match="is not a number of seconds"):
         read_time(value, "epoch")
 
 
@@ -156,7 +156,7 @@ def test_the_year_goes_with_the_clock(format_: str) -> None:
 
 @pytest.mark.parametrize("value", ["Foo 20 14:30:00", "Nov 31 14:30:00", "Nov 20 25:30:00", 7, ""])
 def test_what_is_no_time_of_syslog(value: Any) -> None:
-    with pytest.raises(Fault, match="is not a time such as Nov 20"):
+    with pytest.raises(LineFault, match="is not a time such as Nov 20"):
         read_time(value, "rfc3164")
 
 
@@ -173,7 +173,7 @@ def test_patterns(pattern: str, text: str, same: str) -> None:
     read_it = time_reader(Time(field="t", format=pattern))
     assert [read_it(each, NOW) for each in (text, text, f" {text}")] == [millis(same)] * 3
     for wrong in (f"{text} x", "", 7, None, "x" * 1000):
-        with pytest.raises(Fault, match="is not a time as"):
+        with pytest.raises(LineFault, match="is not a time as"):
             read_it(wrong, NOW)
 
 

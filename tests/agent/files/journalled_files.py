@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from agent.blind_times import Looked, Unwatched
-from agent.config import HoldDeleted, Limits
+from agent.config import AgentLimits, HoldDeleted
 from agent.files.files import Files
 from agent.files.followed import Followed
 from agent.files.happenings import (
@@ -56,7 +56,7 @@ class JournalledFiles:
         self.now = 1000.0
         self.wall = wall  # the clock, if it is not to be believed
         self._numbers = count(1)
-        self._limits = Limits(open_files=open_files)
+        self._limits = AgentLimits(open_files=open_files)
         self._hold = hold or HoldDeleted()
         self._scan_interval = scan_interval
         self._events = events

@@ -14,7 +14,7 @@ import zstandard
 
 from agent.blind_times import Traces
 from agent.config import HoldDeleted
-from agent.files.compressed import Damaged, unpacked
+from agent.files.compressed import ArchiveDamaged, unpacked
 from agent.files.happenings import Appeared, Ended, EndUnseen, Unpacked
 from tests.agent.files.journalled_files import Follow, JournalledFiles, append
 from tests.agent.full_disk import no_file_beyond
@@ -222,7 +222,7 @@ def test_bytes_that_are_flipped(tmp_path: Path, suffix: str) -> None:
     path.write_bytes(packed)
     fd = os.open(path, os.O_RDONLY)
     try:
-        with pytest.raises(Damaged):
+        with pytest.raises(ArchiveDamaged):
             list(unpacked(fd))
     finally:
         os.close(fd)
@@ -233,7 +233,7 @@ def test_what_cannot_be_unpacked_here(tmp_path: Path) -> None:
     path.write_bytes(b"\x04\x22\x4d\x18 lz4")
     fd = os.open(path, os.O_RDONLY)
     try:
-        with pytest.raises(Damaged, match="cannot be read here"):
+        with pytest.raises(ArchiveDamaged, match="cannot be read here"):
             unpacked(fd)
     finally:
         os.close(fd)

@@ -13,10 +13,10 @@ from agent.files.identity import (
     TAIL,
     Compared,
     Identity,
-    Remembered,
-    Seen,
+    IdentityVerdict,
+    RememberedFile,
+    SeenFile,
     Sighting,
-    Verdict,
     Where,
     archived,
     begins,
@@ -51,13 +51,13 @@ HERE: Identity = (1, 10)
 BORN = 5_000_000_000
 TEXT = b"".join(b"%05d" % at for at in range(400))
 POSITION = 1500
-SAME, COPY, NEW, WAIT, LOST = Verdict
+SAME, COPY, NEW, WAIT, LOST = IdentityVerdict
 
 
-def known(text: bytes = TEXT, position: int = POSITION) -> Remembered:
+def known(text: bytes = TEXT, position: int = POSITION) -> RememberedFile:
     """A file of which everything is known."""
     head = text[:FULL]
-    return Remembered(
+    return RememberedFile(
         HERE,
         born_ns=BORN,
         there_millis=9_000,
@@ -70,7 +70,7 @@ def known(text: bytes = TEXT, position: int = POSITION) -> Remembered:
     )
 
 
-def only_marked(file: Remembered) -> Remembered:
+def only_marked(file: RememberedFile) -> RememberedFile:
     """As it is known over a restart."""
     return replace(file, head=b"", tail=b"", mark=zlib.crc32(file.tail))
 
@@ -81,10 +81,10 @@ def shown(
     *,
     mtime_ns: int = 6_000_000_000,
     born_ns: int = BORN,
-) -> Seen:
+) -> SeenFile:
     """The same file, as it shows itself."""
     before = text[max(0, position - TAIL) : position]
-    return Seen(len(text), HERE, mtime_ns, born_ns, text[:FULL], before)
+    return SeenFile(len(text), HERE, mtime_ns, born_ns, text[:FULL], before)
 
 
 def in_journal(**other: object) -> KnownSource:
@@ -179,7 +179,7 @@ def test_a_file_to_which_nothing_was_done_is_the_same() -> None:
     ],
 )
 def test_when_it_was_made(born: int, last_there: int, made: int, possible: bool) -> None:
-    file = Remembered(HERE, born_ns=born, there_millis=last_there)
+    file = RememberedFile(HERE, born_ns=born, there_millis=last_there)
     assert may_be_made(file, made) is possible
 
 
@@ -202,7 +202,7 @@ def test_made_apart_is_only_what_is_known_of_both() -> None:
         (replace(shown(), identity=(2, 10)), LOST),
     ],
 )
-def test_a_file_that_was_closed(there: Seen, verdict: Verdict) -> None:
+def test_a_file_that_was_closed(there: SeenFile, verdict: IdentityVerdict) -> None:
     assert reopened(known(), there) is verdict
     assert reopened(only_marked(known()), there) is verdict
 
@@ -213,7 +213,7 @@ def test_a_file_that_was_closed(there: Seen, verdict: Verdict) -> None:
 def test_without_a_beginning_or_a_birth_nothing_shows_what_it_is(
     born: int, text: bytes, shows: bool
 ) -> None:
-    assert is_shown(Remembered(HERE, born_ns=born, fingerprint=fingerprint(text))) is shows
+    assert is_shown(RememberedFile(HERE, born_ns=born, fingerprint=fingerprint(text))) is shows
 
 
 # Rule 7: doubt
@@ -230,7 +230,7 @@ def test_without_a_beginning_or_a_birth_nothing_shows_what_it_is(
         (shown(b""), NEW),
     ],
 )
-def test_a_file_in_doubt(there: Seen, verdict: Verdict) -> None:
+def test_a_file_in_doubt(there: SeenFile, verdict: IdentityVerdict) -> None:
     assert doubted(known(), there) is verdict
     assert doubted(only_marked(known()), there) is verdict
 
@@ -238,12 +238,14 @@ def test_a_file_in_doubt(there: Seen, verdict: Verdict) -> None:
 @pytest.mark.parametrize(
     ("there", "verdict"),
     [
-        (Seen(0, HERE, born_ns=BORN), NEW),
-        (Seen(0, HERE, born_ns=BORN + 1), LOST),
-        (Seen(0, (1, 11), born_ns=BORN), LOST),
+        (SeenFile(0, HERE, born_ns=BORN), NEW),
+        (SeenFile(0, HERE, born_ns=BORN + 1), LOST),
+        (SeenFile(0, (1, 11), born_ns=BORN), LOST),
     ],
 )
-def test_a_file_that_was_truncated_and_then_renamed(there: Seen, verdict: Verdict) -> None:
+def test_a_file_that_was_truncated_and_then_renamed(
+    there: SeenFile, verdict: IdentityVerdict
+) -> None:
     assert moved_away(known(), there) is verdict
     unknown = replace(known(), born_ns=0)
     assert moved_away(unknown, replace(there, born_ns=0)) is LOST
@@ -300,7 +302,9 @@ EMPTY = fingerprint(b"")
         (in_journal(size=1201, last_path="/l/copy"), shown(TEXT[:1200]), NEW),
     ],
 )
-def test_a_source_of_a_journal(source: KnownSource, there: Seen, verdict: Verdict) -> None:
+def test_a_source_of_a_journal(
+    source: KnownSource, there: SeenFile, verdict: IdentityVerdict
+) -> None:
     assert met(source, there) is verdict
 
 
@@ -314,7 +318,7 @@ def test_a_source_of_a_journal(source: KnownSource, there: Seen, verdict: Verdic
         (shown(born_ns=9_000_000_001), LOST),
     ],
 )
-def test_a_descriptor_that_was_kept(there: Seen, verdict: Verdict) -> None:
+def test_a_descriptor_that_was_kept(there: SeenFile, verdict: IdentityVerdict) -> None:
     assert kept(in_journal(), there) is verdict
 
 
@@ -340,7 +344,7 @@ def is_there(size: int, *, has_all: bool = True) -> Compared:
     ],
 )
 def test_whether_a_file_may_be_a_copy(
-    size: int, originals: list[Compared], unchanged_for: float, verdict: Verdict
+    size: int, originals: list[Compared], unchanged_for: float, verdict: IdentityVerdict
 ) -> None:
     assert undecided(size, originals, unchanged_for=unchanged_for) is verdict
 
@@ -355,7 +359,7 @@ def test_whether_a_file_may_be_a_copy(
         (shown(ANOTHER_TAIL), False),
     ],
 )
-def test_what_can_be_a_copy_of_a_source(copy: Seen, possible: bool) -> None:
+def test_what_can_be_a_copy_of_a_source(copy: SeenFile, possible: bool) -> None:
     assert may_be_copied(known(), copy) is possible
 
 
@@ -392,7 +396,7 @@ def test_the_likeliest_original() -> None:
     ],
 )
 def test_a_source_goes_on_in_a_copy(
-    source: Remembered, there: Seen, born: int | None, verdict: Verdict
+    source: RememberedFile, there: SeenFile, born: int | None, verdict: IdentityVerdict
 ) -> None:
     assert taken_over(source, there, born) is verdict
 
@@ -409,7 +413,7 @@ def test_a_source_goes_on_in_a_copy(
     ],
 )
 def test_a_file_that_is_written_anew_by_way_of_another_name(
-    source: Remembered, there: Seen, verdict: Verdict
+    source: RememberedFile, there: SeenFile, verdict: IdentityVerdict
 ) -> None:
     assert replaced(source, there, lost_name_ns=7_000_000_000) is verdict
 
@@ -458,7 +462,7 @@ def test_what_a_copy_says_of_a_file_that_was_not_read(
 
 
 @pytest.mark.parametrize(("device", "verdict"), [(1, LOST), (2, WAIT), (None, WAIT)])
-def test_a_source_that_is_not_found(device: int | None, verdict: Verdict) -> None:
+def test_a_source_that_is_not_found(device: int | None, verdict: IdentityVerdict) -> None:
     assert sought(known(), device) is verdict
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from agent.files.identity import FULL, Sighting, fingerprint
 from agent.files.listing import sighting_from
-from agent.files.memory import Found, Memory
+from agent.files.memory import FoundFile, Memory
 from agent.files.seen import born_ns
 from agent.runs import KnownSource, Progress, SourceId
 
@@ -19,13 +19,13 @@ SEEN_NS = 5_000_000_000
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Iterator[tuple[Found, Sighting]]:
+def file(tmp_path: Path) -> Iterator[tuple[FoundFile, Sighting]]:
     """Born when it was seen."""
     path = tmp_path / "app.log"
     path.write_bytes(TEXT)
     fd = os.open(path, os.O_RDONLY)
     sighting = sighting_from(os.fstat(fd), str(path))
-    yield replace(Found.of(fd, len(TEXT)), born_ns=SEEN_NS), sighting
+    yield replace(FoundFile.of(fd, len(TEXT)), born_ns=SEEN_NS), sighting
     os.close(fd)
 
 
@@ -43,7 +43,7 @@ def known(sighting: Sighting, mark: int = 0) -> KnownSource:
     )
 
 
-def finds(remembered: KnownSource, found: Found, sighting: Sighting) -> bool:
+def finds(remembered: KnownSource, found: FoundFile, sighting: Sighting) -> bool:
     memory = Memory()
     memory.add(remembered)
     return memory.find(sighting, found, lambda _: False) is remembered
@@ -53,7 +53,7 @@ def finds(remembered: KnownSource, found: Found, sighting: Sighting) -> bool:
     ("born", "same"), [(SEEN_NS, True), (SEEN_NS - 1, True), (SEEN_NS + 1, False), (0, True)]
 )
 def test_a_file_that_is_made_later_is_another_one(
-    file: tuple[Found, Sighting], born: int, same: bool
+    file: tuple[FoundFile, Sighting], born: int, same: bool
 ) -> None:
     found, sighting = file
     assert finds(known(sighting), replace(found, born_ns=born), sighting) is same
@@ -61,7 +61,7 @@ def test_a_file_that_is_made_later_is_another_one(
     assert finds(never_seen, replace(found, born_ns=born), sighting)
 
 
-def test_what_was_read_last_stands_there(file: tuple[Found, Sighting]) -> None:
+def test_what_was_read_last_stands_there(file: tuple[FoundFile, Sighting]) -> None:
     found, sighting = file
     assert finds(known(sighting, mark=zlib.crc32(TEXT[-64:])), found, sighting)
     assert not finds(known(sighting, mark=zlib.crc32(TEXT[-64:]) ^ 1), found, sighting)
@@ -100,6 +100,6 @@ def test_renamed_while_devices_were_numbered_anew(
     )
     memory = Memory()
     memory.add(before)
-    found = memory.find(sighting, Found.of(fd, size), lambda _: False)
+    found = memory.find(sighting, FoundFile.of(fd, size), lambda _: False)
     os.close(fd)
     assert (found == before) == is_known

@@ -20,7 +20,7 @@ from agent.files.name_events import (
     OVERFLOW,
     Event,
     Meanwhile,
-    Named,
+    NameHistory,
     Places,
     folders_meanwhile,
     follow,
@@ -43,7 +43,7 @@ def followed(told: Told, places: Places[str]) -> tuple[list[str], dict[str, list
     return [" ".join(names_of(each)) for each in gone], there
 
 
-def names_of(named: Named[str]) -> list[str]:
+def names_of(named: NameHistory[str]) -> list[str]:
     names = [name for _, name in named.places]
     return names if named.is_new else [f"({' '.join(names)})"]
 

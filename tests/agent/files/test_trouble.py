@@ -242,7 +242,7 @@ def test_a_file_that_fails_before_it_is_clear_what_it_is(tmp_path: Path) -> None
     for name in ("a.log", "b.log"):
         append(tmp_path / name, "one\n")
     assert files.turn() == b"one\n"
-    (unclear,) = files.files._around.attention.unclear
+    (unclear,) = files.files._shared.attention.unclear
     assert unclear.fd is not None
     write_only = os.open(unclear.current_path, os.O_WRONLY)
     os.dup2(write_only, unclear.fd)

@@ -8,9 +8,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from agent.http.metrics import families
 from agent.status import (
+    AgentPhase,
     InputStatus,
     JournalStatus,
-    Phase,
     ProcessStatus,
     Refusal,
     Status,
@@ -27,7 +27,7 @@ def numbered(struct: type[msgspec.Struct]) -> dict[str, Any]:
 
 def everything() -> Status:
     return Status(
-        phase=Phase.RUNNING,
+        phase=AgentPhase.RUNNING,
         version="1.2.3",
         agent="a1",
         host="web-1",
@@ -84,12 +84,12 @@ def test_samples() -> None:
 
 
 def test_an_agent_that_has_only_just_begun_can_be_scraped() -> None:
-    status = Status(phase=Phase.STARTING, version="1")
+    status = Status(phase=AgentPhase.STARTING, version="1")
     assert samples(status)["penstock_agent_ready", ""] == 0
     assert b"process_resident_memory_bytes" in exposition_of(lambda: families(status))()
 
 
-@pytest.mark.parametrize("status", [everything(), Status(phase=Phase.RUNNING, version="1")])
+@pytest.mark.parametrize("status", [everything(), Status(phase=AgentPhase.RUNNING, version="1")])
 def test_no_name_is_given_twice(status: Status) -> None:
     names = [family.name for family in families(status)]
     assert len(names) == len(set(names))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from agent.http.pages import agent_pages
-from agent.status import FileStatus, InputStatus, Phase, Status
+from agent.status import AgentPhase, FileStatus, InputStatus, Status
 from ground.page_server import PageServer
 
 
@@ -16,7 +16,7 @@ from ground.page_server import PageServer
 class Agent:
     """What the pages ask: settable."""
 
-    status: Status = field(default_factory=lambda: Status(phase=Phase.RUNNING, version="1"))
+    status: Status = field(default_factory=lambda: Status(phase=AgentPhase.RUNNING, version="1"))
     stuck: str = ""
     asked: int = 0
 
@@ -57,7 +57,7 @@ def test_health_is_that_it_moves(port: int, agent: Agent) -> None:
 def test_readiness_is_that_all_goes_its_way(port: int, agent: Agent) -> None:
     assert get(port, "/readyz")[::2] == (200, b"ready\n")
     stopped = InputStatus(name="i", topic="t", stopped="topic t has no schema")
-    agent.status = Status(phase=Phase.RUNNING, version="1", inputs=(stopped,))
+    agent.status = Status(phase=AgentPhase.RUNNING, version="1", inputs=(stopped,))
     body = b"not ready: input i: topic t has no schema\n"
     assert get(port, "/readyz")[::2] == (503, body)
 
@@ -82,7 +82,7 @@ def test_status_is_json_with_every_file(port: int, agent: Agent) -> None:
         )
         for number in range(3_000)
     )
-    agent.status = Status(phase=Phase.RUNNING, version="1", files=files)
+    agent.status = Status(phase=AgentPhase.RUNNING, version="1", files=files)
     status, content_type, body = get(port, "/status")
     assert (status, content_type) == (200, "application/json")
     document = json.loads(body)

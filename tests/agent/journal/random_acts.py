@@ -99,7 +99,7 @@ class Acts:
 
     def _again(self, old: Outgoing) -> Outgoing:
         number = self.journal.next_number()
-        return Outgoing(number, old.cargo, old.batch, old.runs, old.windows, old.delays, old.covers)
+        return Outgoing(number, old.kind, old.batch, old.runs, old.windows, old.delays, old.covers)
 
     def finish(self) -> None:
         self._millis += 1

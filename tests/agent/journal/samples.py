@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.journal.binding import Binding
-from agent.journal.contents import Contents
+from agent.journal.contents import JournalContents
 from agent.journal.journal import Journal
-from agent.journal.state import OpenBatch, State, Statement
-from agent.parcels import Cargo, Eventless, Outgoing, Parcel
+from agent.journal.state import JournalState, OpenBatch, Statement
+from agent.parcels import BatchKind, Eventless, Outgoing, Parcel
 from agent.runs import Fingerprint, KnownSource, Progress, Run, SourceId, WindowCount
 from client.delivery import Batch, TopicPartition
 from client.identity import Identity
@@ -23,7 +23,7 @@ LIMIT = 1 << 30
 
 def open_journal(
     directory: Path, *, sync: bool = False, limit: int = LIMIT, ledger: bool = True
-) -> tuple[Journal, State]:
+) -> tuple[Journal, JournalState]:
     binding = Binding.of(directory)
     return Journal.open(
         directory, sync=sync, limit_bytes=limit, host_binding=binding, ledger=ledger
@@ -55,7 +55,7 @@ def run(source: SourceId = A, seq: int = 0, events: int = 1, position: int = 0) 
 def outgoing(number: int, *runs: Run, **other: object) -> Outgoing:
     records = sum(each.events for each in runs) or 1
     values: dict[str, object] = {
-        "cargo": Cargo.EVENTS,
+        "kind": BatchKind.EVENTS,
         "batch": batch(records),
         "runs": runs,
         "windows": (WindowCount(60_000, records),),
@@ -65,7 +65,7 @@ def outgoing(number: int, *runs: Run, **other: object) -> Outgoing:
 
 
 def ledger(number: int, *covers: int, entries: int = 1) -> Outgoing:
-    return Outgoing(number, Cargo.LEDGER, batch(entries, "_audit"), covers=covers)
+    return Outgoing(number, BatchKind.LEDGER, batch(entries, "_audit"), covers=covers)
 
 
 def parcel(*batches: Outgoing, eventless: Sequence[Eventless] = ()) -> Parcel:
@@ -88,7 +88,7 @@ class Seen:
     ledger_seq: int
 
 
-def seen(state: State) -> Seen:
+def seen(state: JournalState) -> Seen:
     return Seen(
         frozenset(state.sources),
         tuple(map(plain, state.open)),
@@ -100,7 +100,7 @@ def seen(state: State) -> Seen:
     )
 
 
-def seen_contents(contents: Contents) -> Seen:
+def seen_contents(contents: JournalContents) -> Seen:
     return Seen(
         frozenset(contents.sources()),
         tuple(map(plain, contents.open_in_order())),
@@ -114,7 +114,7 @@ def seen_contents(contents: Contents) -> Seen:
 
 def plain(each: OpenBatch) -> object:
     out = each.outgoing
-    carried = (out.number, out.cargo, out.batch.target, out.batch.data)
+    carried = (out.number, out.kind, out.batch.target, out.batch.data)
     told = (out.runs, out.windows, out.delays, out.covers)
     return carried, told, each.numbers, each.place
 

@@ -4,7 +4,7 @@ import pytest
 
 from agent.blind_times import LookedAt, Traces, Unwatched
 from agent.journal import contents as contents_module
-from agent.journal.contents import Contents, Unfitting
+from agent.journal.contents import JournalContents, Unfitting
 from agent.journal.state import Chosen, Finished, NotSeen, Numbers, Shipped, WindowPassed
 from agent.parcels import Eventless
 from agent.runs import Progress, SourceId, WindowCount
@@ -15,14 +15,14 @@ VIEWS = TopicPartition("views", 0)
 
 
 @pytest.fixture
-def contents() -> Contents:
-    contents = Contents("agent")
+def contents() -> JournalContents:
+    contents = JournalContents("agent")
     contents.source(known(A))
     contents.source(known(B))
     return contents
 
 
-def test_a_parcel_brings_its_sources_forward(contents: Contents) -> None:
+def test_a_parcel_brings_its_sources_forward(contents: JournalContents) -> None:
     first = outgoing(0, run(A, 0, 3), run(B, 0, 1))
     contents.parcel(parcel(first))
     assert contents.known_source(A).progress == Progress(30, 3)
@@ -31,7 +31,7 @@ def test_a_parcel_brings_its_sources_forward(contents: Contents) -> None:
     assert contents.open_in_order()[0].numbers is None
 
 
-def test_a_source_that_is_told_again_keeps_its_progress(contents: Contents) -> None:
+def test_a_source_that_is_told_again_keeps_its_progress(contents: JournalContents) -> None:
     contents.parcel(parcel(outgoing(0, run(A, 0, 3))))
     contents.source(known(A, position=99, last_path="/var/log/a.log.1", finished=True))
     again = contents.known_source(A)
@@ -39,7 +39,7 @@ def test_a_source_that_is_told_again_keeps_its_progress(contents: Contents) -> N
     assert not again.finished
 
 
-def test_an_acknowledged_batch_becomes_a_statement(contents: Contents) -> None:
+def test_an_acknowledged_batch_becomes_a_statement(contents: JournalContents) -> None:
     contents.partition("views", Chosen("id", 0))
     windows = (WindowCount(120_000, 1), WindowCount(60_000, 2))
     sent = outgoing(0, run(A, 0, 3), windows=windows)
@@ -56,7 +56,7 @@ def test_an_acknowledged_batch_becomes_a_statement(contents: Contents) -> None:
     assert contents.open_bytes == 0
 
 
-def test_offsets_that_are_not_known_leave_the_last_one(contents: Contents) -> None:
+def test_offsets_that_are_not_known_leave_the_last_one(contents: JournalContents) -> None:
     contents.parcel(parcel(outgoing(0, run(A)), outgoing(1, run(B))))
     contents.acknowledged(1, 7, -1)
     contents.acknowledged(0, -1, -1)
@@ -64,7 +64,7 @@ def test_offsets_that_are_not_known_leave_the_last_one(contents: Contents) -> No
 
 
 def test_where_a_partition_begins_counts_until_something_is_acknowledged(
-    contents: Contents,
+    contents: JournalContents,
 ) -> None:
     contents.begins(VIEWS, 50)
     contents.begins(VIEWS, 70)
@@ -75,7 +75,7 @@ def test_where_a_partition_begins_counts_until_something_is_acknowledged(
     assert contents.acknowledged_offsets == {VIEWS: 55}
 
 
-def test_a_topic_that_was_created_anew_has_no_offsets(contents: Contents) -> None:
+def test_a_topic_that_was_created_anew_has_no_offsets(contents: JournalContents) -> None:
     contents.partition("views", Chosen("id", 0))
     contents.parcel(parcel(outgoing(0, run(A))))
     contents.acknowledged(0, 7, -1)
@@ -85,7 +85,7 @@ def test_a_topic_that_was_created_anew_has_no_offsets(contents: Contents) -> Non
     assert contents.acknowledged_offsets == {}
 
 
-def test_the_ledger_ends_what_it_covers(contents: Contents) -> None:
+def test_the_ledger_ends_what_it_covers(contents: JournalContents) -> None:
     contents.parcel(parcel(outgoing(0, run(A)), eventless=[Eventless(1, "views", run(B))]))
     contents.acknowledged(0, 0, -1)
     assert {each.number for each in contents.unpublished()} == {0, 1}
@@ -98,7 +98,7 @@ def test_the_ledger_ends_what_it_covers(contents: Contents) -> None:
     assert contents.acknowledged_offsets.keys() == {VIEWS, TopicPartition("_audit", 0)}
 
 
-def test_what_replaces_a_batch_stands_at_its_place(contents: Contents) -> None:
+def test_what_replaces_a_batch_stands_at_its_place(contents: JournalContents) -> None:
     contents.parcel(parcel(outgoing(0, run(A)), outgoing(1, run(A, 1, 2, 10)), outgoing(2, run(B))))
     halves = [outgoing(3, run(A, 1, 1, 10)), outgoing(4, run(A, 2, 1, 20))]
     contents.replaced(1, halves, [Eventless(5, "views", run(A, 3, 0, 30))])
@@ -110,7 +110,7 @@ def test_what_replaces_a_batch_stands_at_its_place(contents: Contents) -> None:
     assert contents.open_bytes == sum(each.outgoing.batch.size for each in contents.open.values())
 
 
-def test_a_file_is_finished_when_all_of_it_is_acknowledged(contents: Contents) -> None:
+def test_a_file_is_finished_when_all_of_it_is_acknowledged(contents: JournalContents) -> None:
     contents.parcel(parcel(outgoing(0, run(A, 0, 2)), outgoing(1, run(A, 2, 1, 20), run(B))))
     contents.finished(A, 2, 1000)
     contents.acknowledged(0, 0, -1)
@@ -122,7 +122,7 @@ def test_a_file_is_finished_when_all_of_it_is_acknowledged(contents: Contents) -
     assert contents.known_source(A).finished
 
 
-def test_a_file_that_grows_again_is_not_finished(contents: Contents) -> None:
+def test_a_file_that_grows_again_is_not_finished(contents: JournalContents) -> None:
     contents.parcel(parcel(outgoing(0, run(A))))
     contents.finished(A, 1, 1000)
     contents.parcel(parcel(outgoing(2, run(A, 1, 1, 10))))
@@ -132,7 +132,7 @@ def test_a_file_that_grows_again_is_not_finished(contents: Contents) -> None:
     assert not contents.known_source(A).finished
 
 
-def test_a_source_is_forgotten_when_the_ledger_has_said_all(contents: Contents) -> None:
+def test_a_source_is_forgotten_when_the_ledger_has_said_all(contents: JournalContents) -> None:
     contents.parcel(parcel(outgoing(0, run(A))))
     contents.finished(A, 1, 1000)
     contents.forget(A)
@@ -151,7 +151,7 @@ def test_a_source_is_forgotten_when_the_ledger_has_said_all(contents: Contents) 
     assert not contents.leaving
 
 
-def test_a_source_that_is_told_of_again_is_not_forgotten(contents: Contents) -> None:
+def test_a_source_that_is_told_of_again_is_not_forgotten(contents: JournalContents) -> None:
     contents.parcel(parcel(outgoing(0, run(A), run(B))))
     contents.forget(A)
     contents.forget(B)
@@ -165,7 +165,9 @@ def test_a_source_that_is_told_of_again_is_not_forgotten(contents: Contents) -> 
     assert contents.known.keys() == {A, B}
 
 
-def test_events_without_offsets_are_not_stated_before_they_are_there(contents: Contents) -> None:
+def test_events_without_offsets_are_not_stated_before_they_are_there(
+    contents: JournalContents,
+) -> None:
     """A run that was spread over partitions has its events in several batches."""
     spread = Eventless(2, "views", run(A, 0, 2))
     empty = Eventless(3, "views", run(B, 0, 0))
@@ -184,7 +186,7 @@ def test_events_without_offsets_are_not_stated_before_they_are_there(contents: C
     assert not contents.withheld
 
 
-def test_what_does_not_fit_changes_nothing(contents: Contents) -> None:
+def test_what_does_not_fit_changes_nothing(contents: JournalContents) -> None:
     contents.parcel(parcel(outgoing(0, run(A))))
     before = contents.copy()
     stranger = SourceId("c")
@@ -201,7 +203,7 @@ def test_what_does_not_fit_changes_nothing(contents: Contents) -> None:
     assert contents == before
 
 
-def test_statements_do_not_grow_for_ever(contents: Contents) -> None:
+def test_statements_do_not_grow_for_ever(contents: JournalContents) -> None:
     """As many runs as fit in a batch, so often that they are too many."""
     runs = tuple(run(A, seq, 1, seq * 10) for seq in range(999))
     parts = parcel(*[outgoing(number, *runs, batch=batch()) for number in range(103)])
@@ -217,7 +219,7 @@ def test_statements_do_not_grow_for_ever(contents: Contents) -> None:
 
 
 def test_without_a_ledger_nothing_is_kept_for_it() -> None:
-    contents = Contents("agent", keeps_statements=False)
+    contents = JournalContents("agent", keeps_statements=False)
     contents.source(known(A))
     contents.parcel(
         parcel(outgoing(0, run(A)), eventless=[Eventless(1, "views", run(A, 1, 2, 10))])
@@ -232,7 +234,7 @@ def test_without_a_ledger_nothing_is_kept_for_it() -> None:
     assert not contents.known
 
 
-def test_a_copy_does_not_change_any_more(contents: Contents) -> None:
+def test_a_copy_does_not_change_any_more(contents: JournalContents) -> None:
     contents.parcel(parcel(outgoing(0, run(A))))
     before, reference = contents.copy(), contents.copy()
     contents.numbered([(0, ME, 0, 1)])
@@ -244,7 +246,7 @@ def test_a_copy_does_not_change_any_more(contents: Contents) -> None:
     assert batch().size
 
 
-def test_a_source_whose_end_was_not_seen_is_never_finished(contents: Contents) -> None:
+def test_a_source_whose_end_was_not_seen_is_never_finished(contents: JournalContents) -> None:
     contents.parcel(parcel(outgoing(0, run(A, 0, 3))))
     said = NotSeen(1, Unwatched("views", "/a", A, 30, 1, 2, Traces.VANISHED, "gone"))
     contents.unwatched(said)
@@ -260,7 +262,7 @@ def test_a_source_whose_end_was_not_seen_is_never_finished(contents: Contents) -
     assert A not in contents.known
 
 
-def test_looks_of_many_inputs_are_not_kept_for_ever(contents: Contents) -> None:
+def test_looks_of_many_inputs_are_not_kept_for_ever(contents: JournalContents) -> None:
     for number in range(contents_module.MOST_LOOKED + 10):
         contents.looked_at(LookedAt(f"in{number}", number, 0, 0, {}))
     assert len(contents.looked) == contents_module.MOST_LOOKED
@@ -273,7 +275,7 @@ def blind(number: int, topic: str = "views", traces: Traces = Traces.CHANGED) ->
     return NotSeen(number, said)
 
 
-def test_what_nobody_saw_is_not_given_up(contents: Contents) -> None:
+def test_what_nobody_saw_is_not_given_up(contents: JournalContents) -> None:
     """However much waits: a heartbeat would go beyond it. That nothing happened can be."""
     harmless, first = blind(0, traces=Traces.UNCHANGED), blind(1)
     contents.unwatched(harmless)
@@ -292,7 +294,7 @@ def test_what_nobody_saw_is_not_given_up(contents: Contents) -> None:
     assert contents.waiting == 0
 
 
-def test_times_that_nobody_watched_do_not_grow_for_ever(contents: Contents) -> None:
+def test_times_that_nobody_watched_do_not_grow_for_ever(contents: JournalContents) -> None:
     """Of those that are too many, each takes in the last one about its topic: under a number that
     nobody has said yet."""
     first = contents_module.MOST_NOT_SEEN - 1

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from agent.blind_times import LookedAt, Stamp, Traces, Unwatched
 from agent.errors import JournalError
 from agent.journal import generations
-from agent.journal.frames import HEADER_SIZE, Fault, Frame, FrameReader, framed
+from agent.journal.frames import HEADER_SIZE, FrameFault, JournalFrame, JournalFrameReader, framed
 from agent.journal.journal import Journal
 from agent.journal.ledger_numbers import FILE_NAME
-from agent.journal.recovery import Recovered, recover
+from agent.journal.recovery import RecoveredJournal, recover
 from agent.journal.replay import salvage
 from agent.journal.state import NotSeen, Numbers
 from agent.parcels import Outgoing
@@ -76,7 +76,7 @@ class History:
         journal.parcel(parcel(ledger(number, *said)))
         journal.acknowledged(number, number)
 
-    def loses_nothing(self, found: Recovered) -> bool:
+    def loses_nothing(self, found: RecoveredJournal) -> bool:
         """Every batch is in the log, or still to be sent, or its lines will be read again."""
         progress = found.contents.progress
         return all(
@@ -90,7 +90,7 @@ class History:
         )
 
 
-def recovered(directory: Path) -> Recovered:
+def recovered(directory: Path) -> RecoveredJournal:
     return recover(tuple(generations.found(directory).items()))
 
 
@@ -208,7 +208,7 @@ def test_what_is_known_already_is_not_counted_again(tmp_path: Path) -> None:
     found = recovered(tmp_path)
     before = seen_contents(found.contents)
     fd = os.open(found.path, os.O_RDONLY)
-    again = list(FrameReader(fd, salt=salt).whole_after(found.stood_at))
+    again = list(JournalFrameReader(fd, salt=salt).whole_after(found.stood_at))
     os.close(fd)
     assert len(again) == 3
     for frame in again:
@@ -253,13 +253,13 @@ def test_entries_of_another_journal_are_none(tmp_path: Path) -> None:
     ours = b"".join(framed(11, b"ours", [b"and", b"more"], salt=2))
     path.write_bytes(b"P" * 262_143 + foreign + b"PJ" + ours + ours[:-1])
     fd = os.open(path, os.O_RDONLY)
-    reader = FrameReader(fd, salt=2)
+    reader = JournalFrameReader(fd, salt=2)
     (found,) = reader.whole_after(0)
     assert (found.kind, found.meta, found.body) == (11, b"ours", b"andmore")
-    assert reader.at(0) == Fault(0, torn=False)
-    assert reader.at(found.end) == Fault(found.end, torn=True)
+    assert reader.at(0) == FrameFault(0, torn=False)
+    assert reader.at(found.end) == FrameFault(found.end, torn=True)
     assert reader.at(found.end + len(ours)) is None
-    assert isinstance(reader.at(found.position), Frame)
+    assert isinstance(reader.at(found.position), JournalFrame)
     os.close(fd)
 
 
@@ -268,7 +268,7 @@ def test_magic_across_what_is_read_at_once(tmp_path: Path) -> None:
     for before in range(262_140, 262_146):
         path.write_bytes(b"x" * before + b"".join(framed(11, b"ours", salt=2)))
         fd = os.open(path, os.O_RDONLY)
-        assert [each.position for each in FrameReader(fd, salt=2).whole_after(0)] == [before]
+        assert [each.position for each in JournalFrameReader(fd, salt=2).whole_after(0)] == [before]
         os.close(fd)
 
 

@@ -13,11 +13,11 @@ import pytest
 from agent.blind_times import Looked, LookedAt, Patterns, Stamp
 from agent.errors import JournalError
 from agent.journal.binding import Binding
-from agent.journal.entries import Kind
+from agent.journal.entries import EntryKind
 from agent.journal.frames import framed
 from agent.journal.journal import Journal
 from agent.journal.state import Chosen, Numbers
-from agent.parcels import Cargo, Eventless, Outgoing
+from agent.parcels import BatchKind, Eventless, Outgoing
 from agent.runs import Excepted, Fate, Fingerprint, Progress, WindowCount
 from client.delivery import TopicPartition
 from tests.agent.journal.samples import (
@@ -74,7 +74,7 @@ def test_everything_is_there_again(tmp_path: Path) -> None:
     lost = Excepted(Fate.LOST, -1, 55, "gone \udc80 for ever")
     carried = Outgoing(
         journal.next_number(),
-        Cargo.DEAD_LETTERS,
+        BatchKind.DEAD_LETTERS,
         batch(3, "views.dead", 2),
         (replace(run(A, 4, 3), excepted=(lost,)), run(B, position=100)),
         (WindowCount(0, 1), WindowCount(60_000, 2)),
@@ -240,7 +240,7 @@ def test_a_look_that_was_written_without_patterns(tmp_path: Path) -> None:
     folder, patterns = (b"/a", 1, 2, 3, 4, True), Patterns(("/a/*.log",), ("caf\udce9",))
     bare = msgspec.msgpack.encode(("shop", 5, 4, 3, (folder,), (b"/b",), False))
     with files(tmp_path)[-1].open("ab") as file:
-        file.writelines(framed(Kind.LOOKED, bare, salt=salt))
+        file.writelines(framed(EntryKind.LOOKED, bare, salt=salt))
     journal, state = open_journal(tmp_path)
     folders = {"/a": Stamp(1, 2, 3, 4, is_sure=True)}
     assert state.looked == {"shop": Looked(5, 4, 3, folders)}

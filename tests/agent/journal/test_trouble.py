@@ -7,11 +7,11 @@ import pytest
 
 from agent.errors import JournalError, JournalFull
 from agent.journal.binding import Binding
-from agent.journal.contents import Contents
+from agent.journal.contents import JournalContents
 from agent.journal.generations import GenerationFile, path_of
 from agent.journal.journal import Journal
-from agent.journal.opening import Opened, lock, opened
-from agent.journal.recovery import Owner
+from agent.journal.opening import OpenedJournal, lock, opened
+from agent.journal.recovery import JournalOwner
 from tests.agent.full_disk import no_file_beyond
 from tests.agent.journal.samples import (
     LIMIT,
@@ -127,8 +127,8 @@ def journal_on(
     fd = os.open(device, os.O_RDWR)
     generation = first.generation + 1
     broken = GenerationFile(path_of(tmp_path, generation), fd, size)
-    owner = Owner(first.owner.agent_id, first.owner.binding, first.owner.salt)
-    found = Opened(owner, Contents(owner.agent_id), broken, generation, 0)
+    owner = JournalOwner(first.owner.agent_id, first.owner.binding, first.owner.salt)
+    found = OpenedJournal(owner, JournalContents(owner.agent_id), broken, generation, 0)
     return Journal(found, held, sync=sync, limit_bytes=limit)
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from agent.kept.keeping import (
     BUDGET,
     Keeping,
+    KeptKind,
     KeptName,
-    Kind,
     file_name,
     own_name,
     read_name,
@@ -29,7 +29,7 @@ OTHER = "ABCDEFGHIJ0123456789"
 @given(path=st.binary(max_size=300), source=st.sampled_from(["", "s"]))
 def test_there_and_back(path: bytes, source: str) -> None:
     name = file_name(AGENT, (65024, 9994449), SourceId(source))
-    kind = Kind.FILE if source else Kind.NEW
+    kind = KeptKind.FILE if source else KeptKind.NEW
     assert read_name(name, AGENT) == KeptName(kind)
     longer = with_path(name, path.decode(errors="surrogateescape"))
     # What systemd takes for a name.
@@ -47,7 +47,7 @@ def test_what_others_have_stored(name: str) -> None:
 
 
 def test_the_queue_of_events() -> None:
-    assert read_name(own_name(AGENT, Kind.EVENTS), AGENT) == KeptName(Kind.EVENTS)
+    assert read_name(own_name(AGENT, KeptKind.EVENTS), AGENT) == KeptName(KeptKind.EVENTS)
 
 
 class File:
@@ -202,7 +202,7 @@ def test_all_names_fit_into_one_variable(tmp_path: Path) -> None:
         assert len(sent) > 1_500
         found = read_name(sent[0], AGENT)
         assert found is not None
-        assert found.kind is Kind.NEW
+        assert found.kind is KeptKind.NEW
         assert found.path.endswith("/0")
     finally:
         for file in run.files[1:]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.config import Batches, Compression
+from agent.config import BatchCompression, Batches
 from agent.files.identity import fingerprint
 from agent.parcels import Eventless, Parcel
 from agent.runs import Excepted, Fate, Progress, Run
@@ -126,7 +126,10 @@ def test_an_entry_that_is_too_large_is_said_in_smaller_ones(tmp_path: Path) -> N
         return Outcome(False, ErrorCode.message_too_large) if large else TAKEN
 
     with RefusingBroker(rule) as broker:
-        options = {"ledger_interval": 1_000.0, "batches": Batches(compression=Compression.NONE)}
+        options = {
+            "ledger_interval": 1_000.0,
+            "batches": Batches(compression=BatchCompression.NONE),
+        }
         with agent_side(broker.bootstrap, tmp_path, **options) as side:
             for _ in range(60):
                 ship(side, 1)
@@ -150,7 +153,7 @@ def test_a_statement_that_no_entry_can_hold_is_left_out(
             return Outcome(False, ErrorCode.message_too_large)
         return TAKEN
 
-    options = {"batches": Batches(compression=Compression.NONE)}
+    options = {"batches": Batches(compression=BatchCompression.NONE)}
     with RefusingBroker(rule) as broker, agent_side(broker.bootstrap, tmp_path, **options) as side:
         ship(side, 1)
         source = next(iter(side.sources.values()))

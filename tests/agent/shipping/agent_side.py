@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agent.config import AgentConfig, Limits
+from agent.config import AgentConfig, AgentLimits
 from agent.config_inputs import Input
 from agent.journal.binding import Binding
 from agent.journal.journal import Journal
-from agent.parcels import Cargo, Outgoing, Parcel
+from agent.parcels import BatchKind, Outgoing, Parcel
 from agent.runs import Fingerprint, KnownSource, Progress, Run, SourceId
 from agent.shipping.replacing import window_counts
 from agent.shipping.shipper import Shipper
@@ -128,7 +128,7 @@ def outgoing_of(
     data = build_batch(placed, codec=codec, base_timestamp=base, leader_epoch=-1)
     return Outgoing(
         number=number,
-        cargo=Cargo.EVENTS,
+        kind=BatchKind.EVENTS,
         batch=Batch(target, data),
         runs=tuple(run for _, run in parts),
         windows=window_counts([record.timestamp for record in placed], WINDOW_MILLIS),
@@ -270,5 +270,5 @@ def messages_in_log(brokers: Brokers, target: TopicPartition) -> list[str]:
     return [event["message"] for event in events_in_log(brokers, target)]
 
 
-def limits(**settings: Any) -> Limits:
-    return Limits(**settings)
+def limits(**settings: Any) -> AgentLimits:
+    return AgentLimits(**settings)

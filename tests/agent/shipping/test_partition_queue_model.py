@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.journal.state import Numbers
-from agent.parcels import Cargo, Outgoing
+from agent.parcels import BatchKind, Outgoing
 from agent.shipping.cures import Cure
-from agent.shipping.in_flight import Load
-from agent.shipping.partition_queue import PartitionQueue, Phase
+from agent.shipping.in_flight import Sending
+from agent.shipping.partition_queue import PartitionQueue, QueuePhase
 from client.delivery import (
     Acknowledged,
     Batch,
@@ -62,7 +62,7 @@ class Disk:
 
     def outgoing(self, numbers: Sequence[int]) -> Outgoing:
         self.number += 1
-        return Outgoing(self.number, Cargo.EVENTS, batch_of(numbers))
+        return Outgoing(self.number, BatchKind.EVENTS, batch_of(numbers))
 
     def place(self, number: int) -> int:
         return next(at for at, (each, _) in enumerate(self.open) if each.number == number)
@@ -85,12 +85,12 @@ class World:
         self.network = Network()
         self.question: tuple[PartitionQueue, list[Stamped]] | None = None
         self.own: Identity | None = None
-        self.handed: dict[Batch, Load] = {}
+        self.handed: dict[Batch, Sending] = {}
         self.later: list[Event] = []  # what halting brings
         self.stream = Stream(TARGET, Numbering.LENT, Pauses(lambda: 1.0), Identity(0, 0))
         self.queue = PartitionQueue(TARGET, self, stand_seconds=1.0)
         for outgoing, numbers in self.disk.open:
-            self.queue.add(Load(outgoing, outgoing.number, numbers))
+            self.queue.add(Sending(outgoing, outgoing.number, numbers))
 
     def kill(self) -> None:
         self.stale += self.network.breaks()
@@ -103,7 +103,7 @@ class World:
             self.submitted += size
             outgoing = self.disk.outgoing(numbers)
             self.disk.open.append((outgoing, None))
-            self.queue.add(Load(outgoing, outgoing.number))
+            self.queue.add(Sending(outgoing, outgoing.number))
 
     def add_large(self) -> None:
         self.add(LARGE + self.submitted % 4)
@@ -118,23 +118,23 @@ class World:
             self.network.requests.append(batch)
 
     def write_down(self, batch: Stamped) -> None:
-        load = self.handed[batch.batch]
+        sending = self.handed[batch.batch]
         crc = int.from_bytes(batch.head[17:21], "big")
-        load.numbers = Numbers(batch.identity, batch.base_sequence, crc)
-        at = self.disk.place(load.outgoing.number)
-        self.disk.open[at] = load.outgoing, load.numbers
+        sending.numbers = Numbers(batch.identity, batch.base_sequence, crc)
+        at = self.disk.place(sending.outgoing.number)
+        self.disk.open[at] = sending.outgoing, sending.numbers
 
     # What a queue crosses
 
     def renew(
-        self, queue: PartitionQueue, identity: Identity, sequence: int, first: Sequence[Load]
+        self, queue: PartitionQueue, identity: Identity, sequence: int, first: Sequence[Sending]
     ) -> None:
         self.handed.update({each.batch: each for each in first})
         self.stream.renew(identity, sequence, [each.batch for each in first])
 
-    def submit(self, queue: PartitionQueue, load: Load) -> None:
-        self.handed[load.batch] = load
-        self.stream.submit(load.batch)
+    def submit(self, queue: PartitionQueue, sending: Sending) -> None:
+        self.handed[sending.batch] = sending
+        self.stream.submit(sending.batch)
 
     def halt(self, target: TopicPartition, error: ClientError) -> None:
         waiting, events = self.stream.halt(error)
@@ -154,31 +154,31 @@ class World:
     def leader_epoch(self, target: TopicPartition) -> int:
         return 0
 
-    def acknowledged(self, load: Load, offset: int, leader_epoch: int) -> None:
-        at = self.disk.place(load.outgoing.number)
+    def acknowledged(self, sending: Sending, offset: int, leader_epoch: int) -> None:
+        at = self.disk.place(sending.outgoing.number)
         assert at == 0, "acknowledged in order"
         assert offset >= self.disk.next_offset
         (there,) = (found for header, found in self.partition.log if header.base_offset == offset)
-        assert there == values(load.batch)
+        assert there == values(sending.batch)
         del self.disk.open[0]
-        self.disk.next_offset = offset + load.batch.records
+        self.disk.next_offset = offset + sending.batch.records
 
-    def replaced(self, load: Load, cure: Cure, reason: str) -> list[Load] | None:
+    def replaced(self, sending: Sending, cure: Cure, reason: str) -> list[Sending] | None:
         if cure is Cure.STAND:
             return None
         assert cure is Cure.SPLIT
-        numbers = values(load.batch)
+        numbers = values(sending.batch)
         middle = len(numbers) // 2
         halves = [self.disk.outgoing(part) for part in (numbers[:middle], numbers[middle:])]
-        at = self.disk.place(load.outgoing.number)
+        at = self.disk.place(sending.outgoing.number)
         self.disk.open[at : at + 1] = [(each, None) for each in halves]
-        return [Load(each, load.origin) for each in halves]
+        return [Sending(each, sending.origin) for each in halves]
 
-    def foreseen(self, load: Load, met: Collection[Cure]) -> Cure | None:
-        large = load.batch.records >= LARGE + 2  # it knows no better
+    def foreseen(self, sending: Sending, met: Collection[Cure]) -> Cure | None:
+        large = sending.batch.records >= LARGE + 2  # it knows no better
         return Cure.SPLIT if large and Cure.SPLIT in met else None
 
-    def moved(self, load: Load, target: TopicPartition) -> None:
+    def moved(self, sending: Sending, target: TopicPartition) -> None:
         raise AssertionError("the topic of this model is never made anew")
 
     def successor(self, target: TopicPartition) -> TopicPartition | None:
@@ -287,7 +287,9 @@ class World:
         assert kept == list(range(self.submitted - len(kept), self.submitted))
         done = range(self.submitted - len(kept))
         assert set(done) <= set(found), "what the journal has let go is there"
-        assert [load.outgoing for load in self.queue.loads] == [each for each, _ in self.disk.open]
+        assert [sending.outgoing for sending in self.queue.sendings] == [
+            each for each, _ in self.disk.open
+        ]
 
     def settle(self) -> None:
         """All goes well from now on."""
@@ -301,7 +303,7 @@ class World:
             self.send()
         assert self.in_log() == list(range(self.submitted))
         assert not self.disk.open
-        assert self.queue.phase in {Phase.FLOWING, Phase.BACK}
+        assert self.queue.phase in {QueuePhase.FLOWING, QueuePhase.BACK}
 
 
 @pytest.mark.fuzz

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from agent.ledger.entries import Draft, entry
-from agent.parcels import Cargo, Outgoing
+from agent.parcels import BatchKind, Outgoing
 from agent.runs import Fate, SourceId
 from agent.shipping.cures import Cure
-from agent.shipping.dead_letters import Refused
+from agent.shipping.dead_letters import RefusedLetters
 from agent.shipping.rebuilding import TimeBounds, contents
 from agent.shipping.replacing import DeadLetterTopic, Replacement, Replacer
 from agent.topic_schemas.values import TopicSchema
@@ -46,7 +46,7 @@ def replacer(*, knows_dead_letters: bool = True) -> Replacer:
     schema = TopicSchema("t.dead", DEAD_ID, 1, built_in(DEAD_LETTER))
     return Replacer(
         Numbers(),
-        Refused(lambda: SourceId("letters"), lambda source: f"/logs/{source}"),
+        RefusedLetters(lambda: SourceId("letters"), lambda source: f"/logs/{source}"),
         lambda topic: DeadLetterTopic(DEAD, schema) if knows_dead_letters else None,
         lambda size: None,
     )
@@ -98,7 +98,7 @@ def ledger_batch(beats: int, covers: tuple[int, ...]) -> Outgoing:
     draft = Draft({"heartbeats": [beat] * beats}, covers, 60_000)
     value = Encoder(built_in(LEDGER), LEDGER_ID).encode(entry(draft, header, cluster="c"))
     data = build_batch([Record(0, NOW, None, value)], leader_epoch=-1)
-    return Outgoing(1, Cargo.LEDGER, Batch(TARGET, data), covers=covers)
+    return Outgoing(1, BatchKind.LEDGER, Batch(TARGET, data), covers=covers)
 
 
 @pytest.mark.parametrize(("covers", "kept"), [((7, 8), ()), ((7,), (7,)), ((), ())])
@@ -120,7 +120,7 @@ def test_a_single_event_becomes_a_dead_letter(cure: Cure) -> None:
     outgoing = outgoing_of(1, TARGET, [events_of(source, ["x" * 200_000], [NOW])])
     found = cured(outgoing, cure, "too large")
     (letter,) = found.batches
-    assert (letter.cargo, letter.batch.target) == (Cargo.DEAD_LETTERS, DEAD)
+    assert (letter.kind, letter.batch.target) == (BatchKind.DEAD_LETTERS, DEAD)
     (value,) = values(letter)
     event = Decoder(schema_of).decode(value or b"")
     header = {"time": NOW, "host": "here", "app": "test", "source": "letters", "seq": 0}
@@ -156,12 +156,12 @@ def test_letters_are_numbered_as_the_journal_takes_them() -> None:
     made = replacer()
     source = Source(SourceId("a"), "t")
     seqs = []
-    for posted in (0, 1, 1):
+    for counted in (0, 1, 1):
         outgoing = outgoing_of(1, TARGET, [events_of(source, ["x"], [NOW])])
         found = made.replacement(outgoing, Cure.DEAD_LETTER, "no", BOUNDS, NOW)
         assert found is not None
         seqs.append(found.batches[0].runs[0].seq)
-        made.letter_posted(posted)
+        made.letter_counted(counted)
     assert seqs == [0, 0, 1]
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.config import AgentConfig, Compression
+from agent.config import AgentConfig, BatchCompression
 from agent.config_inputs import Format, Input, LongLines, UnknownFields
 from agent.config_lines import Filter, Multiline, Redaction, Time
 from agent.errors import NotTaken
@@ -102,7 +102,7 @@ def test_keys_over_what_the_file_says(write: Callable[[str], Path]) -> None:
             "hold_deleted={bytes: 5}",
         ],
     )
-    assert (loaded.batches.compression, loaded.limits.cpu) == (Compression.LZ4, 0.5)
+    assert (loaded.batches.compression, loaded.limits.cpu) == (BatchCompression.LZ4, 0.5)
     assert [str(each) for each in loaded.bootstrap] == ["a:9092", "b:9092"]
     assert loaded.hold_deleted.bytes == 5
     assert load_agent(None, ["inputs=[{paths: [/x], topic: t}]"]).inputs[0].topic == "t"

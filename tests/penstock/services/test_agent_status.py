@@ -9,10 +9,10 @@ import pytest
 
 from agent.status import (
     STATUS_PATH,
+    AgentPhase,
     FileStatus,
     InputStatus,
     JournalStatus,
-    Phase,
     Refusal,
     Status,
     TopicStatus,
@@ -40,7 +40,7 @@ def file(path: str, lag: int, **more: object) -> FileStatus:
 
 
 STATUS = Status(
-    phase=Phase.RUNNING,
+    phase=AgentPhase.RUNNING,
     version="1",
     agent="a1",
     host="web-1",
@@ -108,7 +108,7 @@ def test_what_somebody_should_know_comes_first(
 def test_an_agent_that_is_all_right_says_no_more_than_it_must(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    show_status(Status(phase=Phase.RUNNING, version="1", agent="a1", host="h", cluster="c"))
+    show_status(Status(phase=AgentPhase.RUNNING, version="1", agent="a1", host="h", cluster="c"))
     shown = capsys.readouterr().out
     assert shown == "agent a1 on h, cluster c: running, 0 files, 0 bytes behind\n"
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from agent.status import InputStatus, Phase, Status
+from agent.status import AgentPhase, InputStatus, Status
 from audit import answers
 from audit.judged_hours import HOUR
 from audit.verdicts import State, Wait, WindowVerdict
@@ -170,7 +170,7 @@ def cluster_part(**ends: int) -> ClusterPart:
     )
 
 
-def agent_status(agent: str = "a1", phase: Phase = Phase.RUNNING) -> Status:
+def agent_status(agent: str = "a1", phase: AgentPhase = AgentPhase.RUNNING) -> Status:
     inputs = (
         InputStatus(name="one", topic="t", files=2, lag_bytes=10),
         InputStatus(name="two", topic="t", files=1, lag_bytes=5),

@@ -5,7 +5,7 @@ import dataclasses
 import msgspec
 import pytest
 
-from agent.status import Phase
+from agent.status import AgentPhase
 from audit.verdicts import State
 from penstock.status.audit import OpenTopic
 from penstock.status.joining import StatusParts, joined
@@ -105,7 +105,7 @@ def test_of_the_agent_that_was_asked_counts_what_it_says_itself() -> None:
 
 
 def test_an_agent_of_which_the_audit_has_not_heard() -> None:
-    standing = joined(StatusParts(agent=agent_status("new", Phase.STARTING)), NOW)
+    standing = joined(StatusParts(agent=agent_status("new", AgentPhase.STARTING)), NOW)
     assert standing.agents == (
         AgentStanding(
             agent="new", host="h", state="starting", version="0.1.0", files=3, lag_bytes=15

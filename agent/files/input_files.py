@@ -1,5 +1,5 @@
-"""The files of one input: met, recognised, renamed, missing. Its roster is the list of them, which
-all that happens to files is held against.
+"""The files of one input: met, recognised, renamed, missing. All that happens to files is held
+against the list of them.
 
 Which file is which, and where, is decided in `identity`; here it is done. A file that is met is
 opened at once and held by `fstat` against what was listed: if it is another one by then, its folder
@@ -26,8 +26,8 @@ from agent.files.happenings import (
 )
 from agent.files.identity import (
     Identity,
+    IdentityVerdict,
     Sighting,
-    Verdict,
     Where,
     best,
     is_shown,
@@ -36,17 +36,17 @@ from agent.files.identity import (
 )
 from agent.files.inputs import FileInput
 from agent.files.listing import Listing, Survey, places, sighting_of
-from agent.files.memory import Found, Memory
+from agent.files.memory import FoundFile, Memory
 from agent.files.names import DELETED, folder_of
 from agent.files.originals import Originals
 from agent.files.seeking import device_above, find_by_inode, find_truncated, other_name, was_copied
-from agent.files.surroundings import Surroundings
+from agent.files.shared_by_inputs import SharedByInputs
 from agent.files.unpacking import Unpacking
 from agent.files.unwatched import Folders, never_clear
 from agent.runs import KnownSource, Progress
 
 
-class Roster:
+class InputFiles:
     """`is_new`: the input was never seen before, so `start` applies to what is there now.
 
     A `Followed` without a source is a file that is empty, or may be a copy. `orphans` are sources
@@ -56,7 +56,7 @@ class Roster:
     def __init__(
         self,
         of: FileInput,
-        around: Surroundings,
+        shared: SharedByInputs,
         before_listing: Callable[[str], None],
         *,
         is_new: bool,
@@ -74,7 +74,7 @@ class Roster:
         self.wants_all = True
         self.there_at_first: dict[Identity, Sighting] = {}
         self.compressed: dict[Identity, tuple[int, int]] = {}
-        self._around = around
+        self._shared = shared
         self.is_new = is_new
         self.caught_up_millis = 0  # when all that was there had been read and acknowledged
         self.folders = Folders()
@@ -98,7 +98,7 @@ class Roster:
         self.survey = Survey(of.paths, of.exclude, before_listing)
         self.wants_all = True
         self.is_new = self._looked = False
-        return self.barred.leave(of.topic, int(self._around.wall() * 1000), self.survey)
+        return self.barred.leave(of.topic, int(self._shared.wall() * 1000), self.survey)
 
     def take(self, listing: Listing) -> None:
         """What was listed, made true."""
@@ -111,7 +111,7 @@ class Roster:
         if self.barred or listing.failures:
             self._look_at_barred(listing, found)
         if listing.complete:
-            self._listed_millis = self._around.attention.millis
+            self._listed_millis = self._shared.attention.millis
             self._look_outside(found)
             if not self._looked:
                 self._looked = True
@@ -120,24 +120,24 @@ class Roster:
     def not_clear(self, followed: Followed, what: str) -> None:
         """There may have been something in a file of which it was not clear yet what it is."""
         if not followed.source and (followed.size or not followed.sealed):
-            now = int(self._around.wall() * 1000)
-            self._around.say(NotWatched(never_clear(followed, self.input.topic, what, now)))
+            now = int(self._shared.wall() * 1000)
+            self._shared.say(NotWatched(never_clear(followed, self.input.topic, what, now)))
 
     def truncated(self, old: Followed, fd: int) -> None:
         """The same file begins anew, as another source."""
-        around = self._around
+        shared = self._shared
         status = os.fstat(fd)
         if old.size:
             self.not_clear(old, "truncated")
         self.give_up(old)
         path = old.current_path
-        following = Followed(path, old.identity, status, around.handles)
-        begun_ns = around.attention.millis * 1_000_000
+        following = Followed(path, old.identity, status, shared.handles)
+        begun_ns = shared.attention.millis * 1_000_000
         following.follow_on(old, begun_ns, is_meant=self.survey.means(path))
         following.belong(self.input)
-        around.attention.meet(following, around.now)
+        shared.attention.meet(following, shared.now)
         if old.source:
-            following.become(around.new_source(), self.input, Progress(0))
+            following.become(shared.new_source(), self.input, Progress(0))
             self.orphans.append((old, following))
         self.hold(following, fd)
 
@@ -154,15 +154,15 @@ class Roster:
 
     def fails(self, followed: Followed, error: OSError) -> None:
         """It was opened, and cannot be read any more."""
-        self._around.cannot_read(followed.current_path, error)
-        self._around.handles.close(followed)
+        self._shared.cannot_read(followed.current_path, error)
+        self._shared.handles.close(followed)
         if not followed.source:
             path, since = followed.current_path, followed.look.met_millis
             self._never_read(self.barred.bar(followed.identity, path, since))
 
     def _retry(self, followed: Followed) -> None:
         if followed.trouble is not None:
-            self._around.retry(followed)
+            self._shared.retry(followed)
             if followed.trouble is None:
                 self._can_read(followed.identity)
 
@@ -181,30 +181,30 @@ class Roster:
             has_name = status.st_nlink > 0
             path = os.fspath(Path(f"/proc/self/fd/{followed.fd}").readlink())
         except OSError as error:
-            self._around.handles.trouble(followed, error)
+            self._shared.handles.trouble(followed, error)
             return
         if has_name:
             if path.endswith(DELETED) and not os.path.lexists(path):
                 path = other_name(followed)
             if not path:  # wherever that is
-                followed.is_missed(self._around.now)
+                followed.is_missed(self._shared.now)
                 self.leaving[followed] = None
             elif path != followed.current_path:
                 self.rename(followed, path)
         elif not followed.nameless:
-            followed.lose_name(self._around.now, status.st_mtime_ns)
+            followed.lose_name(self._shared.now, status.st_mtime_ns)
             self.leaving[followed] = None
-            self._around.attention.rouse(followed, self._around.now)
+            self._shared.attention.rouse(followed, self._shared.now)
             if followed.source:
-                self._around.say(Deleted(followed))
+                self._shared.say(Deleted(followed))
 
     def rename(self, followed: Followed, path: str) -> None:
         former = followed.current_path
         followed.rename(path)
         self.leaving[followed] = None
         if followed.source:
-            self._around.say(Renamed(followed, former))
-        self._around.attention.rouse(followed, self._around.now)
+            self._shared.say(Renamed(followed, former))
+        self._shared.attention.rouse(followed, self._shared.now)
 
     def hold(self, followed: Followed, fd: int) -> None:
         """It is among the files from now on, with an open handle."""
@@ -216,16 +216,16 @@ class Roster:
             try:
                 followed.settle()
             except OSError as error:
-                self._around.handles.trouble(followed, error)
+                self._shared.handles.trouble(followed, error)
         self.originals.note(followed)
-        self._around.attention.rouse(followed, self._around.now)
+        self._shared.attention.rouse(followed, self._shared.now)
 
     def give_up(self, followed: Followed) -> None:
         """It is not among the files any more. Its handle is not closed."""
         self.barred.admit(followed.identity)
-        self._around.attention.drop(followed)
-        self._around.handles.take(followed)
-        self._around.handles.notable.discard(followed)
+        self._shared.attention.drop(followed)
+        self._shared.handles.take(followed)
+        self._shared.handles.notable.discard(followed)
         self.originals.drop(followed)
         self.leaving.pop(followed, None)
         followed.trust()
@@ -241,7 +241,7 @@ class Roster:
     def is_compressed(self, path: str) -> None:
         if not self._said_compressed:
             self._said_compressed = True
-            self._around.say(Compressed(self.input.name, path))
+            self._shared.say(Compressed(self.input.name, path))
 
     def _follow(
         self, followed: Followed, where: Where, sighting: Sighting | None, listing: Listing
@@ -250,7 +250,7 @@ class Roster:
             followed.is_found()
         self._retry(followed)
         if where is Where.CHANGED:
-            self._around.attention.rouse(followed, self._around.now)
+            self._shared.attention.rouse(followed, self._shared.now)
         elif where is Where.MOVED and sighting is not None:
             self._moved(followed, sighting)
         elif where is Where.MISSING or (
@@ -291,7 +291,7 @@ class Roster:
                 followed.is_back()
                 if followed.current_path != followed.path:
                     self.leaving[followed] = None
-                self._around.attention.rouse(followed, self._around.now)
+                self._shared.attention.rouse(followed, self._shared.now)
                 self._can_read(followed.identity)
                 return
         except OSError as error:
@@ -305,16 +305,16 @@ class Roster:
         if path:
             self.rename(followed, path)
             return
-        truncated = find_truncated(followed, self._around.handles)
+        truncated = find_truncated(followed, self._shared.handles)
         if truncated is not None:
             path, fd = truncated
             followed.call(path)
             self.truncated(followed, fd)
             return
-        if sought(followed.remembered(), device_above(followed)) is Verdict.LOST:
+        if sought(followed.remembered(), device_above(followed)) is IdentityVerdict.LOST:
             self.lose_file(followed)
         elif followed.missing_since is None:
-            followed.is_missed(self._around.now)
+            followed.is_missed(self._shared.now)
             self.leaving[followed] = None
 
     def _meet(
@@ -324,8 +324,8 @@ class Roster:
         *,
         is_meant: bool = True,
     ) -> None:
-        around = self._around
-        identity, wall = sighting.identity, around.wall()
+        shared = self._shared
+        identity, wall = sighting.identity, shared.wall()
         if has_compressed_name(sighting.path):
             self.is_compressed(sighting.path)
             self._lose_remembered(identity)  # an archive may have the inode of what is in it
@@ -340,7 +340,7 @@ class Roster:
         if not is_begun and self._is_too_old(sighting, wall):
             return
         try:
-            fd, status = around.handles.open(sighting.path)
+            fd, status = shared.handles.open(sighting.path)
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
@@ -351,13 +351,13 @@ class Roster:
             self.again.add(folder_of(sighting.path))
             return
         try:
-            file = Found.of(fd, status.st_size)
+            file = FoundFile.of(fd, status.st_size)
             known = self.memory.find(sighting, file, found.__contains__)
         except OSError as error:
             os.close(fd)
             self._cannot_read(identity, sighting.path, error, is_meant=is_meant)
             return
-        around.can_read(sighting.path)
+        shared.can_read(sighting.path)
         self._can_read(identity, file.born_ns)
         if known is not None and known.finished and status.st_size <= known.progress.position:
             self.memory.believe(sighting)
@@ -368,21 +368,21 @@ class Roster:
             return
         if known is None:
             self._lose_remembered(identity)
-        followed = Followed(sighting.path, identity, status, around.handles)
-        around.attention.meet(followed, around.now)
+        followed = Followed(sighting.path, identity, status, shared.handles)
+        shared.attention.meet(followed, shared.now)
         followed.belong(self.input)
         if known is not None:
             self.go_on(followed, known)
         elif (
             status.st_size and not self._looked
         ):  # it may have been a source that a damaged journal has forgotten
-            followed.may_be_forgotten(around.forgotten_before)
+            followed.may_be_forgotten(shared.forgotten_before)
         self.hold(followed, fd)
 
     def _cannot_read(
         self, identity: Identity, path: str, error: OSError, *, is_meant: bool = True
     ) -> None:
-        self._around.cannot_read(path, error)
+        self._shared.cannot_read(path, error)
         if is_meant:
             self._never_read(self.barred.bar(identity, path, self._seen_millis))
 
@@ -394,11 +394,11 @@ class Roster:
         """When all that was there was listed before this look."""
         if self.before is not None:
             return self.before.millis
-        return self._listed_millis or self._around.attention.last_millis
+        return self._listed_millis or self._shared.attention.last_millis
 
     def _never_read(self, gone: Iterable[NeverRead]) -> None:
-        topic, now = self.input.topic, self._around.attention.millis
-        self._around.say(*(NotWatched(each.unwatched(topic, now)) for each in gone))
+        topic, now = self.input.topic, self._shared.attention.millis
+        self._shared.say(*(NotWatched(each.unwatched(topic, now)) for each in gone))
 
     def _look_at_barred(self, listing: Listing, found: dict[Identity, list[Sighting]]) -> None:
         for identity, gone in self.barred.gone(self.survey, listing, found):
@@ -410,26 +410,26 @@ class Roster:
 
     def go_on(self, followed: Followed, known: KnownSource) -> None:
         """As the source that it is, or as the next one from there on if that is over."""
-        around = self._around
+        shared = self._shared
         self.memory.remove(known)
         if known.finished or known.topic != self.input.topic:
             if known.finished:
-                around.say(Forgettable(known.id))
+                shared.say(Forgettable(known.id))
             else:
                 before = self.remembered(known)
                 before.finish()
-                around.say(Appeared(before, known_before=True), Ended(before))
+                shared.say(Appeared(before, known_before=True), Ended(before))
             following = Progress(known.progress.position)
-            followed.become(around.new_source(), self.input, following)
-            around.say(Appeared(followed, known_before=False))
+            followed.become(shared.new_source(), self.input, following)
+            shared.say(Appeared(followed, known_before=False))
             return
         followed.resume(known)
-        around.attention.recall(followed, known.seen_millis)
+        shared.attention.recall(followed, known.seen_millis)
         followed.belong(self.input)
-        around.say(Appeared(followed, known_before=True))
+        shared.say(Appeared(followed, known_before=True))
         former = known.last_path or known.path
         if former != followed.current_path:
-            around.say(Renamed(followed, former))
+            shared.say(Renamed(followed, former))
 
     def _is_too_old(self, sighting: Sighting, wall: float) -> bool:
         mtime = sighting.mtime_ns / 1e9
@@ -440,11 +440,11 @@ class Roster:
     def remembered(self, known: KnownSource) -> Followed:
         identity = known.device, known.inode
         path = known.last_path or known.path
-        followed = Followed(path, identity, None, self._around.handles)
-        attention = self._around.attention
+        followed = Followed(path, identity, None, self._shared.handles)
+        attention = self._shared.attention
         attention.recall(followed, max(known.seen_millis, self.caught_up_millis), known.size)
         followed.resume(known)
-        attention.rest(followed, self._around.now)
+        attention.rest(followed, self._shared.now)
         return followed
 
     def _lose_remembered(self, identity: Identity) -> None:
@@ -452,7 +452,7 @@ class Roster:
         for known in self.memory.unfinished_at(identity):
             self.memory.remove(known)
             followed = self.remembered(known)
-            self._around.say(Appeared(followed, known_before=True))
+            self._shared.say(Appeared(followed, known_before=True))
             self.orphans.append((followed, None))
 
     def _look_outside(self, found: dict[Identity, list[Sighting]]) -> None:
@@ -477,7 +477,7 @@ class Roster:
             elif identity not in found and listing.covers(known.last_path or known.path):
                 self.memory.remove(known)
                 followed = self.remembered(known)
-                self._around.say(Appeared(followed, known_before=True))
+                self._shared.say(Appeared(followed, known_before=True))
                 self.files[identity] = followed
                 self.originals.note(followed)
                 self.missing(followed, listing)

@@ -1,7 +1,6 @@
-"""What the rosters of all inputs share, and what they say in one look.
+"""What the files of all inputs share, and what is said of them in one look.
 
-It stands around each of them, and is none's: the kernel's events, the handles, the clock, and what
-is said. A roster (see `roster`) has what is one input's.
+The kernel's events, the handles, the clock. What is one input's stands in `input_files`.
 """
 
 import os
@@ -19,7 +18,7 @@ from agent.runs import SourceId
 
 
 @dataclass(slots=True)
-class Surroundings:
+class SharedByInputs:
     watcher: Watcher
     handles: Handles
     attention: Attention
