@@ -1,24 +1,20 @@
-"""The records of many batches as one array of Avro, so that one native call can decode them all.
+"""The records of many batches, unpacked together, so that one native call can decode them all.
 
-Frames of zstd that follow one another unpack to what they hold, one after the other. And Kafka
-frames records with the same varints as Avro, so records that follow one another are an array of
-Avro: `Frames` makes it, `records_schema` says of what. It is believed only if every record is as it
-is expected, without key and headers, of the one schema, and their sizes are the bytes that were
-there (`check_records`): else NotTogether, and somebody reads them one by one.
+Frames of zstd that follow one another unpack to what they hold, one after the other; and so do
+records, whichever batches they come from (columns/framing.py reads them). What would have to be
+unpacked batch by batch is NotTogether, and somebody reads it so.
 
 Pure.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import cramjam
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from client.plain_batches import PlainBatch
-from ground.varints import long_bytes
 from wire.batch import HEADER_SIZE
 from wire.compression import Codec
 
@@ -49,50 +45,6 @@ class Frames:
             data = b"".join((data, unpacked)) if data else unpacked
         return cls(sum([count for _, _, count, _ in batches]), data)
 
-    def as_array(self) -> bytes:
-        """As Avro has an array: how many, all of them, and no more."""
-        return b"".join((long_bytes(self.count), self.data, b"\0"))
-
-
-def records_schema(body: Any) -> Any:
-    """Of such an array, whose records have values in Confluent's format with this body."""
-
-    def field(name: str, type_: Any) -> Any:
-        return {"name": name, "type": type_}
-
-    record = [
-        field("length", "long"),
-        field("attributes", "boolean"),
-        field("timestamp_delta", "long"),
-        field("offset_delta", "long"),
-        field("key_length", "long"),
-        field("value_length", "long"),
-        field("magic", "boolean"),
-        field("schema_id", "float"),
-        field("body", body),
-        field("header_count", "long"),
-    ]
-    items = {"type": "record", "name": "RecordOfBatch", "fields": record}
-    array = {"type": "array", "items": items}
-    return {"type": "record", "name": "Batch", "fields": [field("records", array)]}
-
-
-def check_records(records: pa.StructArray, frames: Frames, schema_id: int) -> None:
-    """Raises NotTogether unless that is what these frames hold, all of that schema."""
-    ids = pc.unique(records.field("schema_id").view(pa.int32())).to_pylist()
-    wanted = int.from_bytes(schema_id.to_bytes(4, "big"), "little", signed=True)
-    lengths = records.field("length")
-    believed = (
-        len(records) == frames.count
-        and ids == [wanted]
-        and pc.unique(records.field("key_length")).to_pylist() == [-1]
-        and not pc.any(records.field("magic")).as_py()
-        and not pc.any(pc.not_equal(records.field("header_count"), 0)).as_py()
-        and pc.sum(lengths).as_py() + _varint_sizes(lengths) == len(frames.data)
-    )
-    if not believed:
-        raise NotTogether
-
 
 def _unpacked(frames: bytes) -> bytes | memoryview:
     if not frames:
@@ -104,11 +56,3 @@ def _unpacked(frames: bytes) -> bytes | memoryview:
     except cramjam.DecompressionError:
         raise NotTogether from None
     return memoryview(room)[:size]
-
-
-def _varint_sizes(numbers: pa.Int64Array) -> int:
-    """How many bytes all these take; none is negative, or the sum does not come out."""
-    size = len(numbers)
-    for bits in range(6, 34, 7):
-        size += pc.sum(pc.greater_equal(numbers, 1 << bits)).as_py()
-    return size

@@ -4,7 +4,7 @@
     planning/   what a run reads, fixed before anything is read
     spark/      the session, what is shipped to executors, the job whose tasks read
     landing/    a task: a slice of a partition becomes pieces of files
-    decoding/   batches become a table's columns
+    decoding/   batches become a table's rows, by columns/
     rewriting/  Spark's jobs over files that are there: counted, given another form, merged
     commit/     what a run did becomes true by one manifest, and visible afterwards
     hours/      which hours are complete, and what is done when one is

@@ -24,7 +24,7 @@ LAYERS = [
     "pyspark_penstock",
     "agent | broker | registry | loader | audit",
     "ledger",
-    "client",
+    "client | columns",
     "cluster | schemas",
     "wire",
     "ground",

@@ -15,8 +15,8 @@ from wire.record_check import NATIVE
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = (
-    *("agent", "audit", "broker", "client", "cluster", "ground", "ledger", "loader"),
-    *("registry", "schemas", "wire"),
+    *("agent", "audit", "broker", "client", "cluster", "columns", "ground", "ledger"),
+    *("loader", "registry", "schemas", "wire"),
 )
 
 

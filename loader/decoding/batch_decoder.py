@@ -1,9 +1,9 @@
 """Batches of one partition become rows of one table.
 
-A batch is read whole, natively (framing.py), if its records are alike: one schema, no headers.
-Otherwise its records are taken apart, and those of a schema read together (writers.py). Either way
-gives the same rows. What cannot be read is dead, with its reason, and costs no other record
-anything.
+A batch is read whole, natively (columns/framing.py), if its records are alike: one schema, no
+headers. Otherwise its records are taken apart, and those of a schema read together (writers.py).
+Either way gives the same rows. What cannot be read is dead, with its reason, and costs no other
+record anything.
 
 Used by one thread. A registry that does not answer is an error that passes through; nothing that a
 batch holds is.
@@ -18,9 +18,9 @@ from typing import Final
 import pyarrow as pa
 
 from client.fetcher import FetchedBatch
+from columns.framing import Rows, first_record
 from loader.decoding.columns import Columns
 from loader.decoding.decoded import BROKEN_BATCH, NO_VALUE, NOT_FRAMED, Dead, Decoded
-from loader.decoding.framing import Rows, first_record
 from loader.decoding.row_assembly import RowAssembly
 from loader.decoding.writers import SchemaSource, Unusable, Writers
 from schemas.envelope import PREFIX_SIZE, split

@@ -1,6 +1,6 @@
 """The columns of a table: what its schema's fields are, and where a row came from.
 
-    the schema's fields        as column_types.py says
+    the schema's fields        as columns/column_types.py says
     time, host, app, source, seq, position      the header, if the schema is an event's; or a struct
     _timestamp                 the record's, where there is no header
     _cluster                   where several clusters land in one table
@@ -17,8 +17,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from columns.column_types import TIMESTAMP, NotColumns, column_type, free_names
 from loader.config import HeaderColumns
-from loader.decoding.column_types import TIMESTAMP, column_type, free_names
 from loader.decoding.spark_types import spark_json
 from loader.errors import NoSchema
 from schemas.definitions.types import Record
@@ -49,7 +49,7 @@ class Columns:
         self.has_header: Final = _is_event(reader)
         try:
             value = column_type(reader.type)
-        except NoSchema as error:
+        except NotColumns as error:
             raise NoSchema(f"{reader.full_name or 'the schema'}: {error}") from None
         except RecursionError:
             raise NoSchema(f"{reader.full_name or 'the schema'} is nested too deeply") from None

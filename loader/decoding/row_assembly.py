@@ -6,12 +6,12 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from columns.conversion import Conversion, constant
+from columns.framing import Rows
+from columns.leaves import OUT_OF_RANGE, RECORD_TIMES, bounded
 from loader.config import HeaderColumns
 from loader.decoding.columns import ORIGIN, Columns
-from loader.decoding.conversion import Conversion, constant
 from loader.decoding.decoded import Dead, Decoded
-from loader.decoding.framing import Rows
-from loader.decoding.leaves import OUT_OF_RANGE, RECORD_TIMES, bounded
 from loader.decoding.writers import Unusable
 from schemas.definitions.types import Record
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from loader.decoding.column_types import list_of, map_of
+from columns.column_types import list_of, map_of
 
 _NAMES: Final = {
     pa.string(): "string",

@@ -17,7 +17,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from loader.decoding.column_types import MOST_DIGITS, list_of, map_of
+from columns.column_types import MOST_DIGITS, list_of, map_of
 from loader.decoding.spark_types import type_words
 
 _WIDER: Final = {

@@ -6,13 +6,13 @@ from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
-from loader.decoding.conversion import Conversion
+from columns.conversion import Conversion
+from columns.framing import Framing
+from columns.leaves import MALFORMED
+from columns.native import MOST_BYTES, NotNative, native_type
+from columns.resolution import resolve
+from columns.row_reader import RowReader, size_in_columns
 from loader.decoding.decoded import INVALID_SCHEMA, UNKNOWN_SCHEMA
-from loader.decoding.framing import Framing
-from loader.decoding.leaves import MALFORMED
-from loader.decoding.native import MOST_BYTES, NotNative, native_type
-from loader.decoding.resolution import resolve
-from loader.decoding.row_reader import RowReader, size_in_columns
 from schemas.envelope import MOST_ID
 from schemas.errors import BadMessage, InvalidSchema, RegistryRefused
 from schemas.parsing import AvroSchema

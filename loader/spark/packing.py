@@ -41,7 +41,7 @@ from ground.durable_files import replacing
 from loader.errors import EnvironmentFailed, NotPackable
 
 # What loader/ imports. The other programs do not run in executors.
-FOLDERS: Final = ("client", "cluster", "ground", "loader", "schemas", "wire")
+FOLDERS: Final = ("client", "cluster", "columns", "ground", "loader", "schemas", "wire")
 BESIDE: Final = "pyspark_penstock"  # what Spark finds by its name
 _TO_BUILD_AGAINST: Final = frozenset(
     {".a", ".c", ".cc", ".cpp", ".h", ".hpp", ".pxd", ".pxi", ".pyc", ".pyi", ".pyx"}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _OURS = {
     *("penstock", "pyspark_penstock", "agent", "broker", "registry", "loader", "audit"),
-    *("ledger", "client", "cluster", "schemas", "wire", "ground"),
+    *("ledger", "client", "columns", "cluster", "schemas", "wire", "ground"),
 }
 
 

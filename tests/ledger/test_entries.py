@@ -170,6 +170,16 @@ def test_bytes_that_follow_an_entry_are_noticed() -> None:
     assert taken([other(value + b"\0")] * 20) == ([], 20)
 
 
+def test_bytes_that_follow_the_last_entry_are_noticed() -> None:
+    """They could pass for the number of its headers, and that for the end of all entries."""
+    value = values(batch_of([entry("a", 0, (1, ["x"]))]))[0]
+    good, bad = other(value), other(value + b"\0")
+    found, left_out = taken([*[good] * 19, bad])
+    assert (len(found), left_out) == (19, 1)
+    with pytest.raises(NotTogether):
+        together([good, bad])
+
+
 def test_a_string_that_is_no_text_leaves_its_entry_out() -> None:
     good = batch_of([entry("a", 0, (1, ["x"]))])
     bad = other(values(good)[0].replace(b"host-of-a", b"host-of-\xff"))
@@ -218,7 +228,12 @@ def test_a_schema_that_is_not_there_yet_is_waited_for_not_for_ever() -> None:
 def test_what_natively_cannot_be_read_is_read_one_by_one() -> None:
     text = built_in(LEDGER).resolved_text
     later = parse(
-        text.replace('{"name":"run"', '{"name":"raw","type":"bytes","default":""},{"name":"run"', 1)
+        text.replace(
+            '{"name":"run"',
+            '{"name":"raw","type":{"type":"fixed","name":"Three","size":3},"default":"abc"},'
+            '{"name":"run"',
+            1,
+        )
     )
     assert ColumnsOfLedger.of(later, 7) is None
     assert ColumnsOfLedger.of(built_in(LOG_LINE), 9) is None

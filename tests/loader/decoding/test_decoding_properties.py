@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from columns.framing import Framing
+from columns.native import NotNative, native_type
+from columns.resolution import resolve
+from columns.row_reader import RowReader
 from loader.decoding.decoded import Decoded
-from loader.decoding.framing import Framing
-from loader.decoding.native import NotNative, native_type
-from loader.decoding.resolution import resolve
-from loader.decoding.row_reader import RowReader
 from loader.errors import NoSchema
 from schemas.definitions.types import Record
 from schemas.envelope import Decoder, Encoder

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from pyspark.sql import SparkSession
 
-from loader.decoding.column_types import list_of, map_of
+from columns.column_types import list_of, map_of
 from loader.decoding.columns import Columns
 from loader.decoding.spark_types import columns_of_spark, spark_json, type_words
 from loader.decoding.widening import CannotWiden, widened

@@ -64,7 +64,7 @@ def test_our_own_code_lies_as_in_our_wheel() -> None:
     assert "pyspark_penstock/__init__.py" in files
     assert {name.split("/")[0] for name in files} == {"penstock", "pyspark_penstock"}
     programs = {name.split("/")[2] for name in files if name.startswith("penstock/programs/")}
-    assert programs == {"client", "cluster", "ground", "loader", "schemas", "wire"}
+    assert programs == {"client", "cluster", "columns", "ground", "loader", "schemas", "wire"}
     assert [name for name in files if "__pycache__" in name] == []
 
 

@@ -6,13 +6,13 @@ what is not there (under a null, in another branch) fits.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from loader.decoding.raw_form import field_name
+from columns.raw_form import field_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +91,11 @@ class FromDefault:
 class RecordConversion:
     column: pa.DataType  # a struct, or a boolean if it has no fields
     fields: tuple[FromField | FromDefault, ...]
+    # Of the struct: asking it for them takes longer than making an array of them.
+    _made: list[pa.Field] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_made", list(self.column) if self.fields else [])
 
     @property
     def raw(self) -> pa.DataType:
@@ -116,7 +121,7 @@ class RecordConversion:
                 there if absent is None else pc.if_else(absent, pa.scalar(None, pa.bool_()), there)
             )
         else:
-            column = pa.StructArray.from_arrays(columns, fields=list(self.column), mask=absent)
+            column = pa.StructArray.from_arrays(columns, fields=self._made, mask=absent)
         return Converted(column, tuple(misfits))
 
 

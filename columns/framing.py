@@ -7,11 +7,12 @@ Both use the same zigzag varints, so the unpacked records of a batch are the ite
     key_length long (-1) or key string, value_length long,
     magic boolean (0), schema_id float (its four bytes), body, header_count long (0)
 
-That reads batches of one schema, whose records have no headers, and all of them keys or none. It is
-believed only if these constants are what they should be in every row, offsets ascend, and the
-lengths add up to the bytes that were there. Bodies that are given one by one are framed likewise:
-behind each stands a mark. Another stands behind the whole, or what follows the last body too
-closely could pass for what should follow it.
+That reads records of one schema, without headers, and all of them with keys or none: those of one
+batch, or of many, one behind the other. It is believed only if these constants are what they should
+be in every row, and the lengths add up to the bytes that were there; of one batch, also only if
+offsets ascend. Bodies that are given one by one are framed likewise: behind each stands a mark.
+Another stands behind the whole, or what follows the last body too closely could pass for what
+should follow it.
 """
 
 import json
@@ -22,8 +23,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from columns.native import MOST_BYTES, NativeType, read
 from ground.varints import long_at, long_bytes
-from loader.decoding.native import MOST_BYTES, NativeType, read
 from wire.batch import BatchHeader
 
 _START: Final = 4096  # bytes of a batch in which its first body begins, or it is not read whole
@@ -59,12 +60,12 @@ class Framing:
         self._with_keys = _batch_schema(body, ("key", "string"))
         self._bodies = _schema(("body", body.json), ("mark", "double"))
         self._constants = _Constants()
+        self._ascending = pa.array([], pa.int64())  # for the largest batch so far
 
-    def batch(
-        self, header: BatchHeader, unpacked: bytes | memoryview, first: FirstRecord
-    ) -> Rows | None:
-        """All records of a batch; None if they are not all of this form."""
-        count = header.record_count
+    def records(
+        self, count: int, unpacked: bytes | memoryview, first: FirstRecord
+    ) -> pa.StructArray | None:
+        """So many records, in the fields above; None if they are not all of this form."""
         if not self._fits(count, len(unpacked)):
             return None
         schema = self._with_keys if first.has_key else self._without_keys
@@ -80,11 +81,20 @@ class Framing:
             and _size(records.field("length")) == len(unpacked)
         ):
             return None
+        return records
+
+    def batch(
+        self, header: BatchHeader, unpacked: bytes | memoryview, first: FirstRecord
+    ) -> Rows | None:
+        """All records of a batch; None if they are not all of this form."""
+        records = self.records(header.record_count, unpacked, first)
+        if records is None:
+            return None
         deltas = records.field("offset_delta")
-        if not deltas.equals(constants.ascending) and not _ascend(deltas, header.last_offset_delta):
+        if not self._all_there(deltas) and not _ascend(deltas, header.last_offset_delta):
             return None
         if header.is_append_time:
-            times = _plus(constants.zero, header.max_timestamp)
+            times = pa.repeat(pa.scalar(header.max_timestamp, pa.int64()), len(records))
         else:
             times = _plus(records.field("timestamp_delta"), header.base_timestamp)
         return Rows(_plus(deltas, header.base_offset), times, records.field("body"))
@@ -105,6 +115,11 @@ class Framing:
             return None
         return items.field("body")
 
+    def _all_there(self, deltas: pa.Int64Array) -> bool:
+        if len(self._ascending) < len(deltas):
+            self._ascending = pa.array(range(len(deltas)), pa.int64())
+        return bool(deltas.equals(self._ascending[: len(deltas)]))
+
     def _fits(self, count: int, size: int) -> bool:
         return (
             0 < count <= size
@@ -114,16 +129,15 @@ class Framing:
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """What columns of a batch are, if all is as expected."""
+    """What columns of records are, if all is as expected."""
 
-    ascending: pa.Int64Array
     minus_one: pa.Int64Array
     zero: pa.Int64Array
     schema_id: pa.Int32Array
 
 
 class _Constants:
-    """Made for the largest batch so far; others take a part of them."""
+    """Made for the most records so far; others take a part of them."""
 
     def __init__(self) -> None:
         self._ids: dict[int, _Columns] = {}
@@ -133,7 +147,6 @@ class _Constants:
         if made is None or len(made.zero) < count:
             number = int.from_bytes(schema_id.to_bytes(4, "big"), "little", signed=True)
             made = self._ids[schema_id] = _Columns(
-                pa.array(range(count), pa.int64()),
                 pa.repeat(pa.scalar(-1, pa.int64()), count),
                 pa.repeat(pa.scalar(0, pa.int64()), count),
                 pa.repeat(pa.scalar(number, pa.int32()), count),
@@ -141,7 +154,6 @@ class _Constants:
         if len(made.zero) == count:
             return made
         return _Columns(
-            made.ascending[:count],
             made.minus_one[:count],
             made.zero[:count],
             made.schema_id[:count],

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyruhvro
 
-from loader.decoding.raw_form import ENTRY, KEY, field_name
+from columns.raw_form import ENTRY, KEY, field_name
 from schemas.definitions.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
 
 MOST_COLUMNS: Final = 5_000

@@ -1,18 +1,15 @@
-"""Columns conformed are what Avro's schema resolution makes of the same bytes."""
+"""Entries as columns are what Avro's schema resolution makes of the same bytes."""
 
 import copy
 import json
 from typing import Any
 
-import pyarrow as pa
-import pyruhvro
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from client.fetcher import FetchedBatch
 from ledger.columns import LEDGER_TYPE, ColumnsOfLedger
-from ledger.conforming import Unlike, arrow_type, conformed
 from ledger.entries import LedgerEntries
 from schemas.envelope import Decoder, Encoder
 from schemas.event_schemas import LEDGER, built_in
@@ -103,16 +100,6 @@ def with_all_statements() -> dict[str, Any]:
     return full
 
 
-def test_our_columns_are_those_that_the_native_decoder_makes() -> None:
-    assert {each.name for each in LEDGER_TYPE} == {
-        each["name"] for each in json.loads(OURS.text)["fields"]
-    }
-    columns = ColumnsOfLedger.of(OURS, 7)
-    assert columns is not None
-    native = pyruhvro.deserialize_array([b"\0"], columns.text).column(0).values.field("body")
-    assert native.type == LEDGER_TYPE
-
-
 # With a default, and without a definition that others name.
 REMOVABLE = frozenset(
     {
@@ -149,49 +136,46 @@ def test_an_int_is_read_as_a_long() -> None:
     assert read_together(schema, batches(schema, entries)) == by_avro(schema, entries)
 
 
+def test_a_union_is_read_as_the_one_type_that_is_wanted() -> None:
+    text = OURS.text.replace(
+        '{"name":"cluster","type":"string"', '{"name":"cluster","type":["string","long"]', 1
+    )
+    schema = parse(text)
+    assert schema != OURS
+    entries = [with_all_statements()] * 20
+    assert read_together(schema, batches(schema, entries)) == by_avro(schema, entries)
+
+
+def test_bytes_are_read_together_with_all_else() -> None:
+    text = OURS.text.replace('{"name":"run"', '{"name":"raw","type":"bytes"},{"name":"run"', 1)
+    schema = parse(text)
+    assert schema != OURS
+    entries = [{**with_all_statements(), "raw": b"\xff"}] * 20
+    assert read_together(schema, batches(schema, entries)) == by_avro(schema, entries)
+
+
 @pytest.mark.parametrize(
     ("part", "instead"),
     [
         ('{"name":"cluster","type":"string"', '{"name":"cluster","type":"double"'),
         ('{"name":"cluster","type":"string"', '{"name":"cluster","type":["null","string"]'),
-        ('{"name":"cluster","type":"string"', '{"name":"cluster","type":["string","long"]'),
         ('{"name":"cluster"', '{"name":"klaster"'),
     ],
 )
-def test_what_is_unlike_is_not_conformed(part: str, instead: str) -> None:
+def test_what_does_not_fit_in_any_entry_is_not_read_together(part: str, instead: str) -> None:
     text = OURS.text.replace(part, instead, 1)
     assert text != OURS.text
     assert ColumnsOfLedger.of(parse(text), 7) is None
 
 
-def type_of(json_: Any) -> Any:
-    return parse(json.dumps(json_)).type
-
-
-def test_symbols_that_no_default_stands_for_are_unlike() -> None:
-    written, read = (
-        type_of({"type": "enum", "name": "E", "symbols": symbols})
-        for symbols in (["a", "b"], ["a"])
+def test_one_entry_that_does_not_fit_costs_no_other() -> None:
+    text = OURS.text.replace(
+        '{"name":"cluster","type":"string"', '{"name":"cluster","type":["string","long"]', 1
     )
-    with pytest.raises(Unlike, match="b: no symbols of E"):
-        conformed(pa.array(["a"]), written, read)
-
-
-def test_nulls_stay_where_they_are() -> None:
-    def record(number: str) -> Any:
-        numbers = {"type": "array", "items": number}
-        fields = [{"name": "a", "type": number}, {"name": "b", "type": ["null", numbers]}]
-        return type_of(["null", {"type": "record", "name": "R", "fields": fields}])
-
-    values = [{"a": 1, "b": [1, 2]}, None, {"a": 2, "b": None}, {"a": 3, "b": []}]
-    written, read = record("int"), record("long")
-    column = conformed(pa.array(values, arrow_type(written)), written, read)
-    assert column.type == arrow_type(read)
-    assert column.to_pylist() == values
-
-
-def test_what_columns_are_made_of() -> None:
-    assert arrow_type(type_of(["int", "null"])) == pa.int32()
-    for json_ in (["int", "string"], "bytes", {"type": "map", "values": "int"}):
-        with pytest.raises(Unlike):
-            arrow_type(type_of(json_))
+    schema = parse(text)
+    entries = [with_all_statements()] * 40
+    read = LedgerEntries({7: schema}.get)
+    for batch in batches(schema, [*entries[:20], {**entries[0], "cluster": 5}, *entries[20:]]):
+        read.add(batch)
+    assert read.take().to_pylist() == by_avro(schema, entries)
+    assert read.left_out == 1

@@ -11,9 +11,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from loader.decoding.column_types import TIMESTAMP, column_type
-from loader.decoding.conversion import Converted, Leaf, Misfit
-from loader.decoding.raw_form import RAW_PRIMITIVES
+from columns.column_types import TIMESTAMP, column_type
+from columns.conversion import Converted, Leaf, Misfit
+from columns.raw_form import RAW_PRIMITIVES
 from schemas.definitions.logical_types import logical_type
 from schemas.definitions.types import Enum, Fixed, Primitive
 

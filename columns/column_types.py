@@ -26,7 +26,6 @@ from typing import Final
 
 import pyarrow as pa
 
-from loader.errors import NoSchema
 from schemas.definitions.logical_types import logical_type
 from schemas.definitions.types import Array, Enum, Fixed, Map, Named, Primitive, Record, Type, Union
 
@@ -58,6 +57,10 @@ _WIDER: Final = {
 }
 
 
+class NotColumns(Exception):
+    """Why values of a type cannot stand in columns."""
+
+
 @dataclass(frozen=True, slots=True)
 class UnionForm:
     """Where a union's branches stand. `slots`: for each branch which of the `types`; None for null.
@@ -73,7 +76,7 @@ class UnionForm:
 
 
 def column_type(type_: Type) -> pa.DataType:
-    """Raises `NoSchema` if values of this type cannot stand in a column."""
+    """Raises `NotColumns` if values of this type cannot stand in a column."""
     return _ColumnTypes().of(type_)
 
 
@@ -129,7 +132,7 @@ class _ColumnTypes:
     def of(self, type_: Type) -> pa.DataType:
         self._columns += 1
         if self._columns > MOST_COLUMNS:
-            raise NoSchema(f"it has more than {MOST_COLUMNS:,} columns, nested ones counted")
+            raise NotColumns(f"it has more than {MOST_COLUMNS:,} columns, nested ones counted")
         match type_:
             case Primitive():
                 return self._number(type_)
@@ -175,7 +178,7 @@ class _ColumnTypes:
 
     def _record(self, record: Record) -> pa.DataType:
         if id(record) in self._open:
-            raise NoSchema(f"{record.name.full} contains itself, and columns cannot")
+            raise NotColumns(f"{record.name.full} contains itself, and columns cannot")
         self._open.add(id(record))
         types = [self.of(field.type) for field in record.fields]
         self._open.discard(id(record))

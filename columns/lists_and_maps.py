@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from loader.decoding.conversion import Conversion, Converted, Misfit
-from loader.decoding.raw_form import ENTRY, KEY
+from columns.conversion import Conversion, Converted, Misfit
+from columns.raw_form import ENTRY, KEY
 
 
 @dataclass(frozen=True, slots=True)

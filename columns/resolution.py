@@ -11,19 +11,19 @@ from typing import Final
 
 import pyarrow as pa
 
-from loader.decoding.column_types import UnionForm, column_type, union_form
-from loader.decoding.conversion import (
+from columns.column_types import UnionForm, column_type, union_form
+from columns.conversion import (
     Conversion,
     FromDefault,
     FromField,
     Never,
     RecordConversion,
 )
-from loader.decoding.leaves import KEYS, NOT_RESOLVABLE, enum, fixed, null, primitive, widened
-from loader.decoding.lists_and_maps import ListConversion, MapConversion
-from loader.decoding.raw_form import nullable_branch, presence
-from loader.decoding.row_reader import RowReader
-from loader.decoding.unions import Branch, IntoUnion, UnionConversion
+from columns.leaves import KEYS, NOT_RESOLVABLE, enum, fixed, null, primitive, widened
+from columns.lists_and_maps import ListConversion, MapConversion
+from columns.raw_form import nullable_branch, presence
+from columns.row_reader import RowReader
+from columns.unions import Branch, IntoUnion, UnionConversion
 from schemas.bodies.writing import default_body
 from schemas.definitions.types import (
     Array,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from loader.decoding.raw_form import tagged
+from columns.raw_form import tagged
 from schemas.envelope import Decoder
 from schemas.parsing import AvroSchema
 

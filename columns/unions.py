@@ -7,8 +7,8 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from loader.decoding.conversion import TRUE, Conversion, Converted, Misfit, constant
-from loader.decoding.raw_form import branch_name
+from columns.conversion import TRUE, Conversion, Converted, Misfit, constant
+from columns.raw_form import branch_name
 
 
 @dataclass(frozen=True, slots=True)
