@@ -10,7 +10,9 @@ from enum import StrEnum
 import msgspec
 
 from agent.config_inputs import Input, check_distinct
-from client.addresses import Address, check_brokers, parse_addresses
+from client.addresses import check_brokers
+from client.bootstrap import Bootstrap
+from client.security import Security
 from ground.listening import check_exposed
 from ground.settings import (
     Bytes,
@@ -109,6 +111,8 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """The cluster's name; stands in the ledger."""
     brokers: tuple[HostAndPort, ...] = ("127.0.0.1:9092",)
     """Some brokers of the cluster."""
+    security: Security = Security()
+    """[How the brokers are connected to](secure-connections.md): TLS, and a login."""
     registry: Url = "http://127.0.0.1:8081"
     """The schema registry; several instances separated by commas."""
     auto_register: bool = False
@@ -161,8 +165,8 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         check_not_negative(self, "drain")
 
     @property
-    def bootstrap(self) -> tuple[Address, ...]:
-        return parse_addresses(",".join(self.brokers))
+    def bootstrap(self) -> Bootstrap:
+        return Bootstrap.of(",".join(self.brokers), self.security)
 
     @property
     def host_name(self) -> str:

@@ -7,7 +7,9 @@ from typing import Final
 
 import msgspec
 
-from client.addresses import Address, check_brokers, parse_addresses
+from client.addresses import check_brokers
+from client.bootstrap import Bootstrap
+from client.security import Security
 from ground.listening import check_exposed
 from ground.settings import (
     FilePath,
@@ -30,6 +32,8 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     brokers: tuple[HostAndPort, ...]
     """Some of its brokers."""
+    security: Security = Security()
+    """[How the brokers are connected to](secure-connections.md): TLS, and a login."""
     registry: Url = "http://127.0.0.1:8081"
     """Its schema registry; several instances separated by commas."""
 
@@ -41,8 +45,8 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             raise ValueError(f"`registry`: {error}") from None
 
     @property
-    def bootstrap(self) -> tuple[Address, ...]:
-        return parse_addresses(",".join(self.brokers))
+    def bootstrap(self) -> Bootstrap:
+        return Bootstrap.of(",".join(self.brokers), self.security)
 
 
 class AlertsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -101,6 +105,8 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Of one cluster: its name, as its agents, brokers and loaders are told it."""
     brokers: tuple[HostAndPort, ...] = ("127.0.0.1:9092",)
     """Of one cluster: some of its brokers."""
+    security: Security = Security()
+    """Of one cluster: [how its brokers are connected to](secure-connections.md)."""
     registry: Url = "http://127.0.0.1:8081"
     """Of one cluster: its schema registry; several instances separated by commas."""
     host: str = "127.0.0.1"
@@ -151,4 +157,8 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         """Those that are read, by name."""
         if self.clusters:
             return self.clusters
-        return {self.cluster: Cluster(brokers=self.brokers, registry=self.registry)}
+        return {
+            self.cluster: Cluster(
+                brokers=self.brokers, security=self.security, registry=self.registry
+            )
+        }

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 import pyruhvro
 from crc32c import crc32c
 
-from client.addresses import parse_addresses
 from client.admin import create_topic
 from client.batch_producer import BatchProducer
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.delivery import Acknowledged, Batch, TopicPartition
 from client.identity import take_identity
@@ -170,13 +170,11 @@ class EventTopics:
 def fill(bootstrap: str, registry: str, rows: int) -> EventTopics:
     """Makes both, with about so many events."""
     topics = EventTopics(f"spread-{rows}", f"single-{rows}")
-    with Brokers(parse_addresses(bootstrap)) as brokers:
+    with Brokers(Bootstrap.of(bootstrap)) as brokers:
         create_topic(brokers, topics.spread, partitions=PARTITIONS)
         create_topic(brokers, topics.single, partitions=1)
         schema_id = _registered(registry, topics)
-        producer = BatchProducer(
-            brokers.addresses(), identity=take_identity(brokers), limits=_LIMITS
-        )
+        producer = BatchProducer(brokers.bootstrap, identity=take_identity(brokers), limits=_LIMITS)
         with producer:
             for partition, data in _made(schema_id, rows):
                 _send(producer, Batch(TopicPartition(topics.spread, partition), data))

@@ -8,7 +8,7 @@ from typing import Final
 
 from bench.brokers import PENSTOCK
 from bench.profile import Place, Scale, ServerKind
-from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
@@ -65,5 +65,5 @@ def _started(name: str, home: Path, interval: float) -> Iterator[LedgerBroker]:
         broker.process.environment[_REGISTRY] = registry.url
         ends.enter_context(broker)
         ends.enter_context(registry)
-        brokers = ends.enter_context(Brokers(parse_addresses(broker.bootstrap)))
+        brokers = ends.enter_context(Brokers(Bootstrap.of(broker.bootstrap)))
         yield LedgerBroker(name, broker, brokers)

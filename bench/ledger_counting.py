@@ -16,9 +16,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from bench.machine import description
-from client.addresses import parse_addresses
 from client.admin import create_topic
 from client.batch_producer import BatchProducer
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.delivery import Batch, TopicPartition
 from client.offsets import End, start_offsets
@@ -99,11 +99,11 @@ def measure(load: str, directory: Path, seconds: float) -> None:
         broker.process.environment["BENCH_REGISTRY"] = registry.url
         ends.enter_context(broker)
         ends.enter_context(registry)
-        brokers = ends.enter_context(Brokers(parse_addresses(broker.bootstrap)))
+        brokers = ends.enter_context(Brokers(Bootstrap.of(broker.bootstrap)))
         create_topic(brokers, TOPIC, partitions=PARTITIONS)
         make, rate = LOADS[load]
         batches = itertools.cycle(make(random.Random(1)))
-        with BatchProducer(brokers.addresses()) as producer:
+        with BatchProducer(brokers.bootstrap) as producer:
             warm = send(producer, TOPIC, batches, seconds=1.0, rate=1.0)
             wait_until(lambda: entries_written(brokers) > 0, within=60, what="the first entry")
             before, entries = processor_time(broker), entries_written(brokers)

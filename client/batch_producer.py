@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from client.addresses import Address
+from client.bootstrap import Bootstrap
 from client.delivery import Acks, Batch, Event, TopicPartition, Unsettled
 from client.errors import ClientError
 from client.identity import Identity
@@ -31,7 +31,7 @@ class BatchProducer:
 
     def __init__(
         self,
-        bootstrap: Sequence[Address],
+        bootstrap: Bootstrap,
         *,
         client_id: str = "penstock",
         acks: Acks = Acks.ALL,

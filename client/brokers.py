@@ -5,12 +5,13 @@ One connection to each broker is kept and shared, opened when it is first needed
 time.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from types import TracebackType
 from typing import Self, TypeVar
 
 from client.addresses import Address, shuffled
+from client.bootstrap import Bootstrap
 from client.connection import REQUEST_SECONDS, BrokerConnection
 from client.conversation import Memory, fresh_memory
 from client.errors import ClientError, ErrorCode, NotReachable, Refused, UnknownTopic
@@ -30,13 +31,13 @@ class Brokers:
 
     def __init__(
         self,
-        bootstrap: Sequence[Address],
+        bootstrap: Bootstrap,
         *,
         client_id: str = "penstock",
         patience_seconds: float = REQUEST_SECONDS,
     ) -> None:
         """Connects to one of them; raises the last error if none can be reached."""
-        self.bootstrap = tuple(bootstrap)
+        self._bootstrap = bootstrap
         self.patience_seconds = patience_seconds
         self.client_id = client_id
         self.known = ClusterMetadata()
@@ -66,10 +67,12 @@ class Brokers:
         """Something is to be closed when this is."""
         self._closed_with.append(close)
 
-    def addresses(self) -> list[Address]:
-        """Where some broker may be reached."""
+    @property
+    def bootstrap(self) -> Bootstrap:
+        """Where some broker may be reached, by what is known now."""
         known = [broker.address for broker in self.known.brokers.values()]
-        return list(dict.fromkeys([*known, *self.bootstrap]))
+        addresses = dict.fromkeys([*known, *self._bootstrap.addresses])
+        return replace(self._bootstrap, addresses=tuple(addresses))
 
     def patience(self) -> Patience:
         return Patience(self.patience_seconds)
@@ -135,7 +138,9 @@ class Brokers:
 
     def connect(self, broker_id: int, *, memory: Memory = fresh_memory) -> BrokerConnection:
         """A connection of the caller's own, on which a request may wait without others waiting."""
-        return BrokerConnection(self._address(broker_id), self.client_id, memory=memory)
+        return BrokerConnection(
+            self._address(broker_id), self.client_id, self._bootstrap.access, memory=memory
+        )
 
     def leaders(self, topic: str, partitions: Iterable[int]) -> dict[int, list[int]]:
         """The partitions by the broker that leads them."""
@@ -158,7 +163,7 @@ class Brokers:
                 return connection
         known = [broker.address for broker in self.known.brokers.values()]
         failure: ClientError = NotReachable("no broker to connect to")
-        for address in [*shuffled(known), *shuffled(self.bootstrap)]:
+        for address in [*shuffled(known), *shuffled(self._bootstrap.addresses)]:
             try:
                 return self._shared(address)
             except ClientError as error:
@@ -168,5 +173,6 @@ class Brokers:
     def _shared(self, address: Address) -> BrokerConnection:
         connection = self._connections.get(address)
         if connection is None or connection.closed:
-            connection = self._connections[address] = BrokerConnection(address, self.client_id)
+            connection = BrokerConnection(address, self.client_id, self._bootstrap.access)
+            self._connections[address] = connection
         return connection

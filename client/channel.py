@@ -7,11 +7,12 @@ Each request's callback is called once: with the answer, or with the error that 
 For a request that the protocol leaves without an answer it is called, with None, when the last byte
 is with the operating system.
 
-TLS belongs into `_send` and `_receive`, which then also hear that the other direction must go
-first, and can no longer hand over several pieces at once; its handshake is over when the connection
-is handed over.
+Over TLS pieces cannot be handed over together: small ones are joined up to what one of its records
+takes. Its handshake is over when the connection is handed over, and so is the login; when that ends
+the channel is `spent`, and whoever owns it opens another.
 """
 
+import ssl
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ Response = TypeVar("Response")
 CalledBack = Callable[[Any], None]
 
 _MOST_PIECES: Final = 512  # Linux takes twice as many
+_TLS_RECORD: Final = 16 * 1024
 
 
 @dataclass(slots=True)
@@ -48,7 +50,10 @@ class Channel:
         self.address = connection.address
         self.answers = 0  # that have come
         self.failure: ClientError | None = None  # found while a request was queued
+        self.spent_at = connection.good_until
         self._socket, self._conversation = connection.hand_over()
+        encrypted = isinstance(self._socket, ssl.SSLSocket)
+        self._send = self._send_encrypted if encrypted else self._send_plain
         self._socket.setblocking(False)
         self._callbacks: dict[PendingResponse[Any], CalledBack] = {}
         self._unsent: deque[_Frame] = deque()
@@ -166,7 +171,19 @@ class Channel:
             except ClientError as failure:
                 self.failure = failure
 
-    def _send(self, pieces: list[memoryview]) -> int:
+    def _send_encrypted(self, pieces: list[memoryview]) -> int:
+        """As `_send_plain`; what it could not send is what comes first again."""
+        first = pieces[0]
+        if len(first) < _TLS_RECORD and len(pieces) > 1:
+            first = memoryview(_joined(pieces, _TLS_RECORD))
+        try:
+            return self._socket.send(first[:_TLS_RECORD])
+        except (ssl.SSLWantWriteError, ssl.SSLWantReadError):
+            return 0
+        except OSError as error:
+            raise self._lost(reason(error)) from None
+
+    def _send_plain(self, pieces: list[memoryview]) -> int:
         """How many bytes went; 0 if the socket takes none."""
         try:
             return self._socket.sendmsg(pieces)
@@ -179,7 +196,7 @@ class Channel:
         """How many bytes came; 0 if none are there."""
         try:
             count = self._socket.recv_into(self._conversation.wanted())
-        except BlockingIOError:
+        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return 0
         except OSError as error:
             raise self._lost(reason(error)) from None
@@ -189,6 +206,16 @@ class Channel:
 
     def _lost(self, what: str) -> ConnectionLost:
         return ConnectionLost(f"{self.address}: {what}")
+
+
+def _joined(pieces: Sequence[memoryview], size: int) -> bytes:
+    """So much of them, if there is so much."""
+    joined = bytearray()
+    for piece in pieces:
+        joined += piece[: size - len(joined)]
+        if len(joined) == size:
+            break
+    return bytes(joined)
 
 
 def _drop(pieces: deque[memoryview], count: int) -> None:

@@ -1,27 +1,38 @@
 """One connection to one broker: requests out, responses in. Blocking; `client.channel` is not.
 
-Opening a connection ends with the broker's versions known. After an error that leaves the stream
+Opening a connection ends with TLS and the login behind it, and the broker's versions known. A login
+is good for as long as the broker says: the connection logs in again before that, between requests.
+After an error that leaves the stream
 undefined the connection is closed, and everything under way on it is lost: whoever sent it decides
 whether to send it again.
 
-One thread at a time. `_open_socket` and `_greet` are where TLS and SASL belong.
+One thread at a time.
 """
 
 import socket
+import ssl
 import time
 from typing import Any, Final, TypeVar
 
 from client.addresses import Address
+from client.bootstrap import Access
 from client.conversation import Conversation, Memory, PendingResponse, fresh_memory
-from client.errors import ClientError, ConnectionLost, NotKafka, NotReachable, Unsupported
+from client.errors import ClientError, ConnectionLost, NotKafka, NotLetIn, NotReachable, Unsupported
+from client.logins import Exchange, LoginFailed, exchange
+from client.patience import NEVER
+from ground.printable import plain_words
+from ground.tls import BadTls, ClientTls
 from wire.codec import Api
 from wire.errors import ErrorCode, ProtocolError
-from wire.messages import api_versions
+from wire.messages import api_versions, sasl_authenticate, sasl_handshake
 from wire.messages.api_versions import ApiVersionsRequest
+from wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from wire.messages.sasl_handshake import SaslHandshakeRequest
 
 SOFTWARE_NAME: Final = "penstock"
 SOFTWARE_VERSION: Final = "0.1.0"
 CONNECT_SECONDS: Final = 10.0
+_OF_LIFE: Final = 0.85  # of a login's, after which it is made anew
 REQUEST_SECONDS: Final = 30.0
 _GREETING_VERSION: Final = 3
 _OLDEST_GREETING_VERSION: Final = 0
@@ -33,15 +44,30 @@ Response = TypeVar("Response")
 class BrokerConnection:
     """An open connection; of no use any more once it is `closed`."""
 
-    def __init__(self, address: Address, client_id: str, *, memory: Memory = fresh_memory) -> None:
+    def __init__(
+        self,
+        address: Address,
+        client_id: str,
+        access: Access,
+        *,
+        memory: Memory = fresh_memory,
+    ) -> None:
         """Answers are received into `memory`."""
         self.address = address
+        self.good_until = NEVER  # for so long the login holds, less what is needed to renew it
+        self._credentials = access.credentials
+        self._encrypted = access.tls is not None
+        self._greeted = self._served = False
         self.closed = False
         self._conversation = Conversation(str(address), client_id, memory)
         self._answered: dict[PendingResponse[Any], memoryview] = {}
         self._socket = _open_socket(address)
         try:
+            if access.tls is not None:
+                self._encrypt(access.tls)
             self._greet()
+            self._greeted = True
+            self._log_in()
         except BaseException:
             self.close()
             raise
@@ -73,17 +99,79 @@ class BrokerConnection:
         self, api: Api[Request, Response], request: Request, *, within: float = REQUEST_SECONDS
     ) -> PendingResponse[Response]:
         """Puts a request on its way; `receive` has the answer."""
+        if time.monotonic() >= self.good_until and not self._conversation.under_way:
+            self._log_in()
         return self._send(api, request, within)
 
     def receive(self, pending: PendingResponse[Response], *, within: float = 0.0) -> Response:
         """Waits for the answer to a request that was sent here: until it is due, and for at least
         as long as `within` says, for who was away and may find that it has come meanwhile."""
         body = self._answer(pending, time.monotonic() + within)
+        self._served = True
         try:
             return self._conversation.decode(pending, body)
         except NotKafka:
             self.close()
             raise
+
+    def _encrypt(self, tls: ClientTls) -> None:
+        """TLS, with whoever has a certificate that is believed."""
+        name = tls.server_name(self.address.host)
+        try:
+            self._socket = tls.context.wrap_socket(self._socket, server_hostname=name)
+        except ssl.SSLCertVerificationError as error:
+            why = f"its certificate is not believed: {error.verify_message}"
+            raise self._end(NotLetIn, why) from None
+        except ssl.SSLError as error:
+            said = (error.reason or "it failed").replace("_", " ").lower()
+            hint = "; does it speak TLS at all?" if "WRONG_VERSION" in (error.reason or "") else ""
+            raise self._end(NotLetIn, f"TLS: {said}{hint}") from None
+        except BadTls as error:
+            raise self._end(NotLetIn, f"TLS: {error}") from None
+        except OSError as error:
+            raise self._end(ConnectionLost, f"TLS: {reason(error)}") from None
+
+    def _log_in(self) -> None:
+        """Says who we are, if somebody; anew where that has been said before."""
+        if self._credentials is None:
+            return
+        login = self._credentials.login
+        began = time.monotonic()
+        try:
+            saying = exchange(login, self._credentials.read())
+            self._choose(login.mechanism)
+            lifetime = self._prove(saying)
+        except LoginFailed as error:
+            raise self._end(NotLetIn, f"login with {login.mechanism}: {error}") from None
+        self.good_until = began + lifetime * _OF_LIFE if lifetime else NEVER
+
+    def _choose(self, mechanism: str) -> None:
+        if sasl_handshake.API.key not in self._conversation.served:
+            raise LoginFailed("the broker has no logins")
+        request = SaslHandshakeRequest(mechanism=mechanism)
+        answer = self._ask(sasl_handshake.API, request)
+        if answer.error_code is ErrorCode.unsupported_sasl_mechanism:
+            raise LoginFailed(f"the listener takes {', '.join(answer.mechanisms) or 'none'}")
+        if answer.error_code is not ErrorCode.none:
+            raise LoginFailed(f"the broker takes no login here ({answer.error_code.name})")
+
+    def _prove(self, saying: Exchange) -> float:
+        """For how many seconds that is good; 0 for ever."""
+        lifetime = 0
+        token = next(saying)
+        while True:
+            answer = self._ask(sasl_authenticate.API, SaslAuthenticateRequest(auth_bytes=token))
+            if answer.error_code is not ErrorCode.none:
+                raise LoginFailed(_refusal(answer))
+            lifetime = answer.session_lifetime
+            try:
+                token = saying.send(answer.auth_bytes)
+            except StopIteration:
+                return lifetime / 1000
+
+    def _ask(self, api: Api[Request, Response], request: Request) -> Response:
+        pending = self._send(api, request, CONNECT_SECONDS)
+        return self._conversation.decode(pending, self._answer(pending))
 
     def _greet(self) -> None:
         """Asks what the broker serves; one too old for the question is asked in version 0."""
@@ -144,13 +232,26 @@ class BrokerConnection:
         except OSError as error:
             raise self._end(ConnectionLost, reason(error)) from None
         if count == 0:
-            raise self._end(ConnectionLost, "the broker closed the connection")
+            raise self._end(ConnectionLost, f"the broker closed the connection{self._why()}")
         return count
+
+    def _why(self) -> str:
+        """Brokers hang up without a word on who does not connect as they want it."""
+        if not self._greeted and not self._encrypted:
+            return ": does it want TLS?"
+        if self._greeted and not self._served and self._credentials is None:
+            return ": does it want a login?"
+        return ""
 
     def _end(self, kind: type[ClientError], message: str) -> ClientError:
         """Closes the connection; returns the error to raise."""
         self.close()
         return kind(f"{self.address}: {message}")
+
+
+def _refusal(answer: SaslAuthenticateResponse) -> str:
+    said = plain_words(answer.error_message or answer.error_code.name.replace("_", " "))
+    return f"refused: {said}"
 
 
 def _open_socket(address: Address) -> socket.socket:

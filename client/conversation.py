@@ -21,6 +21,7 @@ from wire.requests import has_tagged_header, read_response, request_frame
 MAX_RESPONSE: Final = 256 * 1024 * 1024
 _SMALLEST_RESPONSE: Final = 4
 _SIZE: Final = 4
+_TLS_ALERT: Final = 0x1503  # how one begins
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
@@ -124,7 +125,8 @@ class Conversation:
 
     def _begin_body(self, size: int) -> None:
         if not _SMALLEST_RESPONSE <= size <= MAX_RESPONSE:
-            raise self._not_kafka(f"a response of {size} bytes")
+            what = f"a response of {size} bytes"
+            raise self._not_kafka("it speaks TLS" if size >> 16 == _TLS_ALERT else what)
         self._expect(self._memory(size), is_size=False)
 
     def _expect(self, buffer: memoryview, *, is_size: bool) -> None:

@@ -4,6 +4,7 @@
     ├── BadAddress          `--bootstrap …` cannot be understood
     ├── NotReachable        no broker takes a connection
     ├── ConnectionLost      it broke, or no answer came in time: the request may have been served
+    ├── NotLetIn            TLS or a login failed: one side does not believe the other
     ├── NotKafka            what answers does not speak Kafka's protocol
     ├── Unsupported         the broker has no version of an API that Penstock speaks
     ├── UnknownTopic        there is no such topic, and nobody asked to create it
@@ -24,6 +25,7 @@ __all__ = [
     "Corrupt",
     "ErrorCode",
     "NotKafka",
+    "NotLetIn",
     "NotReachable",
     "OffsetsMissing",
     "Refused",
@@ -48,6 +50,10 @@ class NotReachable(ClientError):
 
 class ConnectionLost(ClientError):
     retriable = True
+
+
+class NotLetIn(ClientError):
+    """Passing, it may be: passwords and certificates are exchanged, one side before the other."""
 
 
 class NotKafka(ClientError):

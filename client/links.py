@@ -1,9 +1,9 @@
 """Channels to brokers: opened when they are asked for, ended when they fail, served together.
 
 A connection is opened by a thread of its own, which ends with it: looking up a name, connecting,
-and all that is said before the first request (versions; TLS and SASL, once they are there) may
-block there, as `client.connection` does, and nobody else waits. A broker that cannot be reached,
-or breaks connections, is tried again after a pause.
+and all that is said before the first request (TLS, versions, a login) may block there, as
+`client.connection` does, and nobody else waits. A broker that cannot be reached, or breaks
+connections, is tried again after a pause.
 
 One thread at a time, but for `wake`.
 """
@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from client.addresses import Address
+from client.bootstrap import Access
 from client.channel import Channel
 from client.connection import BrokerConnection
 from client.errors import ClientError, ConnectionLost
@@ -36,9 +37,10 @@ class _Link:
 class Links:
     """The channels of one producer."""
 
-    def __init__(self, client_id: str, *, failed: Callable[[Address, ClientError], None]) -> None:
+    def __init__(
+        self, client_id: str, access: Access, *, failed: Callable[[Address, ClientError], None]
+    ) -> None:
         """`failed` is called by `serve`, which alone lets things happen."""
-        self._client_id = client_id
         self._failed = failed
         self._links: dict[Address, _Link] = {}
         self._selector = selectors.DefaultSelector()
@@ -46,14 +48,21 @@ class Links:
         self._waking.setblocking(False)
         self._woken.setblocking(False)
         self._selector.register(self._woken, selectors.EVENT_READ)
-        self._arrivals = _Arrivals(self.wake)
+        self._arrivals = _Arrivals(client_id, access, self.wake)
 
     def channel(self, address: Address, now: float) -> Channel | None:
-        """The channel to this broker; without one, it is opened as soon as the pauses allow."""
+        """The channel to this broker; without one, it is opened as soon as the pauses allow. One
+        whose login ends takes nothing more, and is opened anew when all is answered."""
         link = self._links.setdefault(address, _Link())
+        if link.channel is not None and link.channel.spent_at <= now:
+            if link.channel.under_way or link.channel.wants_to_write:
+                return None
+            self._selector.unregister(link.channel)
+            link.channel.close()
+            link.channel = None
         if link.channel is None and not link.opening and link.not_before <= now:
             link.opening = True
-            self._arrivals.open(address, self._client_id)
+            self._arrivals.open(address)
         return link.channel
 
     def channels(self) -> list[Channel]:
@@ -143,17 +152,17 @@ class Links:
 class _Arrivals:
     """Connections that threads have opened, or why they could not."""
 
-    def __init__(self, wake: Callable[[], None]) -> None:
+    def __init__(self, client_id: str, access: Access, wake: Callable[[], None]) -> None:
+        self._client_id = client_id
+        self._access = access
         self._wake = wake
         self._lock = threading.Lock()
         self._closed = False
         self._arrived: list[tuple[Address, BrokerConnection | ClientError]] = []
 
-    def open(self, address: Address, client_id: str) -> None:
+    def open(self, address: Address) -> None:
         name = f"open {address}"
-        threading.Thread(
-            target=self._open, args=(address, client_id), name=name, daemon=True
-        ).start()
+        threading.Thread(target=self._open, args=(address,), name=name, daemon=True).start()
 
     def take(self) -> list[tuple[Address, BrokerConnection | ClientError]]:
         with self._lock:
@@ -168,10 +177,10 @@ class _Arrivals:
                 if isinstance(arrived, BrokerConnection):
                     arrived.close()
 
-    def _open(self, address: Address, client_id: str) -> None:
+    def _open(self, address: Address) -> None:
         arrived: BrokerConnection | ClientError
         try:
-            arrived = BrokerConnection(address, client_id)
+            arrived = BrokerConnection(address, self._client_id, self._access)
         except ClientError as error:
             arrived = error
         with self._lock:

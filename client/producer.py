@@ -91,7 +91,7 @@ class Producer:
             delivery_seconds=brokers.patience_seconds,
         )
         self._shipper = BatchProducer(
-            brokers.addresses(),
+            brokers.bootstrap,
             client_id=brokers.client_id,
             acks=acks,
             identity=identity,

@@ -17,6 +17,7 @@ from itertools import chain
 from typing import Final
 
 from client.addresses import Address, shuffled
+from client.bootstrap import Bootstrap
 from client.channel import Channel
 from client.delivery import Acks, Batch, Event, Stamped, TopicPartition
 from client.errors import ClientError, NotKafka, Unsupported
@@ -62,7 +63,7 @@ class Shipping:
 
     def __init__(
         self,
-        bootstrap: Sequence[Address],
+        bootstrap: Bootstrap,
         *,
         client_id: str,
         acks: Acks,
@@ -72,7 +73,7 @@ class Shipping:
         happened: Callable[[Event], None],
         clock: Callable[[], float],
     ) -> None:
-        self.links = Links(client_id, failed=self._link_failed)
+        self.links = Links(client_id, bootstrap.access, failed=self._link_failed)
         self._acks = acks
         self._identity = identity
         self._is_lent = identity is not None
@@ -80,7 +81,7 @@ class Shipping:
         self._journal = journal
         self._happened = happened
         self._clock = clock
-        self._routes = PartitionRoutes(bootstrap, Pauses(), shuffled)
+        self._routes = PartitionRoutes(bootstrap.addresses, Pauses(), shuffled)
         self._inquiries = Inquiries(
             self.links,
             self._routes,

@@ -115,8 +115,12 @@ class ApacheKafka(RunningServer):
         settings: Mapping[str, str] | None = None,
         heap: str = "1g",
         jvm: Sequence[str] = JVM,
+        protocol: str = "PLAINTEXT",
+        scram: Sequence[str] = (),
     ) -> None:
+        """`protocol` is that of its listener; `scram` are users that it has from the beginning."""
         self.directory = directory
+        self._scram = scram
         self.data_dir = directory / "data"
         directory.mkdir(parents=True, exist_ok=True)
         self.port, controller = free_ports(2)
@@ -127,8 +131,8 @@ class ApacheKafka(RunningServer):
             "node.id": "1",
             "controller.quorum.voters": f"1@127.0.0.1:{controller}",
             "controller.listener.names": "CONTROLLER",
-            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller}",
-            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+            "listeners": f"{protocol}://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": f"{protocol}://127.0.0.1:{self.port}",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "log.dirs": str(self.data_dir),
             # Records have old times, by which Kafka would delete them: not while tests run.
@@ -152,6 +156,8 @@ class ApacheKafka(RunningServer):
         if not (self.data_dir / "meta.properties").exists():
             cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
             arguments = ["format", f"--cluster-id={cluster}", "--config", str(self._properties)]
+            for user in self._scram:
+                arguments += ["--add-scram", user]
             run_tool("kafka.tools.StorageTool", *arguments, directory=self.directory)
         super().spawn()
 

@@ -11,7 +11,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from client.addresses import Address, check_brokers, parse_addresses
+from client.addresses import check_brokers
+from client.bootstrap import Bootstrap
+from client.security import Security
 from cluster.errors import InvalidTopicName
 from cluster.names import check_topic_name
 from ground.settings import (
@@ -178,6 +180,8 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     `_`."""
     brokers: tuple[HostAndPort, ...] = ("127.0.0.1:9092",)
     """Some brokers of the cluster."""
+    security: Security = Security()
+    """[How the brokers are connected to](secure-connections.md): TLS, and a login."""
     registry: Url = "http://127.0.0.1:8081"
     """The schema registry; several instances separated by commas."""
     format: FileFormat = FileFormat.PARQUET
@@ -267,5 +271,5 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         check_not_negative(self, "newest", "check_files_hours", "check_files_bytes", "few_dead")
 
     @property
-    def bootstrap(self) -> tuple[Address, ...]:
-        return parse_addresses(",".join(self.brokers))
+    def bootstrap(self) -> Bootstrap:
+        return Bootstrap.of(",".join(self.brokers), self.security)

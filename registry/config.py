@@ -5,7 +5,9 @@ Each key is explained at its field: `penstock keys` and docs/registry.md have it
 
 import msgspec
 
-from client.addresses import Address, check_brokers, parse_addresses
+from client.addresses import check_brokers
+from client.bootstrap import Bootstrap
+from client.security import Security
 from cluster.errors import InvalidTopicName
 from cluster.names import check_topic_name
 from ground.listening import check_exposed, is_everywhere
@@ -60,6 +62,8 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     brokers: tuple[HostAndPort, ...] = ("127.0.0.1:9092",)
     """Some brokers of the cluster that has the topic: Penstock's or Apache Kafka's."""
+    security: Security = Security()
+    """[How the brokers are connected to](secure-connections.md): TLS, and a login."""
     cluster: str = "local"
     """The cluster's name."""
     topic: str = "_schemas"
@@ -135,8 +139,8 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             )
 
     @property
-    def bootstrap(self) -> tuple[Address, ...]:
-        return parse_addresses(",".join(self.brokers))
+    def bootstrap(self) -> Bootstrap:
+        return Bootstrap.of(",".join(self.brokers), self.security)
 
     @property
     def ids(self) -> range:

@@ -151,7 +151,7 @@ class Registry:
 
     async def _ready_topic(self) -> SchemasTopic:
         config = self.config
-        outage = Outage(f"reaching {', '.join(map(str, config.bootstrap))}")
+        outage = Outage(f"reaching {config.bootstrap}")
         while True:
             try:
                 topic = await asyncio.to_thread(

@@ -24,8 +24,8 @@ from agent.shipping.partition_queue import PartitionQueue
 from agent.shipping.questions import GoesOn, Questions
 from agent.shipping.replacing import Replacement, Replacer
 from agent.shipping.topics import Topics
-from client.addresses import Address
 from client.batch_producer import BatchProducer
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.delivery import (
     Acknowledged,
@@ -73,7 +73,7 @@ class Dispatch:
 
     def __init__(  # noqa: PLR0917 - each is another part
         self,
-        bootstrap: Sequence[Address],
+        bootstrap: Bootstrap,
         journal: Journal,
         questions: Questions,
         topics: Topics,

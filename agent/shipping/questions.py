@@ -8,10 +8,10 @@ question; whoever closes does not wait for them.
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final, TypeVar
 
-from client.addresses import Address
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.errors import ClientError, NotKafka
 
@@ -27,11 +27,9 @@ GoesOn = Callable[[], bool]
 class Questions:
     """Any thread asks; one takes answers."""
 
-    def __init__(
-        self, bootstrap: Sequence[Address], client_id: str, answered: Callable[[], None]
-    ) -> None:
+    def __init__(self, bootstrap: Bootstrap, client_id: str, answered: Callable[[], None]) -> None:
         """`answered` is called, on any thread, when there are answers to take."""
-        self._bootstrap = tuple(bootstrap)
+        self._bootstrap = bootstrap
         self._client_id = client_id
         self._answered = answered
         self._lock = threading.Lock()

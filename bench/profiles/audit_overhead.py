@@ -34,7 +34,7 @@ def _produce(place: Place, *, load: str) -> Sample:
     batches = itertools.cycle(make(random.Random(1)))
     with (
         topic(keeper.server.port, partitions=PARTITIONS) as name,
-        BatchProducer(keeper.brokers.addresses()) as producer,
+        BatchProducer(keeper.brokers.bootstrap) as producer,
     ):
         _warm_up(keeper, producer, name, batches)
         pid = keeper.server.process.pid

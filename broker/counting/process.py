@@ -19,7 +19,7 @@ from broker.counting.following import LogFollowing
 from broker.counting.reports import SIZE_BYTES, CountingReport, CountingResult, Task, framed
 from broker.counting.scrubbing import Scrubbing
 from broker.data_directory import JOURNAL
-from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CounterFileDamaged, CountingJournal
@@ -80,7 +80,7 @@ def _counter(task: Task) -> Counter:
         cluster=task.cluster,
         window_millis=task.window_millis,
     )
-    writer = LedgerWriter(parse_addresses(task.broker), task.registry, client_id=APP)
+    writer = LedgerWriter(Bootstrap.of(task.broker), task.registry, client_id=APP)
     return Counter(journal, speaker, writer)
 
 

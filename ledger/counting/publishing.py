@@ -4,11 +4,10 @@ The producer is kept from one time to the next. After an error everything is mad
 the schema's id, the producer.
 """
 
-from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Final
 
-from client.addresses import Address
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.producer import Producer
 from ledger.counting.batches import Json
@@ -25,9 +24,9 @@ _PATIENCE_SECONDS: Final = 10.0
 class LedgerWriter:
     """One thread."""
 
-    def __init__(self, bootstrap: Sequence[Address], registry: str, *, client_id: str) -> None:
+    def __init__(self, bootstrap: Bootstrap, registry: str, *, client_id: str) -> None:
         """Nobody is asked yet."""
-        self._bootstrap = tuple(bootstrap)
+        self._bootstrap = bootstrap
         self._registry = registry
         self._client_id = client_id
         self._ends = ExitStack()

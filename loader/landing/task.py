@@ -12,7 +12,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.errors import Corrupt, OffsetsMissing
 from client.fetcher import FetchedBatch
@@ -61,8 +61,8 @@ def land(
     columns = Columns(
         parse(spec.reader_schema, strict=False), header=spec.header, with_cluster=spec.with_cluster
     )
-    addresses = parse_addresses(",".join(spec.brokers))
-    with Brokers(addresses, client_id=CLIENT_ID) as brokers, WriterSchemas(spec) as schemas:
+    bootstrap = Bootstrap.of(",".join(spec.brokers), spec.security)
+    with Brokers(bootstrap, client_id=CLIENT_ID) as brokers, WriterSchemas(spec) as schemas:
         decoder = BatchDecoder(
             columns,
             schemas,

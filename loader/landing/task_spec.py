@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from client.security import Security
 from ground.intervals import union
 from loader.config import FileCompression, HeaderColumns
 from loader.manifests import SEVERAL
@@ -28,6 +29,7 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
     """How the slices of one table are read, decoded and written."""
 
     brokers: tuple[str, ...]
+    security: Security  # where secrets are, none of them itself: this is in plans and logs
     registry: str
     table: str
     reader_schema: str  # Avro, complete in itself: what the rows are resolved to

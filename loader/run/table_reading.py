@@ -242,6 +242,7 @@ class TableReading:
         self._load.go_on()
         spec = TaskSpec(
             brokers=context.config.brokers,
+            security=context.config.security,
             registry=context.config.registry,
             table=table,
             reader_schema=self._columns.schema.resolved_text,

@@ -14,7 +14,8 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from client.addresses import Address, parse_addresses
+from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from client.errors import BadAddress
 from loader.config import HeaderColumns
 from loader.errors import OptionRefused
@@ -142,8 +143,8 @@ class SourceOptions:
     given: frozenset[str] = frozenset()  # names of options
 
     @property
-    def bootstrap(self) -> tuple[Address, ...]:
-        return parse_addresses(self.brokers)
+    def bootstrap(self) -> Bootstrap:
+        return Bootstrap.of(self.brokers)
 
     def for_batches(self) -> None:
         """Raises OptionRefused if something is said that only streams have."""

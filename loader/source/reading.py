@@ -14,7 +14,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.delivery import TopicPartition
 from client.errors import OffsetsMissing
@@ -43,7 +43,7 @@ def read(task: Task, description: Description) -> Iterator[pa.RecordBatch]:
     columns = description.columns
     schema = row_schema(description, columns)
     joining = Joining()
-    bootstrap = parse_addresses(description.brokers)
+    bootstrap = Bootstrap.of(description.brokers)
     with (
         Brokers(bootstrap, client_id=CLIENT_ID) as brokers,
         WriterSchemas(description) as schemas,

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pyarrow
 import pyarrow.parquet
 
-from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.consumer import Consumer
 from client.errors import ClientError
@@ -81,7 +81,7 @@ def counted(
         addresses = watch.pipeline.addresses
         said = {each.topic: each for each in asked(addresses.audit, asked_about).topics}
         with (
-            Brokers(parse_addresses(addresses.brokers)) as brokers,
+            Brokers(Bootstrap.of(addresses.brokers)) as brokers,
             RegistryClient(addresses.registry, patience_seconds=_PATIENCE_SECONDS) as registry,
         ):
             for sample, tally in zip(SAMPLES, tallies, strict=True):

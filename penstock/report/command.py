@@ -9,10 +9,10 @@ import msgspec
 from audit.answers import ReportAnswer
 from audit.verdicts import State
 from ground.http_client import HttpUrl
-from penstock.cli.cluster_connection import existing_topics
 from penstock.cli.failures import Failed, usage_words
 from penstock.cli.output import json_option, print_json
 from penstock.cli.time_arguments import DayType, HourType, TimeRange, TimeType
+from penstock.connections.cluster import existing_topics
 from penstock.report.asking import asked_report, audit_option, last_day, verdict
 from penstock.report.page import report_page
 from penstock.report.table import show_report

@@ -29,12 +29,12 @@ from ground.http_client import HttpUrl
 from ground.printable import one_line
 from ledger.names import VERSION, topic_id_text
 from ledger.publishing import write_entries
-from penstock.cli.cluster_connection import bootstrap_option, connected, existing_topics
 from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json
 from penstock.cli.registry_connection import registry_at, registry_option
 from penstock.cli.time_arguments import TimeType, time_text
 from penstock.config.options import configured
+from penstock.connections.cluster import bootstrap_option, connected, existing_topics
 from penstock.report.asking import Parameters, ask, audit_option
 from schemas.registry_client import RegistryClient
 

@@ -17,6 +17,7 @@ import msgspec
 
 from agent.status import STATUS_PATH, Status
 from client.errors import ClientError
+from client.security import Security
 from ground.http_client import HttpClient, HttpUrl, parse_program_url
 from penstock.directory.places import Addresses
 from penstock.status.audit import AskingAudit
@@ -36,13 +37,19 @@ _EVERY_S: Final = 1.0
 class Asking:
     """Asks again and again, and keeps connections for that. One thread at a time. A context."""
 
-    def __init__(self, addresses: Addresses, *, within: float = _SECONDS) -> None:
+    def __init__(
+        self,
+        addresses: Addresses,
+        *,
+        security: Security = Security(),  # noqa: B008 -- it is a value
+        within: float = _SECONDS,
+    ) -> None:
         """ValueError, BadAddress if an address cannot be understood. Nobody is asked yet.
 
         `within` so many seconds all of them answer, or are said not to.
         """
         self._within = within
-        cluster = AskingCluster(addresses.brokers)
+        cluster = AskingCluster(addresses.brokers, security)
         audit = AskingAudit(parse_program_url(addresses.audit), within=within)
         self._agent = HttpClient(parse_program_url(addresses.agent))
         self._registry = RegistryClient(

@@ -12,11 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.delivery import TopicPartition
 from client.metadata import NO_LEADER, ClusterMetadata
 from client.offsets import offsets_of
+from client.security import Security
 from ground.http_client import HttpClient, HttpUrl, parse_program_url
 from penstock.status.part import NoStatus, said_by
 from penstock.status.values import BrokerStanding
@@ -49,9 +50,9 @@ class ClusterPart:
 class AskingCluster:
     """One thread at a time."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, security: Security) -> None:
         """BadAddress if it cannot be understood."""
-        self._bootstrap = parse_addresses(bootstrap)
+        self._bootstrap = Bootstrap.of(bootstrap, security)
         self._brokers: Brokers | None = None
         self._beginnings: Offsets = {}
         self._beginnings_at = float("-inf")

@@ -17,9 +17,9 @@ from client.admin import (
 from client.brokers import Brokers
 from client.errors import UnknownTopic
 from client.metadata import NO_LEADER, TopicMetadata
-from penstock.cli.cluster_connection import bootstrap_option, connected, existing_topics
 from penstock.cli.confirmation import confirm_deletion, yes_option
 from penstock.cli.output import json_option, print_json, print_table
+from penstock.connections.cluster import bootstrap_option, connected, existing_topics
 
 F = TypeVar("F", bound=Callable[..., Any])
 TOPIC_COLUMNS = ("name", "partitions", "replication_factor", "without_leader", "id")

@@ -16,7 +16,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Final
 
-from client.addresses import Address
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.errors import ClientError, ErrorCode, Refused, UnknownTopic, check
 from client.fetcher import FetchedBatch, Fetcher
@@ -61,7 +61,7 @@ class TopicFollower:
 
     def __init__(
         self,
-        bootstrap: tuple[Address, ...],
+        bootstrap: Bootstrap,
         topic: SchemasTopic,
         *,
         take: Callable[[Sequence[ReadBatch]], None],

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from client.addresses import Address
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.errors import ClientError, ErrorCode, Refused
 from client.producer import Identity, Producer
@@ -33,7 +33,7 @@ class Publisher:
     """Appends as the producer of one epoch. One thread."""
 
     def __init__(
-        self, bootstrap: tuple[Address, ...], topic: str, identity: Identity, *, seconds: float
+        self, bootstrap: Bootstrap, topic: str, identity: Identity, *, seconds: float
     ) -> None:
         """`seconds` is how long an append is tried. Raises a ClientError."""
         self._brokers = Brokers(bootstrap, client_id=CLIENT_ID, patience_seconds=seconds)

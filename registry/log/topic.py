@@ -10,7 +10,7 @@ from typing import Final
 from uuid import UUID
 
 from client import admin
-from client.addresses import Address
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.errors import ErrorCode, Refused, UnknownTopic
 from client.metadata import TopicMetadata
@@ -36,7 +36,7 @@ class SchemasTopic:
 
 
 def ready_topic(
-    bootstrap: tuple[Address, ...], name: str, *, replication_factor: int, create: bool
+    bootstrap: Bootstrap, name: str, *, replication_factor: int, create: bool
 ) -> SchemasTopic:
     """The topic, created if need be. One attempt: a ClientError may be a passing one.
 

@@ -29,7 +29,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from client.addresses import Address
+from client.bootstrap import Bootstrap
 from client.errors import ClientError
 from client.producer import Identity
 from cluster.registry_writer import LAST_PRODUCER_EPOCH
@@ -79,7 +79,7 @@ class TopicWriter:
 
     def __init__(
         self,
-        bootstrap: tuple[Address, ...],
+        bootstrap: Bootstrap,
         topic: str,
         leadership: Leadership,
         reading: TopicReading,

@@ -13,8 +13,8 @@ from agent.checking import (
 )
 from agent.config import AgentConfig
 from agent.config_inputs import Input
-from client.addresses import parse_addresses
 from client.admin import create_topic
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.new_topics import NewTopics
 from harness.apache_kafka import ApacheKafka
@@ -107,7 +107,7 @@ def test_topics_of_a_running_cluster(
     request: pytest.FixtureRequest, cluster: str, new_topic: str
 ) -> None:
     bootstrap = request.getfixturevalue(cluster).bootstrap
-    with Brokers(parse_addresses(bootstrap)) as brokers:
+    with Brokers(Bootstrap.of(bootstrap)) as brokers:
         create_topic(brokers, new_topic, partitions=2, configs={"max.message.bytes": "100000"})
         there, missing = check_topics(brokers, CONFIG, [new_topic, f"{new_topic}.dead"])
     assert (there.partitions, missing.partitions) == (2, 0)
@@ -120,7 +120,7 @@ def test_topics_of_a_running_cluster(
 
 def test_a_topic_that_kafka_packs_anew(running_kafka: ApacheKafka, new_topic: str) -> None:
     """Penstock takes no such config."""
-    with Brokers(parse_addresses(running_kafka.bootstrap)) as brokers:
+    with Brokers(Bootstrap.of(running_kafka.bootstrap)) as brokers:
         create_topic(brokers, new_topic, configs={"compression.type": "lz4"})
         (check,) = check_topics(brokers, CONFIG, [new_topic])
     (problem,) = check.problems

@@ -8,7 +8,7 @@ import pytest
 
 from agent.shipping.shipper import Shipper
 from client import admin
-from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.delivery import TopicPartition
 from harness.broker_process import BrokerProcess
@@ -32,7 +32,7 @@ class HeardShipper(Shipper):
 
 @pytest.fixture
 def brokers(running_broker: BrokerProcess) -> Iterator[Brokers]:
-    with Brokers(parse_addresses(running_broker.bootstrap), patience_seconds=60) as connected:
+    with Brokers(Bootstrap.of(running_broker.bootstrap), patience_seconds=60) as connected:
         yield connected
 
 

@@ -13,8 +13,8 @@ from confluent_kafka import Producer
 from audit.config import AuditConfig, Cluster, CountingConfig
 from audit.counting import CANNOT_START, ClusterCounter, run_counter
 from audit.data_directory import held
-from client.addresses import parse_addresses
 from client.admin import create_topic
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.delivery import TopicPartition
 from client.offsets import End, start_offsets
@@ -88,7 +88,7 @@ def counting(
 def test_each_look_counts_what_is_new(
     running_broker: BrokerProcess, counting: Counting, new_topic: str
 ) -> None:
-    with Brokers(parse_addresses(running_broker.bootstrap)) as brokers:
+    with Brokers(Bootstrap.of(running_broker.bootstrap)) as brokers:
         create_topic(brokers, new_topic, partitions=1)
         counter = counting(new_topic)
         for codec in CODECS:
@@ -106,7 +106,7 @@ def test_each_look_counts_what_is_new(
 def test_a_spoilt_batch_is_named_and_passed_over(
     running_broker: BrokerProcess, counting: Counting, new_topic: str
 ) -> None:
-    with Brokers(parse_addresses(running_broker.bootstrap)) as brokers:
+    with Brokers(Bootstrap.of(running_broker.bootstrap)) as brokers:
         create_topic(brokers, new_topic, partitions=1)
         for _ in range(3):
             produce(running_broker.bootstrap, new_topic, 10)
@@ -134,7 +134,7 @@ def test_a_spoilt_batch_is_named_and_passed_over(
 def test_a_log_that_was_cut_is_counted_on_at_its_end(
     running_broker: BrokerProcess, counting: Counting, tmp_path: Path, new_topic: str
 ) -> None:
-    with Brokers(parse_addresses(running_broker.bootstrap)) as brokers:
+    with Brokers(Bootstrap.of(running_broker.bootstrap)) as brokers:
         create_topic(brokers, new_topic, partitions=1)
         produce(running_broker.bootstrap, new_topic, 10)
         epoch = brokers.topic(new_topic).partitions[0].leader_epoch
@@ -157,7 +157,7 @@ def test_a_log_that_was_cut_is_counted_on_at_its_end(
 def test_only_topics_that_are_meant(
     running_broker: BrokerProcess, counting: Counting, new_topic: str
 ) -> None:
-    with Brokers(parse_addresses(running_broker.bootstrap)) as brokers:
+    with Brokers(Bootstrap.of(running_broker.bootstrap)) as brokers:
         for name in (f"{new_topic}-in", f"other-{new_topic}", f"_{new_topic}"):
             create_topic(brokers, name, partitions=1)
             produce(running_broker.bootstrap, name, 1)
@@ -170,7 +170,7 @@ def test_only_topics_that_are_meant(
 def test_what_goes_wrong_is_said_and_the_next_look_goes_on(
     running_broker: BrokerProcess, counting: Counting, counter_of: CounterOf, new_topic: str
 ) -> None:
-    with Brokers(parse_addresses(running_broker.bootstrap)) as brokers:
+    with Brokers(Bootstrap.of(running_broker.bootstrap)) as brokers:
         create_topic(brokers, new_topic, partitions=1)
         produce(running_broker.bootstrap, new_topic, 5)
         counter = counter_of(running_broker.bootstrap, "http://127.0.0.1:1", new_topic)
@@ -188,7 +188,7 @@ def test_apache_kafka_with_transactions(
     new_topic: str,
 ) -> None:
     """What was aborted is no event, nor are the markers; all offsets are spoken of."""
-    with Brokers(parse_addresses(running_kafka.bootstrap)) as brokers:
+    with Brokers(Bootstrap.of(running_kafka.bootstrap)) as brokers:
         create_topic(brokers, new_topic, partitions=1)
         producer = Producer(
             {"bootstrap.servers": running_kafka.bootstrap, "transactional.id": new_topic}
@@ -229,7 +229,7 @@ def test_the_program(
     }
     config.write_text(yaml.safe_dump(wanted))
     command = [sys.executable, "-m", "penstock", "audit", "--config", str(config), "--count"]
-    with Brokers(parse_addresses(running_broker.bootstrap)) as brokers:
+    with Brokers(Bootstrap.of(running_broker.bootstrap)) as brokers:
         create_topic(brokers, new_topic, partitions=1)
         with ServerProcess(command, output=tmp_path / "log", directory=REPOSITORY) as program:
             program.spawn()

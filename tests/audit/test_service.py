@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from audit import answers
-from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.audit_process import AuditProcess
@@ -70,7 +70,7 @@ def ledger(
         registry = stack.enter_context(
             RegistryProcess(tmp_path_factory.mktemp("registry"), brokers=broker.bootstrap)
         )
-        brokers = stack.enter_context(Brokers(parse_addresses(broker.bootstrap)))
+        brokers = stack.enter_context(Brokers(Bootstrap.of(broker.bootstrap)))
         client = stack.enter_context(RegistryClient(registry.url))
 
         def write(entries: Sequence[Entry]) -> None:

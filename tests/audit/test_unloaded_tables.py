@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from audit import answers
-from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.audit_process import AuditProcess
@@ -49,7 +49,7 @@ def cluster(
 def write(cluster: tuple[str, str]) -> Iterator[Write]:
     """Adds to its `_audit`."""
     bootstrap, registry = cluster
-    with Brokers(parse_addresses(bootstrap)) as brokers, RegistryClient(registry) as client:
+    with Brokers(Bootstrap.of(bootstrap)) as brokers, RegistryClient(registry) as client:
 
         def write(entries: Sequence[Entry]) -> None:
             write_entries(brokers, client, entries, timestamp=NOW)

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 
 
 @pytest.fixture(params=["running_broker", "running_kafka"])
 def brokers(request: pytest.FixtureRequest) -> Iterator[Brokers]:
     bootstrap = request.getfixturevalue(request.param).bootstrap
-    with Brokers(parse_addresses(bootstrap), patience_seconds=60) as connected:
+    with Brokers(Bootstrap.of(bootstrap), patience_seconds=60) as connected:
         yield connected

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from tests.client.scripted_broker import Answer, ScriptedBroker, frame, greeting
 from wire.batch import read_header as batch_header
@@ -214,5 +215,8 @@ def scripted_log(*, patience_seconds: float = 30.0) -> Iterator[tuple[ScriptedLo
         for number in (1, 2):
             answer: Answer = partial(log.answer, number)
             log.brokers[number] = stack.enter_context(ScriptedBroker([answer] * 100_000))
-        addresses = [each.address for each in log.brokers.values()]
-        yield log, stack.enter_context(Brokers(addresses, patience_seconds=patience_seconds))
+        addresses = tuple(each.address for each in log.brokers.values())
+        yield (
+            log,
+            stack.enter_context(Brokers(Bootstrap(addresses), patience_seconds=patience_seconds)),
+        )

@@ -8,8 +8,8 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from client.addresses import Address
 from client.batch_producer import BatchProducer
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.delivery import Acknowledged, Batch, Event, Rejected, Stamped, TopicPartition, Unsettled
 from client.errors import ClientError
@@ -61,7 +61,7 @@ class Shipper:
     """Ships numbered batches to all partitions of a topic, in turn."""
 
     def __init__(
-        self, bootstrap: Sequence[Address], brokers: Brokers, topic: str, limits: ShippingLimits
+        self, bootstrap: Bootstrap, brokers: Brokers, topic: str, limits: ShippingLimits
     ) -> None:
         """Ships by way of `bootstrap`, and looks by way of `brokers`."""
         self.targets = [
@@ -142,7 +142,7 @@ class Shipper:
 
 @contextmanager
 def shipping(
-    bootstrap: Sequence[Address], brokers: Brokers, topic: str, *, request_seconds: float = 10.0
+    bootstrap: Bootstrap, brokers: Brokers, topic: str, *, request_seconds: float = 10.0
 ) -> Iterator[Shipper]:
     """A shipper, closed at the end; what it shipped is checked if nothing failed."""
     shipper = Shipper(bootstrap, brokers, topic, ShippingLimits(request_seconds=request_seconds))

@@ -9,6 +9,7 @@ import pytest
 
 from client import admin
 from client.batch_producer import BatchProducer
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.delivery import (
     Acknowledged,
@@ -186,7 +187,10 @@ def test_what_may_have_been_written_before_it_was_refused_is_unsettled(
     admin.create_topic(brokers, new_topic, partitions=2)
     target, other = TopicPartition(new_topic, 0), TopicPartition(new_topic, 1)
     batch = numbered_batch(target, 1, padding=2_000)
-    with CuttingProxy(brokers.bootstrap[0]) as proxy, BatchProducer([proxy.address]) as producer:
+    with (
+        CuttingProxy(brokers.bootstrap.addresses[0]) as proxy,
+        BatchProducer(Bootstrap((proxy.address,))) as producer,
+    ):
         ship(producer, [numbered_batch(target, 0)])
         proxy.swallow_next(produce.API.key)
         producer.submit(batch)
@@ -346,9 +350,9 @@ def test_partitions_share_requests(brokers: Brokers, new_topic: str) -> None:
         ship(producer, batches)  # now all leaders are in office
     for request_bytes, requests in ((2**20, 1), (2 * batches[0].size, 10), (1, 20)):
         with (
-            CuttingProxy(brokers.bootstrap[0]) as proxy,
+            CuttingProxy(brokers.bootstrap.addresses[0]) as proxy,
             BatchProducer(
-                [proxy.address], limits=ShippingLimits(request_bytes=request_bytes)
+                Bootstrap((proxy.address,)), limits=ShippingLimits(request_bytes=request_bytes)
             ) as producer,
         ):
             ship(producer, batches)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from client.addresses import parse_addresses
 from client.admin import create_topic
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.consumer import Consumer
 from client.errors import ConnectionLost, NotReachable
@@ -24,7 +24,7 @@ def broker(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> BrokerProcess:
 
 @pytest.mark.slow
 def test_producer_and_consumer_live_through_kills(broker: BrokerProcess) -> None:
-    with broker, Brokers(parse_addresses(broker.bootstrap), patience_seconds=60) as brokers:
+    with broker, Brokers(Bootstrap.of(broker.bootstrap), patience_seconds=60) as brokers:
         create_topic(brokers, "t", partitions=2)
         producer = Producer(brokers, "t", batch_bytes=20_000)
         with Consumer(brokers, "t", Beginning()) as consumer:
@@ -45,11 +45,11 @@ def test_producer_and_consumer_live_through_kills(broker: BrokerProcess) -> None
 def test_patience_ends(broker: BrokerProcess) -> None:
     with ExitStack() as stack:
         stack.enter_context(broker)
-        addresses = parse_addresses(broker.bootstrap)
-        with Brokers(addresses, patience_seconds=60) as patient:
+        bootstrap = Bootstrap.of(broker.bootstrap)
+        with Brokers(bootstrap, patience_seconds=60) as patient:
             create_topic(patient, "t")
             start_offsets(patient, "t", [0], End())  # now its leader is in office
-        brokers = stack.enter_context(Brokers(addresses, patience_seconds=1))
+        brokers = stack.enter_context(Brokers(bootstrap, patience_seconds=1))
         producer = Producer(brokers, "t")
         with Consumer(brokers, "t", Beginning()) as consumer:
             assert list(consumer.poll(0.1)) == []

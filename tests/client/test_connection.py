@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from client.addresses import Address
+from client.bootstrap import IN_THE_CLEAR
 from client.connection import BrokerConnection
 from client.errors import ClientError, ConnectionLost, NotKafka, NotReachable, Unsupported
 from harness.server_process import free_ports
@@ -36,17 +37,17 @@ def topics(request: memoryview) -> bytes:
 def test_nobody_listens() -> None:
     address = Address("127.0.0.1", free_ports(1)[0])
     with pytest.raises(NotReachable, match=f"no broker at {address}: connection refused"):
-        BrokerConnection(address, "test")
+        BrokerConnection(address, "test", IN_THE_CLEAR)
 
 
 def test_a_host_name_that_cannot_be() -> None:
     with pytest.raises(NotReachable, match=r"no broker at a\.\.b:9092: not a host name"):
-        BrokerConnection(Address("a..b", 9092), "test")
+        BrokerConnection(Address("a..b", 9092), "test", IN_THE_CLEAR)
 
 
 def test_a_request_takes_the_highest_version_both_speak() -> None:
     with ScriptedBroker([greet, topics]) as broker:
-        connection = BrokerConnection(broker.address, "me")
+        connection = BrokerConnection(broker.address, "me", IN_THE_CLEAR)
         answer = connection.call(metadata.API, EVERYTHING)
         connection.close()
     assert answer.controller_id == 2
@@ -64,7 +65,7 @@ def test_a_request_takes_the_highest_version_both_speak() -> None:
 )
 def test_no_version_in_common(served: dict[int, tuple[int, int]], said: str) -> None:
     with ScriptedBroker([lambda request: greeting(request, served)]) as broker:
-        connection = BrokerConnection(broker.address, "test")
+        connection = BrokerConnection(broker.address, "test", IN_THE_CLEAR)
         with pytest.raises(Unsupported, match=f"{said}, Penstock 0 to 12"):
             connection.call(metadata.API, EVERYTHING)
         connection.close()
@@ -80,7 +81,7 @@ def test_a_broker_too_old_for_the_greeting_is_asked_again_in_version_0() -> None
         return frame(header.correlation_id, b"\0\x23" + bytes(body)[2:])
 
     with ScriptedBroker([refuse, greet, topics]) as broker:
-        connection = BrokerConnection(broker.address, "test")
+        connection = BrokerConnection(broker.address, "test", IN_THE_CLEAR)
         connection.call(metadata.API, EVERYTHING)
         connection.close()
     assert read_header(memoryview(broker.requests[1])).api_version == 0
@@ -88,7 +89,7 @@ def test_a_broker_too_old_for_the_greeting_is_asked_again_in_version_0() -> None
 
 def test_many_requests_may_be_under_way_and_be_asked_for_in_any_order() -> None:
     with ScriptedBroker([greet, topics, topics, topics]) as broker:
-        connection = BrokerConnection(broker.address, "test")
+        connection = BrokerConnection(broker.address, "test", IN_THE_CLEAR)
         pending = [connection.send(metadata.API, EVERYTHING) for _ in range(3)]
         answers = [connection.receive(each) for each in reversed(pending)]
         connection.close()
@@ -127,13 +128,13 @@ def test_whoever_does_not_speak_kafka_is_told_apart(answer: Answer) -> None:
         ScriptedBroker([answer]) as broker,
         pytest.raises(NotKafka, match=str(broker.address.port)),
     ):
-        BrokerConnection(broker.address, "test")
+        BrokerConnection(broker.address, "test", IN_THE_CLEAR)
 
 
 @pytest.mark.parametrize("answer", [trailing, cut, other_correlation, http])
 def test_a_garbled_answer_ends_the_connection(answer: Answer) -> None:
     with ScriptedBroker([greet, answer]) as broker:
-        connection = BrokerConnection(broker.address, "test")
+        connection = BrokerConnection(broker.address, "test", IN_THE_CLEAR)
         with pytest.raises(NotKafka):
             connection.call(metadata.API, EVERYTHING)
         assert connection.closed
@@ -149,7 +150,7 @@ def nothing_more(request: memoryview) -> None:
 
 def test_a_connection_that_breaks_while_a_request_is_under_way() -> None:
     with ScriptedBroker([greet, nothing_more]) as broker:
-        connection = BrokerConnection(broker.address, "test")
+        connection = BrokerConnection(broker.address, "test", IN_THE_CLEAR)
         with pytest.raises(ConnectionLost, match=r"closed the connection|reset"):
             connection.call(metadata.API, EVERYTHING)
         assert connection.closed
@@ -158,7 +159,7 @@ def test_a_connection_that_breaks_while_a_request_is_under_way() -> None:
 @pytest.mark.parametrize("script", [[greet], [greet, half_of_it]])
 def test_no_answer_in_time(script: list[Answer]) -> None:
     with ScriptedBroker(script) as broker:
-        connection = BrokerConnection(broker.address, "test")
+        connection = BrokerConnection(broker.address, "test", IN_THE_CLEAR)
         started = time.monotonic()
         with pytest.raises(ConnectionLost, match="no answer in time"):
             connection.call(metadata.API, EVERYTHING, within=0.2)
@@ -168,7 +169,7 @@ def test_no_answer_in_time(script: list[Answer]) -> None:
 
 def test_an_api_the_broker_does_not_serve() -> None:
     with ScriptedBroker([greet]) as broker:
-        connection = BrokerConnection(broker.address, "test")
+        connection = BrokerConnection(broker.address, "test", IN_THE_CLEAR)
         with pytest.raises(Unsupported, match="no version of DescribeCluster"):
             connection.call(describe_cluster.API, DescribeClusterRequest())
         assert not connection.closed
@@ -184,7 +185,7 @@ def test_whatever_is_answered_only_a_client_error_comes_out(body: bytes, whole: 
         return None
 
     with ScriptedBroker([greet, anything, anything_and_end]) as broker:
-        connection = BrokerConnection(broker.address, "test")
+        connection = BrokerConnection(broker.address, "test", IN_THE_CLEAR)
         with contextlib.suppress(ClientError):
             connection.call(metadata.API, EVERYTHING, within=0.05)
         connection.close()

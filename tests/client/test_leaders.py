@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from client.batch_producer import BatchProducer
+from client.bootstrap import Bootstrap
 from client.delivery import Acknowledged, Batch, Event, Stamped, TopicPartition
 from client.shipping import REQUESTS, ShippingLimits
 from tests.client.scripted_broker import Answer, ScriptedBroker, frame, greeting
@@ -129,7 +130,7 @@ def pump_on(producer: BatchProducer) -> None:
 def test_a_partition_is_followed_to_its_new_leader() -> None:
     with (
         cluster({0: 1, 1: 1, 2: 2}) as them,
-        BatchProducer([them.brokers[2].address]) as producer,
+        BatchProducer(Bootstrap((them.brokers[2].address,))) as producer,
     ):
         ship(producer, 0, 1, 2)
         assert sorted(them.taken) == [(1, 0), (1, 1), (2, 2)]
@@ -143,7 +144,7 @@ def test_a_partition_is_followed_to_its_new_leader() -> None:
 def test_what_a_broker_led_that_is_gone_is_asked_about() -> None:
     with (
         cluster({0: 1, 1: 2}) as them,
-        BatchProducer([them.brokers[2].address]) as producer,
+        BatchProducer(Bootstrap((them.brokers[2].address,))) as producer,
     ):
         ship(producer, 0, 1)
         them.leaders[0] = 2
@@ -157,7 +158,7 @@ def test_requests_that_are_not_answered_are_followed_by_four_more() -> None:
     with (
         cluster(dict.fromkeys(partitions, 1)) as them,
         BatchProducer(
-            [them.brokers[1].address], limits=ShippingLimits(request_bytes=1)
+            Bootstrap((them.brokers[1].address,)), limits=ShippingLimits(request_bytes=1)
         ) as producer,
     ):
         them.silent = True
@@ -174,7 +175,7 @@ def test_the_next_request_is_made_when_the_last_is_gone() -> None:
     with (
         cluster(dict.fromkeys(range(5), 1)) as them,
         BatchProducer(
-            [them.brokers[1].address],
+            Bootstrap((them.brokers[1].address,)),
             limits=ShippingLimits(request_bytes=1, memory_bytes=10**9),
             journal=shown.extend,
         ) as producer,

@@ -10,6 +10,7 @@ import pytest
 
 from client.addresses import Address
 from client.batch_producer import BatchProducer
+from client.bootstrap import IN_THE_CLEAR, Bootstrap
 from client.channel import Channel
 from client.connection import CONNECT_SECONDS
 from client.delivery import Rejected, TopicPartition
@@ -51,7 +52,7 @@ class Called:
 @contextmanager
 def linked(address: Address) -> Iterator[tuple[Links, Channel, Called]]:
     called = Called()
-    links = Links("test", failed=called.link_failed)
+    links = Links("test", IN_THE_CLEAR, failed=called.link_failed)
     try:
         yield links, opened(links, address), called
     finally:
@@ -244,7 +245,7 @@ def test_what_is_opened_too_late_is_closed() -> None:
         return greet(request)
 
     with ScriptedBroker([greet_late]) as broker:
-        links = Links("test", failed=Called().link_failed)
+        links = Links("test", IN_THE_CLEAR, failed=Called().link_failed)
         links.channel(broker.address, 0.0)
         assert asked.wait(60)
         links.close()
@@ -258,7 +259,7 @@ def test_who_does_not_answer_holds_nobody_up(running_broker: BrokerProcess) -> N
     with socket.create_server(("127.0.0.1", 0)) as mute:
         silent = Address("127.0.0.1", mute.getsockname()[1])
         called = Called()
-        links = Links("test", failed=called.link_failed)
+        links = Links("test", IN_THE_CLEAR, failed=called.link_failed)
         began = time.monotonic()
         links.channel(nobody, began)
         links.channel(silent, began)
@@ -276,7 +277,7 @@ def test_while_nobody_is_there_memory_is_bounded_and_little_is_done() -> None:
     target = TopicPartition("t", 0)
     batches = [numbered_batch(target, number) for number in range(100, 120)]
     limits = ShippingLimits(memory_bytes=10 * batches[0].size, delivery_seconds=0.7)
-    with BatchProducer([nobody], limits=limits) as producer:
+    with BatchProducer(Bootstrap((nobody,)), limits=limits) as producer:
         assert [producer.submit(batch) for batch in batches] == [True] * 10 + [False] * 10
         assert producer.held_bytes == limits.memory_bytes
         began, used = time.monotonic(), time.thread_time()
@@ -294,7 +295,7 @@ def test_while_nobody_is_there_memory_is_bounded_and_little_is_done() -> None:
 def test_what_is_larger_than_the_bound_goes_alone() -> None:
     nobody = Address("127.0.0.1", free_ports(1)[0])
     batch = numbered_batch(TopicPartition("t", 0), 0)
-    with BatchProducer([nobody], limits=ShippingLimits(memory_bytes=1)) as producer:
+    with BatchProducer(Bootstrap((nobody,)), limits=ShippingLimits(memory_bytes=1)) as producer:
         assert producer.submit(batch)
         began = time.monotonic()
         assert not producer.submit(batch, within=0.2)
@@ -304,7 +305,7 @@ def test_what_is_larger_than_the_bound_goes_alone() -> None:
 def test_who_waits_for_room_or_for_news_is_let_go_at_the_end() -> None:
     nobody = Address("127.0.0.1", free_ports(1)[0])
     batch = numbered_batch(TopicPartition("t", 0), 0)
-    producer = BatchProducer([nobody], limits=ShippingLimits(memory_bytes=1))
+    producer = BatchProducer(Bootstrap((nobody,)), limits=ShippingLimits(memory_bytes=1))
     assert producer.submit(batch)
     told: list[object] = []
     waiting = [

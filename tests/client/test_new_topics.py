@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from client.addresses import parse_addresses
 from client.admin import broker_configs, create_topic, topic_configs
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.new_topics import from_broker_configs, new_topics
 
@@ -35,7 +35,7 @@ def test_a_topic_that_is_made_is_as_it_was_said(
     request: pytest.FixtureRequest, cluster: str, new_topic: str
 ) -> None:
     bootstrap = request.getfixturevalue(cluster).bootstrap
-    with Brokers(parse_addresses(bootstrap)) as brokers:
+    with Brokers(Bootstrap.of(bootstrap)) as brokers:
         said = new_topics(brokers)
         assert said is not None
         made = create_topic(brokers, new_topic)

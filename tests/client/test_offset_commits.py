@@ -5,7 +5,7 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as TheirPartition
 
 from client import admin
-from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.delivery import TopicPartition
 from client.errors import ErrorCode, Refused
@@ -28,7 +28,7 @@ def test_what_was_consumed_is_shown_by_kafkas_tools(
     running_kafka: ApacheKafka, new_topic: str
 ) -> None:
     group = f"group-of-{new_topic}"
-    with Brokers(parse_addresses(running_kafka.bootstrap), patience_seconds=60) as brokers:
+    with Brokers(Bootstrap.of(running_kafka.bootstrap), patience_seconds=60) as brokers:
         admin.create_topic(brokers, new_topic, partitions=3)
         first = {
             TopicPartition(new_topic, 0): Consumed(5, 0),
@@ -42,7 +42,7 @@ def test_what_was_consumed_is_shown_by_kafkas_tools(
 
 def test_a_group_that_has_members_is_left_alone(running_kafka: ApacheKafka, new_topic: str) -> None:
     group = f"group-of-{new_topic}"
-    with Brokers(parse_addresses(running_kafka.bootstrap), patience_seconds=60) as brokers:
+    with Brokers(Bootstrap.of(running_kafka.bootstrap), patience_seconds=60) as brokers:
         admin.create_topic(brokers, new_topic)
         producer = Producer(brokers, new_topic)
         producer.send(b"one")
@@ -62,7 +62,7 @@ def test_a_group_that_has_members_is_left_alone(running_kafka: ApacheKafka, new_
 def test_a_cluster_that_keeps_no_offsets_is_told_nothing(
     running_broker: BrokerProcess, new_topic: str
 ) -> None:
-    with Brokers(parse_addresses(running_broker.bootstrap)) as brokers:
+    with Brokers(Bootstrap.of(running_broker.bootstrap)) as brokers:
         admin.create_topic(brokers, new_topic)
         target = TopicPartition(new_topic, 0)
         assert not commit_offsets(brokers, "group", {target: Consumed(1)})

@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka import Producer as TheirProducer
 
 from client import admin
-from client.addresses import parse_addresses
 from client.batch_producer import BatchProducer
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.delivery import TopicPartition
 from client.errors import OffsetsMissing
@@ -166,7 +166,7 @@ def test_a_topic_made_anew_is_not_the_one_that_was_meant(brokers: Brokers, new_t
 def test_what_does_not_come_is_not_waited_for_for_ever(
     running_broker: BrokerProcess, new_topic: str
 ) -> None:
-    with Brokers(parse_addresses(running_broker.bootstrap), patience_seconds=1) as brokers:
+    with Brokers(Bootstrap.of(running_broker.bootstrap), patience_seconds=1) as brokers:
         admin.create_topic(brokers, new_topic)
         shipped(brokers, new_topic, 2)
         reader = PartitionReader(brokers, new_topic, 0, 0, 7)
@@ -181,7 +181,7 @@ def test_a_broker_that_is_started_again_meanwhile(
 ) -> None:
     with (
         BrokerProcess(tmp_path, zookeeper=chroot) as broker,
-        Brokers(parse_addresses(broker.bootstrap), patience_seconds=60) as brokers,
+        Brokers(Bootstrap.of(broker.bootstrap), patience_seconds=60) as brokers,
     ):
         admin.create_topic(brokers, "t")
         wanted = shipped(brokers, "t", 40, padding=10_000)
@@ -196,7 +196,7 @@ def test_a_broker_that_is_started_again_meanwhile(
 
 def test_only_what_is_committed(running_kafka: ApacheKafka, new_topic: str) -> None:
     settings = {"bootstrap.servers": running_kafka.bootstrap, "linger.ms": 0}
-    with Brokers(parse_addresses(running_kafka.bootstrap), patience_seconds=60) as brokers:
+    with Brokers(Bootstrap.of(running_kafka.bootstrap), patience_seconds=60) as brokers:
         admin.create_topic(brokers, new_topic)
         one = TheirProducer({**settings, "transactional.id": f"{new_topic}-1"})
         two = TheirProducer({**settings, "transactional.id": f"{new_topic}-2"})

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from client.addresses import parse_addresses
 from client.admin import create_topic
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.delivery import TopicPartition
 from cluster.zookeeper import EmbeddedZooKeeper
@@ -36,7 +36,7 @@ def broker(request: pytest.FixtureRequest) -> BrokerProcess | ApacheKafka:
 
 @pytest.fixture
 def brokers(broker: BrokerProcess | ApacheKafka) -> Iterator[Brokers]:
-    with Brokers(parse_addresses(broker.bootstrap), patience_seconds=60) as connected:
+    with Brokers(Bootstrap.of(broker.bootstrap), patience_seconds=60) as connected:
         yield connected
 
 
@@ -53,8 +53,8 @@ def test_connections_cut_in_the_middle_of_anything(brokers: Brokers, new_topic: 
     create_topic(brokers, new_topic, partitions=PARTITIONS)
     chance = random.Random(1)
     with (
-        CuttingProxy(brokers.bootstrap[0], chance, most=150_000) as proxy,
-        shipping([proxy.address], brokers, new_topic) as shipper,
+        CuttingProxy(brokers.bootstrap.addresses[0], chance, most=150_000) as proxy,
+        shipping(Bootstrap((proxy.address,)), brokers, new_topic) as shipper,
     ):
         while proxy.cuts < 12:
             shipper.submit(5, padding=chance.randrange(3_000))
@@ -113,10 +113,10 @@ def ship_through_kills(broker: BrokerProcess | ApacheKafka, topic: str, *, kills
             broker.process.kill()
             broker.start(within=60)
 
-    addresses = parse_addresses(broker.bootstrap)
-    with Brokers(addresses, patience_seconds=60) as brokers:
+    bootstrap = Bootstrap.of(broker.bootstrap)
+    with Brokers(bootstrap, patience_seconds=60) as brokers:
         create_topic(brokers, topic, partitions=PARTITIONS)
-        with shipping(addresses, brokers, topic) as shipper:
+        with shipping(bootstrap, brokers, topic) as shipper:
             killing = threading.Thread(target=kill)
             with running(killing):
                 while killing.is_alive():
@@ -135,7 +135,7 @@ def test_only_partitions_whose_leader_is_away_wait(
         BrokerProcess(tmp_path / str(number), zookeeper=address, broker_id=number)
         for number in (1, 2)
     )
-    with one, two, Brokers(parse_addresses(one.bootstrap), patience_seconds=30) as brokers:
+    with one, two, Brokers(Bootstrap.of(one.bootstrap), patience_seconds=30) as brokers:
         create_topic(brokers, new_topic, partitions=PARTITIONS)
         leaders = brokers.leaders(new_topic, range(PARTITIONS))
         assert {leader: len(led) for leader, led in leaders.items()} == {1: 2, 2: 2}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.consumer import Consumer
 from client.offsets import Beginning
@@ -26,7 +26,7 @@ from tests.ledger.said import entry, passage
 @pytest.fixture
 def brokers(running_broker: BrokerProcess) -> Iterator[Brokers]:
     """The topic of the ledger is there, whichever test is the first."""
-    with Brokers(parse_addresses(running_broker.bootstrap)) as brokers:
+    with Brokers(Bootstrap.of(running_broker.bootstrap)) as brokers:
         brokers.topic(LEDGER_TOPIC, create=True)
         yield brokers
 

@@ -8,8 +8,8 @@ import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from client.addresses import parse_addresses
 from client.admin import create_topic
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.producer import Producer
 from schemas.envelope import Encoder
@@ -50,7 +50,7 @@ class Application:
     ) -> None:
         self.topic = topic
         self.written: list[tuple[str, int]] = []  # source and seq of every event, once
-        self._brokers = Brokers(parse_addresses(brokers))
+        self._brokers = Brokers(Bootstrap.of(brokers))
         self._registry = RegistryClient(registry)
         create_topic(self._brokers, topic, partitions=partitions)
         self._producer = Producer(self._brokers, topic, codec=Codec.ZSTD)

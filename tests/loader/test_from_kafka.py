@@ -6,7 +6,7 @@ from pathlib import Path
 from confluent_kafka import Producer as TheirProducer
 from pyspark.sql import SparkSession
 
-from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.delivery import TopicPartition
 from client.offsets import offsets_of
@@ -24,7 +24,7 @@ from wire.messages.list_offsets import LATEST
 def wait_for_end(bootstrap: str, target: TopicPartition, end: int) -> None:
     """A transaction's marker is written a moment after its producer was answered."""
     deadline = time.monotonic() + 60
-    with Brokers(parse_addresses(bootstrap)) as brokers:
+    with Brokers(Bootstrap.of(bootstrap)) as brokers:
         while offsets_of(brokers, {target: LATEST}, committed=True) != {target: end}:
             assert time.monotonic() < deadline
             time.sleep(0.05)

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
-from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.producer import Producer
 from harness.broker_process import BrokerProcess
@@ -39,7 +39,7 @@ class Agent:
         self._topic = topic
         self._id = uuid.uuid4().hex
         self._seq = -1
-        self._brokers = Brokers(parse_addresses(broker.bootstrap))
+        self._brokers = Brokers(Bootstrap.of(broker.bootstrap))
         self._producer = Producer(self._brokers, LEDGER_TOPIC)
         schema = built_in(LEDGER)
         with RegistryClient(registry.url) as client:

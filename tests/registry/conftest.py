@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 
 both = pytest.mark.parametrize("bootstrap", ["running_broker", "running_kafka"], indirect=True)
@@ -19,5 +19,5 @@ def bootstrap(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def brokers(bootstrap: str) -> Iterator[Brokers]:
-    with Brokers(parse_addresses(bootstrap), patience_seconds=15) as connected:
+    with Brokers(Bootstrap.of(bootstrap), patience_seconds=15) as connected:
         yield connected

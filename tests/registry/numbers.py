@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Self
 
-from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.fetcher import FetchedBatch, Fetcher
 from client.offsets import End, start_offsets
@@ -200,7 +200,7 @@ class RunningRegistry:
 def batches(bootstrap: str, topic: str) -> list[FetchedBatch]:
     """All batches that a topic of one partition holds now."""
     found: list[FetchedBatch] = []
-    with Brokers(parse_addresses(bootstrap)) as brokers:
+    with Brokers(Bootstrap.of(bootstrap)) as brokers:
         brokers.topic(topic)
         end = start_offsets(brokers, topic, [0], End())[0]
         fetcher = Fetcher(brokers, topic, {0: 0})

@@ -17,7 +17,7 @@ def loaded(tmp_path: Path, text: str) -> RegistryConfig:
 
 def test_nothing_has_to_be_said(tmp_path: Path) -> None:
     config = loaded(tmp_path, "")
-    assert [str(address) for address in config.bootstrap] == ["127.0.0.1:9092"]
+    assert [str(address) for address in config.bootstrap.addresses] == ["127.0.0.1:9092"]
     assert (config.host, config.port, config.topic) == ("127.0.0.1", 8081, "_schemas")
     assert config.compatibility is Level.BACKWARD
     assert config.ids == range(1, 2**31)
@@ -32,7 +32,11 @@ def test_what_can_be_said(tmp_path: Path) -> None:
         "id_base: 1000\nid_count: 500\n"
         "limits: {waiting_writes: 7}\npatience: {forward: 3}\n",
     )
-    assert [str(address) for address in config.bootstrap] == ["a:9092", "b:19092", "[::1]:9093"]
+    assert [str(address) for address in config.bootstrap.addresses] == [
+        "a:9092",
+        "b:19092",
+        "[::1]:9093",
+    ]
     assert config.compatibility is Level.FULL_TRANSITIVE
     assert config.ids == range(1000, 1500)
     assert config.limits.waiting_writes == 7

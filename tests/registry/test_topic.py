@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from client import admin
-from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.errors import ClientError
 from client.patience import Patience
@@ -35,9 +35,7 @@ def ready(bootstrap: str, name: str, *, create: bool = True) -> SchemasTopic:
     patience = Patience(20)
     while True:
         try:
-            return ready_topic(
-                parse_addresses(bootstrap), name, replication_factor=1, create=create
-            )
+            return ready_topic(Bootstrap.of(bootstrap), name, replication_factor=1, create=create)
         except ClientError as error:
             patience.wait(error)
 
@@ -54,7 +52,7 @@ class Followed:
         self.go_on.set()
         self.held = threading.Event()
         self._follower = TopicFollower(
-            parse_addresses(bootstrap),
+            Bootstrap.of(bootstrap),
             topic,
             take=self._take,
             on_end=self.ended.append,
@@ -191,7 +189,7 @@ def test_a_broker_that_restarts_is_waited_for_and_said_once(
         topic = ready(broker.bootstrap, "_schemas")
         with Followed(broker.bootstrap, topic) as followed:
             for restart in range(3):
-                with Brokers(parse_addresses(broker.bootstrap)) as brokers:
+                with Brokers(Bootstrap.of(broker.bootstrap)) as brokers:
                     send(brokers, "_schemas", b"%d" % restart)
                 followed.wait_for(restart + 1)
                 broker.restart()
@@ -231,7 +229,7 @@ def test_a_topic_that_is_made_anew_ends_it(
 def test_a_topic_that_was_cut_off_ends_it(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> None:
     """Also when what a new leader has added goes beyond what was read."""
     broker = own_broker(tmp_path, zookeeper)
-    with broker, Brokers(parse_addresses(broker.bootstrap)) as brokers:
+    with broker, Brokers(Bootstrap.of(broker.bootstrap)) as brokers:
         topic = ready(broker.bootstrap, "_schemas")
         for value in (b"1", b"2", b"3"):
             send(brokers, "_schemas", value)

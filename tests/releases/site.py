@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from harness.agent_process import AgentProcess
 from harness.audit_process import AuditProcess
@@ -108,7 +108,7 @@ class Site:
 
     @contextmanager
     def brokers(self) -> Iterator[Brokers]:
-        with Brokers(parse_addresses(self.broker.bootstrap), patience_seconds=30) as brokers:
+        with Brokers(Bootstrap.of(self.broker.bootstrap), patience_seconds=30) as brokers:
             yield brokers
 
 

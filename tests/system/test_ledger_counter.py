@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from client.addresses import parse_addresses
 from client.batch_producer import BatchProducer
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.delivery import Batch, TopicPartition
 from cluster.zookeeper import EmbeddedZooKeeper
@@ -63,12 +63,12 @@ def broker(
 
 @pytest.fixture
 def brokers(broker: BrokerProcess) -> Iterator[Brokers]:
-    with Brokers(parse_addresses(broker.bootstrap)) as brokers:
+    with Brokers(Bootstrap.of(broker.bootstrap)) as brokers:
         yield brokers
 
 
 def send(brokers: Brokers, topic: str, batches: list[bytes]) -> None:
-    with BatchProducer(brokers.addresses()) as producer:
+    with BatchProducer(brokers.bootstrap) as producer:
         for each in batches:
             assert producer.submit(Batch(TopicPartition(topic, 0), each))
         while producer.outstanding:

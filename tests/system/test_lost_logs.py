@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.delivery import TopicPartition
 from client.epochs import end_offsets_of_epochs
@@ -61,7 +61,7 @@ def broker(
 
 @pytest.fixture
 def brokers(broker: BrokerProcess) -> Iterator[Brokers]:
-    with Brokers(parse_addresses(broker.bootstrap)) as brokers:
+    with Brokers(Bootstrap.of(broker.bootstrap)) as brokers:
         yield brokers
 
 

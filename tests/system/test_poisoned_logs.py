@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from crc32c import crc32c
 
-from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.consumer import Consumer
 from client.errors import Corrupt
@@ -58,7 +58,7 @@ def test_readers_say_where_it_is_and_read_on_behind_it(broker: BrokerProcess, to
     assert run.returncode
     assert f"{topic}-0, offset 0: malformed records: " in run.stderr
 
-    with Brokers(parse_addresses(broker.bootstrap)) as brokers:
+    with Brokers(Bootstrap.of(broker.bootstrap)) as brokers:
         with (
             Consumer(brokers, topic, AtOffset(0), to_end=True) as consumer,
             pytest.raises(Corrupt, match="offset 0: malformed records"),

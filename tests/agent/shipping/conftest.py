@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from harness.apache_kafka import ApacheKafka
 from harness.broker_process import BrokerProcess
@@ -18,5 +18,5 @@ def broker(request: pytest.FixtureRequest) -> BrokerProcess | ApacheKafka:
 
 @pytest.fixture
 def brokers(broker: BrokerProcess | ApacheKafka) -> Iterator[Brokers]:
-    with Brokers(parse_addresses(broker.bootstrap), patience_seconds=60) as connected:
+    with Brokers(Bootstrap.of(broker.bootstrap), patience_seconds=60) as connected:
         yield connected

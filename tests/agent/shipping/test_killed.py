@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from client import admin
-from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.delivery import TopicPartition
 from cluster.zookeeper import EmbeddedZooKeeper
@@ -44,7 +44,7 @@ def test_the_broker_is_killed_as_well(
     address, directory = f"{zookeeper.address}/{uuid.uuid4().hex}", tmp_path / "agent"
     directory.mkdir()
     with BrokerProcess(tmp_path / "broker", zookeeper=address) as broker:
-        with Brokers(parse_addresses(broker.bootstrap)) as brokers:
+        with Brokers(Bootstrap.of(broker.bootstrap)) as brokers:
             admin.create_topic(brokers, new_topic)
         ended = threading.Event()
         killing = threading.Thread(target=kill_and_start, args=(broker, ended))
@@ -56,7 +56,7 @@ def test_the_broker_is_killed_as_well(
         finally:
             ended.set()
             killing.join()
-        with Brokers(parse_addresses(broker.bootstrap), patience_seconds=60) as brokers:
+        with Brokers(Bootstrap.of(broker.bootstrap), patience_seconds=60) as brokers:
             check(brokers, new_topic, agent_id, source, lines)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from agent.shipping.questions import MOST_AT_ONCE, Questions
 from agent.shipping.topics import Placement, chosen, is_recreated
-from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.errors import ClientError, NotKafka
 from tests.agent.shipping.agent_side import agent_side, wait_for
@@ -64,7 +64,7 @@ def test_a_topic_is_another_one() -> None:
 def test_questions_fail_and_others_go_on() -> None:
     with RefusingBroker() as broker:
         answered = threading.Event()
-        questions = Questions(parse_addresses(broker.bootstrap), "me", answered.set)
+        questions = Questions(Bootstrap.of(broker.bootstrap), "me", answered.set)
         got: list[object] = []
 
         def nonsense(brokers: Brokers, goes_on: object) -> int:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.audit_process import AuditProcess
@@ -46,7 +46,7 @@ def write(
         registry = stack.enter_context(
             RegistryProcess(tmp_path_factory.mktemp("registry"), brokers=broker.bootstrap)
         )
-        brokers = stack.enter_context(Brokers(parse_addresses(broker.bootstrap)))
+        brokers = stack.enter_context(Brokers(Bootstrap.of(broker.bootstrap)))
         client = stack.enter_context(RegistryClient(registry.url))
 
         def write(entries: Sequence[Entry]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.consumer import Consumer
 from client.offsets import Beginning
@@ -141,7 +141,7 @@ def test_what_the_ledger_was_owed_comes_in_the_order_of_the_runs(
     nobody: RegistryClient,
 ) -> None:
     with (
-        Brokers(parse_addresses(running_broker.bootstrap)) as brokers,
+        Brokers(Bootstrap.of(running_broker.bootstrap)) as brokers,
         RegistryClient(running_registry.url) as registry,
     ):
         for _ in range(2):

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from client.addresses import parse_addresses
 from client.admin import create_topic, delete_topic
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.producer import Producer
 from cluster.zookeeper import EmbeddedZooKeeper
@@ -51,7 +51,7 @@ def broker(
 
 @pytest.fixture
 def brokers(broker: BrokerProcess) -> Iterator[Brokers]:
-    with Brokers(parse_addresses(broker.bootstrap)) as brokers:
+    with Brokers(Bootstrap.of(broker.bootstrap)) as brokers:
         if brokers.refresh([LEDGER_TOPIC]).has(LEDGER_TOPIC):
             delete_topic(brokers, LEDGER_TOPIC)
         yield brokers

@@ -7,8 +7,8 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from client.addresses import parse_addresses
 from client.admin import create_topic
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.errors import OffsetsMissing
 from client.producer import Producer
@@ -48,7 +48,7 @@ def event(seq: int) -> dict[str, Any]:
 def topic(running_broker: BrokerProcess, new_topic: str) -> str:
     """In its first partition: events in batches, one that is no event, and one that came twice."""
     encoder = Encoder(parse(SCHEMA), SCHEMA_ID)
-    with Brokers(parse_addresses(running_broker.bootstrap)) as brokers:
+    with Brokers(Bootstrap.of(running_broker.bootstrap)) as brokers:
         create_topic(brokers, new_topic, partitions=1)
         producer = Producer(brokers, new_topic, codec=Codec.ZSTD)
         for seq in range(EVENTS):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.consumer import Consumer
 from client.offsets import Beginning
@@ -57,7 +57,7 @@ def test_entries_are_a_journal_until_one_may_have_been_lost(
     observations = Observations(CONFIG, None)
     nobody = f"http://127.0.0.1:{free_ports(1)[0]}"
     with (
-        Brokers(parse_addresses(running_broker.bootstrap)) as brokers,
+        Brokers(Bootstrap.of(running_broker.bootstrap)) as brokers,
         RegistryClient(running_registry.url) as registry,
         RegistryClient(nobody, patience_seconds=0.1) as away,
     ):
@@ -89,7 +89,7 @@ def test_what_is_told_is_the_latest_by_whatever_clock(
     store = LocalStore(f"file://{tmp_path}/root")
     clocks = [NOW, NOW + 2 * HOUR, NOW + 5, NOW - HOUR, NOW + 3 * HOUR]
     with (
-        Brokers(parse_addresses(running_broker.bootstrap)) as brokers,
+        Brokers(Bootstrap.of(running_broker.bootstrap)) as brokers,
         RegistryClient(running_registry.url) as registry,
     ):
         for files, clock in enumerate(clocks):
@@ -120,7 +120,7 @@ def test_where_nothing_is_known_of_before_the_clock_counts(
     store.replace(TOLD, kept)
     (tmp_path / "file").write_text("no folder")
     with (
-        Brokers(parse_addresses(running_broker.bootstrap)) as brokers,
+        Brokers(Bootstrap.of(running_broker.bootstrap)) as brokers,
         RegistryClient(running_registry.url) as registry,
     ):
         for each in (store, LocalStore(f"file://{tmp_path}/file"), None):

@@ -8,7 +8,7 @@ from confluent_kafka import Producer as TheirProducer
 from msgspec import structs
 
 from client import admin
-from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.partition_reader import PartitionReader
 from client.producer import Producer
@@ -120,7 +120,7 @@ def test_a_topic_made_anew_is_noticed(brokers: Brokers, new_topic: str) -> None:
 def test_what_a_transaction_has_still_open_is_not_planned(
     running_kafka: ApacheKafka, new_topic: str
 ) -> None:
-    with Brokers(parse_addresses(running_kafka.bootstrap), patience_seconds=60) as brokers:
+    with Brokers(Bootstrap.of(running_kafka.bootstrap), patience_seconds=60) as brokers:
         admin.create_topic(brokers, new_topic)
         write(brokers, new_topic, 3)
         settings = {"bootstrap.servers": running_kafka.bootstrap, "transactional.id": new_topic}

@@ -59,7 +59,7 @@ def test_names_in_any_case_and_all_of_them() -> None:
         }
     )
     assert said.topics == ("a", "b")
-    assert [str(each) for each in said.bootstrap] == ["one:9092", "two:9092"]
+    assert [str(each) for each in said.bootstrap.addresses] == ["one:9092", "two:9092"]
     assert (said.registry, said.subject) == ("http://r:8081", "views")
     assert (said.starting, said.ending) == (Latest(), AtOffsets({"a": {0: -1}}))
     assert (said.header, said.dead) == (HeaderColumns.NESTED, DeadRecords.KEEP)

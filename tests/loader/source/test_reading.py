@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from client import admin
-from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.errors import OffsetsMissing, UnknownTopic
 from harness.broker_process import BrokerProcess
@@ -123,7 +123,7 @@ def test_offsets_that_are_not_there(
     def at(zero: int, one: int) -> str:
         return f'{{"{written.topic}": {{"0": {zero}, "1": {one}}}}}'
 
-    with Brokers(parse_addresses(running_broker.bootstrap)) as brokers:
+    with Brokers(Bootstrap.of(running_broker.bootstrap)) as brokers:
         brokers.topic(written.topic)
         delete_before(brokers, written.topic, 15)
     with pytest.raises(GapError, match=r"-0: offset 14 was deleted, the log begins at 15\. "):
@@ -148,7 +148,7 @@ def test_what_is_deleted_before_a_task_reads_it(
 ) -> None:
     strict, lenient = source.options(written), source.options(written, failOnDataLoss="false")
     tasks = batch_tasks(strict)
-    with Brokers(parse_addresses(running_broker.bootstrap)) as brokers:
+    with Brokers(Bootstrap.of(running_broker.bootstrap)) as brokers:
         brokers.topic(written.topic)
         delete_before(brokers, written.topic, 30)
     with pytest.raises(OffsetsMissing, match=f"{written.topic}-0: offsets 0 to 49"):
@@ -162,7 +162,7 @@ def test_a_topic_that_is_made_anew_before_it_is_read(
 ) -> None:
     strict, lenient = source.options(written), source.options(written, failOnDataLoss="false")
     tasks = batch_tasks(strict)
-    with Brokers(parse_addresses(running_broker.bootstrap)) as brokers:
+    with Brokers(Bootstrap.of(running_broker.bootstrap)) as brokers:
         admin.delete_topic(brokers, written.topic)
         deadline = time.monotonic() + 60
         while brokers.refresh([written.topic]).has(written.topic):

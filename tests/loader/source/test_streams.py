@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from client import admin
-from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
@@ -33,7 +33,7 @@ STARTS = 5
 
 @pytest.fixture
 def brokers(running_broker: BrokerProcess) -> Iterator[Brokers]:
-    with Brokers(parse_addresses(running_broker.bootstrap)) as connected:
+    with Brokers(Bootstrap.of(running_broker.bootstrap)) as connected:
         yield connected
 
 

@@ -54,8 +54,8 @@ def test_every_key_is_shown(program: str) -> None:
 
 
 def shown(document: Any, name: list[str]) -> bool:
-    """Whether a key is there; in a list, in one of its entries."""
-    if not name:
+    """Whether a key is there; in a list, in one of its entries. What is null has no keys."""
+    if not name or document is None:
         return True
     if name[0] == "[]":
         return isinstance(document, list) and any(shown(each, name[1:]) for each in document)

@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from audit.answers import AgentRow, AgentsAnswer, ListPage
-from client.addresses import parse_addresses
 from client.admin import create_topic
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.consumer import Consumer
 from client.errors import Refused
@@ -51,7 +51,7 @@ class Cluster:
     def entries(self) -> list[Mapping[str, Any]]:
         """What operators have said in this cluster's name."""
         with (
-            Brokers(parse_addresses(self.bootstrap)) as brokers,
+            Brokers(Bootstrap.of(self.bootstrap)) as brokers,
             RegistryClient(self.registry) as registry,
             Consumer(brokers, LEDGER_TOPIC, Beginning(), to_end=True) as consumer,
         ):
@@ -64,8 +64,8 @@ class Cluster:
 
 @pytest.fixture
 def cluster(running_broker: BrokerProcess, running_registry: RegistryProcess) -> Cluster:
-    addresses = parse_addresses(running_broker.bootstrap)
-    with Brokers(addresses) as brokers, suppress(Refused):  # it may be there already
+    bootstrap = Bootstrap.of(running_broker.bootstrap)
+    with Brokers(bootstrap) as brokers, suppress(Refused):  # it may be there already
         create_topic(brokers, LEDGER_TOPIC, partitions=2)
     return Cluster(running_broker, running_registry)
 
@@ -155,7 +155,7 @@ def accepted(cluster: Cluster) -> Mapping[str, Any]:
 
 
 def test_offsets_are_accepted(cluster: Cluster, new_topic: str) -> None:
-    with Brokers(parse_addresses(cluster.bootstrap)) as brokers:
+    with Brokers(Bootstrap.of(cluster.bootstrap)) as brokers:
         topic_id = create_topic(brokers, new_topic).id
     ranges = ("--offsets", "4,711-4,722", "--offsets", "7")
     said = cluster.said("accept", new_topic, "--partition", "0", *ranges, "--reason", "disk broke")

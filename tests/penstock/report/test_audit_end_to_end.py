@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from harness.audit_process import AuditProcess
 from harness.broker_process import BrokerProcess
@@ -30,7 +30,7 @@ Write = Callable[[list[Entry]], None]
 def write(running_broker: BrokerProcess, running_registry: RegistryProcess) -> Write:
     def write(entries: list[Entry]) -> None:
         with (
-            Brokers(parse_addresses(running_broker.bootstrap)) as brokers,
+            Brokers(Bootstrap.of(running_broker.bootstrap)) as brokers,
             RegistryClient(running_registry.url) as registry,
         ):
             brokers.topic("_audit", create=True)

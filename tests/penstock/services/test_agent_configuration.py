@@ -103,7 +103,7 @@ def test_keys_over_what_the_file_says(write: Callable[[str], Path]) -> None:
         ],
     )
     assert (loaded.batches.compression, loaded.limits.cpu) == (BatchCompression.LZ4, 0.5)
-    assert [str(each) for each in loaded.bootstrap] == ["a:9092", "b:9092"]
+    assert [str(each) for each in loaded.bootstrap.addresses] == ["a:9092", "b:9092"]
     assert loaded.hold_deleted.bytes == 5
     assert load_agent(None, ["inputs=[{paths: [/x], topic: t}]"]).inputs[0].topic == "t"
 

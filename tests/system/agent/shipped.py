@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.fetcher import Fetcher
 from client.offsets import End, start_offsets
@@ -148,5 +148,5 @@ def ends_of(brokers: Brokers, topic: str) -> dict[int, int]:
 @contextmanager
 def cluster(bootstrap: str) -> Iterator[Brokers]:
     """A client that survives a broker's restart."""
-    with Brokers(parse_addresses(bootstrap), patience_seconds=PATIENCE) as brokers:
+    with Brokers(Bootstrap.of(bootstrap), patience_seconds=PATIENCE) as brokers:
         yield brokers

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from audit.answers import AgentRow, AgentsAnswer, ReportAnswer, TopicReport
 from audit.verdicts import FaultKind, Finding
 from client import admin
-from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from harness.agent_process import AgentProcess
 from harness.audit_process import AuditProcess
@@ -116,7 +116,7 @@ class Pipeline:
             assert self.registry.register(f"{topic}-value", schema).status == 200
 
     def brokers(self) -> Brokers:
-        return Brokers(parse_addresses(self.broker.bootstrap), patience_seconds=30)
+        return Brokers(Bootstrap.of(self.broker.bootstrap), patience_seconds=30)
 
     def agent(self, host: str, topics: Sequence[str]) -> AgentProcess:
         """An agent that follows one file for each of these topics; killed at the end."""

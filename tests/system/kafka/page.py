@@ -35,8 +35,10 @@ SPARK: Final = {
 class Reader:
     """`with reader.terminal(): reader.next("penstock topics create")`."""
 
-    def __init__(self, kafka: str, folder: Path) -> None:
+    def __init__(self, kafka: str, folder: Path, security: Mapping[str, Any] | None = None) -> None:
+        """`security` is what they say who say how Kafka is connected to."""
         self.folder = folder
+        self._security = security
         self.logs = folder / "logs"
         self.logs.mkdir()
         self.root = folder / "warehouse"
@@ -66,7 +68,11 @@ class Reader:
         assert texts.keys() == self._own.keys()
         for name, text in texts.items():
             told = {**yaml.safe_load(self._here(text)), **self._own[name]}
+            if self._security is not None:
+                told["security"] = self._security
             (self.folder / name).write_text(yaml.safe_dump(told))
+        if self._security is not None:
+            (self.folder / "security.yaml").write_text(yaml.safe_dump(self._security))
 
     @contextmanager
     def terminal(self) -> Iterator[None]:
@@ -76,6 +82,7 @@ class Reader:
             "PENSTOCK_AUDIT": self.audit,
             "NO_COLOR": "1",
             "COLUMNS": "200",
+            **({"PENSTOCK_SECURITY": "security.yaml"} if self._security is not None else {}),
         }
         with Shell(self.folder, environment) as self._shell:
             yield

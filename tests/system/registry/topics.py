@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from client import admin
-from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.producer import Producer
 
@@ -31,7 +31,7 @@ def make_topic(
     configs: Mapping[str, str] = COMPACTED,
 ) -> None:
     """Creates it and writes these."""
-    with Brokers(parse_addresses(bootstrap)) as brokers:
+    with Brokers(Bootstrap.of(bootstrap)) as brokers:
         admin.create_topic(brokers, topic, partitions=partitions, configs=dict(configs))
         producer = Producer(brokers, topic, create=False)
         for key, value in records:

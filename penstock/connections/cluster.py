@@ -2,25 +2,41 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
 import click
 
-from client.addresses import parse_addresses
+from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.errors import BadAddress, ClientError, NotReachable
+from client.security import Security
 from penstock.cli import address_variables
 from penstock.cli.address_variables import what_to_do
 from penstock.cli.completion import said, words
-from penstock.cli.failures import Failed
+from penstock.cli.failures import Failed, WrongConfiguration
+from penstock.config.configuration import ConfigurationError, load
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+
+_SECURITY: Final = "penstock.security"  # of a command's context
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def bootstrap_option(command: F) -> F:
-    return click.option(
+    """Adds `bootstrap`; and --security, which `connected` goes by."""
+    security = click.option(
+        "--security",
+        type=click.Path(dir_okay=False, path_type=Path),
+        envvar=address_variables.SECURITY,
+        show_envvar=True,
+        metavar="FILE",
+        expose_value=False,
+        callback=_remember,
+        help="How the brokers are connected to: a YAML file with the keys `tls` and `login`.",
+    )
+    bootstrap = click.option(
         "-b",
         "--bootstrap",
         default=DEFAULT_BOOTSTRAP,
@@ -29,14 +45,32 @@ def bootstrap_option(command: F) -> F:
         show_envvar=True,
         metavar="HOST:PORT,…",
         help="Some brokers of the cluster.",
-    )(command)
+    )
+    return bootstrap(security(command))
+
+
+def _remember(context: click.Context, _: click.Parameter, path: Path | None) -> None:
+    if path is not None:
+        context.meta[_SECURITY] = path
+
+
+def said_security() -> Security:
+    """What the running command was told of how to connect."""
+    context = click.get_current_context(silent=True)
+    path = context.meta.get(_SECURITY) if context else None
+    if path is None:
+        return Security()
+    try:
+        return load(Security, path)
+    except ConfigurationError as error:
+        raise WrongConfiguration(str(error)) from None
 
 
 @contextmanager
 def connected(bootstrap: str) -> Iterator[Brokers]:
     """The cluster; its errors become the command's one line."""
     try:
-        with Brokers(parse_addresses(bootstrap)) as brokers:
+        with Brokers(Bootstrap.of(bootstrap, said_security())) as brokers:
             yield brokers
     except BadAddress as error:
         raise click.UsageError(str(error)) from None

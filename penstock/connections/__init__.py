@@ -1,0 +1,1 @@
+"""How commands reach the programs of a pipeline."""

@@ -1,0 +1,176 @@
+"""The client against Apache Kafka's own locks: every mechanism, and every way not to get in."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from client.admin import create_topic
+from client.bootstrap import Bootstrap
+from client.brokers import Brokers
+from client.consumer import Consumer
+from client.errors import ClientError, NotLetIn
+from client.offsets import Beginning
+from client.producer import Producer
+from client.security import Login, Mechanism, Security
+from ground.tls import Tls
+from harness.apache_kafka import ApacheKafka, kafka_classpath, why_no_kafka
+from harness.certificates import Authority
+from harness.secured_kafka import USERS, secured_kafka, unsigned_token
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+MESSAGES = 2_000
+GOOD_FOR = 3_000  # milliseconds, a login at the broker
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def kafka(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafka]:
+    if kafka_classpath() is None:
+        pytest.skip(f"Apache Kafka cannot be had: {why_no_kafka()}")
+    settings = {"connections.max.reauth.ms": str(GOOD_FOR)}
+    directory = tmp_path_factory.mktemp("kafka")
+    with secured_kafka(directory, authority, settings=settings) as kafka:
+        yield kafka
+
+
+@pytest.fixture(scope="module")
+def kafka_by_certificate(
+    authority: Authority, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ApacheKafka]:
+    if kafka_classpath() is None:
+        pytest.skip(f"Apache Kafka cannot be had: {why_no_kafka()}")
+    directory = tmp_path_factory.mktemp("kafka-by-certificate")
+    with secured_kafka(directory, authority, client_certificates=True) as kafka:
+        yield kafka
+
+
+def login(mechanism: Mechanism, directory: Path, user: str = "alice") -> Login:
+    if mechanism is Mechanism.OAUTHBEARER:
+        token = directory / "token"
+        token.write_text(unsigned_token(user))
+        return Login(mechanism=mechanism, token_file=str(token))
+    password = directory / "password"
+    password.write_text(USERS[user] + "\n")
+    return Login(mechanism=mechanism, user=user, password_file=str(password))
+
+
+def write_and_read(bootstrap: Bootstrap, topic: str) -> None:
+    with Brokers(bootstrap) as brokers:
+        create_topic(brokers, topic, partitions=2)
+        producer = Producer(brokers, topic, batch_bytes=100_000)
+        for number in range(MESSAGES):
+            producer.send(b"%d " % number * 100)
+        producer.flush()
+        with Consumer(brokers, topic, Beginning(), to_end=True) as consumer:
+            got = sorted(int((message.record.value or b"").split()[0]) for message in consumer)
+    assert got == list(range(MESSAGES))
+
+
+@pytest.mark.parametrize("mechanism", Mechanism)
+def test_what_is_written_can_be_read(
+    kafka: ApacheKafka, authority: Authority, mechanism: Mechanism, tmp_path: Path
+) -> None:
+    security = Security(tls=Tls(ca=str(authority.ca)), login=login(mechanism, tmp_path))
+    write_and_read(Bootstrap.of(kafka.bootstrap, security), f"by-{mechanism.lower()}")
+
+
+def test_a_certificate_says_who_one_is(
+    kafka_by_certificate: ApacheKafka, authority: Authority
+) -> None:
+    mine = authority.sign("an-agent")
+    tls = Tls(ca=str(authority.ca), certificate=str(mine.certificate), key=str(mine.key))
+    bootstrap = Bootstrap.of(kafka_by_certificate.bootstrap, Security(tls=tls))
+    write_and_read(bootstrap, "by-certificate")
+    with pytest.raises(ClientError):
+        Brokers(
+            Bootstrap.of(kafka_by_certificate.bootstrap, Security(tls=Tls(ca=str(authority.ca))))
+        )
+
+
+@pytest.mark.parametrize("mechanism", [Mechanism.SCRAM_SHA_512, Mechanism.OAUTHBEARER])
+def test_a_login_that_ends_is_made_anew_under_load(
+    kafka: ApacheKafka, authority: Authority, mechanism: Mechanism, tmp_path: Path
+) -> None:
+    security = Security(tls=Tls(ca=str(authority.ca)), login=login(mechanism, tmp_path))
+    topic = f"for-long-{mechanism.lower()}"
+    sent = 0
+    with Brokers(Bootstrap.of(kafka.bootstrap, security), patience_seconds=5) as brokers:
+        create_topic(brokers, topic)
+        producer = Producer(brokers, topic, batch_bytes=10_000)
+        until = time.monotonic() + 3 * GOOD_FOR / 1000
+        with Consumer(brokers, topic, Beginning()) as consumer:
+            got = 0
+            while time.monotonic() < until or got < sent:
+                if time.monotonic() < until:
+                    for _ in range(100):
+                        producer.send(b"%d" % sent)
+                        sent += 1
+                    producer.flush()
+                for message in consumer.poll(0.1):
+                    assert message.record.value == b"%d" % got
+                    got += 1
+    assert "Disconnecting expired channel" not in kafka.process.log()
+
+
+@pytest.mark.parametrize("mechanism", Mechanism)
+def test_a_wrong_secret(
+    kafka: ApacheKafka, authority: Authority, mechanism: Mechanism, tmp_path: Path
+) -> None:
+    wrong = tmp_path / "wrong"
+    wrong.write_text("wrong-5e1f")
+    said = (
+        Login(mechanism=mechanism, token_file=str(wrong))
+        if mechanism is Mechanism.OAUTHBEARER
+        else Login(mechanism=mechanism, user="alice", password_file=str(wrong))
+    )
+    security = Security(tls=Tls(ca=str(authority.ca)), login=said)
+    with pytest.raises(NotLetIn, match=f"login with {mechanism}: ") as refused:
+        Brokers(Bootstrap.of(kafka.bootstrap, security))
+    assert "5e1f" not in str(refused.value)
+
+
+def test_who_does_not_log_in(kafka: ApacheKafka, authority: Authority) -> None:
+    bootstrap = Bootstrap.of(kafka.bootstrap, Security(tls=Tls(ca=str(authority.ca))))
+    with (
+        Brokers(bootstrap, patience_seconds=0) as brokers,
+        pytest.raises(ClientError, match="does it want a login"),
+    ):
+        brokers.refresh([])
+
+
+def test_who_speaks_in_the_clear(kafka: ApacheKafka) -> None:
+    with pytest.raises(ClientError, match="TLS"):
+        Brokers(Bootstrap.of(kafka.bootstrap))
+
+
+def test_a_broker_that_is_not_believed(kafka: ApacheKafka, tmp_path: Path) -> None:
+    other = Authority(tmp_path / "other")
+    with pytest.raises(NotLetIn, match="its certificate is not believed"):
+        Brokers(Bootstrap.of(kafka.bootstrap, Security(tls=Tls(ca=str(other.ca)))))
+
+
+def test_a_broker_by_another_name(kafka: ApacheKafka, authority: Authority) -> None:
+    tls = Tls(ca=str(authority.ca), server_name="kafka.example")
+    with pytest.raises(NotLetIn, match="its certificate is not believed: Hostname mismatch"):
+        Brokers(Bootstrap.of(kafka.bootstrap, Security(tls=tls)))
+
+
+def test_a_password_that_was_exchanged(
+    kafka: ApacheKafka, authority: Authority, tmp_path: Path
+) -> None:
+    """The next connection has the new one: nothing is started again."""
+    said = login(Mechanism.SCRAM_SHA_256, tmp_path)
+    bootstrap = Bootstrap.of(kafka.bootstrap, Security(tls=Tls(ca=str(authority.ca)), login=said))
+    right = Path(said.password_file).read_text()
+    Path(said.password_file).write_text("of yesterday")
+    with pytest.raises(NotLetIn):
+        Brokers(bootstrap)
+    Path(said.password_file).write_text(right)
+    with Brokers(bootstrap) as brokers:
+        brokers.refresh([])

@@ -1,0 +1,57 @@
+"""What a configuration may say of how one gets in, and what is refused before anybody is asked."""
+
+import pytest
+
+from client.security import Login, Mechanism, Security
+from ground.tls import Tls
+
+
+def test_what_is_whole() -> None:
+    Login(mechanism=Mechanism.SCRAM_SHA_256, user="me", password_file="/x")
+    Login(mechanism=Mechanism.SCRAM_SHA_512, user="me", password_env="X")
+    Login(mechanism=Mechanism.OAUTHBEARER, token_file="/x")
+    bearer = Login(
+        mechanism=Mechanism.OAUTHBEARER, token_url="https://x", client_id="me",
+        client_secret_env="X",
+    )  # fmt: skip
+    Security(tls=Tls(), login=bearer)
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"mechanism": "PLAIN"}, "`mechanism: PLAIN` needs user"),
+        ({"mechanism": "SCRAM-SHA-256", "user": "me"}, "one of password_file or password_env"),
+        (
+            {"mechanism": "PLAIN", "user": "me", "password_file": "/x", "password_env": "X"},
+            "one of password_file or password_env",
+        ),
+        (
+            {"mechanism": "PLAIN", "user": "me", "password_file": "/x", "token_file": "/t"},
+            "understands user, password_file and password_env alone",
+        ),
+        ({"mechanism": "OAUTHBEARER"}, "one of token_file or token_url"),
+        ({"mechanism": "OAUTHBEARER", "token_file": "/t", "user": "me"}, "understands token_file"),
+        ({"mechanism": "OAUTHBEARER", "token_url": "https://x"}, "`token_url` needs `client_id`"),
+        (
+            {"mechanism": "OAUTHBEARER", "token_url": "https://x", "client_id": "me"},
+            "`token_url` needs `client_id`",
+        ),
+    ],
+)
+def test_what_is_not(said: dict[str, str], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        Login(**{**said, "mechanism": Mechanism(said["mechanism"])})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "login",
+    [
+        Login(mechanism=Mechanism.PLAIN, user="me", password_env="X"),
+        Login(mechanism=Mechanism.OAUTHBEARER, token_file="/x"),
+    ],
+)
+def test_what_would_be_readable_on_the_way_needs_tls(login: Login) -> None:
+    with pytest.raises(ValueError, match="add `tls`, or `without_tls: true`"):
+        Security(login=login)
+    Security(tls=Tls(), login=login)

@@ -1,0 +1,28 @@
+"""SaslAuthenticate (key 36): one step of a login, and at its end for how long it is good."""
+
+from dataclasses import dataclass
+
+from wire.codec import Api
+from wire.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaslAuthenticateRequest:
+    auth_bytes: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaslAuthenticateResponse:
+    error_code: ErrorCode = ErrorCode.none
+    error_message: str | None = None
+    auth_bytes: bytes = b""
+    session_lifetime: int = 0
+
+
+API = Api(
+    key=36,
+    name="SaslAuthenticate",
+    versions=range(3),
+    request=SaslAuthenticateRequest,
+    response=SaslAuthenticateResponse,
+)
