@@ -2,9 +2,9 @@
 
 Opening a connection ends with TLS and the login behind it, and the broker's versions known. A login
 is good for as long as the broker says: the connection logs in again before that, between requests.
-After an error that leaves the stream
-undefined the connection is closed, and everything under way on it is lost: whoever sent it decides
-whether to send it again.
+
+After an error that leaves the stream undefined the connection is closed, and everything under way
+on it is lost: whoever sent it decides whether to send it again.
 
 One thread at a time.
 """
@@ -151,7 +151,8 @@ class BrokerConnection:
         request = SaslHandshakeRequest(mechanism=mechanism)
         answer = self._ask(sasl_handshake.API, request)
         if answer.error_code is ErrorCode.unsupported_sasl_mechanism:
-            raise LoginFailed(f"the listener takes {', '.join(answer.mechanisms) or 'none'}")
+            taken = plain_words(", ".join(answer.mechanisms))
+            raise LoginFailed(f"the listener takes {taken or 'none'}")
         if answer.error_code is not ErrorCode.none:
             raise LoginFailed(f"the broker takes no login here ({answer.error_code.name})")
 

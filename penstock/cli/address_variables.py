@@ -2,7 +2,6 @@
 
 Each is what an option's default would be: `PENSTOCK_BOOTSTRAP` that of `--bootstrap`, and so on. An
 option that is given counts more, and so does a configuration file; an empty variable is none.
-`PENSTOCK_SECURITY` names the file that says how the brokers are connected to.
 `penstock up` writes all of them into a file for `.`, so that commands find what it runs.
 
 Whoever named an address knows of another; whoever did not may have nothing that runs yet, or have
@@ -16,7 +15,6 @@ REGISTRY: Final = "PENSTOCK_REGISTRY"
 AUDIT: Final = "PENSTOCK_AUDIT"
 AGENT: Final = "PENSTOCK_AGENT"
 BROKER_HTTP: Final = "PENSTOCK_BROKER_HTTP"
-SECURITY: Final = "PENSTOCK_SECURITY"
 
 
 def what_to_do(address: str, usual: str, option: str, variable: str) -> str:

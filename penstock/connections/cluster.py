@@ -19,7 +19,8 @@ from penstock.config.configuration import ConfigurationError, load
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 
-_SECURITY: Final = "penstock.security"  # of a command's context
+SECURITY: Final = "PENSTOCK_SECURITY"  # the environment's variable for --security
+_REMEMBERED: Final = "penstock.security"  # in a command's context
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -29,7 +30,7 @@ def bootstrap_option(command: F) -> F:
     security = click.option(
         "--security",
         type=click.Path(dir_okay=False, path_type=Path),
-        envvar=address_variables.SECURITY,
+        envvar=SECURITY,
         show_envvar=True,
         metavar="FILE",
         expose_value=False,
@@ -51,13 +52,13 @@ def bootstrap_option(command: F) -> F:
 
 def _remember(context: click.Context, _: click.Parameter, path: Path | None) -> None:
     if path is not None:
-        context.meta[_SECURITY] = path
+        context.meta[_REMEMBERED] = path
 
 
 def said_security() -> Security:
     """What the running command was told of how to connect."""
     context = click.get_current_context(silent=True)
-    path = context.meta.get(_SECURITY) if context else None
+    path = context.meta.get(_REMEMBERED) if context else None
     if path is None:
         return Security()
     try:

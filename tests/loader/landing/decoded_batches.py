@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from client.security import Security
 from loader.config import FileCompression, HeaderColumns
 from loader.decoding.decoded import Dead, Decoded
 from loader.landing.task import Landing
@@ -50,6 +51,7 @@ def a_slice(first: int = 0, end: int = 1_000_000) -> Slice:
 def a_spec(**changes: Any) -> TaskSpec:
     wanted: dict[str, Any] = {
         "brokers": ("127.0.0.1:1",),
+        "security": Security(),
         "registry": "http://127.0.0.1:1",
         "table": "clicks",
         "reader_schema": '"string"',
