@@ -4,7 +4,6 @@ Its configuration, data directory and port stay the same over all its starts, so
 finds what the process before left. It counts as started when `/readyz` says yes.
 """
 
-import http.client
 import json
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from harness.server_process import RunningServer, ServerProcess, free_ports
+from harness.server_process import RunningServer, ServerProcess, free_ports, http_page
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -76,15 +75,7 @@ class AgentProcess(RunningServer):
 
     def http(self, path: str) -> tuple[int, str]:
         """Status and body of a page of its HTTP port; status 0 while nobody answers."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.http_port, timeout=5)
-        try:
-            connection.request("GET", path)
-            answer = connection.getresponse()
-            return answer.status, answer.read().decode()
-        except (OSError, http.client.HTTPException):
-            return 0, ""
-        finally:
-            connection.close()
+        return http_page(self.http_port, path)
 
     def status(self) -> Any:
         """What `/status` says, as JSON's values; None while nobody answers."""

@@ -4,7 +4,6 @@ Its ports and its directory stay the same over all its starts, so that clients f
 counts as started when `/readyz` says so.
 """
 
-import http.client
 import re
 import sys
 from collections.abc import Mapping
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from harness.server_process import RunningServer, ServerProcess, free_ports
+from harness.server_process import RunningServer, ServerProcess, free_ports, http_page
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -64,15 +63,7 @@ class BrokerProcess(RunningServer):
 
     def http(self, path: str) -> tuple[int, str]:
         """Status and body of a page of its HTTP port; status 0 while nobody answers."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.http_port, timeout=5)
-        try:
-            connection.request("GET", path)
-            answer = connection.getresponse()
-            return answer.status, answer.read().decode()
-        except (OSError, http.client.HTTPException):
-            return 0, ""
-        finally:
-            connection.close()
+        return http_page(self.http_port, path)
 
     def complaints(self, kind: str) -> int:
         """How many it has counted by now."""

@@ -9,6 +9,7 @@ ends it: use it as a context manager, or call `kill` in a fixture's last line.
     RunningServers    several of these that serve together
 """
 
+import http.client
 import os
 import random
 import signal
@@ -48,6 +49,19 @@ def free_ports(count: int) -> list[int]:
         if len(found) == count:
             return found
     raise ServerFailed(f"no {count} free ports below {lowest_ephemeral}")
+
+
+def http_page(port: int, path: str) -> tuple[int, str]:
+    """Status and body of a page on loopback; status 0 while nobody answers."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    except (OSError, http.client.HTTPException):
+        return 0, ""
+    finally:
+        connection.close()
 
 
 def wait_until(
