@@ -50,7 +50,6 @@ class Dispatcher:
     """Serves the requests of all connections."""
 
     def __init__(self, parts: BrokerParts) -> None:
-        self._open_logs = parts.open_logs
         self._complaints = parts.complaints
         self._metrics = parts.metrics
         self._largest_request = parts.config.limits.request_bytes
@@ -71,7 +70,6 @@ class Dispatcher:
 
     def __call__(self, connection: Connection, frame: memoryview) -> None:
         began = time.perf_counter()
-        self._open_logs.serve(connection)
         header = read_header(frame)
         key, version, correlation_id = header
         api = APIS.get(key)

@@ -15,7 +15,7 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Protocol
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,9 @@ class Flusher:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, threads: int = 4) -> None:
         self._loop = loop
-        self._waiting: dict[object, deque[_Work]] = {}  # by client; whose turn is next stands first
+        self._waiting: dict[
+            Hashable, deque[_Work]
+        ] = {}  # by client; whose turn is next stands first
         self._turn = threading.Lock()  # of `_waiting`
         self._count: queue.SimpleQueue[bool] = queue.SimpleQueue()  # one for each that waits
         self._threads = [
@@ -46,7 +48,7 @@ class Flusher:
         for thread in self._threads:
             thread.start()
 
-    def start(self, ticket: Ticket, done: Done, client: object = None) -> None:
+    def start(self, ticket: Ticket, done: Done, client: Hashable = None) -> None:
         """Run `ticket` when it is the client's turn, then call `done` on the event loop."""
         with self._turn:
             self._waiting.setdefault(client, deque()).append((ticket, done))

@@ -22,7 +22,7 @@ import logging
 import resource
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Final, Protocol, Self
 
@@ -108,10 +108,9 @@ class OpenLogs:
     def __init__(self, limit: int, on_short: Callable[[], None] = lambda: None) -> None:
         self.limit = limit
         self.on_short = on_short
-        self._awake: dict[RestingLog, object] = {}  # for whom; who was looked at last stands last
-        self._awake_for: Counter[object] = Counter()  # how many of them, by client
-        self.client: object = None  # whose request is being served
-        self._not_before = 0.0
+        self._awake: dict[RestingLog, Hashable] = {}  # for whom; who was looked at last stands last
+        self._awake_for: Counter[Hashable] = Counter()  # how many of them, by client
+        self._not_before: dict[int, float] = {}  # by how much of the room was asked for
 
     @property
     def a_response(self) -> int:
@@ -122,18 +121,14 @@ class OpenLogs:
     def is_full(self) -> bool:
         return not self._has_room(self.limit)
 
-    def serve(self, client: object) -> None:
-        """What is woken from here on is woken for this client."""
-        self.client = client
-
-    def admit(self, log: RestingLog, *, to_read: bool = False) -> None:
-        """Raises `NoRoom` if there is none for the files of one more log."""
-        limit = self._room(to_read=to_read)
+    def admit(self, log: RestingLog, client: Hashable, *, to_read: bool = False) -> None:
+        """Raises `NoRoom` if there is none for the files of one more log of this client."""
+        limit = self._room(client, to_read=to_read)
         if not self._has_room(limit) and not self._make_room(limit):
             raise NoRoom(self.limit)
         if log not in self._awake:
-            self._awake[log] = self.client
-            self._awake_for[self.client] += 1
+            self._awake[log] = client
+            self._awake_for[client] += 1
 
     def forget(self, log: RestingLog) -> None:
         """Its files are closed."""
@@ -151,8 +146,8 @@ class OpenLogs:
             elif log.rest():
                 self.forget(log)
 
-    def _room(self, *, to_read: bool) -> int:
-        if self._awake_for[self.client] >= _FEW:
+    def _room(self, client: Hashable, *, to_read: bool) -> int:
+        if self._awake_for[client] >= _FEW:
             return self.limit * 3 // 4
         return self.limit * 7 // 8 if to_read else self.limit
 
@@ -166,13 +161,13 @@ class OpenLogs:
 
     def _make_room(self, limit: int) -> bool:
         now = time.monotonic()
-        if now < self._not_before:
+        if now < self._not_before.get(limit, 0.0):
             return False
         self._rest_down_to(limit - max(_FILES_OF_A_LOG, min(limit // 4, _AT_ONCE)))
         if not self._has_room(limit):
             self.on_short()
         if not self._has_room(limit):
-            self._not_before = now + _PAUSE_S
+            self._not_before[limit] = now + _PAUSE_S
             return False
         return True
 

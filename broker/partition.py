@@ -4,13 +4,14 @@ Invariants: consumers are shown nothing above `log.exposed_offset`, which only a
 moves. A producer that asked for it is answered only when its batch, or the original of its
 duplicate, has been flushed. A flush that failed takes the partition offline until the broker is
 started again: what the kernel did with those pages cannot be known, so it is never retried.
-Everyone who waits is answered, whatever becomes of the partition.
+Everyone who waits is answered, whatever becomes of the partition. A `client` is told from others by
+its value: whose the files are, and whose turn it is to have them flushed.
 """
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 
 from broker.errors import ApiError
@@ -84,7 +85,7 @@ class Partition:
         self._flush_soon = False
         self._flush_timer: asyncio.TimerHandle | None = None
         self._unflushed = 0  # records
-        self._written_for: object = None  # the client who did so last
+        self._written_for: Hashable = None  # the client who did so last
         self._awaiting_flush: deque[tuple[int, Flushed]] = deque()  # of which offset
         self._awaiting_exposure: set[Exposed] = set()
 
@@ -163,11 +164,13 @@ class Partition:
 
     # Appending
 
-    def append(self, batch: memoryview, header: BatchHeader, now_ms: int) -> Appended:
-        """Write one checked batch. It is on disk only when `when_flushed` says so."""
+    def append(
+        self, batch: memoryview, header: BatchHeader, now_ms: int, client: Hashable
+    ) -> Appended:
+        """Write one checked batch of a client's. It is on disk only when `when_flushed` says so."""
         self.used = True
         if self._rests:
-            self._wake()
+            self._wake(client)
         try:
             appended = self.log.append(batch, header, self.leader_epoch, now_ms)
         except DiskFull:
@@ -185,7 +188,7 @@ class Partition:
             self.traffic.bytes_in += len(batch)
             self.traffic.messages_in += header.record_count
             self._unflushed += header.record_count
-            self._written_for = self._open_logs.client
+            self._written_for = client
             if self._unflushed >= self._flush_messages:
                 self.flush()
             elif self._flush_timer is None and not self._flush_soon:
@@ -254,9 +257,9 @@ class Partition:
 
     # Files
 
-    def _wake(self, *, to_read: bool = False) -> None:
+    def _wake(self, client: Hashable, *, to_read: bool = False) -> None:
         """Before the log opens files that it has not open."""
-        self._open_logs.admit(self, to_read=to_read)
+        self._open_logs.admit(self, client, to_read=to_read)
         self._rests = False
 
     def rest(self) -> bool:
@@ -266,23 +269,23 @@ class Partition:
 
     # Reading
 
-    def read(self, offset: int, max_bytes: int) -> FileSlice | None:
+    def read(self, offset: int, max_bytes: int, client: Hashable) -> FileSlice | None:
         """Exposed batches from `offset` on, as `Log.read` gives them."""
         self.used = True
         if self._rests or (self._open_logs.is_full and not self.log.is_in_active(offset)):
-            self._wake(to_read=True)
+            self._wake(client, to_read=True)
         return self.log.read(offset, max_bytes)
 
-    def offset_for_timestamp(self, timestamp: int) -> TimestampedOffset | None:
+    def offset_for_timestamp(self, timestamp: int, client: Hashable) -> TimestampedOffset | None:
         """As `Log.offset_for_timestamp` finds it."""
         self.used = True
-        self._wake(to_read=True)
+        self._wake(client, to_read=True)
         return self.log.offset_for_timestamp(timestamp)
 
-    def latest_timestamp(self) -> TimestampedOffset | None:
+    def latest_timestamp(self, client: Hashable) -> TimestampedOffset | None:
         """As `Log.latest_timestamp` finds it."""
         self.used = True
-        self._wake(to_read=True)
+        self._wake(client, to_read=True)
         return self.log.latest_timestamp()
 
     def watch(self, callback: Exposed) -> None:

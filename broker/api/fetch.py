@@ -43,7 +43,7 @@ class Needs:
 
 def serve(needs: Needs, connection: Connection, request: FetchRequest, encode: Encode) -> None:
     """Respond as soon as there is enough, or when the client has waited as long as it wants."""
-    fetch = _Fetch(needs, request)
+    fetch = _Fetch(needs, request, connection.peer)
     response = fetch.respond()
     if fetch.satisfied or request.max_wait <= 0:
         fetch.count()
@@ -55,10 +55,11 @@ def serve(needs: Needs, connection: Connection, request: FetchRequest, encode: E
 class _Fetch:
     """One request, to be looked at again whenever one of its partitions exposes more."""
 
-    __slots__ = ("_decided", "_needs", "_room", "read", "request")
+    __slots__ = ("_client", "_decided", "_needs", "_room", "read", "request")
 
-    def __init__(self, needs: Needs, request: FetchRequest) -> None:
+    def __init__(self, needs: Needs, request: FetchRequest, client: str) -> None:
         self._needs = needs
+        self._client = client
         self.request = request
         self.read: list[tuple[Partition, FileSlice]] = []
         self._room = 0
@@ -99,6 +100,10 @@ class _Fetch:
         for partition, piece in self.read:
             partition.traffic.bytes_out += piece.length
 
+    def let_go(self) -> None:
+        """Of the files that the last response is made of: whoever sends it holds them."""
+        self.read = []
+
     def _partition(self, topic: str, wanted: FetchPartition) -> PartitionData:
         try:
             partition = self._needs.partitions.find(topic, wanted.partition)
@@ -121,7 +126,7 @@ class _Fetch:
         if self.read and (not limit or len(self.read) >= self._needs.open_logs.a_response):
             return None
         try:
-            piece = partition.read(wanted.fetch_offset, limit)
+            piece = partition.read(wanted.fetch_offset, limit, self._client)
         except NoRoom:  # for its files: the client will ask again
             return None
         if piece is None or (piece.length > limit and self.read):
@@ -143,6 +148,7 @@ class _Parked:
         self._loop = needs.loop
         self._soon = False
         self._partitions = fetch.partitions()
+        fetch.let_go()  # it is read again when the wait is over
         for partition in self._partitions:
             partition.watch(self._exposed)
         reply.dropped = self._leave
@@ -161,15 +167,20 @@ class _Parked:
             response = self._fetch.respond()
             if self._fetch.satisfied:
                 self._finish(response)
+            else:
+                self._fetch.let_go()
 
     def _finish(self, response: FetchResponse | None = None) -> None:
         self._leave()
         if response is None:
             response = self._fetch.respond()
         self._fetch.count()
+        self._fetch.let_go()
         self._reply.send(self._encode(response))
 
     def _leave(self) -> None:
+        # Or the two would hold each other, and the reply its files, until garbage is collected.
+        self._reply.dropped = None
         self._timer.cancel()
         for partition in self._partitions:
             partition.unwatch(self._exposed)

@@ -30,7 +30,7 @@ from wire.messages.list_offsets import (
 
 
 def handle(
-    partitions: Partitions, request: ListOffsetsRequest, _caller: Caller
+    partitions: Partitions, request: ListOffsetsRequest, caller: Caller
 ) -> ListOffsetsResponse:
     times = Counter(
         (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions
@@ -43,7 +43,7 @@ def handle(
                 raise ApiError(ErrorCode.invalid_request, "Duplicate partition in request.")
             partition = partitions.find(topic, index)
             partition.check_leader(asked.current_leader_epoch)
-            return _find(partition, asked)
+            return _find(partition, asked, caller)
         except (ApiError, StorageError) as error:
             return ListOffsetsPartitionResponse(partition_index=index, error_code=error.code)
 
@@ -58,7 +58,9 @@ def handle(
     )
 
 
-def _find(partition: Partition, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+def _find(
+    partition: Partition, asked: ListOffsetsPartition, caller: Caller
+) -> ListOffsetsPartitionResponse:
     log, index, timestamp = partition.log, asked.partition_index, asked.timestamp
     if timestamp == LATEST:
         return ListOffsetsPartitionResponse(
@@ -71,9 +73,9 @@ def _find(partition: Partition, asked: ListOffsetsPartition) -> ListOffsetsParti
             leader_epoch=log.epochs.epoch_for(log.start_offset),
         )
     if timestamp == MAX_TIMESTAMP:
-        found = partition.latest_timestamp()
+        found = partition.latest_timestamp(caller)
     elif timestamp >= 0:
-        found = partition.offset_for_timestamp(timestamp)
+        found = partition.offset_for_timestamp(timestamp, caller)
     else:
         raise ApiError(ErrorCode.unsupported_version, f"timestamp {timestamp} has no meaning here")
     if found is None:

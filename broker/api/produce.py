@@ -21,7 +21,6 @@ from broker.complaints import Complaints
 from broker.connection import Connection, Reply
 from broker.errors import ApiError
 from broker.metrics import BrokerMetrics
-from broker.open_files import OpenLogs
 from broker.partition import Partition
 from broker.partitions import Partitions
 from broker.storage.errors import StorageError
@@ -44,7 +43,6 @@ class Needs:
     partitions: Partitions
     record_check: RecordCheck
     large_checks: "LargeChecks"
-    open_logs: OpenLogs
     complaints: Complaints
     metrics: BrokerMetrics
 
@@ -119,7 +117,6 @@ class _Work:
                 error = await self._look_through(batch)
                 if not self._connection.open:
                     return  # nobody waits for it, and its memory is somebody else's by now
-                self._needs.open_logs.serve(self._connection)
                 if error is None:
                     self._append(batch, is_checked=True)
                 else:
@@ -159,7 +156,7 @@ class _Work:
             if partition.stamps_append_time:
                 stamp_append_time(view, now_ms)
                 header = header._replace(max_timestamp=now_ms)
-            appended = partition.append(view, header, now_ms)
+            appended = partition.append(view, header, now_ms, self._connection.peer)
         except (ApiError, BatchError, StorageError) as error:
             self._refuse(batch, error)
             return True

@@ -146,7 +146,6 @@ def to_produce(parts: BrokerParts) -> produce.Needs:
         parts.partitions,
         parts.record_check,
         parts.large_checks,
-        parts.open_logs,
         parts.complaints,
         parts.metrics,
     )

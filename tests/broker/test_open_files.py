@@ -36,14 +36,14 @@ class OneLog:
     def flush(self) -> None:
         self.flushes += 1
 
-    def wake(self) -> None:
+    def wake(self, client: str = "", *, to_read: bool = False) -> None:
         self.used = True
         if self._rests:
-            self._logs.admit(self)
+            self._logs.admit(self, client, to_read=to_read)
             self._rests = False
 
-    def write(self) -> None:
-        self.wake()
+    def write(self, client: str = "") -> None:
+        self.wake(client)
         append(self.log, batch(3))
 
 
@@ -118,36 +118,39 @@ def test_who_writes_to_all_leaves_room_for_who_writes_to_one(logs: list[OneLog])
             refused -= 1
         refused += 1
     assert refused
-    one._logs.serve("another client")
-    one.write()
+    one.write("another client")
 
 
 def test_it_leaves_that_room_also_where_the_two_take_turns(logs: list[OneLog]) -> None:
     """No log can rest: none of them is flushed."""
-    *many, one, two = logs
-    open_logs = one._logs
+    *many, one = logs
     for each in many:
-        open_logs.serve("who writes to all")
         with contextlib.suppress(NoRoom):
-            each.write()
-        open_logs.serve("who asks, and writes nothing yet")
-    one.write()
-    open_logs.forget(one)  # its files are closed for a reason of its own
-    one._rests = one.log.abandon() is None
-    two.write()
+            each.write("who writes to all")
+        one.write("who writes to one")
+        flush(one.log)
+
+
+def test_who_may_have_less_of_the_room_does_not_make_others_wait(logs: list[OneLog]) -> None:
+    one, two, three, four, five, six = logs[:6]
+    for each, client in zip(
+        (one, two, three, four), ("all", "all", "first", "second"), strict=True
+    ):
+        each.write(client)  # and there are no more files than for these
+    with pytest.raises(NoRoom):
+        five.write("all")
+    flush(one.log)  # in the same moment
+    six.write("third")
 
 
 def test_who_reads_leaves_some_room_to_who_writes(logs: list[OneLog]) -> None:
     """Each for a client of its own, whose answer is not sent."""
     *many, one = logs
-    open_logs = one._logs
     for number, each in enumerate(many):
-        open_logs.serve(number)
         with contextlib.suppress(NoRoom):
-            open_logs.admit(each, to_read=True)
+            each.wake(f"reader {number}", to_read=True)
             append(each.log, batch(3))  # so that it cannot rest
-    open_logs.serve("who writes")
-    one.write()
+    one.write("who writes")
 
 
 def test_files_that_clients_wait_for_are_asked_for(tmp_path: Path) -> None:

@@ -89,6 +89,32 @@ def test_on_a_slow_disk_too_one_client_does_not_keep_the_files_from_others(
         read_from_all(broker.bootstrap, SOME)
 
 
+def test_who_waits_for_more_does_not_keep_the_files_from_others(
+    chroot: str, tmp_path: Path
+) -> None:
+    """Its fetches are looked at again when their time is over, after requests of others."""
+    settings = {
+        "bootstrap.servers": "",
+        "group.id": "by-hand",
+        "enable.auto.commit": False,
+        "fetch.min.bytes": 1_000_000,
+        "fetch.wait.max.ms": 50,
+    }
+    with BrokerProcess(tmp_path, zookeeper=chroot, open_files=FILES) as broker:
+        create(broker.bootstrap, "bystander")
+        create(broker.bootstrap, "many", partitions=SOME)
+        write_to_all(broker.bootstrap, SOME)
+        with contextlib.closing(
+            Consumer(settings | {"bootstrap.servers": broker.bootstrap})
+        ) as waits:
+            waits.assign([TopicPartition("many", each, 0) for each in range(SOME)])
+            bystander = Bystander(broker.bootstrap, "bystander")
+            for _ in range(10):
+                for message in waits.consume(1_000, 0.5):
+                    waits.seek(TopicPartition("many", message.partition() or 0, 0))
+            assert bystander.finish().longest < 1
+
+
 def metric(broker: BrokerProcess, name: str) -> str:
     found = re.search(rf"^{re.escape(name)} (\S+)$", broker.http("/metrics")[1], re.MULTILINE)
     assert found is not None, name
