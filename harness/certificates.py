@@ -55,6 +55,23 @@ class Authority:
         signed.both.write_bytes(secret + pem)
         return signed
 
+    def revoke(self, signed: Signed) -> Path:
+        """The authority's list, with this one in it."""
+        now = datetime.datetime.now(datetime.UTC)
+        serial = x509.load_pem_x509_certificate(signed.certificate.read_bytes()).serial_number
+        revoked = x509.RevokedCertificateBuilder().serial_number(serial).revocation_date(now - _DAY)
+        revocations = (
+            x509.CertificateRevocationListBuilder()
+            .issuer_name(self._name)
+            .last_update(now - _DAY)
+            .next_update(now + 30 * _DAY)
+            .add_revoked_certificate(revoked.build())
+            .sign(self._key, hashes.SHA256())
+        )
+        path = self._directory / "revoked.pem"
+        path.write_bytes(revocations.public_bytes(serialization.Encoding.PEM))
+        return path
+
     def _builder(
         self, subject: x509.Name, key: ec.EllipticCurvePrivateKey
     ) -> x509.CertificateBuilder:
