@@ -28,6 +28,7 @@ from broker.data_directory import DataDirectory
 from broker.dispatch import Dispatcher
 from broker.errors import BrokerError
 from broker.flusher import Flusher
+from broker.gate import NoLogins
 from broker.housekeeping import Housekeeping
 from broker.http import BrokerHttpServer
 from broker.metrics import BrokerMetrics, CheckedGauge, LossGauge, PartitionGauge
@@ -48,7 +49,7 @@ from cluster.errors import BrokerIdTaken
 from cluster.identity import cluster_id, find_cluster_id
 from cluster.leader_epochs import raise_leader_epoch
 from cluster.session import Session
-from cluster.values import BrokerInfo, ClusterSnapshot, ControllerEpoch, Endpoint
+from cluster.values import BrokerInfo, ClusterSnapshot, ControllerEpoch
 from cluster.view import ClusterView
 from wire.record_check import NATIVE, RecordCheck
 
@@ -101,6 +102,7 @@ class Broker:
                 "partitions": config.limits.partitions,
             },
         )
+        self._logins = NoLogins()
         self._complaints = Complaints(self.loop.time, self._metrics.complained)
         self.gone = asyncio.Event()
         self.failure = ""
@@ -212,14 +214,14 @@ class Broker:
         await asyncio.to_thread(
             self.cluster.wait_for, lambda snapshot: snapshot.controller_id is not None
         )
-        self.server.start(Dispatcher(self._parts()))
+        self.server.start(Dispatcher(self._parts()), self._logins)
         self._keep_ledger()
         self._not_ready = ""
         log.info(
             "broker ready id=%d cluster=%s host=%s port=%d http_port=%d partitions=%d offline=%d",
             config.id,
             owner.cluster_id,
-            config.host,
+            self.server.listeners[0].config.host,
             self.server.port,
             http.port,
             len(self.partitions),
@@ -244,19 +246,19 @@ class Broker:
         """What is in the logs is told to the audit, by a process of its own."""
         if self.config.keeps_ledger:
             counter = LedgerCounter(
-                self.config, self.server.port, self.partitions, self.withdrawals, self._found
+                self.config, self.server.listeners, self.partitions, self.withdrawals, self._found
             )
             self._ends.push_async_callback(counter.stop)
         else:
             log.info("this broker keeps no ledger: the audit will not hear of it (`registry`)")
 
     def _parts(self) -> BrokerParts:
-        host, port = self._advertised
+        listeners = self.server.listeners
         record_check = RecordCheck()
         return BrokerParts(
             config=self.config,
-            listener=f"PLAINTEXT://{self.config.host}:{self.server.port}",
-            advertised=f"PLAINTEXT://{host}:{port}",
+            listener=",".join(each.address for each in listeners),
+            advertised=",".join(each.advertised_address for each in listeners),
             loop=self.loop,
             cluster=self.cluster,
             topics=self.topics,
@@ -272,14 +274,9 @@ class Broker:
 
     # Who this is
 
-    @property
-    def _advertised(self) -> tuple[str, int]:
-        """Where clients are told to reach this broker."""
-        config = self.config
-        return config.advertised_host or config.host, config.advertised_port or self.server.port
-
     def _info(self, data: DataDirectory, http_port: int) -> BrokerInfo:
-        host, port = self._advertised
+        listeners = self.server.listeners
+        host, port = listeners[0].advertised
         machine = socket.gethostname()
         return BrokerInfo(
             broker_id=self.config.id,
@@ -290,7 +287,7 @@ class Broker:
             started_ms=time.time_ns() // 1_000_000,
             rack=self.config.rack or machine,
             http_port=http_port,
-            endpoints=(Endpoint(protocol="PLAINTEXT", host=host, port=port),),
+            endpoints=tuple(each.endpoint for each in listeners),
         )
 
     def _agree_on_cluster(self, data: DataDirectory) -> str:

@@ -5,7 +5,9 @@ each operation, at the place of its code in the protocol; for each kind of resou
 has for it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from broker.gate import Gate
 
 ANONYMOUS = "ANONYMOUS"
 
@@ -17,6 +19,10 @@ class Caller:
     host: str
     client_id: str | None = None
     principal: str = ANONYMOUS
+    listener: str = ""
+    """The name of the one that it came to."""
+    gate: Gate | None = field(default=None, compare=False, repr=False)
+    """Where it logs in, if it must."""
 
 
 _READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE = range(3, 9)

@@ -38,6 +38,8 @@ class ComplaintKind(Enum):
     CONNECTION_CLOSED = "connection closed"
     CONNECTION_REFUSED = "connection refused"
     CANNOT_ACCEPT = "cannot accept"
+    HANDSHAKE_FAILED = "TLS handshake failed"
+    LOGIN_REFUSED = "login refused"
     REQUEST_REFUSED = "request refused"
     REQUEST_FAILED = "request failed"
     BATCH_REFUSED = "batch refused"

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from broker.listeners import PLAINTEXT, BetweenBrokers, ListenerConfig, check_listeners
 from ground.listening import check_exposed
 from ground.settings import Bytes, FolderPath, Port, Seconds, Url, WholeSeconds, check_positive
 from schemas.remote.urls import parse_urls
@@ -104,6 +105,12 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The host that clients are told to connect to. Without it: `host`."""
     advertised_port: Port = 0
     """The port that clients are told to connect to; 0: `port`."""
+    listeners: tuple[ListenerConfig, ...] = ()
+    """Where it listens, and what is asked of who comes there. For one that is open to all of this
+    machine, `host` and `port` are the short form."""
+    between_brokers: BetweenBrokers | None = None
+    """How this broker's own processes connect to it. Without it: by the first listener that has
+    neither TLS nor logins."""
     http_host: str = "127.0.0.1"
     """The address of `/metrics`, `/healthz` and `/readyz`."""
     http_port: Port = 9095
@@ -155,9 +162,23 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
                 raise ValueError(f"`{name}` must be between 0 and 65535")
         for name in ("host", "http_host"):
             check_exposed(name, getattr(self, name), insecure=self.insecure)
+        self._check_listeners()
         if not 2.0 <= self.zookeeper_session_seconds <= 60.0:
             raise ValueError("`zookeeper_session_seconds` must be between 2 and 60")
         self._check_ledger()
+
+    def _check_listeners(self) -> None:
+        short = (self.host, self.port, self.advertised_host, self.advertised_port)
+        if self.listeners and short != ("127.0.0.1", 9092, "", 0):
+            raise ValueError(
+                "`host`, `port` and what is advertised are said of each of `listeners`"
+            )
+        check_listeners(self.every_listener, self.between_brokers, insecure=self.insecure)
+        if self.keeps_ledger and self.between_brokers is None and self._open_listener is None:
+            raise ValueError(
+                "`between_brokers` is missing: name the listener that this broker's own processes "
+                "use, and their login"
+            )
 
     def _check_ledger(self) -> None:
         check_positive(self, "ledger_interval")
@@ -168,6 +189,32 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
                 parse_urls(self.registry)
             except ValueError as error:
                 raise ValueError(f"`registry`: {error}") from None
+
+    @property
+    def every_listener(self) -> tuple[ListenerConfig, ...]:
+        if self.listeners:
+            return self.listeners
+        one = ListenerConfig(
+            name=PLAINTEXT,
+            host=self.host,
+            port=self.port,
+            advertised_host=self.advertised_host,
+            advertised_port=self.advertised_port,
+        )
+        return (one,)
+
+    @property
+    def between(self) -> BetweenBrokers:
+        """How this broker's own processes connect to it."""
+        if self.between_brokers is not None:
+            return self.between_brokers
+        listener = self._open_listener
+        assert listener is not None, "checked when it was loaded"
+        return BetweenBrokers(listener=listener.name)
+
+    @property
+    def _open_listener(self) -> ListenerConfig | None:
+        return next((each for each in self.every_listener if each.is_open), None)
 
     @property
     def keeps_ledger(self) -> bool:

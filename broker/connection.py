@@ -8,21 +8,23 @@ Rule 3: no client keeps the event loop to itself: after a few milliseconds its f
         for the others'.
 Rule 4: whatever goes wrong in serving a request ends this connection and nothing else.
 
-The event loop only says when the socket is ready; receiving and sending are done here, because that
-is where bytes and file slices are known apart. Only the event loop's thread touches a connection.
+The event loop only says when the socket is ready; receiving and sending are done here, through the
+client's `Transport`, because that is where bytes and file slices are known apart. Only the event
+loop's thread touches a connection.
 """
 
 import asyncio
-import os
-import socket
 import time
 from collections import deque
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from typing import Protocol
 
 from broker.caller import Caller
 from broker.complaints import ComplaintKind, Complaints
 from broker.config import BrokerLimits
+from broker.gate import LARGEST_REQUEST, Gate
+from broker.transports import Transport
 from wire.errors import ProtocolError
 from wire.frame_memory import FrameMemory
 from wire.frames import FrameReader, SizeLimit
@@ -37,7 +39,6 @@ _PARTS_PER_REQUEST = 4
 
 Requests = Generator[memoryview, None, None]
 _BYTES_A_SEND = 64 * 1024
-_BYTES_A_SLICE = 256 * 1024  # as much as stays in the processor's cache until it is received
 _BYTES_A_TURN = 4 * 1024 * 1024
 
 
@@ -49,15 +50,15 @@ class SendQueue:
     """What is on its way to one client: bytes and file slices, in order. `in_memory` counts bytes,
     slices cost none.
 
-    Bytes of small responses are sent together; a slice goes from its file to the socket by
-    `sendfile`, with the bytes before it in the same packet. One turn of the event loop sends a
-    bounded amount, so that a client that reads quickly does not keep others waiting.
+    Bytes of small responses are sent together, a slice with the bytes before it. One turn of the
+    event loop sends a bounded amount, so that a client that reads quickly does not keep others
+    waiting.
     """
 
-    __slots__ = ("_parts", "_sock", "in_memory")
+    __slots__ = ("_parts", "_transport", "in_memory")
 
-    def __init__(self, sock: socket.socket) -> None:
-        self._sock = sock
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
         self._parts: deque[Part] = deque()
         self.in_memory = 0
 
@@ -93,10 +94,10 @@ class SendQueue:
     def _bytes(self) -> int:
         parts = self._parts
         buffers: list[bytes | bytearray | memoryview] = []
-        flags = size = 0
+        size, more = 0, False
         for part in parts:
             if isinstance(part, FileSlice):
-                flags = socket.MSG_MORE  # one packet with the beginning of the file
+                more = True
                 break
             if size >= _BYTES_A_SEND:
                 break
@@ -104,7 +105,7 @@ class SendQueue:
             size += len(part)
         # Many small responses: one buffer costs the kernel a quarter of what their list does.
         data = buffers[0] if len(buffers) == 1 else b"".join(buffers)
-        sent = self._sock.send(data, flags)
+        sent = self._transport.send(data, more=more)
         self.in_memory -= sent
         for _ in buffers:
             parts.popleft()
@@ -113,8 +114,7 @@ class SendQueue:
         return sent
 
     def _slice(self, piece: FileSlice) -> int:
-        length = min(piece.length, _BYTES_A_SLICE)
-        sent = os.sendfile(self._sock.fileno(), piece.file.fileno(), piece.position, length)
+        sent = self._transport.send_slice(piece)
         if sent == 0:
             raise ShortFile
         if sent < piece.length:
@@ -153,15 +153,15 @@ class Connection:
     """The state of one client. `closed` runs once, when it is over."""
 
     __slots__ = (
-        "_closed", "_complaints", "_dispatch", "_exclusive", "_frames", "_held_before",
+        "_closed", "_complaints", "_dispatch", "_ending", "_exclusive", "_frames", "_held_before",
         "_limits", "_loop", "_memory", "_reading", "_replies", "_request_began", "_sender",
-        "_sending_soon", "_sock", "_starved_since", "_stopping", "_waiting",
-        "_writing", "caller", "last_active", "open", "peer",
+        "_sending_soon", "_size_limit", "_starved_since", "_stopping", "_transport", "_waiting",
+        "_writing", "caller", "gate", "last_active", "open", "peer",
     )  # fmt: skip
 
     def __init__(
         self,
-        sock: socket.socket,
+        transport: Transport,
         peer: str,
         caller: Caller,
         dispatch: Dispatch,
@@ -176,20 +176,23 @@ class Connection:
     ) -> None:
         self.peer = peer  # for people who read the log
         self.caller = caller
+        self.gate: Gate | None = None  # that it has to pass
         self.open = True
         self.last_active = loop.time()
-        self._sock = sock
+        self._transport = transport
         self._dispatch = dispatch
         self._closed = closed
         self._complaints = complaints
         self._loop = loop
         self._limits = limits
         self._memory = memory
-        self._frames = FrameReader(scratch, memory, size_limit, caller.host)
-        self._sender = SendQueue(sock)
+        self._size_limit = size_limit
+        self._frames = FrameReader(scratch, memory, self._largest, caller.host)
+        self._sender = SendQueue(transport)
         self._replies: deque[Reply] = deque()
         self._exclusive = False  # the last request must be answered before the next is looked at
         self._stopping = False  # no further request is served
+        self._ending = ""  # why it is closed as soon as nothing is owed
         self._waiting: Requests | None = None  # requests that were received and not served yet
         self._request_began = 0.0  # since when the rest of a request is waited for, or 0
         self._starved_since = 0.0  # since when a request waits for memory, or 0
@@ -198,6 +201,28 @@ class Connection:
         self._writing = False
         self._reading = False
         self._read_on()
+
+    # Who it is
+
+    def pass_gate(self, gate: Gate) -> None:
+        """Whoever this is has to log in there."""
+        self.gate = gate
+        self.caller = replace(self.caller, gate=gate)
+
+    def admitted(self, principal: str) -> None:
+        self.caller = replace(self.caller, principal=principal)
+
+    def cut_off(self, why: str) -> None:
+        """The login was refused: nothing more is served, and it ends when that has been said."""
+        text = f"client={self.peer} listener={self.caller.listener} reason={why!r}"
+        self._complaints.say(ComplaintKind.LOGIN_REFUSED, self.caller.host, text, like=why)
+        self._ending = why
+        self.stop_serving()
+
+    def _largest(self, api_key: int | None) -> int:
+        """Who has not logged in may not make the broker hold much."""
+        limit = self._size_limit(api_key)
+        return limit if self.gate is None or self.gate.is_open else min(limit, LARGEST_REQUEST)
 
     # Answers
 
@@ -238,6 +263,10 @@ class Connection:
         self._write()
         self._go_on()
 
+    def _end_if_said(self) -> None:
+        if self._ending and self.idle:
+            self.close()
+
     def _write(self) -> None:
         """Send as much as the socket takes; ask to be called again if that was not all."""
         try:
@@ -252,9 +281,10 @@ class Connection:
         if bool(self._sender) != self._writing:
             self._writing = not self._writing
             if self._writing:
-                self._loop.add_writer(self._sock.fileno(), self._writable)
+                self._loop.add_writer(self._transport.descriptor, self._writable)
             else:
-                self._loop.remove_writer(self._sock.fileno())
+                self._loop.remove_writer(self._transport.descriptor)
+        self._end_if_said()
 
     def _writable(self) -> None:
         self._write()
@@ -264,11 +294,7 @@ class Connection:
 
     def _readable(self) -> None:
         try:
-            targets = self._frames.targets()
-            if len(targets) == 1:
-                count = self._sock.recv_into(targets[0])
-            else:
-                count = self._sock.recvmsg_into(targets)[0]
+            count = self._transport.receive(self._frames.targets())
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
@@ -279,6 +305,13 @@ class Connection:
             return
         self.last_active = self._loop.time()
         self._serve(self._frames.received(count))
+        if self._transport.has_more and self._reading:
+            self._loop.call_soon(self._read_more)
+
+    def _read_more(self) -> None:
+        """What has come already: the event loop does not tell of it again."""
+        if self._reading and self._waiting is None:
+            self._readable()
 
     def _serve(self, requests: Requests) -> None:
         """Serve requests until there are no more, or until this client must wait."""
@@ -290,6 +323,8 @@ class Connection:
                 self._dispatch(self, frame)
                 if not self.open:
                     return
+                if self._ending:
+                    break
                 turn_is_over = time.perf_counter() > turn_ends
                 if turn_is_over or self._congested():
                     self._write()
@@ -325,16 +360,10 @@ class Connection:
         if self._exclusive:
             # Whether the client goes while it waits shows only as long as it sends nothing.
             self._reading = True
-            self._loop.add_reader(self._sock.fileno(), self._readable_while_waiting)
+            self._loop.add_reader(self._transport.descriptor, self._readable_while_waiting)
 
     def _readable_while_waiting(self) -> None:
-        try:
-            gone = not self._sock.recv(1, socket.MSG_PEEK)
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError:
-            gone = True
-        if gone:
+        if self._transport.is_gone():
             self.close()
         else:
             self._read_no_more()
@@ -369,14 +398,16 @@ class Connection:
     def _read_on(self) -> None:
         if self.open and not self._reading:
             self._reading = True
-            self._loop.add_reader(self._sock.fileno(), self._readable)
+            self._loop.add_reader(self._transport.descriptor, self._readable)
+            if self._transport.has_more:
+                self._loop.call_soon(self._read_more)
             if self._frames.partial:
                 self._request_began = self._loop.time()
 
     def _read_no_more(self) -> None:
         if self._reading:
             self._reading = False
-            self._loop.remove_reader(self._sock.fileno())
+            self._loop.remove_reader(self._transport.descriptor)
         self._request_began = 0.0  # it is not the client who stalls
 
     # The end
@@ -444,7 +475,7 @@ class Connection:
             )
         self._read_no_more()
         if self._writing:
-            self._loop.remove_writer(self._sock.fileno())
+            self._loop.remove_writer(self._transport.descriptor)
         self._memory.forget(self._granted)
         self._drop_waiting()
         self._frames.close()
@@ -453,7 +484,7 @@ class Connection:
             if reply.dropped is not None:
                 reply.dropped()
         self._sender.clear()
-        self._sock.close()
+        self._transport.close()
         self._closed(self)
 
     def _drop_waiting(self) -> None:

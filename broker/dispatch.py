@@ -13,6 +13,7 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -72,6 +73,11 @@ class Dispatcher:
         began = time.perf_counter()
         header = read_header(frame)
         key, version, correlation_id = header
+        gate = connection.gate
+        if gate is not None and not gate.lets(key):
+            late = "its login has ended" if gate.principal else "it has not logged in"
+            connection.close(f"error='a request of API {key}, and {late}'", like="no login")
+            return
         api = APIS.get(key)
         if api is None or version not in api.versions:
             self._refuse(connection, header)
@@ -97,7 +103,7 @@ class Dispatcher:
             return
         caller = connection.caller
         if client_id != caller.client_id:
-            caller = connection.caller = Caller(caller.host, client_id, caller.principal)
+            caller = connection.caller = replace(caller, client_id=client_id)
         response = self._handlers[key](request, caller)
         if inspect.isawaitable(response):
             reply = connection.reply(exclusive=True)

@@ -1,20 +1,30 @@
-"""The listening socket, and the connections it has accepted.
+"""The listening sockets, and the connections they have accepted.
 
-One event loop, one thread. Connections share one buffer to receive into and one allowance of
-memory for unfinished requests. Once a second, stalled and idle connections are looked for; nothing
-else is done for a connection that says nothing.
+One event loop, one thread. What comes to a listener with TLS has its handshake first. Connections
+share one buffer to receive into and one allowance of memory for unfinished requests. Once a second,
+stalled and idle connections are looked for; nothing else is done for a connection that says
+nothing.
 """
 
 import asyncio
 import socket
+import ssl
+from functools import partial
 
-from broker.caller import Caller
+from broker.caller import ANONYMOUS, Caller
 from broker.complaints import ComplaintKind, Complaints
 from broker.config import BrokerConfig
 from broker.connection import Connection
 from broker.dispatch import Dispatcher
+from broker.errors import BrokerError
+from broker.gate import Gate, Logins
+from broker.handshakes import Handshakes
+from broker.listeners import Listener, ListenerConfig
 from broker.metrics import BrokerMetrics
+from broker.transports import Clear, Encrypted, Transport
 from ground.listening import listen
+from ground.server_tls import ServerTls
+from ground.tls import BadTls
 from wire.frame_memory import FrameMemory
 
 _BACKLOG = 1024
@@ -44,22 +54,47 @@ class Server:
         self._memory = FrameMemory(config.limits.requests_in_memory_bytes)
         self._connections: set[Connection] = set()
         self._dispatcher: Dispatcher
+        self._logins: Logins
         self._limit = most_connections
-        self._listener = listen(config.host, config.port, backlog=_BACKLOG, keys=("host", "port"))
-        self.port: int = self._listener.getsockname()[1]
+        self._sockets: dict[str, socket.socket] = {}  # that listen, by their listeners' names
+        self._handshakes = Handshakes(self._loop, complaints, self._shaken, self._count)
+        try:
+            self.listeners = [self._listen(each) for each in config.every_listener]
+        except BaseException:
+            self._close_sockets()
+            raise
         self._trouble, self._trouble_until = "", 0.0
         self._check_timer: asyncio.TimerHandle | None = None
 
-    def start(self, dispatcher: Dispatcher) -> None:
+    def _listen(self, config: ListenerConfig) -> Listener:
+        """Its certificates are read, too: what cannot be used is said before anybody comes."""
+        tls = None if config.tls is None else ServerTls(config.tls)
+        if tls is not None:
+            try:
+                _ = tls.context
+            except BadTls as error:
+                raise BrokerError(f"listener {config.name}: {error}") from None
+        listens = listen(config.host, config.port, backlog=_BACKLOG, keys=("host", "port"))
+        self._sockets[config.name] = listens
+        return Listener(config, listens.getsockname()[1], tls)
+
+    @property
+    def port(self) -> int:
+        """Of the first listener."""
+        return self.listeners[0].port
+
+    def start(self, dispatcher: Dispatcher, logins: Logins) -> None:
         """Accept connections from now on, and have their requests served; until then they wait."""
         self._dispatcher = dispatcher
-        self._loop.add_reader(self._listener.fileno(), self._accept)
+        self._logins = logins
+        for listener in self.listeners:
+            self._accept_on(listener)
         self._check_timer = self._loop.call_later(1.0, self._check)
 
     async def drain(self, seconds: float) -> None:
         """Accept and serve nothing more, and give replies that are owed some time to leave."""
-        self._loop.remove_reader(self._listener.fileno())
-        self._listener.close()
+        self._close_sockets()
+        self._handshakes.close()
         for connection in self._connections:
             connection.stop_serving()
         deadline = self._loop.time() + seconds
@@ -74,8 +109,15 @@ class Server:
             self._check_timer.cancel()
         for connection in tuple(self._connections):
             connection.close()
-        self._listener.close()
+        self._close_sockets()
+        self._handshakes.close()
         self._complaints.close()
+
+    def _close_sockets(self) -> None:
+        for listens in self._sockets.values():
+            self._loop.remove_reader(listens.fileno())
+            listens.close()
+        self._sockets.clear()
 
     def let_go_of_files(self) -> None:
         """No log can open files any more: who has not read its answer for longest is closed."""
@@ -89,19 +131,23 @@ class Server:
         """Why no connection is accepted at the moment; "" if all are."""
         return self._trouble if self._loop.time() < self._trouble_until else ""
 
-    def _accept(self) -> None:
+    def _accept_on(self, listener: Listener) -> None:
+        if listens := self._sockets.get(listener.name):
+            self._loop.add_reader(listens.fileno(), self._accept, listener, listens)
+
+    def _accept(self, listener: Listener, listens: socket.socket) -> None:
         for _ in range(_ACCEPTS_A_TURN):
             try:
-                sock, address = self._listener.accept()
+                sock, address = listens.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
                 why = f"error={error.strerror!r}"
                 self._complaints.say(ComplaintKind.CANNOT_ACCEPT, "", why, like=why)
                 self._be_in_trouble(f"connections cannot be accepted: {error.strerror}")
-                self._pause()
+                self._pause(listener, listens)
                 return
-            if len(self._connections) >= self._limit:
+            if len(self._connections) + len(self._handshakes) >= self._limit:
                 # First: who is turned away may ask for the reason at once, of another thread.
                 self._be_in_trouble(f"all {self._limit} connections are taken")
                 sock.close()
@@ -114,43 +160,74 @@ class Server:
             sock.setsockopt(
                 socket.SOL_SOCKET, socket.SO_SNDBUF, self._config.limits.send_buffer_bytes
             )
-            self._connections.add(
-                Connection(
-                    sock,
-                    f"{address[0]}:{address[1]}",
-                    Caller(str(address[0])),
-                    self._dispatcher,
-                    self._closed,
-                    complaints=self._complaints,
-                    loop=self._loop,
-                    scratch=self._scratch,
-                    memory=self._memory,
-                    size_limit=self._dispatcher.size_limit,
-                    limits=self._config.limits,
-                )
+            came_from = str(address[0]), int(address[1])
+            if listener.tls is None:
+                self._serve(listener, Clear(sock), came_from)
+            else:
+                self._handshakes.begin(listener, sock, came_from)
+            self._count()
+
+    def _shaken(self, listener: Listener, sock: ssl.SSLSocket, address: tuple[str, int]) -> None:
+        name = listener.certificate_name(sock)
+        if not name and listener.certifies and sock.getpeercert():
+            sock.close()
+            text = f"client={address[0]}:{address[1]} reason='its certificate stands for nobody'"
+            self._complaints.say(ComplaintKind.LOGIN_REFUSED, address[0], text, like="nobody")
+        else:
+            self._serve(listener, Encrypted(sock), address, name)
+        self._count()
+
+    def _serve(
+        self, listener: Listener, transport: Transport, address: tuple[str, int], name: str = ""
+    ) -> None:
+        """`name` is who it is by its certificate."""
+        host, port = address
+        config = listener.config
+        caller = Caller(host, principal=name or ANONYMOUS, listener=listener.name)
+        connection = Connection(
+            transport,
+            f"{host}:{port}",
+            caller,
+            self._dispatcher,
+            self._closed,
+            complaints=self._complaints,
+            loop=self._loop,
+            scratch=self._scratch,
+            memory=self._memory,
+            size_limit=self._dispatcher.size_limit,
+            limits=self._config.limits,
+        )
+        if config.logins and not (name and listener.certifies):
+            gate = Gate(
+                self._logins,
+                config.logins,
+                host,
+                config.login_seconds,
+                admitted=connection.admitted,
+                refused=connection.cut_off,
             )
-            self._metrics.connections = len(self._connections)
+            connection.pass_gate(gate)
+        self._connections.add(connection)
 
     def _be_in_trouble(self, why: str) -> None:
         self._trouble, self._trouble_until = why, self._loop.time() + _TROUBLE_S
 
-    def _pause(self) -> None:
+    def _pause(self, listener: Listener, listens: socket.socket) -> None:
         """Stop accepting for a moment: the queue of the kernel keeps who comes."""
-        self._loop.remove_reader(self._listener.fileno())
-
-        def resume() -> None:
-            if self._listener.fileno() >= 0:
-                self._loop.add_reader(self._listener.fileno(), self._accept)
-
-        self._loop.call_later(_OUT_OF_FILES_PAUSE, resume)
+        self._loop.remove_reader(listens.fileno())
+        self._loop.call_later(_OUT_OF_FILES_PAUSE, partial(self._accept_on, listener))
 
     def _closed(self, connection: Connection) -> None:
         self._connections.discard(connection)
-        self._metrics.connections = len(self._connections)
+        self._count()
+
+    def _count(self) -> None:
+        self._metrics.connections = len(self._connections) + len(self._handshakes)
 
     def _check(self) -> None:
         now = self._loop.time()
         for connection in tuple(self._connections):
             connection.check_progress(now)
+        self._handshakes.check(now)
         self._complaints.tick()
         self._check_timer = self._loop.call_later(1.0, self._check)

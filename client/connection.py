@@ -230,6 +230,8 @@ class BrokerConnection:
         try:
             self._socket.settimeout(left)
             count = self._socket.recv_into(self._conversation.wanted())
+        except ConnectionResetError as error:
+            raise self._end(ConnectionLost, f"{reason(error)}{self._why()}") from None
         except OSError as error:
             raise self._end(ConnectionLost, reason(error)) from None
         if count == 0:

@@ -27,6 +27,8 @@ class Endpoint:
     protocol: str
     host: str
     port: int
+    name: str = "PLAINTEXT"
+    """Its listener's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +48,13 @@ class BrokerInfo:
     rack: str | None = None
     http_port: int | None = None
     endpoints: tuple[Endpoint, ...] = ()
+
+    def reached_by(self, listener: str) -> tuple[str, int] | None:
+        """Its address for who came to a listener of this name; None if it has none."""
+        for each in self.endpoints:
+            if each.name == listener:
+                return each.host, each.port
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -31,24 +32,27 @@ class BrokerProcess(RunningServer):
         environment: Mapping[str, str] | None = None,
         open_files: int | None = None,
     ) -> None:
-        """`open_files`: how many it may have, at most."""
+        """`open_files`: how many it may have, at most. Where `listeners` are among the settings,
+        the first is that of `bootstrap`."""
         directory.mkdir(parents=True, exist_ok=True)
         self.broker_id = broker_id
         self.data_dir = data_dir or directory / "data"
         self.port, self.http_port = free_ports(2)
-        self.bootstrap = f"127.0.0.1:{self.port}"
         self.config = directory / "broker.yaml"
-        wanted = {
+        wanted: dict[str, Any] = {
             "id": broker_id,
             "cluster": "test",
-            "host": "127.0.0.1",
-            "port": self.port,
             "http_port": self.http_port,
             "data_dir": str(self.data_dir),
             "zookeeper": zookeeper,
             "topic_defaults": {"partitions": 1, **(topic_defaults or {})},
             **(settings or {}),
         }
+        if "listeners" in wanted:
+            self.port = wanted["listeners"][0]["port"]
+        else:
+            wanted |= {"host": "127.0.0.1", "port": self.port}
+        self.bootstrap = f"127.0.0.1:{self.port}"
         self.config.write_text(yaml.safe_dump(wanted))
         limited = () if open_files is None else ("prlimit", f"--nofile={open_files}")
         self.process = ServerProcess(

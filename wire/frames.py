@@ -22,6 +22,7 @@ from wire.frame_memory import LARGEST_WHOLE, SMALLEST_BUFFER, Buffer, FrameMemor
 _SIZE = struct.Struct(">i")
 _SIZE_AND_KEY = struct.Struct(">ih")
 _SMALLEST_FRAME = 8  # api key, version, correlation id
+_TLS_RECORD = 0x160301  # how a handshake of TLS begins
 _GROWTH = 4
 _LARGE_STEP = 1024 * 1024
 
@@ -209,6 +210,8 @@ class FrameReader:
             self._kept = 0
 
     def _check(self, size: int, key: int | None) -> None:
+        if size >> 8 == _TLS_RECORD:
+            raise ProtocolError("TLS on a listener that has none")
         if size < _SMALLEST_FRAME:
             raise ProtocolError(f"a frame of {size} bytes")
         if size > (limit := self._limit(key)):

@@ -19,7 +19,7 @@ from wire.messages.describe_cluster import (
 
 
 def handle(
-    cluster: ClusterView, request: DescribeClusterRequest, _caller: Caller
+    cluster: ClusterView, request: DescribeClusterRequest, caller: Caller
 ) -> DescribeClusterResponse:
     snapshot = cluster.snapshot
     cluster_id = snapshot.cluster_id or ""
@@ -35,9 +35,10 @@ def handle(
         controller_id=-1 if snapshot.controller_id is None else snapshot.controller_id,
         brokers=tuple(
             DescribeClusterBroker(
-                broker_id=each.broker_id, host=each.host, port=each.port, rack=each.rack
+                broker_id=each.broker_id, host=address[0], port=address[1], rack=each.rack
             )
             for each in snapshot.brokers.values()
+            if (address := each.reached_by(caller.listener))
         ),
         cluster_authorized_operations=ON_CLUSTER
         if request.include_cluster_authorized_operations

@@ -36,10 +36,10 @@ class Needs:
 
 
 def handle(
-    needs: Needs, request: FindCoordinatorRequest, _caller: Caller
+    needs: Needs, request: FindCoordinatorRequest, caller: Caller
 ) -> FindCoordinatorResponse:
-    found = [_coordinator(needs, request.key_type, key) for key in request.coordinator_keys]
-    only = _coordinator(needs, request.key_type, request.key)
+    found = [_coordinator(needs, caller, request.key_type, key) for key in request.coordinator_keys]
+    only = _coordinator(needs, caller, request.key_type, request.key)
     return FindCoordinatorResponse(
         error_code=only.error_code,
         error_message=only.error_message,
@@ -50,15 +50,16 @@ def handle(
     )
 
 
-def _coordinator(needs: Needs, key_type: int, key: str) -> Coordinator:
+def _coordinator(needs: Needs, caller: Caller, key_type: int, key: str) -> Coordinator:
     if key_type == TRANSACTION:
         return _none(key, ErrorCode.transactional_id_authorization_failed, _NO_TRANSACTIONS)
     if key_type != GROUP:
         return _none(key, ErrorCode.invalid_request, f"key type {key_type} is not known")
     this = needs.cluster.snapshot.brokers.get(needs.broker_id)
-    if this is None:
+    address = this and this.reached_by(caller.listener)
+    if not this or not address:
         return _none(key, ErrorCode.coordinator_not_available, "this broker is not registered")
-    return Coordinator(key=key, node_id=this.broker_id, host=this.host, port=this.port)
+    return Coordinator(key=key, node_id=this.broker_id, host=address[0], port=address[1])
 
 
 def _none(key: str, code: ErrorCode, message: str) -> Coordinator:

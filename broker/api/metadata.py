@@ -131,7 +131,7 @@ class Needs:
 
 
 def handle(
-    needs: Needs, request: MetadataRequest, _caller: Caller
+    needs: Needs, request: MetadataRequest, caller: Caller
 ) -> MetadataResponse | Awaitable[MetadataResponse]:
     if request.allow_auto_topic_creation and needs.auto_create:
         snapshot = needs.cluster.snapshot
@@ -139,12 +139,12 @@ def handle(
         named = dict.fromkeys(topic.name for topic in request.topics or () if not topic.topic_id)
         missing = [name for name in named if name is not None and name not in known]
         if missing:
-            return _create_and_describe(needs, request, missing[:_MOST_NEW_TOPICS])
-    return _describe(needs, request, {})
+            return _create_and_describe(needs, request, missing[:_MOST_NEW_TOPICS], caller)
+    return _describe(needs, request, {}, caller)
 
 
 async def _create_and_describe(
-    needs: Needs, request: MetadataRequest, missing: list[str]
+    needs: Needs, request: MetadataRequest, missing: list[str], caller: Caller
 ) -> MetadataResponse:
     refused: dict[str, ErrorCode] = {}
     for name in missing:
@@ -154,11 +154,11 @@ async def _create_and_describe(
             refused[name] = error.code
             if error.code is ErrorCode.leader_not_available:
                 break  # no controller, or no ZooKeeper: the others would only wait as long again
-    return _describe(needs, request, refused)
+    return _describe(needs, request, refused, caller)
 
 
 def _describe(
-    needs: Needs, request: MetadataRequest, refused: dict[str, ErrorCode]
+    needs: Needs, request: MetadataRequest, refused: dict[str, ErrorCode], caller: Caller
 ) -> MetadataResponse:
     """The answer; `refused` says why topics could not be created."""
     snapshot = needs.cluster.snapshot
@@ -173,9 +173,10 @@ def _describe(
     return MetadataResponse(
         brokers=tuple(
             MetadataResponseBroker(
-                node_id=each.broker_id, host=each.host, port=each.port, rack=each.rack
+                node_id=each.broker_id, host=address[0], port=address[1], rack=each.rack
             )
             for each in snapshot.brokers.values()
+            if (address := each.reached_by(caller.listener))
         ),
         cluster_id=snapshot.cluster_id,
         controller_id=NOBODY if snapshot.controller_id is None else snapshot.controller_id,

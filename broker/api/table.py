@@ -37,6 +37,8 @@ from broker.api import (
     metadata,
     offset_for_leader_epoch,
     produce,
+    sasl_authenticate,
+    sasl_handshake,
 )
 from broker.api.init_producer_id import ProducerIds
 from broker.api.metadata import DescribedTopics
@@ -71,6 +73,8 @@ from wire.messages.list_partition_reassignments import API as LIST_PARTITION_REA
 from wire.messages.metadata import API as METADATA
 from wire.messages.offset_for_leader_epoch import API as OFFSET_FOR_LEADER_EPOCH
 from wire.messages.produce import API as PRODUCE
+from wire.messages.sasl_authenticate import API as SASL_AUTHENTICATE
+from wire.messages.sasl_handshake import API as SASL_HANDSHAKE
 from wire.record_check import RecordCheck
 
 Needs = TypeVar("Needs")
@@ -192,6 +196,7 @@ TABLE: Final = (
     _row(2, LIST_OFFSETS, range(1, 8), list_offsets.handle, _partitions),
     _row(3, METADATA, range(13), metadata.handle, _to_describe_topics),
     _row(10, FIND_COORDINATOR, range(5), find_coordinator.handle, _to_find_coordinator),
+    _row(17, SASL_HANDSHAKE, range(1, 2), sasl_handshake.handle, _nothing),
     _row(18, API_VERSIONS, range(5), api_versions.handle, _listed),
     _row(19, CREATE_TOPICS, range(2, 8), create_topics.handle, _topics),
     _row(20, DELETE_TOPICS, range(1, 7), delete_topics.handle, _to_delete_topics),
@@ -201,6 +206,7 @@ TABLE: Final = (
     _row(32, DESCRIBE_CONFIGS, range(1, 5), describe_configs.handle, _to_describe_configs),
     _row(33, ALTER_CONFIGS, range(3), alter_configs.handle, _topics),
     _row(35, DESCRIBE_LOG_DIRS, range(1, 5), describe_log_dirs.handle, _to_describe_log_dirs),
+    _row(36, SASL_AUTHENTICATE, range(3), sasl_authenticate.handle, _nothing),
     _row(37, CREATE_PARTITIONS, range(4), create_partitions.handle, _topics),
     _row(42, DELETE_GROUPS, range(3), delete_groups.handle, _nothing),
     _row(44, INCREMENTAL_ALTER_CONFIGS, range(2), incremental_alter_configs.handle, _topics),

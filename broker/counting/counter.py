@@ -12,6 +12,7 @@ import socket
 import sys
 from asyncio.subprocess import Process
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -27,6 +28,7 @@ from broker.counting.reports import (
     Task,
     framed,
 )
+from broker.listeners import Listener
 from broker.partitions import Partitions
 from broker.withdrawals import Withdrawals
 from ledger.names import topic_id_text
@@ -37,7 +39,6 @@ _FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 60.0
 _END_SECONDS: Final = 2.0
 _AT_ONCE: Final = 200  # partitions, before others of the event loop come to their turn
-_EVERYWHERE: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
 _MOST: Final = 100  # that are shown one by one
 
 
@@ -84,15 +85,17 @@ class LedgerCounter:
     def __init__(
         self,
         config: BrokerConfig,
-        port: int,
+        listeners: Sequence[Listener],
         partitions: Partitions,
         withdrawals: Withdrawals,
         found: CountingFindings,
     ) -> None:
-        host = _EVERYWHERE.get(config.host, config.host)
+        between = config.between
+        host, port = next(each.from_here for each in listeners if each.name == between.listener)
         self._task = Task(
             data_dir=config.data_dir,
             broker=f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
+            security=between.security,
             registry=config.registry,
             cluster=config.cluster,
             host=socket.gethostname(),

@@ -80,7 +80,7 @@ def _counter(task: Task) -> Counter:
         cluster=task.cluster,
         window_millis=task.window_millis,
     )
-    writer = LedgerWriter(Bootstrap.of(task.broker), task.registry, client_id=APP)
+    writer = LedgerWriter(Bootstrap.of(task.broker, task.security), task.registry, client_id=APP)
     return Counter(journal, speaker, writer)
 
 

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from broker.config import Checks
+from client.security import Security
 
 SIZE_BYTES: Final = 4  # before each frame
 
@@ -56,6 +57,7 @@ class Task(msgspec.Struct, array_like=True, frozen=True):
 
     data_dir: str
     broker: str  # host:port
+    security: Security
     registry: str
     cluster: str
     host: str

@@ -10,6 +10,7 @@ import pytest
 from broker.config import Checks
 from broker.counting.following import LogFollowing
 from broker.counting.reports import CountingReport, CountingResult, Led, LostOffsets, Task
+from client.security import Security
 from ledger.counting.batches import Json
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
@@ -27,7 +28,9 @@ class Counted:
         self.is_silent = False
         self.journal = CountingJournal(directory / "ledger-counter", "broker")
         speaker = Speaker(self.journal.source, "h", "a", "dc1", 60_000)
-        task = Task(str(directory), "", "", "dc1", "h", 60_000, 10.0, checks or Checks())
+        task = Task(
+            str(directory), "", Security(), "", "dc1", "h", 60_000, 10.0, checks or Checks()
+        )
         self._following = LogFollowing(task, Counter(self.journal, speaker, self))
 
     def send(self, entry: Json) -> None:

@@ -1,0 +1,161 @@
+"""The gate of one connection on a listener with logins: shut until its client has logged in.
+
+    handshake     which mechanism
+    steps         what client and broker say by it; the last opens the gate
+    again         before the login ends (KIP-368), by the same user; what is late finds it shut
+
+Before that only these requests, and what a broker serves, are answered: whoever asks for anything
+else is cut off, as by Kafka. So is a client whose login was refused, after it has been told.
+"""
+
+import time
+from collections.abc import Callable, Collection
+from typing import Final, Protocol
+
+from wire.errors import ErrorCode
+
+HANDSHAKE: Final = 17
+AUTHENTICATE: Final = 36
+_API_VERSIONS: Final = 18
+_ALWAYS: Final = frozenset({HANDSHAKE, AUTHENTICATE, _API_VERSIONS})
+LARGEST_REQUEST: Final = 256 * 1024  # before a login; a token of OAuth's may have some kilobytes
+
+
+class LoginRefused(Exception):
+    """`message` is for the client, `why` for the broker's log; neither holds a secret."""
+
+    def __init__(self, message: str, why: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.why = why or message
+
+
+class Login(Protocol):
+    """One attempt."""
+
+    @property
+    def done(self) -> bool: ...
+
+    @property
+    def principal(self) -> str:
+        """Who it is, when it is done."""
+
+    @property
+    def ends_at(self) -> float | None:
+        """Until when that is good, by `time.time()`; None: for ever."""
+
+    async def step(self, data: bytes) -> bytes:
+        """What is answered. Raises LoginRefused."""
+
+
+class Logins(Protocol):
+    """Who may log in, and how."""
+
+    def begin(self, mechanism: str, host: str) -> Login: ...
+
+
+class NoLogins:
+    """Nobody may."""
+
+    def begin(self, mechanism: str, host: str) -> Login:
+        raise LoginRefused("there are no logins")
+
+
+class GateError(Exception):
+    """A step that cannot be, by Kafka's code for it."""
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Gate:
+    """`admitted` is told who has logged in; `refused` why somebody is to be cut off, once the
+    answer is on its way."""
+
+    __slots__ = (
+        "_admitted", "_host", "_login", "_logins", "_longest", "_refused", "_until", "mechanisms",
+        "principal",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        logins: Logins,
+        mechanisms: Collection[str],
+        host: str,
+        longest_seconds: float,
+        *,
+        admitted: Callable[[str], None],
+        refused: Callable[[str], None],
+    ) -> None:
+        self.mechanisms = tuple(mechanisms)
+        self.principal = ""
+        self._logins = logins
+        self._host = host
+        self._longest = longest_seconds
+        self._admitted = admitted
+        self._refused = refused
+        self._login: Login | None = None
+        self._until = 0.0  # by `time.monotonic()`: shut from then on
+
+    def lets(self, api_key: int) -> bool:
+        """Whether a request of this kind is answered now."""
+        return time.monotonic() < self._until or api_key in _ALWAYS
+
+    @property
+    def is_open(self) -> bool:
+        return time.monotonic() < self._until
+
+    def begin(self, mechanism: str) -> None:
+        """Raises GateError; the client is cut off after that."""
+        if self._login is not None:
+            raise self._cut_off(
+                ErrorCode.illegal_sasl_state, "a login is under way already", "two logins at once"
+            )
+        if mechanism not in self.mechanisms:
+            raise self._cut_off(
+                ErrorCode.unsupported_sasl_mechanism,
+                f"this listener takes {', '.join(self.mechanisms)}",
+                f"mechanism {mechanism:.50} is not taken",
+            )
+        self._login = self._logins.begin(mechanism, self._host)
+
+    async def step(self, data: bytes) -> tuple[bytes, int]:
+        """What is answered, and for how many milliseconds the login is good: 0 for ever, or while
+        it is not done. Raises GateError; the client is cut off after that."""
+        login = self._login
+        if login is None:
+            raise self._cut_off(
+                ErrorCode.illegal_sasl_state, "SaslHandshake comes first", "no SaslHandshake"
+            )
+        try:
+            answer = await login.step(data)
+        except LoginRefused as refusal:
+            self._login = None
+            raise self._cut_off(
+                ErrorCode.sasl_authentication_failed, refusal.message, refusal.why
+            ) from None
+        if not login.done:
+            return answer, 0
+        self._login = None
+        if self.principal and login.principal != self.principal:
+            raise self._cut_off(
+                ErrorCode.sasl_authentication_failed,
+                "a connection cannot become another user's",
+                f"{self.principal} became {login.principal}",
+            )
+        return answer, self._open(login)
+
+    def _open(self, login: Login) -> int:
+        seconds = self._longest or float("inf")
+        if login.ends_at is not None:
+            seconds = min(seconds, max(0.0, login.ends_at - time.time()))
+        self._until = time.monotonic() + seconds
+        self.principal = login.principal
+        self._admitted(login.principal)
+        return 0 if seconds == float("inf") else max(1, int(seconds * 1000))
+
+    def _cut_off(self, code: ErrorCode, message: str, why: str) -> GateError:
+        self._until = 0.0
+        self._refused(why)
+        return GateError(code, message)

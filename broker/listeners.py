@@ -1,0 +1,173 @@
+"""Where a broker listens, and what it asks of who comes there: `listeners:` of its configuration.
+
+A client is told the addresses of the listener that it came to, of every broker that has one of that
+name.
+"""
+
+import re
+import ssl
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from client.security import Mechanism, Security
+from cluster.values import Endpoint
+from ground.certificate_names import NameRule, certificate_name
+from ground.listening import check_exposed, is_everywhere
+from ground.server_tls import ListenerTls, ServerTls
+from ground.settings import Port, WholeSeconds
+
+PLAINTEXT: Final = "PLAINTEXT"
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+_READABLE: Final = frozenset({Mechanism.PLAIN, Mechanism.OAUTHBEARER})  # for who is on the network
+
+
+class ListenerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One address, and what is asked of who connects to it."""
+
+    name: str
+    """What brokers know it by: clients are told the addresses of the listeners with this name."""
+    host: str = "127.0.0.1"
+    """The address that it listens on."""
+    port: Port
+    """The port that it listens on; 0: any that is free."""
+    advertised_host: str = ""
+    """The host that clients are told to connect to. Without it: `host`."""
+    advertised_port: Port = 0
+    """The port that clients are told to connect to; 0: `port`."""
+    tls: ListenerTls | None = None
+    """TLS, and which certificates of clients are believed."""
+    certificate_names: tuple[NameRule, ...] = ()
+    """Who a client's certificate stands for: the first rule that matches its subject. Without any,
+    its common name."""
+    logins: tuple[Mechanism, ...] = ()
+    """How clients log in: `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, `OAUTHBEARER`; any of them. A
+    certificate that is `asked` for stands for a login."""
+    login_seconds: WholeSeconds = 0
+    """How long a login is good; clients make it anew before that, or are cut off. 0: as long as the
+    connection lives, or a token."""
+    without_tls: bool = False
+    """Allows PLAIN and OAUTHBEARER without `tls`: whoever is on the network reads the secret."""
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ValueError("`name` has letters, digits, - and _, a letter first, 64 at most")
+        for name in ("port", "advertised_port"):
+            if not 0 <= getattr(self, name) < 65536:
+                raise ValueError(f"`{name}` must be between 0 and 65535")
+        if self.login_seconds < 0:
+            raise ValueError("`login_seconds` must not be negative")
+        if self.certificate_names and not (self.tls and self.tls.client_ca):
+            raise ValueError("`certificate_names` needs `tls` with a `client_ca`")
+        readable = _READABLE.intersection(self.logins)
+        if readable and not self.tls and not self.without_tls:
+            raise ValueError(
+                f"`logins: [{min(readable)}]` has secrets sent as they are: add `tls`, or "
+                "`without_tls: true` where nobody listens"
+            )
+
+    @property
+    def protocol(self) -> str:
+        """Kafka's name for what is spoken there."""
+        secured = "SSL" if self.tls else PLAINTEXT
+        return f"SASL_{secured}" if self.logins else secured
+
+    @property
+    def knows_everybody(self) -> bool:
+        """Whether nobody is served there who has not proven who it is."""
+        return bool(self.logins) or (self.tls is not None and self.tls.requires_certificates)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it takes everybody, without TLS."""
+        return not self.logins and not self.tls
+
+
+class BetweenBrokers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How this broker's own processes, and other brokers, connect to it."""
+
+    listener: str
+    """The name of the listener for that."""
+    security: Security = Security()
+    """TLS and login of a client, as for any other."""
+
+
+def check_listeners(
+    listeners: tuple[ListenerConfig, ...],
+    between: BetweenBrokers | None,
+    *,
+    insecure: bool,
+) -> None:
+    """ValueError unless they fit each other, and none is open to the world unless that is meant."""
+    names = [each.name for each in listeners]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ValueError(f"`listeners`: two are called {twice}")
+    ports = [(each.host, each.port) for each in listeners if each.port]
+    if len(set(ports)) < len(ports):
+        raise ValueError("`listeners`: two have the same address")
+    for each in listeners:
+        check_exposed("host", each.host, insecure=insecure or each.knows_everybody)
+    if between is not None and between.listener not in names:
+        raise ValueError(f"`between_brokers`: no listener is called {between.listener}")
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """One as it runs; it listens on `port`."""
+
+    config: ListenerConfig
+    port: int
+    tls: ServerTls | None
+
+    @property
+    def name(self) -> str:
+        return self.config.name
+
+    @property
+    def address(self) -> str:
+        """As Kafka writes it."""
+        return f"{self.name}://{self.config.host}:{self.port}"
+
+    @property
+    def advertised_address(self) -> str:
+        host, port = self.advertised
+        return f"{self.name}://{host}:{port}"
+
+    @property
+    def endpoint(self) -> Endpoint:
+        host, port = self.advertised
+        return Endpoint(protocol=self.config.protocol, host=host, port=port, name=self.name)
+
+    @property
+    def advertised(self) -> tuple[str, int]:
+        """Where clients are told to reach it."""
+        config = self.config
+        return config.advertised_host or config.host, config.advertised_port or self.port
+
+    @property
+    def from_here(self) -> tuple[str, int]:
+        """Where a process of this machine reaches it: by the name that the certificate is for, if
+        it shows one."""
+        if self.tls is not None:
+            return self.advertised
+        host = self.config.host
+        if is_everywhere(host) or not host:
+            host = "::1" if ":" in host else "127.0.0.1"
+        return host, self.port
+
+    @property
+    def certifies(self) -> bool:
+        """Whether a client's certificate says who it is. Where certificates are required beside a
+        login, the login does."""
+        tls = self.config.tls
+        if tls is None or not tls.client_ca:
+            return False
+        return not (self.config.logins and tls.requires_certificates)
+
+    def certificate_name(self, connection: ssl.SSLSocket) -> str:
+        """Who the client's certificate stands for; "" if it has shown none."""
+        shown = connection.getpeercert()
+        if not shown:
+            return ""
+        return certificate_name(shown, self.config.certificate_names)
