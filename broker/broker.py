@@ -35,6 +35,8 @@ from broker.metrics import BrokerMetrics, CheckedGauge, LossGauge, PartitionGaug
 from broker.open_files import Descriptors, OpenLogs
 from broker.opening import Opening
 from broker.partitions import Partitions
+from broker.quota_admin import QuotaAdmin
+from broker.quotas import Quotas
 from broker.server import Server
 from broker.storage.acknowledged import FILE_NAME as ACKNOWLEDGED
 from broker.storage.acknowledged import AcknowledgedFile
@@ -48,6 +50,7 @@ from cluster.controller import ControllerCandidate
 from cluster.errors import BrokerIdTaken
 from cluster.identity import cluster_id, find_cluster_id
 from cluster.leader_epochs import raise_leader_epoch
+from cluster.quotas import QuotaSnapshot, QuotasView
 from cluster.session import Session
 from cluster.values import BrokerInfo, ClusterSnapshot, ControllerEpoch
 from cluster.view import ClusterView
@@ -103,6 +106,7 @@ class Broker:
             },
         )
         self._logins = NoLogins()
+        self._quotas = Quotas()
         self._complaints = Complaints(self.loop.time, self._metrics.complained)
         self.gone = asyncio.Event()
         self.failure = ""
@@ -119,6 +123,7 @@ class Broker:
             config,
             self._metrics,
             self._complaints,
+            self._quotas,
             most_connections=self._descriptors.connections,
         )
         ends.callback(self.server.close)
@@ -182,6 +187,10 @@ class Broker:
         self._deletions = Deletions(self.session, self.cluster, self.partitions)
         await asyncio.to_thread(self.cluster.start, self._map_changed)
         ends.push_async_callback(asyncio.to_thread, self.cluster.close)
+        quotas = QuotasView(self.session, self._quotas_changed)
+        await asyncio.to_thread(quotas.start)
+        ends.push_async_callback(asyncio.to_thread, quotas.close)
+        self._quota_admin = QuotaAdmin(self.session, quotas)
         self.partitions.follow(self.cluster.snapshot)
         await self.partitions.caught_up()
         topic_ids = {each.topic_id for each in self.partitions.applied.topics.values()}
@@ -270,6 +279,8 @@ class Broker:
             large_checks=LargeChecks(record_check),
             complaints=self._complaints,
             metrics=self._metrics,
+            quotas=self._quotas,
+            quota_admin=self._quota_admin,
         )
 
     # Who this is
@@ -325,6 +336,9 @@ class Broker:
     def _follow(self, snapshot: ClusterSnapshot) -> None:
         self.partitions.follow(snapshot)
         self._deletions.follow(snapshot)
+
+    def _quotas_changed(self, snapshot: QuotaSnapshot) -> None:
+        self.loop.call_soon_threadsafe(lambda: self._quotas.follow(snapshot, self.loop.time()))
 
     def _raise_epoch(self, key: Key, topic_id: UUID, above: int) -> int:
         """In a worker thread."""

@@ -24,6 +24,7 @@ from broker.caller import Caller
 from broker.complaints import ComplaintKind, Complaints
 from broker.config import BrokerLimits
 from broker.gate import LARGEST_REQUEST, Gate
+from broker.quotas import Meter, Share
 from broker.transports import Transport
 from wire.errors import ProtocolError
 from wire.frame_memory import FrameMemory
@@ -154,9 +155,10 @@ class Connection:
 
     __slots__ = (
         "_closed", "_complaints", "_dispatch", "_ending", "_exclusive", "_frames", "_held_before",
-        "_limits", "_loop", "_memory", "_reading", "_replies", "_request_began", "_sender",
-        "_sending_soon", "_size_limit", "_starved_since", "_stopping", "_transport", "_waiting",
-        "_writing", "caller", "gate", "last_active", "open", "peer",
+        "_limits", "_loop", "_memory", "_muted_until", "_reading", "_replies", "_request_began",
+        "_sender", "_sending_soon", "_size_limit", "_starved_since", "_stopping", "_transport",
+        "_unmute", "_waiting", "_writing", "caller", "gate", "last_active", "open", "peer", "share",
+        "share_of",
     )  # fmt: skip
 
     def __init__(
@@ -177,6 +179,8 @@ class Connection:
         self.peer = peer  # for people who read the log
         self.caller = caller
         self.gate: Gate | None = None  # that it has to pass
+        self.share: Share | None = None  # of the broker, and of which generation of quotas
+        self.share_of: tuple[int, Caller] | None = None
         self.open = True
         self.last_active = loop.time()
         self._transport = transport
@@ -198,6 +202,8 @@ class Connection:
         self._starved_since = 0.0  # since when a request waits for memory, or 0
         self._held_before = 0  # of a request that is received, when this was looked at last
         self._sending_soon = False
+        self._muted_until = 0.0  # by the quotas
+        self._unmute: asyncio.TimerHandle | None = None
         self._writing = False
         self._reading = False
         self._read_on()
@@ -223,6 +229,32 @@ class Connection:
         """Who has not logged in may not make the broker hold much."""
         limit = self._size_limit(api_key)
         return limit if self.gate is None or self.gate.is_open else min(limit, LARGEST_REQUEST)
+
+    # What it may have
+
+    def charge(self, meter: Meter | None, amount: float) -> None:
+        """It has used so much; if that was too much, nothing more is read for a while."""
+        if meter is None:
+            return
+        now = self._loop.time()
+        wait = meter.use(amount, now)
+        if wait > 0 and now + wait > self._muted_until:
+            if self._unmute is not None:
+                self._unmute.cancel()
+            self._muted_until = now + wait
+            self._unmute = self._loop.call_later(wait, self._speak_again)
+            self._read_no_more()
+
+    @property
+    def throttle_ms(self) -> int:
+        """How long it is to wait, for its answers."""
+        if not self._muted_until:
+            return 0
+        return max(1, int((self._muted_until - self._loop.time()) * 1000))
+
+    def _speak_again(self) -> None:
+        self._muted_until, self._unmute = 0.0, None
+        self._go_on()
 
     # Answers
 
@@ -390,6 +422,7 @@ class Connection:
         limits = self._limits
         return (
             self._exclusive
+            or self._muted_until > 0
             or self._sender.in_memory > limits.unsent_response_bytes
             or len(self._replies) >= limits.requests_per_connection
             or len(self._sender) >= _PARTS_PER_REQUEST * limits.requests_per_connection
@@ -474,6 +507,8 @@ class Connection:
                 ComplaintKind.CONNECTION_CLOSED, self.caller.host, text, like=like or why
             )
         self._read_no_more()
+        if self._unmute is not None:
+            self._unmute.cancel()
         if self._writing:
             self._loop.remove_writer(self._transport.descriptor)
         self._memory.forget(self._granted)

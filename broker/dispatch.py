@@ -15,7 +15,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from broker.api import fetch, produce
 from broker.api.table import APIS, LISTED, TABLE, BrokerParts, to_fetch, to_produce
@@ -46,6 +46,9 @@ _LARGEST_PLAIN_REQUEST = 1024 * 1024
 # Request and response types differ from API to API; the table pairs them.
 Handler = Callable[[Any, Caller], Any]
 
+# Who must wait has to be able to say who it is.
+_NOT_COUNTED: Final = frozenset({17, 18, 36})
+
 
 class Dispatcher:
     """Serves the requests of all connections."""
@@ -53,6 +56,7 @@ class Dispatcher:
     def __init__(self, parts: BrokerParts) -> None:
         self._complaints = parts.complaints
         self._metrics = parts.metrics
+        self._quotas = parts.quotas
         self._largest_request = parts.config.limits.request_bytes
         self._to_produce = to_produce(parts)
         self._to_fetch = to_fetch(parts)
@@ -83,14 +87,20 @@ class Dispatcher:
             self._refuse(connection, header)
             return
         flexible = api.is_flexible(version)
+        if self._quotas.active and key not in _NOT_COUNTED:
+            self._charge(connection, key, frame, flexible=flexible)
         if key == PRODUCE_KEY:
             request = read_request(version, read_body(frame, flexible=flexible))
             produce.serve(self._to_produce, connection, header, request, began)
+            if connection.share is not None:
+                connection.charge(connection.share.request, _percent(began))
             return
         client_id, body = read_client_id(frame, flexible=flexible)
         request = api.decode_request(version, body)
 
         def encode(response: Any) -> list[Part]:
+            if (throttle := connection.throttle_ms) and key not in _NOT_COUNTED:
+                response = replace(response, throttle_time=throttle)
             self._metrics.request(api.name, time.perf_counter() - began)
             return response_frame(
                 correlation_id,
@@ -100,10 +110,10 @@ class Dispatcher:
 
         if key == FETCH_KEY:
             fetch.serve(self._to_fetch, connection, request, encode)
+            if connection.share is not None:
+                connection.charge(connection.share.request, _percent(began))
             return
-        caller = connection.caller
-        if client_id != caller.client_id:
-            caller = connection.caller = replace(caller, client_id=client_id)
+        caller = self._caller(connection, client_id)
         response = self._handlers[key](request, caller)
         if inspect.isawaitable(response):
             reply = connection.reply(exclusive=True)
@@ -111,7 +121,28 @@ class Dispatcher:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         else:
+            if connection.share is not None and key not in _NOT_COUNTED:
+                connection.charge(connection.share.request, _percent(began))
             connection.send(encode(response))
+
+    def _charge(
+        self, connection: Connection, key: int, frame: memoryview, *, flexible: bool
+    ) -> None:
+        """Whose share it is, and what has come of it; what is answered is charged later."""
+        client_id, _ = read_client_id(frame, flexible=flexible)
+        caller = self._caller(connection, client_id)
+        quotas = self._quotas
+        if connection.share_of != (quotas.generation, caller):
+            connection.share_of = quotas.generation, caller
+            connection.share = quotas.share_of(caller.principal, client_id, time.monotonic())
+        if key == PRODUCE_KEY and connection.share is not None:
+            connection.charge(connection.share.produce, len(frame))
+
+    def _caller(self, connection: Connection, client_id: str | None) -> Caller:
+        caller = connection.caller
+        if client_id != caller.client_id:
+            caller = connection.caller = replace(caller, client_id=client_id)
+        return caller
 
     async def _finish(
         self,
@@ -152,3 +183,8 @@ class Dispatcher:
         )
         body, tagged_header = refused
         connection.send(response_frame(correlation_id, body, tagged_header=tagged_header))
+
+
+def _percent(began: float) -> float:
+    """Of a second of this broker's only thread."""
+    return (time.perf_counter() - began) * 100

@@ -21,6 +21,7 @@ from broker.gate import Gate, Logins
 from broker.handshakes import Handshakes
 from broker.listeners import Listener, ListenerConfig
 from broker.metrics import BrokerMetrics
+from broker.quotas import Quotas
 from broker.transports import Clear, Encrypted, Transport
 from ground.listening import listen
 from ground.server_tls import ServerTls
@@ -43,12 +44,14 @@ class Server:
         config: BrokerConfig,
         metrics: BrokerMetrics,
         complaints: Complaints,
+        quotas: Quotas,
         *,
         most_connections: int,
     ) -> None:
         self._config = config
         self._metrics = metrics
         self._complaints = complaints
+        self._quotas = quotas
         self._loop = asyncio.get_running_loop()
         self._scratch = memoryview(bytearray(_RECEIVE_BYTES))
         self._memory = FrameMemory(config.limits.requests_in_memory_bytes)
@@ -153,6 +156,17 @@ class Server:
                 sock.close()
                 text = f"client={address[0]}:{address[1]} limit={self._limit}"
                 self._complaints.say(ComplaintKind.CONNECTION_REFUSED, str(address[0]), text)
+                continue
+            if self._quotas.active and self._quotas.connection_from(
+                str(address[0]), self._loop.time()
+            ):
+                sock.close()
+                self._complaints.say(
+                    ComplaintKind.CONNECTION_REFUSED,
+                    str(address[0]),
+                    f"client={address[0]}:{address[1]} reason='too many in a second for its quota'",
+                    like="quota",
+                )
                 continue
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

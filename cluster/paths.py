@@ -17,6 +17,7 @@ PRODUCER_IDS: Final = "/producer_ids"
 TOPIC_CONFIGS: Final = "/config/topics"
 BROKER_CONFIGS: Final = "/config/brokers"
 USER_CONFIGS: Final = "/config/users"
+QUOTAS: Final = "/config/quotas"
 DELETIONS: Final = "/admin/delete_topics"
 REGISTRIES: Final = "/registry"
 
@@ -32,6 +33,7 @@ SKELETON: Final = (
     TOPIC_CONFIGS,
     BROKER_CONFIGS,
     USER_CONFIGS,
+    QUOTAS,
     "/admin",
     DELETIONS,
 )

@@ -43,6 +43,11 @@ SECTIONS: Final = {
             "penstock.command_line:schemas", "List, show, check, register, compare schemas."
         ),
     },
+    "Who may do what": {
+        "quotas": Lazy(
+            "penstock.command_line:quotas", "List, set, remove how much clients may have."
+        ),
+    },
     "Programs": {
         "agent": Lazy("penstock.services.agent", "Run one agent, or ask the one here.", "agent"),
         "broker": Lazy("penstock.services.broker", "Run one broker.", "broker"),
@@ -78,6 +83,13 @@ TOPICS: Final = {
             "Cut a damaged partition off at its first damage.",
             "broker",
         ),
+    }
+}
+QUOTAS: Final = {
+    "Commands": {
+        "list": Lazy("penstock.quotas.commands:list_quotas", "List quotas."),
+        "set": Lazy("penstock.quotas.commands:set_quotas", "Set quotas of some clients."),
+        "remove": Lazy("penstock.quotas.commands:remove", "Remove quotas of some clients."),
     }
 }
 SCHEMAS: Final = {
@@ -125,6 +137,17 @@ def topics() -> None:
     Example:
         penstock topics create page_views --partitions 8 --config retention.ms=86400000
         penstock topics describe page_views
+    """
+
+
+@click.group(cls=LazyGroup, sections=QUOTAS)
+def quotas() -> None:
+    """List and change how much of the brokers clients may have; Apache Kafka is as good.
+
+    \b
+    Example:
+        penstock quotas set --client-id '*' --produce 10e6
+        penstock quotas list
     """
 
 

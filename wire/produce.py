@@ -156,9 +156,18 @@ def _cut(body: memoryview, position: int, size: int) -> memoryview:
 
 
 def response_frame(
-    version: int, correlation_id: int, results: Sequence[PartitionResult]
+    version: int, correlation_id: int, results: Sequence[PartitionResult], throttle_ms: int = 0
 ) -> bytearray:
     """The whole response; results of one topic stand together."""
+    frame = _response_frame(version, correlation_id, results)
+    if throttle_ms:
+        _INT32.pack_into(frame, len(frame) - (5 if version >= FLEXIBLE else 4), throttle_ms)
+    return frame
+
+
+def _response_frame(
+    version: int, correlation_id: int, results: Sequence[PartitionResult]
+) -> bytearray:
     if len(results) == 1 and version not in _WITHOUT_SHORT_CUT:
         topic, partition, code, base_offset, append_time, start_offset, message = results[0]
         name = topic.encode()

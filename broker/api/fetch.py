@@ -46,7 +46,7 @@ def serve(needs: Needs, connection: Connection, request: FetchRequest, encode: E
     fetch = _Fetch(needs, request, connection.peer)
     response = fetch.respond()
     if fetch.satisfied or request.max_wait <= 0:
-        fetch.count()
+        fetch.count(connection)
         connection.send(encode(response))
     else:
         _Parked(needs, fetch, connection.reply(exclusive=True), encode)
@@ -96,9 +96,12 @@ class _Fetch:
             for partition in topic.partitions
         ]
 
-    def count(self) -> None:
+    def count(self, connection: Connection) -> None:
         for partition, piece in self.read:
             partition.traffic.bytes_out += piece.length
+        if connection.share is not None:
+            total = sum(piece.length for _, piece in self.read)
+            connection.charge(connection.share.fetch, total)
 
     def let_go(self) -> None:
         """Of the files that the last response is made of: whoever sends it holds them."""
@@ -174,7 +177,7 @@ class _Parked:
         self._leave()
         if response is None:
             response = self._fetch.respond()
-        self._fetch.count()
+        self._fetch.count(self._reply.connection)
         self._fetch.let_go()
         self._reply.send(self._encode(response))
 

@@ -196,7 +196,7 @@ class _Work:
                 reply.send([])
         else:
             _, version, correlation_id = self._header
-            frame = response_frame(version, correlation_id, results)
+            frame = response_frame(version, correlation_id, results, connection.throttle_ms)
             if reply is None:
                 connection.send([frame])
             else:
@@ -275,7 +275,8 @@ class _Answer:
         self._left -= 1
         if self._left == 0:
             _, version, correlation_id = self._header
-            self._reply.send([response_frame(version, correlation_id, self._results)])
+            throttle = self._reply.connection.throttle_ms
+            self._reply.send([response_frame(version, correlation_id, self._results, throttle)])
             self._metrics.request("Produce", time.perf_counter() - self._began)
 
 

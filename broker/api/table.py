@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from broker.api import (
+    alter_client_quotas,
     alter_configs,
     api_versions,
     create_partitions,
@@ -24,6 +25,7 @@ from broker.api import (
     delete_groups,
     delete_records,
     delete_topics,
+    describe_client_quotas,
     describe_cluster,
     describe_configs,
     describe_log_dirs,
@@ -49,9 +51,12 @@ from broker.config import BrokerConfig
 from broker.metrics import BrokerMetrics
 from broker.open_files import OpenLogs
 from broker.partitions import Partitions
+from broker.quota_admin import QuotaAdmin
+from broker.quotas import Quotas
 from broker.topics import TopicAdmin
 from cluster.view import ClusterView
 from wire.codec import Api
+from wire.messages.alter_client_quotas import API as ALTER_CLIENT_QUOTAS
 from wire.messages.alter_configs import API as ALTER_CONFIGS
 from wire.messages.api_versions import API as API_VERSIONS
 from wire.messages.api_versions import ApiVersion
@@ -60,6 +65,7 @@ from wire.messages.create_topics import API as CREATE_TOPICS
 from wire.messages.delete_groups import API as DELETE_GROUPS
 from wire.messages.delete_records import API as DELETE_RECORDS
 from wire.messages.delete_topics import API as DELETE_TOPICS
+from wire.messages.describe_client_quotas import API as DESCRIBE_CLIENT_QUOTAS
 from wire.messages.describe_cluster import API as DESCRIBE_CLUSTER
 from wire.messages.describe_configs import API as DESCRIBE_CONFIGS
 from wire.messages.describe_log_dirs import API as DESCRIBE_LOG_DIRS
@@ -103,6 +109,8 @@ class BrokerParts:
     large_checks: LargeChecks
     complaints: Complaints
     metrics: BrokerMetrics
+    quotas: Quotas
+    quota_admin: QuotaAdmin
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +147,10 @@ def _cluster(parts: BrokerParts) -> ClusterView:
 
 def _topics(parts: BrokerParts) -> TopicAdmin:
     return parts.topics
+
+
+def _quotas(parts: BrokerParts) -> QuotaAdmin:
+    return parts.quota_admin
 
 
 def _partitions(parts: BrokerParts) -> Partitions:
@@ -211,6 +223,8 @@ TABLE: Final = (
     _row(42, DELETE_GROUPS, range(3), delete_groups.handle, _nothing),
     _row(44, INCREMENTAL_ALTER_CONFIGS, range(2), incremental_alter_configs.handle, _topics),
     _row(46, LIST_PARTITION_REASSIGNMENTS, range(1), list_partition_reassignments.handle, _nothing),
+    _row(48, DESCRIBE_CLIENT_QUOTAS, range(2), describe_client_quotas.handle, _quotas),
+    _row(49, ALTER_CLIENT_QUOTAS, range(2), alter_client_quotas.handle, _quotas),
     _row(60, DESCRIBE_CLUSTER, range(2), describe_cluster.handle, _cluster),
     _row(61, DESCRIBE_PRODUCERS, range(1), describe_producers.handle, _partitions),
 )

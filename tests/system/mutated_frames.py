@@ -77,12 +77,11 @@ def campaign(
     frames: int,
     seed: int,
     without: Collection[str],
-    seconds: float = 0,
     tolerated: float = 0.0,
     alone_seconds: float = 3.0,
     elsewhere: BrokerProcess | None = None,
 ) -> Found:
-    """So many frames, or as many as fit into a time. The broker runs, and runs again in the end.
+    """So many frames. The broker runs, and runs again in the end.
 
     One in a hundred of the good client's turns may take twice as long as before, or as `elsewhere`
     meanwhile, or `tolerated`.
@@ -99,7 +98,7 @@ def campaign(
         create(elsewhere.bootstrap, "bystander")
         other = Bystander(elsewhere.bootstrap, "bystander")
     try:
-        _send(broker, found, frames, without, seconds)
+        _send(broker, found, frames, without)
     finally:
         try:
             found.meanwhile = bystander.finish()
@@ -120,13 +119,11 @@ def campaign(
     return found
 
 
-def _send(
-    broker: BrokerProcess, found: Found, frames: int, without: Collection[str], seconds: float
-) -> None:
+def _send(broker: BrokerProcess, found: Found, frames: int, without: Collection[str]) -> None:
     chance = random.Random(found.seed)
     valid = valid_requests(chance, without)
     began = looked = time.monotonic()
-    while found.frames < frames and not (seconds and time.monotonic() - began > seconds):
+    while found.frames < frames:
         sent = []
         for _ in range(chance.choice(FRAMES_A_CONNECTION)):
             frame = next(valid)

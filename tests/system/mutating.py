@@ -35,6 +35,7 @@ _NUMBERS: Mapping[str, tuple[int, ...]] = {
     "count": (1, 2, 3),
     "endpoint_type": (1, 2),
     "key_type": (0, 1),
+    "match_type": (0, 1, 2),
     "max_bytes": (1, 1000, 1 << 20),
     "max_wait": (0, 5, 100),
     "num_partitions": (-1, 1, 2, 3),
@@ -46,6 +47,9 @@ _NUMBERS: Mapping[str, tuple[int, ...]] = {
 _TEXTS: Mapping[str, tuple[str, ...]] = {
     "client_software_name": ("tests", "1", ""),
     "client_software_version": ("1.0", ""),
+    "entity_type": ("user", "client-id", "ip", "no.such"),
+    "key": ("producer_byte_rate", "consumer_byte_rate", "request_percentage"),
+    "mechanism": ("PLAIN", "SCRAM-SHA-512", "NONE"),
     "configuration_keys": ("retention.ms", "cleanup.policy", "no.such"),
     "transactional_id": ("a-transaction",),
     "value": ("1000", "delete", "compact", "-1", "nonsense"),
@@ -89,6 +93,8 @@ def _value(chance: random.Random, name: str, type_: Any, owner: Any) -> Any:
     made: Mapping[Any, Callable[[], Any]] = {
         bool: lambda: chance.random() < 0.5,
         int: lambda: chance.choice(_NUMBERS.get(name, (-1, 0, 0, 0, 1, 5))),
+        float: lambda: chance.choice((1e12, 1e300)),  # a small quota would be the good client's
+        bytes: lambda: chance.randbytes(chance.choice((0, 1, 40))),
         uuid.UUID: lambda: uuid.UUID(int=chance.getrandbits(128)),
         memoryview: lambda: memoryview(_batch(chance)),
     }

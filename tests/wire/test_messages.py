@@ -50,6 +50,7 @@ VALUES: dict[str, SearchStrategy[Any]] = {
     "int16": integers(16),
     "int32": integers(32),
     "int64": integers(64),
+    "float64": st.floats(allow_nan=False),
     "string": st.text(max_size=12),
     "bytes": st.binary(max_size=12),
     "records": st.binary(max_size=12),

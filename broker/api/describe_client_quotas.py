@@ -1,0 +1,59 @@
+"""DescribeClientQuotas (key 48), versions 0–1: quotas whose entities match a filter, as Kafka
+matches: every part that is asked for must be there, and with `strict` no other."""
+
+from broker.caller import Caller
+from broker.quota_admin import QuotaAdmin
+from cluster.quotas import Entity
+from wire.errors import ErrorCode
+from wire.messages.describe_client_quotas import (
+    ComponentData,
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+    EntityData,
+    EntryData,
+    QuotaMatch,
+    ValueData,
+)
+
+
+def handle(
+    quotas: QuotaAdmin, request: DescribeClientQuotasRequest, _caller: Caller
+) -> DescribeClientQuotasResponse:
+    wanted = {each.entity_type: each for each in request.components}
+    if len(wanted) < len(request.components) or any(
+        each.match_type not in set(QuotaMatch) for each in request.components
+    ):
+        return DescribeClientQuotasResponse(
+            error_code=ErrorCode.invalid_request,
+            error_message="a type of entity is asked for once, by name, as the default, or as any",
+            entries=None,
+        )
+    return DescribeClientQuotasResponse(
+        entries=tuple(
+            EntryData(
+                entity=tuple(
+                    EntityData(entity_type=kind, entity_name=name) for kind, name in entity
+                ),
+                values=tuple(ValueData(key=key, value=each) for key, each in values.items()),
+            )
+            for entity, values in quotas.quotas.items()
+            if _matches(entity, wanted, strict=request.strict)
+        )
+    )
+
+
+def _matches(entity: Entity, wanted: dict[str, ComponentData], *, strict: bool) -> bool:
+    parts = dict(entity)
+    if strict and parts.keys() != wanted.keys():
+        return False
+    return all(kind in parts and _is(parts[kind], component) for kind, component in wanted.items())
+
+
+def _is(name: str | None, component: ComponentData) -> bool:
+    match component.match_type:
+        case QuotaMatch.NAME:
+            return name is not None and name == component.match
+        case QuotaMatch.DEFAULT:
+            return name is None
+        case _:
+            return name is not None

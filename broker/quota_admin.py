@@ -1,0 +1,83 @@
+"""Quotas as clients change and ask for them, on one broker.
+
+Changes go to ZooKeeper, one transaction for each entity, from a worker thread; whoever asked is
+answered when this broker goes by them. Other brokers do within a second.
+"""
+
+import asyncio
+import logging
+import math
+from collections.abc import Mapping
+
+from broker.errors import ApiError, ErrorCode
+from broker.quotas import OF_ADDRESSES, Quota
+from cluster import quotas
+from cluster.errors import ClusterError, Unavailable
+from cluster.quotas import ADDRESS, CLIENT, USER, Entity, QuotaSnapshot, QuotasView
+from cluster.session import Session
+
+Changes = Mapping[str, float | None]  # by the quota's name; None: it goes
+
+_LONGEST_NAME = 200
+_KINDS = frozenset({USER, CLIENT, ADDRESS})
+
+log = logging.getLogger(__name__)
+
+
+class QuotaAdmin:
+    def __init__(self, session: Session, view: QuotasView) -> None:
+        self._session = session
+        self._view = view
+
+    @property
+    def quotas(self) -> QuotaSnapshot:
+        """As they were read last."""
+        return self._view.quotas
+
+    async def alter(self, entity: Entity, changes: Changes) -> None:
+        """Raises ApiError."""
+        await asyncio.to_thread(self._alter, entity, changes)
+
+    def _alter(self, entity: Entity, changes: Changes) -> None:
+        def changed(before: Mapping[str, float]) -> Mapping[str, float]:
+            after = {key: each for key, each in before.items() if key not in changes}
+            return after | {key: each for key, each in changes.items() if each is not None}
+
+        try:
+            quotas.alter(self._session, entity, changed)
+            self._view.refresh()
+        except Unavailable as error:
+            raise ApiError(ErrorCode.request_timed_out, str(error)) from None
+        except ClusterError as error:
+            raise ApiError(ErrorCode.policy_violation, str(error)) from None
+        log.info("quotas altered entity=%r quotas=%s", quotas.node_name(entity), dict(changes))
+
+
+def checked_entity(parts: list[tuple[str, str | None]]) -> Entity:
+    """In order. Raises ApiError unless quotas can be said of it."""
+    kinds = [kind for kind, _ in parts]
+    if unknown := next((kind for kind in kinds if kind not in _KINDS), None):
+        raise _invalid(f"Unhandled client quota entity type: {unknown:.50}")
+    if not kinds or len(set(kinds)) < len(kinds):
+        raise _invalid("an entity has one part or two, of different types")
+    if ADDRESS in kinds and len(kinds) > 1:
+        raise _invalid("an address stands alone")
+    for _, name in parts:
+        if name is not None and not (name and name.isprintable() and len(name) <= _LONGEST_NAME):
+            raise _invalid(f"a name has letters that can be shown, {_LONGEST_NAME} at most")
+    return tuple(sorted(parts, key=lambda part: part[0]))
+
+
+def check_changes(entity: Entity, changes: Changes) -> None:
+    """Raises ApiError unless these are quotas of such an entity."""
+    of_address = entity[0][0] == ADDRESS
+    known = {str(each) for each in Quota if (each in OF_ADDRESSES) == of_address}
+    for key, value in changes.items():
+        if key not in known:
+            raise _invalid(f"{key:.50} is none of {', '.join(sorted(known))}")
+        if value is not None and not (math.isfinite(value) and value > 0):
+            raise _invalid(f"{key} must be positive")
+
+
+def _invalid(why: str) -> ApiError:
+    return ApiError(ErrorCode.invalid_request, why)

@@ -1,0 +1,170 @@
+"""How much of a broker its clients may have, and what of that is used: Kafka's client quotas.
+
+A quota is said of an entity, which is a user, a client id, or both, by name or for all others. Of
+those that fit a client the first counts:
+
+    user and client id · user, any client id · user · any user and client id ·
+    any user, any client id · any user · client id · any client id
+
+What counts for a user is shared by all of the user's connections, what counts for a client id by
+all that say so; a default is the same number for each, not one for all. What was used beyond a
+second's worth is waited for: the answer says how long, and until then nothing more is read from the
+connection that has used it.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+from cluster.quotas import ADDRESS, CLIENT, NONE, USER, Entity, QuotaSnapshot
+
+_BURST_S: Final = 1.0
+_LONGEST_WAIT_S: Final = 10.0
+_MOST_KNOWN: Final = 20_000
+
+
+class Quota(StrEnum):
+    """What is counted, by Kafka's names."""
+
+    PRODUCE = "producer_byte_rate"
+    FETCH = "consumer_byte_rate"
+    REQUEST = "request_percentage"
+    CONNECTIONS = "connection_creation_rate"
+
+
+OF_ADDRESSES: Final = frozenset({Quota.CONNECTIONS})
+
+
+class Meter:
+    """What is used of one quota."""
+
+    __slots__ = ("_at", "_level", "rate")
+
+    def __init__(self, rate: float, now: float) -> None:
+        self.rate = rate
+        self._level = 0.0
+        self._at = now
+
+    def use(self, amount: float, now: float) -> float:
+        """For how many seconds the user is to wait now."""
+        level = max(0.0, self._level - (now - self._at) * self.rate) + amount
+        self._level, self._at = level, now
+        if level <= self.rate * _BURST_S:
+            return 0.0
+        return min(_LONGEST_WAIT_S, level / self.rate - _BURST_S)
+
+    def is_idle(self, now: float) -> bool:
+        return self._level <= (now - self._at) * self.rate
+
+
+class Share:
+    """What one client may have; None: as much as there is."""
+
+    __slots__ = ("fetch", "produce", "request")
+
+    def __init__(self, meters: Mapping[Quota, Meter]) -> None:
+        self.produce = meters.get(Quota.PRODUCE)
+        self.fetch = meters.get(Quota.FETCH)
+        self.request = meters.get(Quota.REQUEST)
+
+
+class Quotas:
+    """All that is used, by everybody. Belongs to the event loop."""
+
+    def __init__(self) -> None:
+        self.active = False
+        """Whether anything is to be counted at all."""
+        self.generation = 0
+        """Another one whenever shares are others."""
+        self._snapshot = NONE
+        self._meters: dict[tuple[Quota, Entity], Meter] = {}
+        self._shares: dict[tuple[str, str | None], Share] = {}
+
+    def follow(self, snapshot: QuotaSnapshot, now: float) -> None:
+        """Go by these from now on. What was used of a quota that stays is not forgotten."""
+        self._snapshot = snapshot
+        self.active = bool(snapshot)
+        self.generation += 1
+        self._shares.clear()
+        for (quota, whose), meter in tuple(self._meters.items()):
+            rate = self._rate(quota, whose)
+            if rate is None:
+                del self._meters[quota, whose]
+            elif rate != meter.rate:
+                self._meters[quota, whose] = Meter(rate, now)
+
+    def share_of(self, user: str, client: str | None, now: float) -> Share:
+        """The same for the same, until `generation` is another."""
+        key = user, client
+        share = self._shares.get(key)
+        if share is None:
+            if len(self._shares) >= _MOST_KNOWN:
+                self._forget_idle(now)
+            meters = {
+                quota: self._meter(quota, whose, rate, now)
+                for quota in Quota
+                if quota not in OF_ADDRESSES
+                if (found := find(self._snapshot, quota, user, client)) is not None
+                for whose, rate in [found]
+            }
+            share = self._shares[key] = Share(meters)
+        return share
+
+    def connection_from(self, address: str, now: float) -> float:
+        """Somebody connects from there: how long it should have waited."""
+        for whose in (((ADDRESS, address),), ((ADDRESS, None),)):
+            rate = self._snapshot.get(whose, {}).get(Quota.CONNECTIONS)
+            if rate is not None:
+                return self._meter(Quota.CONNECTIONS, ((ADDRESS, address),), rate, now).use(1, now)
+        return 0.0
+
+    def _meter(self, quota: Quota, whose: Entity, rate: float, now: float) -> Meter:
+        meter = self._meters.get((quota, whose))
+        if meter is None:
+            if len(self._meters) >= _MOST_KNOWN:
+                self._forget_idle(now)
+            meter = self._meters[quota, whose] = Meter(rate, now)
+        return meter
+
+    def _rate(self, quota: Quota, whose: Entity) -> float | None:
+        parts = dict(whose)
+        if ADDRESS in parts:
+            for entity in (whose, ((ADDRESS, None),)):
+                if (rate := self._snapshot.get(entity, {}).get(quota)) is not None:
+                    return rate
+            return None
+        found = find(self._snapshot, quota, parts.get(USER) or "", parts.get(CLIENT))
+        return found[1] if found is not None and found[0] == whose else None
+
+    def _forget_idle(self, now: float) -> None:
+        """Names are the clients' to choose."""
+        self._shares.clear()
+        self.generation += 1
+        for key, meter in tuple(self._meters.items()):
+            if meter.is_idle(now):
+                del self._meters[key]
+
+
+def find(
+    snapshot: QuotaSnapshot, quota: Quota, user: str, client: str | None
+) -> tuple[Entity, float] | None:
+    """Who shares what counts for this client, and how much it is a second."""
+    name = client or ""
+    both: Entity = ((CLIENT, name), (USER, user))
+    one_user: Entity = ((USER, user),)
+    one_client: Entity = ((CLIENT, name),)
+    order: tuple[tuple[Entity, Entity], ...] = (
+        (both, both),
+        (((CLIENT, None), (USER, user)), both),
+        (one_user, one_user),
+        (((CLIENT, name), (USER, None)), both),
+        (((CLIENT, None), (USER, None)), both),
+        (((USER, None),), one_user),
+        (one_client, one_client),
+        (((CLIENT, None),), one_client),
+    )
+    for entity, whose in order:
+        rate = snapshot.get(entity, {}).get(quota)
+        if rate is not None:
+            return whose, rate
+    return None

@@ -1,0 +1,1 @@
+"""`penstock quotas`: how much of the brokers their clients may have."""

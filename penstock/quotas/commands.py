@@ -1,0 +1,156 @@
+"""`penstock quotas list`, `set`, `remove`: asked of a cluster's brokers."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+import click
+
+from client.quotas import EntityQuotas, alter_quotas, quotas
+from penstock.cli.output import json_option, print_json, print_table
+from penstock.connections.cluster import bootstrap_option, connected
+
+EVERYBODY: Final = "*"
+_KINDS: Final = ("user", "client-id", "ip")
+_NAMES: Final = {
+    "produce": "producer_byte_rate",
+    "fetch": "consumer_byte_rate",
+    "request": "request_percentage",
+    "connections": "connection_creation_rate",
+}
+COLUMNS: Final = (*_KINDS, *_NAMES)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def entity_options(command: F) -> F:
+    """Adds `user`, `client_id` and `ip`."""
+    for name, whom in (
+        ("--ip", "connect from this address"),
+        ("--client-id", "call themselves that"),
+        ("--user", "have logged in as this one"),
+    ):
+        command = click.option(
+            name, metavar="NAME", help=f"For clients that {whom}; {EVERYBODY}: for all others."
+        )(command)
+    return command
+
+
+def rate_option(name: str, what: str) -> Callable[[F], F]:
+    return click.option(
+        f"--{name}", type=click.FloatRange(min=0, min_open=True), metavar="N", help=what
+    )
+
+
+@click.command()
+@bootstrap_option
+@json_option
+def list_quotas(bootstrap: str, as_json: bool) -> None:
+    """List all quotas, and whom they are for.
+
+    \b
+    Example:
+        penstock quotas list
+    """
+    with connected(bootstrap) as brokers:
+        _print(quotas(brokers), as_json=as_json)
+
+
+def _print(found: Sequence[EntityQuotas], *, as_json: bool) -> None:
+    if as_json:
+        print_json([{"entity": dict(each.entity), "quotas": dict(each.quotas)} for each in found])
+    elif found:
+        print_table(COLUMNS, [_row(each) for each in found])
+    else:
+        click.echo("no quotas", err=True)
+
+
+def _row(each: EntityQuotas) -> dict[str, object]:
+    whose = {kind: EVERYBODY if name is None else name for kind, name in each.entity.items()}
+    return {
+        **{kind: whose.get(kind, "") for kind in _KINDS},
+        **{
+            short: "" if (rate := each.quotas.get(name)) is None else f"{rate:,.12g}"
+            for short, name in _NAMES.items()
+        },
+    }
+
+
+@click.command("set")
+@entity_options
+@rate_option("produce", "Bytes a second that are written.")
+@rate_option("fetch", "Bytes a second that are read.")
+@rate_option("request", "Percent of a broker's time.")
+@rate_option("connections", "Connections a second, of an address.")
+@bootstrap_option
+@json_option
+def set_quotas(
+    *,
+    bootstrap: str,
+    as_json: bool,
+    user: str | None,
+    client_id: str | None,
+    ip: str | None,
+    **rates: float | None,
+) -> None:
+    """Set how much clients may have of each broker.
+
+    Who uses more than that is made to wait. Of several quotas that fit a client, the most
+    particular counts: user and client id, user, client id. A quota for all others is one for each
+    of them. Those that are not named stay as they are.
+
+    \b
+    Example:
+        penstock quotas set --user loader --fetch 50e6
+        penstock quotas set --client-id '*' --produce 10e6 --request 50
+        penstock quotas set --ip '*' --connections 20
+    """
+    changes = {_NAMES[key]: rate for key, rate in rates.items() if rate is not None}
+    if not changes:
+        raise click.UsageError("say how much: --produce, --fetch, --request or --connections")
+    _alter(bootstrap, _entity(user, client_id, ip), changes, as_json=as_json)
+
+
+@click.command()
+@entity_options
+@bootstrap_option
+@json_option
+def remove(
+    *, bootstrap: str, user: str | None, client_id: str | None, ip: str | None, as_json: bool
+) -> None:
+    """Remove all quotas of a user, client id or address.
+
+    \b
+    Example:
+        penstock quotas remove --user loader
+    """
+    entity = _entity(user, client_id, ip)
+    with connected(bootstrap) as brokers:
+        found = [each for each in quotas(brokers) if each.entity == entity]
+    if not found:
+        raise click.UsageError("there are no quotas of just these: see penstock quotas list")
+    _alter(bootstrap, entity, dict.fromkeys(found[0].quotas), as_json=as_json)
+
+
+def _entity(user: str | None, client_id: str | None, ip: str | None) -> dict[str, str | None]:
+    given = dict(zip(_KINDS, (user, client_id, ip), strict=True))
+    entity = {
+        kind: None if name == EVERYBODY else name
+        for kind, name in given.items()
+        if name is not None
+    }
+    if not entity:
+        raise click.UsageError("say whose: --user, --client-id or --ip")
+    return entity
+
+
+def _alter(
+    bootstrap: str,
+    entity: Mapping[str, str | None],
+    changes: Mapping[str, float | None],
+    *,
+    as_json: bool,
+) -> None:
+    """Shows what they are then."""
+    with connected(bootstrap) as brokers:
+        alter_quotas(brokers, entity, changes)
+        _print([each for each in quotas(brokers) if each.entity == entity], as_json=as_json)
