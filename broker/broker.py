@@ -44,6 +44,7 @@ from broker.storage.checkpoints import Key
 from broker.storage.identity import DirectoryOwner
 from broker.topic_config import TopicDefaults
 from broker.topics import Deletions, TopicAdmin
+from broker.user_admin import UserAdmin
 from broker.withdrawals import Withdrawals
 from cluster.brokers import Registration, id_taken, last_directory, note_directory, registered
 from cluster.controller import ControllerCandidate
@@ -52,6 +53,7 @@ from cluster.identity import cluster_id, find_cluster_id
 from cluster.leader_epochs import raise_leader_epoch
 from cluster.quotas import QuotaSnapshot, QuotasView
 from cluster.session import Session
+from cluster.users import UsersView
 from cluster.values import BrokerInfo, ClusterSnapshot, ControllerEpoch
 from cluster.view import ClusterView
 from wire.record_check import NATIVE, RecordCheck
@@ -78,6 +80,7 @@ class Broker:
     cluster: ClusterView
     partitions: Partitions
     topics: TopicAdmin
+    users: UserAdmin
     withdrawals: Withdrawals
 
     def __init__(self, config: BrokerConfig) -> None:
@@ -191,6 +194,10 @@ class Broker:
         await asyncio.to_thread(quotas.start)
         ends.push_async_callback(asyncio.to_thread, quotas.close)
         self._quota_admin = QuotaAdmin(self.session, quotas)
+        users = UsersView(self.session)
+        await asyncio.to_thread(users.start)
+        ends.push_async_callback(asyncio.to_thread, users.close)
+        self.users = UserAdmin(self.session, users)
         self.partitions.follow(self.cluster.snapshot)
         await self.partitions.caught_up()
         topic_ids = {each.topic_id for each in self.partitions.applied.topics.values()}
@@ -271,6 +278,7 @@ class Broker:
             loop=self.loop,
             cluster=self.cluster,
             topics=self.topics,
+            users=self.users,
             partitions=self.partitions,
             described=DescribedTopics(self.config.id, self.partitions),
             producer_ids=ProducerIds(self.session),

@@ -11,6 +11,10 @@
     │   └── Fenced          a newer controller exists: this one must stop writing
     ├── BrokerIdTaken       another live broker has this id
     ├── InvalidTopicName    a name that Kafka's rules forbid
+    ├── InvalidUserName     a name that no user can have
+    ├── UserExists
+    ├── UnknownUser         or one who has no password for what was asked
+    ├── TooManyUsers
     ├── TopicExists         also while a topic of that name is being deleted
     ├── UnknownTopic
     ├── MapDisagrees        `recover` found another cluster or topic id than the directory's
@@ -89,6 +93,22 @@ class BrokerIdTaken(ClusterError):
 
 
 class InvalidTopicName(ClusterError):
+    pass
+
+
+class InvalidUserName(ClusterError):
+    pass
+
+
+class UserExists(ClusterError):
+    pass
+
+
+class UnknownUser(ClusterError):
+    pass
+
+
+class TooManyUsers(ClusterError):
     pass
 
 

@@ -1,11 +1,18 @@
-"""Topic names: Kafka's rules, checked before a name becomes a path of a node or a directory."""
+"""Names of topics and users: Kafka's rules, checked before one becomes a path.
+
+A user's name may hold what no node's may: in its path it is written as Kafka's `Sanitizer` does,
+which is what a URL has, with a few more letters escaped.
+"""
 
 import re
 from collections.abc import Iterable
+from urllib.parse import quote, unquote
 
-from cluster.errors import InvalidTopicName
+from cluster.errors import InvalidTopicName, InvalidUserName
 
 LONGEST_NAME = 249  # leaves room for "-" and a partition number in a file name of 255 bytes
+
+LONGEST_USER = 128
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 _SHOWN = 80
@@ -38,3 +45,31 @@ def colliding(name: str, existing: Iterable[str]) -> str | None:
         if other != name and other.replace(".", "_") == plain:
             return other
     return None
+
+
+def check_user_name(name: str) -> None:
+    """Raise InvalidUserName, saying what is wrong, unless a user may be called that."""
+    if not name:
+        raise InvalidUserName("Username must not be empty")
+    shown = repr(name if len(name) <= _SHOWN else name[:_SHOWN] + "…")
+    if len(name) > LONGEST_USER:
+        raise InvalidUserName(
+            f"user name {shown} has {len(name)} characters; {LONGEST_USER} are allowed"
+        )
+    if not name.isprintable() or name in {".", ".."}:
+        raise InvalidUserName(f"a user cannot be named {shown}")
+
+
+def user_node_name(name: str) -> str:
+    """How a user's node is called: what Kafka's `Sanitizer.sanitize` makes of the name."""
+    return quote(name, safe="").replace("~", "%7E")
+
+
+def user_of_node(node_name: str) -> str | None:
+    """Whose node that is; None if no user's of ours."""
+    try:
+        name = unquote(node_name, errors="strict")
+        check_user_name(name)
+    except (UnicodeDecodeError, InvalidUserName):
+        return None
+    return name if user_node_name(name) == node_name else None

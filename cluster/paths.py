@@ -1,11 +1,11 @@
 """Where things stand in ZooKeeper, below the chroot. The only module that spells a path.
 
-A topic's name is checked here, so that no name from outside becomes a path unchecked.
+Names of topics and users are checked here, so that no name from outside becomes a path unchecked.
 """
 
 from typing import Final
 
-from cluster.names import check_topic_name
+from cluster.names import check_topic_name, check_user_name, user_node_name
 
 BROKER_IDS: Final = "/brokers/ids"
 DATA_DIRECTORIES: Final = "/brokers/directories"
@@ -20,6 +20,7 @@ USER_CONFIGS: Final = "/config/users"
 QUOTAS: Final = "/config/quotas"
 DELETIONS: Final = "/admin/delete_topics"
 REGISTRIES: Final = "/registry"
+LOGIN_KEY: Final = "/login_key"
 
 DEFAULT_BROKER: Final = "<default>"  # Kafka's name for the overrides that every broker shares
 
@@ -41,7 +42,7 @@ SKELETON: Final = (
 
 def is_public(path: str) -> bool:
     """Whether the world may read the node; not where credentials are."""
-    return path != USER_CONFIGS and not path.startswith(USER_CONFIGS + "/")
+    return path not in {USER_CONFIGS, LOGIN_KEY} and not path.startswith(USER_CONFIGS + "/")
 
 
 def broker(broker_id: int) -> str:
@@ -77,6 +78,11 @@ def topic_config(name: str) -> str:
 def broker_config(broker_id: int | None) -> str:
     """The overrides of one broker, or with None those that all brokers share."""
     return f"{BROKER_CONFIGS}/{DEFAULT_BROKER if broker_id is None else broker_id}"
+
+
+def user_config(name: str) -> str:
+    check_user_name(name)
+    return f"{USER_CONFIGS}/{user_node_name(name)}"
 
 
 def deletion(name: str) -> str:

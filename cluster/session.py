@@ -77,8 +77,10 @@ class Session:
         secret: str | None,
         timeout_s: float = 18.0,
         connect_timeout_s: float = 10.0,
+        makes_map: bool = True,
     ) -> "Session":
-        """Open a session; create the chroot, and in it the nodes that every cluster has.
+        """Open a session; create the chroot, and in it the nodes that every cluster has, unless
+        told not to.
 
         Raises Unavailable if nobody answers, NotAllowed if the map was made with another secret.
         """
@@ -99,7 +101,7 @@ class Session:
                 f"(waited {connect_timeout_s:g} s): is it running, is the address right?"
             )
         try:
-            session._lay_out()
+            session._lay_out(makes_map=makes_map)
         except ClusterError:
             session.close()
             raise
@@ -230,11 +232,13 @@ class Session:
             case _:
                 assert_never(operation)
 
-    def _lay_out(self) -> None:
+    def _lay_out(self, *, makes_map: bool) -> None:
         parts = self.address.chroot.split("/")[1:]
-        self._create_missing(["/" + "/".join(parts[: n + 1]) for n in range(len(parts))])
+        if makes_map:
+            self._create_missing(["/" + "/".join(parts[: n + 1]) for n in range(len(parts))])
         self.client.chroot = self.address.chroot  # kazoo itself cannot create a nested chroot
-        self._create_missing(paths.SKELETON)
+        if makes_map:
+            self._create_missing(paths.SKELETON)
 
     def _create_missing(self, nodes: Sequence[str]) -> None:
         while missing := [node for node in nodes if self.read(node) is None]:

@@ -47,6 +47,7 @@ SECTIONS: Final = {
         "quotas": Lazy(
             "penstock.command_line:quotas", "List, set, remove how much clients may have."
         ),
+        "users": Lazy("penstock.command_line:users", "List, add, remove users; set passwords."),
     },
     "Programs": {
         "agent": Lazy("penstock.services.agent", "Run one agent, or ask the one here.", "agent"),
@@ -105,6 +106,14 @@ SCHEMAS: Final = {
         "delete": Lazy("penstock.schemas.subjects:delete", "Delete a subject, or a version."),
     }
 }
+USERS: Final = {
+    "Commands": {
+        "list": Lazy("penstock.users.commands:list_users", "List users."),
+        "add": Lazy("penstock.users.commands:add", "Add a user."),
+        "password": Lazy("penstock.users.commands:password", "Give a user another password."),
+        "remove": Lazy("penstock.users.commands:remove", "Remove a user."),
+    }
+}
 
 
 @click.group(
@@ -160,6 +169,17 @@ def schemas() -> None:
         penstock schemas new page_views
         penstock schemas check page_views-value.avsc
         penstock schemas register page_views-value.avsc
+    """
+
+
+@click.group(cls=LazyGroup, sections=USERS)
+def users() -> None:
+    """List and change who may log in to the brokers with a password; Apache Kafka is as good.
+
+    \b
+    Example:
+        penstock users add alice
+        penstock users list
     """
 
 

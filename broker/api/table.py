@@ -19,6 +19,7 @@ from typing import Any, Final, TypeVar
 from broker.api import (
     alter_client_quotas,
     alter_configs,
+    alter_user_scram_credentials,
     api_versions,
     create_partitions,
     create_topics,
@@ -30,6 +31,7 @@ from broker.api import (
     describe_configs,
     describe_log_dirs,
     describe_producers,
+    describe_user_scram_credentials,
     fetch,
     find_coordinator,
     incremental_alter_configs,
@@ -54,10 +56,12 @@ from broker.partitions import Partitions
 from broker.quota_admin import QuotaAdmin
 from broker.quotas import Quotas
 from broker.topics import TopicAdmin
+from broker.user_admin import UserAdmin
 from cluster.view import ClusterView
 from wire.codec import Api
 from wire.messages.alter_client_quotas import API as ALTER_CLIENT_QUOTAS
 from wire.messages.alter_configs import API as ALTER_CONFIGS
+from wire.messages.alter_user_scram_credentials import API as ALTER_USER_SCRAM_CREDENTIALS
 from wire.messages.api_versions import API as API_VERSIONS
 from wire.messages.api_versions import ApiVersion
 from wire.messages.create_partitions import API as CREATE_PARTITIONS
@@ -70,6 +74,7 @@ from wire.messages.describe_cluster import API as DESCRIBE_CLUSTER
 from wire.messages.describe_configs import API as DESCRIBE_CONFIGS
 from wire.messages.describe_log_dirs import API as DESCRIBE_LOG_DIRS
 from wire.messages.describe_producers import API as DESCRIBE_PRODUCERS
+from wire.messages.describe_user_scram_credentials import API as DESCRIBE_USER_SCRAM_CREDENTIALS
 from wire.messages.fetch import API as FETCH
 from wire.messages.find_coordinator import API as FIND_COORDINATOR
 from wire.messages.incremental_alter_configs import API as INCREMENTAL_ALTER_CONFIGS
@@ -101,6 +106,7 @@ class BrokerParts:
     loop: asyncio.AbstractEventLoop
     cluster: ClusterView
     topics: TopicAdmin
+    users: UserAdmin
     partitions: Partitions
     described: DescribedTopics
     producer_ids: ProducerIds
@@ -151,6 +157,10 @@ def _topics(parts: BrokerParts) -> TopicAdmin:
 
 def _quotas(parts: BrokerParts) -> QuotaAdmin:
     return parts.quota_admin
+
+
+def _users(parts: BrokerParts) -> UserAdmin:
+    return parts.users
 
 
 def _partitions(parts: BrokerParts) -> Partitions:
@@ -225,6 +235,14 @@ TABLE: Final = (
     _row(46, LIST_PARTITION_REASSIGNMENTS, range(1), list_partition_reassignments.handle, _nothing),
     _row(48, DESCRIBE_CLIENT_QUOTAS, range(2), describe_client_quotas.handle, _quotas),
     _row(49, ALTER_CLIENT_QUOTAS, range(2), alter_client_quotas.handle, _quotas),
+    _row(
+        50,
+        DESCRIBE_USER_SCRAM_CREDENTIALS,
+        range(1),
+        describe_user_scram_credentials.handle,
+        _users,
+    ),
+    _row(51, ALTER_USER_SCRAM_CREDENTIALS, range(1), alter_user_scram_credentials.handle, _users),
     _row(60, DESCRIBE_CLUSTER, range(2), describe_cluster.handle, _cluster),
     _row(61, DESCRIBE_PRODUCERS, range(1), describe_producers.handle, _partitions),
 )

@@ -21,9 +21,13 @@ def connect(chroot: str) -> Iterator[Connect]:
     opened: list[Session] = []
 
     def open_session(
-        hosts: str = chroot, *, secret: str | None = None, timeout_s: float = 4.0
+        hosts: str = chroot,
+        *,
+        secret: str | None = None,
+        timeout_s: float = 4.0,
+        makes_map: bool = True,
     ) -> Session:
-        session = Session.connect(hosts, secret=secret, timeout_s=timeout_s)
+        session = Session.connect(hosts, secret=secret, timeout_s=timeout_s, makes_map=makes_map)
         opened.append(session)
         return session
 

@@ -1,0 +1,115 @@
+"""AlterUserScramCredentials (key 51), version 0.
+
+Sets and removes passwords, which the client has salted. All that a request wants of one user is
+done, or nothing of it; the others are not concerned. Any broker does it.
+
+Not here: users as such: who has no password left is gone. Requests about more than `MOST_USERS`
+are refused as a whole.
+"""
+
+from collections import Counter
+from typing import Final
+
+from broker.caller import Caller
+from broker.errors import ApiError, ErrorCode
+from broker.user_admin import UserAdmin, check_name
+from ground.scram import ScramCredential, ScramMechanism, check_iterations, of_code
+from wire.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
+
+MOST_USERS: Final = 500
+_LONGEST_SALT: Final = 1_024
+
+_Altered = ScramCredentialDeletion | ScramCredentialUpsertion
+
+
+async def handle(
+    users: UserAdmin, request: AlterUserScramCredentialsRequest, _caller: Caller
+) -> AlterUserScramCredentialsResponse:
+    names = tuple(dict.fromkeys(each.name for each in _altered(request)))
+    outcome: dict[str, ApiError | None]
+    if len(names) > MOST_USERS:
+        why = f"{len(names)} users in one request, {MOST_USERS} are allowed"
+        outcome = dict.fromkeys(names, ApiError(ErrorCode.invalid_request, why))
+    else:
+        refused = _refused(request)
+        changes: dict[str, dict[ScramMechanism, ScramCredential | None]] = {}
+        for deletion in request.deletions:
+            if deletion.name not in refused:
+                changes.setdefault(deletion.name, {})[_mechanism(deletion.mechanism)] = None
+        for upsertion in request.upsertions:
+            if upsertion.name not in refused:
+                credential = _credential(upsertion)
+                changes.setdefault(upsertion.name, {})[credential.mechanism] = credential
+        outcome = {**refused, **await users.alter(changes)}
+    return AlterUserScramCredentialsResponse(
+        results=tuple(_result(name, outcome[name]) for name in names)
+    )
+
+
+def _refused(request: AlterUserScramCredentialsRequest) -> dict[str, ApiError]:
+    """Users of whom nothing is done, and why."""
+    refused: dict[str, ApiError] = {}
+    altered = _altered(request)
+    times = Counter((each.name, each.mechanism) for each in altered)
+    for each in altered:
+        try:
+            check_name(each.name)
+            _mechanism(each.mechanism)
+            if isinstance(each, ScramCredentialUpsertion):
+                _check(each)
+            if times[each.name, each.mechanism] > 1:
+                raise ApiError(
+                    ErrorCode.duplicate_resource,
+                    "A user credential cannot be altered twice in the same request",
+                )
+        except ApiError as error:
+            refused.setdefault(each.name, error)
+    return refused
+
+
+def _altered(request: AlterUserScramCredentialsRequest) -> tuple[_Altered, ...]:
+    return (*request.deletions, *request.upsertions)
+
+
+def _mechanism(code: int) -> ScramMechanism:
+    mechanism = of_code(code)
+    if mechanism is None:
+        raise ApiError(ErrorCode.unsupported_sasl_mechanism, "Unknown SCRAM mechanism")
+    return mechanism
+
+
+def _check(upsertion: ScramCredentialUpsertion) -> None:
+    try:
+        check_iterations(upsertion.iterations)
+    except ValueError as error:
+        raise ApiError(ErrorCode.unacceptable_credential, str(error)) from None
+    if not 0 < len(upsertion.salt) <= _LONGEST_SALT:
+        why = f"the salt has {len(upsertion.salt)} bytes; 1 to {_LONGEST_SALT} are allowed"
+        raise ApiError(ErrorCode.unacceptable_credential, why)
+    wanted = _mechanism(upsertion.mechanism).digest_size
+    if len(upsertion.salted_password) != wanted:
+        why = f"the salted password has {len(upsertion.salted_password)} bytes instead of {wanted}"
+        raise ApiError(ErrorCode.unacceptable_credential, why)
+
+
+def _credential(upsertion: ScramCredentialUpsertion) -> ScramCredential:
+    return ScramCredential.of_salted(
+        _mechanism(upsertion.mechanism),
+        upsertion.salted_password,
+        upsertion.salt,
+        upsertion.iterations,
+    )
+
+
+def _result(name: str, error: ApiError | None) -> AlterUserScramCredentialsResult:
+    if error is None:
+        return AlterUserScramCredentialsResult(user=name)
+    return AlterUserScramCredentialsResult(
+        user=name, error_code=error.code, error_message=error.message
+    )

@@ -1,0 +1,66 @@
+"""DescribeUserScramCredentials (key 50), version 0.
+
+Users and the mechanisms that they have passwords for, with their iterations; nothing of the
+passwords themselves. Without names: everybody, by name. What was changed through another broker is
+seen within a second.
+
+Not here: users whose node cannot be read, who cannot log in either.
+"""
+
+from collections import Counter
+
+from broker.caller import Caller
+from broker.errors import ErrorCode
+from broker.user_admin import UserAdmin
+from cluster.users import Credentials, Users
+from wire.messages.describe_user_scram_credentials import (
+    CredentialInfo,
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
+
+
+def handle(
+    users: UserAdmin, request: DescribeUserScramCredentialsRequest, _caller: Caller
+) -> DescribeUserScramCredentialsResponse:
+    known = users.users
+    if not request.users:
+        results = tuple(_described(name, known[name]) for name in sorted(known))
+    else:
+        times = Counter(each.name for each in request.users)
+        results = tuple(_asked(name, times[name], known) for name in times)
+    return DescribeUserScramCredentialsResponse(results=results)
+
+
+def _asked(name: str, times: int, known: Users) -> DescribeUserScramCredentialsResult:
+    if not name:
+        return _refused(name, ErrorCode.resource_not_found, "Username must not be empty")
+    if times > 1:
+        return _refused(
+            name,
+            ErrorCode.duplicate_resource,
+            "Cannot describe SCRAM credentials for the same user twice in a single request: "
+            f"{name}",
+        )
+    if name not in known:
+        return _refused(
+            name,
+            ErrorCode.resource_not_found,
+            f"Attempt to describe a user credential that does not exist: {name}",
+        )
+    return _described(name, known[name])
+
+
+def _refused(name: str, code: ErrorCode, message: str) -> DescribeUserScramCredentialsResult:
+    return DescribeUserScramCredentialsResult(user=name, error_code=code, error_message=message)
+
+
+def _described(name: str, credentials: Credentials) -> DescribeUserScramCredentialsResult:
+    return DescribeUserScramCredentialsResult(
+        user=name,
+        credential_infos=tuple(
+            CredentialInfo(mechanism=mechanism.code, iterations=credential.iterations)
+            for mechanism, credential in credentials.items()
+        ),
+    )

@@ -1,0 +1,52 @@
+"""OAUTHBEARER (RFC 7628, KIP-255): the client shows a token, signed by whom we believe.
+
+client   n,,^Aauth=Bearer TOKEN^A^A
+broker   (nothing)                     it is good, or: {"status":"invalid_token"}
+client   ^A                            after that
+broker   the refusal
+"""
+
+import re
+from typing import Final
+
+from broker.logins.exchange import LoginRefused, Said, refused, text_of
+from broker.logins.tokens import BadToken, NoKeys, Tokens
+
+MECHANISM: Final = "OAUTHBEARER"
+_MOST_BYTES: Final = 32 * 1024
+_FIRST: Final = re.compile(
+    r"[ny],(?:a=(?P<authzid>[^,\x00\x01]+))?,\x01"
+    r"(?P<pairs>(?:[A-Za-z]+=[\t\n\r\x20-\x7e]*\x01)*)\x01"
+)
+_TOKEN: Final = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([A-Za-z0-9._~+/=-]+)")
+_REFUSAL: Final = b'{"status":"invalid_token"}'
+
+
+class BearerExchange:
+    """One attempt, of one step."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+
+    async def step(self, data: bytes) -> Said:
+        said = _FIRST.fullmatch(text_of(MECHANISM, data, _MOST_BYTES))
+        if said is None:
+            raise refused(MECHANISM, "its message is not OAUTHBEARER's")
+        pairs = [each.partition("=") for each in said["pairs"].split("\1")]
+        shown = [value for key, _, value in pairs if key == "auth"]
+        token = _TOKEN.fullmatch(shown[0]) if len(shown) == 1 else None
+        if token is None:
+            raise refused(MECHANISM, "it shows no token")
+        try:
+            proven = await self._tokens.check(token[1])
+        except BadToken as error:
+            raise _refusal(str(error)) from None
+        except NoKeys as error:
+            raise _refusal(str(error), is_ours=True) from None
+        if said["authzid"] not in {None, proven.principal}:
+            raise refused(MECHANISM, "it wants to be somebody else", user=proven.principal)
+        return Said(b"", proven.principal, proven.ends_at)
+
+
+def _refusal(why: str, *, is_ours: bool = False) -> LoginRefused:
+    return refused(MECHANISM, why, last_word=_REFUSAL, is_ours=is_ours)

@@ -1,0 +1,84 @@
+"""What a login is checked by: what is kept of a user's password, or something made up.
+
+Somebody who is not there gets a salt and a count of iterations all the same, and the same ones
+whenever and wherever they are asked for: the salt is a keyed hash of the name, its length and the
+iterations are those that most users have.
+"""
+
+import hashlib
+import hmac
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from cluster.users import Credentials, Users
+from ground.scram import MOST_ITERATIONS, ScramCredential, ScramMechanism
+
+_SALT_BYTES: Final = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What to check by; who does not exist cannot be right."""
+
+    credential: ScramCredential
+    exists: bool
+
+
+class KnownUsers:
+    """`users` gives them as they are now."""
+
+    def __init__(self, users: Callable[[], Users], decoy_key: bytes) -> None:
+        self._users = users
+        self._key = decoy_key
+        self._counted: Users | None = None
+        self._usual: dict[ScramMechanism, tuple[int, int]] = {}
+
+    def of_mechanism(self, name: str, mechanism: ScramMechanism) -> Checked:
+        users = self._users()
+        credential = users.get(name, {}).get(mechanism)
+        if credential is not None:
+            return Checked(credential, exists=True)
+        return Checked(self._made_up(users, name, mechanism), exists=False)
+
+    def of_any(self, name: str) -> Checked:
+        """The strongest that the user has: for who sends the password itself."""
+        users = self._users()
+        credentials: Credentials = users.get(name, {})
+        for mechanism in (ScramMechanism.SHA_512, ScramMechanism.SHA_256):
+            if mechanism in credentials:
+                return Checked(credentials[mechanism], exists=True)
+        return Checked(self._made_up(users, name, ScramMechanism.SHA_512), exists=False)
+
+    def _made_up(self, users: Users, name: str, mechanism: ScramMechanism) -> ScramCredential:
+        iterations, salt_bytes = self._usual_of(users, mechanism)
+
+        def made(what: str, size: int) -> bytes:
+            seed = hmac.digest(self._key, f"{what}\0{mechanism}\0{name}".encode(), "sha512")
+            return hashlib.shake_256(seed).digest(size)
+
+        size = mechanism.digest_size
+        return ScramCredential(
+            mechanism,
+            made("salt", salt_bytes),
+            made("stored key", size),
+            made("server key", size),
+            iterations,
+        )
+
+    def _usual_of(self, users: Users, mechanism: ScramMechanism) -> tuple[int, int]:
+        if users is not self._counted:
+            self._counted = users
+            self._usual = {each: _most_common(users, each) for each in ScramMechanism}
+        return self._usual[mechanism]
+
+
+def _most_common(users: Users, mechanism: ScramMechanism) -> tuple[int, int]:
+    times = Counter(
+        (credential.iterations, len(credential.salt))
+        for credentials in users.values()
+        if (credential := credentials.get(mechanism)) is not None
+    )
+    # Of two that are as frequent, the same on every broker.
+    return max(times, key=lambda each: (times[each], each), default=(MOST_ITERATIONS, _SALT_BYTES))

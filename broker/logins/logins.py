@@ -1,0 +1,116 @@
+"""The logins of one broker, and one attempt of a client. The package says what they promise."""
+
+import asyncio
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Final
+
+from broker.logins.bearer import BearerExchange
+from broker.logins.exchange import MOST_BYTES, Exchange, LoginRefused, refused
+from broker.logins.failures import Failures
+from broker.logins.known_users import KnownUsers
+from broker.logins.password_checks import PasswordChecks
+from broker.logins.plain import PlainExchange
+from broker.logins.scram import ScramExchange
+from broker.logins.signing_keys import KeysFile, KeysUrl, SigningKeys
+from broker.logins.tokens import TokenRules, Tokens
+from client.security import Mechanism
+from cluster.users import Users
+from ground.scram import ScramMechanism
+
+_BY_TOKEN: Final = frozenset({Mechanism.OAUTHBEARER})
+
+
+class Login:
+    """One attempt on one connection; a new one is begun for the next."""
+
+    def __init__(self, mechanism: str, exchange: Exchange, host: str, failures: Failures) -> None:
+        self.done = False
+        self.principal = ""
+        self.ends_at: float | None = None
+        self._mechanism = mechanism
+        self._exchange = exchange
+        self._host = host
+        self._failures = failures
+        self._is_busy = False
+        self._refusal: LoginRefused | None = None
+
+    async def step(self, data: bytes) -> bytes:
+        """What the client is answered. Raises LoginRefused when that may be told: a refusal is held
+        back for a while, and the attempt is over with it."""
+        if self._refusal is not None:
+            raise self._refusal
+        if self.done or self._is_busy:
+            raise self._over(refused(self._mechanism, "it goes on after the end of its login"))
+        if len(data) > MOST_BYTES:
+            raise self._over(refused(self._mechanism, f"it says {len(data)} bytes"))
+        if self._failures.is_swamped(self._host):
+            why = "too many logins of its address have failed: not looked at"
+            raise self._over(refused(self._mechanism, why, is_ours=True))
+        self._is_busy = True
+        try:
+            said = await self._exchange.step(data)
+        except LoginRefused as refusal:
+            self._over(refusal)
+            if not refusal.is_ours:
+                await self._failures.hold(self._host, refusal.user)
+            if refusal.last_word:
+                return refusal.last_word
+            raise
+        finally:
+            self._is_busy = False
+        if self._refusal is not None:  # it said more meanwhile
+            raise self._refusal
+        if said.principal:
+            self.principal, self.ends_at, self.done = said.principal, said.ends_at, True
+        return said.answer
+
+    def _over(self, refusal: LoginRefused) -> LoginRefused:
+        self.done = False
+        self._refusal = refusal
+        return refusal
+
+
+class Logins:
+    """All that a broker needs to know who its clients are. Belongs to the event loop."""
+
+    def __init__(
+        self,
+        mechanisms: Collection[Mechanism],
+        *,
+        users: Callable[[], Users],
+        decoy_key: bytes,
+        tokens: TokenRules | None = None,
+    ) -> None:
+        """`users` gives them as they are now (`UsersView.users`), `decoy_key` is
+        `cluster.users.decoy_key`. OAUTHBEARER is there with `tokens` alone."""
+        loop = asyncio.get_running_loop()
+        self.mechanisms: frozenset[str] = frozenset(
+            str(each) for each in mechanisms if tokens is not None or each not in _BY_TOKEN
+        )
+        self._failures = Failures(loop.time)
+        self._users = KnownUsers(users, decoy_key)
+        self._passwords = PasswordChecks(self._failures.pause, loop)
+        self._tokens = None if tokens is None else Tokens(tokens, _keys(tokens, loop.time))
+
+    def begin(self, mechanism: str, host: str) -> Login:
+        """An attempt by one of `mechanisms`, from an address without its port."""
+        return Login(mechanism, self._exchange(mechanism, host), host, self._failures)
+
+    def close(self) -> None:
+        self._passwords.close()
+
+    def _exchange(self, mechanism: str, host: str) -> Exchange:
+        if mechanism not in self.mechanisms:
+            raise ValueError(f"{mechanism} is not served")
+        if mechanism == Mechanism.PLAIN:
+            return PlainExchange(self._users, self._passwords, host)
+        if mechanism == Mechanism.OAUTHBEARER and self._tokens is not None:
+            return BearerExchange(self._tokens)
+        return ScramExchange(ScramMechanism(mechanism), self._users)
+
+
+def _keys(rules: TokenRules, clock: Callable[[], float]) -> SigningKeys:
+    if rules.keys_file:
+        return SigningKeys(KeysFile(Path(rules.keys_file)), clock)
+    return SigningKeys(KeysUrl(rules.keys_url, rules.keys_ca), clock)

@@ -1,0 +1,40 @@
+"""PLAIN (RFC 4616): the client sends its password as it is, and TLS keeps it.
+
+The password is checked by what SCRAM keeps of it, so there is one store of users for all.
+"""
+
+from typing import Final
+
+from broker.logins.exchange import Said, refused, text_of
+from broker.logins.known_users import KnownUsers
+from broker.logins.password_checks import PasswordChecks
+from ground.scram import LONGEST_PASSWORD
+
+MECHANISM: Final = "PLAIN"
+_MOST_BYTES: Final = 8_192
+
+
+class PlainExchange:
+    """One attempt, of one step."""
+
+    def __init__(self, users: KnownUsers, passwords: PasswordChecks, host: str) -> None:
+        self._users = users
+        self._passwords = passwords
+        self._host = host
+
+    async def step(self, data: bytes) -> Said:
+        parts = text_of(MECHANISM, data, _MOST_BYTES).split("\0")
+        if len(parts) != 3:
+            raise refused(MECHANISM, "its message is not PLAIN's")
+        authzid, user, password = parts
+        if not user or not password or len(password) > LONGEST_PASSWORD:
+            raise refused(MECHANISM, "its message lacks a name or a password", user=user)
+        if authzid not in {"", user}:
+            raise refused(MECHANISM, "it wants to be somebody else", user=user)
+        checked = self._users.of_any(user)
+        is_right = await self._passwords.matches(self._host, checked, password)
+        if not checked.exists:
+            raise refused(MECHANISM, "no such user", user=user)
+        if not is_right:
+            raise refused(MECHANISM, "wrong password", user=user)
+        return Said(b"", user)

@@ -1,0 +1,115 @@
+"""SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, 7677), as Apache Kafka has them.
+
+    client   n,,n=alice,r=CNONCE                       who it is
+    broker   r=CNONCE+SNONCE,s=SALT,i=ITERATIONS       what its password was salted with
+    client   c=biws,r=CNONCE+SNONCE,p=PROOF            that it knows the password
+    broker   v=SIGNATURE                               that we know it, too
+
+Our part of the nonce is new each time, so nothing that was overheard can be said again. No channel
+binding, which Kafka does not have, and no tokens of its delegation.
+"""
+
+import re
+import secrets
+from base64 import b64decode, b64encode
+from collections.abc import Callable
+from typing import Final
+
+from broker.logins.exchange import Said, refused, text_of
+from broker.logins.known_users import Checked, KnownUsers
+from ground.scram import ScramMechanism
+
+_MOST_BYTES: Final = 4_096
+_FIRST: Final = re.compile(
+    r"(?P<header>[ny],(?:a=(?P<authzid>[^,\x00]+))?,)"
+    r"(?P<bare>n=(?P<name>[^,\x00]+),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]{1,1024})"
+    r"(?P<extensions>(?:,[A-Za-z]+=[^,\x00]+)*))"
+)
+_FINAL: Final = re.compile(
+    r"(?P<unproven>c=(?P<header>[A-Za-z0-9+/=]+),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+)"
+    r"(?:,[A-Za-z]+=[^,\x00]+)*),p=(?P<proof>[A-Za-z0-9+/=]+)"
+)
+_BY_TOKEN: Final = re.compile(r",tokenauth=true\b", re.IGNORECASE)
+
+
+def new_nonce() -> str:
+    return secrets.token_urlsafe(24)
+
+
+class ScramExchange:
+    """One attempt. Of its two steps the second ends it."""
+
+    def __init__(
+        self,
+        mechanism: ScramMechanism,
+        users: KnownUsers,
+        nonce: Callable[[], str] = new_nonce,
+    ) -> None:
+        self._mechanism = mechanism
+        self._users = users
+        self._nonce = nonce
+        self._said = ""  # by both, before the last message
+        self._header = ""
+        self._both_nonces = ""
+        self._user = ""
+        self._checked: Checked | None = None
+
+    async def step(self, data: bytes) -> Said:
+        text = text_of(self._mechanism, data, _MOST_BYTES)
+        return self._first(text) if self._checked is None else self._final(text, self._checked)
+
+    def _first(self, text: str) -> Said:
+        said = _FIRST.fullmatch(text)
+        if said is None:
+            raise refused(self._mechanism, "its first message is not SCRAM's")
+        user = self._user = _name(said["name"])
+        if not user:
+            raise refused(self._mechanism, "the name in its first message is not SCRAM's")
+        if said["authzid"] is not None and _name(said["authzid"]) != user:
+            raise refused(self._mechanism, "it wants to be somebody else", user=user)
+        if _BY_TOKEN.search(said["extensions"]):
+            raise refused(self._mechanism, "delegation tokens are not served", user=user)
+        self._checked = self._users.of_mechanism(user, self._mechanism)
+        credential = self._checked.credential
+        self._header = said["header"]
+        self._both_nonces = said["nonce"] + self._nonce()
+        salt = b64encode(credential.salt).decode()
+        answer = f"r={self._both_nonces},s={salt},i={credential.iterations}"
+        self._said = f"{said['bare']},{answer}"
+        return Said(answer.encode())
+
+    def _final(self, text: str, checked: Checked) -> Said:
+        user = self._user
+        said = _FINAL.fullmatch(text)
+        if said is None:
+            raise refused(self._mechanism, "its last message is not SCRAM's", user=user)
+        if not secrets.compare_digest(said["nonce"], self._both_nonces):
+            raise refused(self._mechanism, "the nonce is another attempt's", user=user)
+        proof = _decoded(said["proof"])
+        if _decoded(said["header"]) != self._header.encode():
+            raise refused(self._mechanism, "its two messages do not fit", user=user)
+        signed = f"{self._said},{said['unproven']}".encode()
+        is_right = checked.credential.proves(proof, signed)
+        if not checked.exists:
+            raise refused(
+                self._mechanism, f"no such user, or not with {self._mechanism}", user=user
+            )
+        if not is_right:
+            raise refused(self._mechanism, "wrong password", user=user)
+        signature = b64encode(checked.credential.signature(signed)).decode()
+        return Said(f"v={signature}".encode(), user)
+
+
+def _name(text: str) -> str:
+    """A name as SCRAM writes it; "" if it is none."""
+    if "=" in text.replace("=2C", "").replace("=3D", ""):
+        return ""
+    return text.replace("=2C", ",").replace("=3D", "=")
+
+
+def _decoded(text: str) -> bytes:
+    """What is no base64 is no proof either."""
+    try:
+        return b64decode(text, validate=True)
+    except ValueError:
+        return b""

@@ -1,0 +1,211 @@
+"""The keys that tokens are signed with: a JWK Set (RFC 7517), from a file or a URL.
+
+Rule 1: a set that cannot be had, or is none, leaves the old one in force; that is logged once each
+        time it begins. Without any, nobody can log in by a token.
+Rule 2: a token that names a key which is not known has the set fetched again, at most once in some
+        seconds, whatever clients send. Else it is fetched again each hour, a file every ten
+        seconds, so that a key that the issuer took back goes.
+Rule 3: whoever waits for a fetch waits for the one that is under way.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from ground.http_client import HttpClient, HttpError, parse_url
+from ground.tls import BadTls, ClientTls, Tls
+
+# Of each algorithm: the kind of its key, and the curve.
+ALGORITHMS: Final = {
+    "RS256": ("RSA", None),
+    "RS384": ("RSA", None),
+    "RS512": ("RSA", None),
+    "PS256": ("RSA", None),
+    "ES256": ("EC", "P-256"),
+    "ES384": ("EC", "P-384"),
+}
+AGAIN_S: Final = 10.0  # after which an unknown key has the set fetched again
+_HOUR: Final = 3_600.0
+_WITHIN_S: Final = 10.0
+_MOST_BYTES: Final = 1024 * 1024
+_MOST_KEYS: Final = 200
+_SIZES: Final = range(2_048, 8_193)  # of RSA keys, in bits
+_PUBLIC: Final = ("kty", "kid", "alg", "n", "e", "crv", "x", "y")
+
+log = logging.getLogger(__name__)
+
+
+class NoKeys(Exception):
+    """There are none, for the end of a sentence."""
+
+
+class UnknownKey(Exception):
+    """None of the issuer's."""
+
+
+@dataclass(frozen=True, slots=True)
+class _SigningKey:
+    kid: str | None
+    kind: str
+    curve: str | None
+    algorithm: str | None
+    key: Any  # joserfc's, which is imported only where tokens are checked
+
+
+class _Set(msgspec.Struct, frozen=True):
+    keys: list[dict[str, Any]]
+
+
+class KeySource(Protocol):
+    """Where the set's bytes come from; as text it shows no secret."""
+
+    good_for: float
+    """Seconds after which it is looked at again."""
+
+    def read(self) -> bytes:
+        """Raises NoKeys. On a thread."""
+        ...
+
+
+class SigningKeys:
+    """Belongs to the event loop."""
+
+    def __init__(self, source: KeySource, clock: Callable[[], float]) -> None:
+        self._source = source
+        self._clock = clock
+        self._keys: tuple[_SigningKey, ...] = ()
+        self._read_at = float("-inf")
+        self._trouble = ""
+        self._lock = asyncio.Lock()
+        self._renewing: asyncio.Task[None] | None = None
+
+    async def find(self, algorithm: str, kid: str | None) -> Any:
+        """The key to check by. Raises UnknownKey; NoKeys if there is no set at all."""
+        age = self._clock() - self._read_at
+        found = self._matching(algorithm, kid)
+        if found is None and age >= AGAIN_S:
+            await self._renew(AGAIN_S)
+            found = self._matching(algorithm, kid)
+        elif age >= self._source.good_for and self._renewing is None:
+            # Nobody waits for that: the keys that are known stay good meanwhile.
+            self._renewing = asyncio.ensure_future(self._renew(self._source.good_for))
+            self._renewing.add_done_callback(self._renewed)
+        if found is None and not self._keys:
+            raise NoKeys(f"no keys of the issuer are known: {self._trouble}")
+        if found is None:
+            raise UnknownKey
+        return found
+
+    def _renewed(self, _: asyncio.Task[None]) -> None:
+        self._renewing = None
+
+    def _matching(self, algorithm: str, kid: str | None) -> Any:
+        kind, curve = ALGORITHMS[algorithm]
+        fitting = [
+            each.key
+            for each in self._keys
+            if each.kind == kind
+            and each.curve == curve
+            and each.algorithm in {None, algorithm}
+            and kid in {None, each.kid}
+        ]
+        # Of several that may be meant, none is guessed.
+        return fitting[0] if len(fitting) == 1 else None
+
+    async def _renew(self, age: float) -> None:
+        async with self._lock:
+            if self._clock() - self._read_at < age:
+                return
+            try:
+                self._keys = _read_set(await asyncio.to_thread(self._source.read))
+                self._trouble = ""
+            except NoKeys as error:
+                if not self._trouble:
+                    log.error("keys of tokens cannot be had source=%s why=%s", self._source, error)
+                self._trouble = str(error)
+            self._read_at = self._clock()
+
+
+class KeysFile:
+    """A set in a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.good_for = AGAIN_S
+        self._path = path
+
+    def __str__(self) -> str:
+        return str(self._path)
+
+    def read(self) -> bytes:
+        try:
+            with self._path.open("rb") as file:
+                return file.read(_MOST_BYTES + 1)
+        except OSError as error:
+            raise NoKeys(f"{self._path} cannot be read: {(error.strerror or '').lower()}") from None
+
+
+class KeysUrl:
+    """A set at a URL."""
+
+    def __init__(self, url: str, ca: str = "") -> None:
+        self.good_for = _HOUR
+        self._url = parse_url(url)
+        self._tls = ClientTls(Tls(ca=ca)) if ca else None
+
+    def __str__(self) -> str:
+        return str(self._url)
+
+    def read(self) -> bytes:
+        target = f"?{self._url.query}" if self._url.query else ""
+        try:
+            tls = None if self._tls is None else self._tls.context
+            with HttpClient(self._url, tls=tls, most_bytes=_MOST_BYTES) as client:
+                answer = client.ask("GET", target, within=_WITHIN_S)
+        except HttpError as error:
+            raise NoKeys(str(error)) from None
+        except BadTls as error:
+            raise NoKeys(f"{self._url}: {error}") from None
+        if answer.status != 200:
+            raise NoKeys(f"{self._url}: it answers with {answer.status}")
+        return answer.body
+
+
+def _read_set(data: bytes) -> tuple[_SigningKey, ...]:
+    """Those keys of a set that can check a token; others may be there for other things."""
+    try:
+        if len(data) > _MOST_BYTES:
+            raise ValueError
+        listed = msgspec.json.decode(data, type=_Set).keys
+    except (ValueError, RecursionError):  # msgspec's are ValueErrors, too
+        raise NoKeys("what is there is no JWK Set") from None
+    keys = [key for each in listed[:_MOST_KEYS] if (key := _read_key(each)) is not None]
+    if not keys:
+        raise NoKeys("the JWK Set has no key that could check a token")
+    return tuple(keys)
+
+
+def _read_key(jwk: dict[str, Any]) -> _SigningKey | None:
+    from joserfc.errors import JoseError  # noqa: PLC0415 -- only where tokens are checked
+    from joserfc.jwk import ECKey, RSAKey  # noqa: PLC0415
+
+    if jwk.get("use", "sig") != "sig":
+        return None
+    public: Any = {name: jwk[name] for name in _PUBLIC if isinstance(jwk.get(name), str)}
+    kind, kid, algorithm = public.get("kty"), public.pop("kid", None), public.pop("alg", None)
+    try:
+        if kind == "RSA":
+            rsa = RSAKey.import_key(public)
+            if rsa.public_key.key_size not in _SIZES:
+                return None
+            return _SigningKey(kid, kind, None, algorithm, rsa)
+        if kind == "EC":
+            ec = ECKey.import_key(public)
+            return _SigningKey(kid, kind, ec.curve_name, algorithm, ec)
+    except (JoseError, ValueError, TypeError, KeyError):
+        pass
+    return None

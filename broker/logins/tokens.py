@@ -1,0 +1,168 @@
+"""Tokens of OAuth (JWT, RFC 7519): whether one is good, for whom, and until when.
+
+Rule 1: only signatures by somebody else's key count: RS256, RS384, RS512, PS256, ES256, ES384.
+        `none`, and the HS… that whoever checks could make himself, are none.
+Rule 2: a token is by the issuer and for the audience that are configured, and has an end. What it
+        says is not looked at before its signature was.
+Rule 3: nothing of a token is in an error, but the names of its key, issuer and algorithm.
+"""
+
+import time
+from base64 import urlsafe_b64decode
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from broker.logins.signing_keys import ALGORITHMS, NoKeys, SigningKeys, UnknownKey
+from ground.http_client import parse_url
+from ground.printable import one_line
+from ground.settings import FilePath, Seconds, Url
+
+__all__ = ["BadToken", "NoKeys", "ProvenToken", "TokenRules", "Tokens"]
+
+_LONGEST_LIFE: Final = 86_400.0  # a token may say more: then it is asked for again
+_LONGEST_NAME: Final = 256
+_SHOWN: Final = 100
+_LONGEST_HEADER: Final = 8_192
+
+
+class TokenRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which tokens are believed, of clients that log in by OAUTHBEARER."""
+
+    issuer: str
+    """Who must have issued a token: its `iss`."""
+    audience: str
+    """Whom a token must be for: its `aud`, or one of them."""
+    keys_url: Url = ""
+    """Where the issuer's public keys are (a JWK Set). Fetched again each hour, and when a token
+    names a key that is not known."""
+    keys_file: FilePath = ""
+    """A file with the issuer's public keys, instead of `keys_url`. Read again every ten seconds
+    while clients log in."""
+    keys_ca: FilePath = ""
+    """Certificates (PEM) of those who may sign that of an https `keys_url`. Without it: the
+    system's."""
+    user_claim: str = "sub"
+    """The claim that names the user."""
+    leeway_seconds: Seconds = 30.0
+    """How far the issuer's clock may be off, at most 300."""
+
+    def __post_init__(self) -> None:
+        if not self.issuer or not self.audience or not self.user_claim:
+            raise ValueError("`issuer`, `audience` and `user_claim` must not be empty")
+        if bool(self.keys_url) == bool(self.keys_file):
+            raise ValueError("give `keys_url` or `keys_file`, one of them")
+        if self.keys_ca and not self.keys_url:
+            raise ValueError("`keys_ca` needs a `keys_url`")
+        if self.keys_url:
+            parse_url(self.keys_url)
+        if not 0 <= self.leeway_seconds <= 300:
+            raise ValueError("`leeway_seconds` must be between 0 and 300")
+
+
+class BadToken(Exception):
+    """Why, for the end of a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProvenToken:
+    """Who has shown one, and until when it is good, by the monotonic clock."""
+
+    principal: str
+    ends_at: float
+
+
+class _Header(msgspec.Struct, frozen=True):
+    alg: str
+    kid: str | None = None
+
+
+class _Claims(msgspec.Struct, frozen=True):
+    iss: str
+    aud: str | list[str]
+    exp: float
+    nbf: float | None = None
+
+
+class Tokens:
+    """Belongs to the event loop. `now` is in seconds since 1970, as tokens have it."""
+
+    def __init__(
+        self,
+        rules: TokenRules,
+        keys: SigningKeys,
+        now: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._rules = rules
+        self._keys = keys
+        self._now = now
+        self._monotonic = monotonic
+
+    async def check(self, token: str) -> ProvenToken:
+        """Raises BadToken; NoKeys if that could not be found out."""
+        header = _header(token)
+        if header.alg not in ALGORITHMS:
+            raise BadToken(f"the token is signed with {_shown(header.alg)}, which is not believed")
+        try:
+            key = await self._keys.find(header.alg, header.kid)
+        except UnknownKey:
+            named = "names no key" if header.kid is None else f"names key {_shown(header.kid)}"
+            raise BadToken(f"the token {named}, and the issuer has no such") from None
+        return self._proven(_verified(token, header.alg, key))
+
+    def _proven(self, payload: bytes) -> ProvenToken:
+        rules, now = self._rules, self._now()
+        try:
+            claims = msgspec.json.decode(payload, type=_Claims)
+            all_claims = msgspec.json.decode(payload, type=dict[str, Any])
+        except (msgspec.MsgspecError, RecursionError):
+            raise BadToken("the token lacks `iss`, `aud` or `exp`") from None
+        if claims.iss != rules.issuer:
+            raise BadToken(f"the token is by another issuer, {_shown(claims.iss)}")
+        audience = [claims.aud] if isinstance(claims.aud, str) else claims.aud
+        if rules.audience not in audience:
+            raise BadToken("the token is for another audience")
+        if now >= claims.exp + rules.leeway_seconds:
+            raise BadToken("the token has expired")
+        if claims.nbf is not None and now < claims.nbf - rules.leeway_seconds:
+            raise BadToken("the token is not good yet")
+        user = all_claims.get(rules.user_claim)
+        if not isinstance(user, str) or not user or len(user) > _LONGEST_NAME:
+            raise BadToken(f"the token has no name in `{rules.user_claim}`")
+        if not user.isprintable():
+            raise BadToken(f"the name in the token's `{rules.user_claim}` cannot be printed")
+        left = min(claims.exp + rules.leeway_seconds - now, _LONGEST_LIFE)
+        return ProvenToken(user, self._monotonic() + left)
+
+
+def _header(token: str) -> _Header:
+    text, dot, _ = token.partition(".")
+    try:
+        if not dot or len(text) > _LONGEST_HEADER:
+            raise ValueError
+        return msgspec.json.decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=_Header)
+    except (ValueError, RecursionError):  # msgspec's are ValueErrors, too
+        raise BadToken("what it shows is no token") from None
+
+
+def _verified(token: str, algorithm: str, key: Any) -> bytes:
+    """What the token says, once it is clear who says it."""
+    # Only who lets clients log in by tokens needs it.
+    from joserfc.errors import JoseError  # noqa: PLC0415
+    from joserfc.jws import JWSRegistry, deserialize_compact  # noqa: PLC0415
+
+    # What else a header says is not looked at, but for what it says is critical.
+    registry = JWSRegistry(algorithms=[algorithm], strict_check_header=False)
+    registry.max_header_length = _LONGEST_HEADER
+    registry.max_signature_length = 2_048
+    try:
+        return deserialize_compact(token, key, registry=registry).payload
+    except (JoseError, ValueError, TypeError, KeyError, RecursionError):
+        raise BadToken("the token's signature is wrong") from None
+
+
+def _shown(text: str) -> str:
+    return repr(one_line(text[:_SHOWN]))

@@ -1,0 +1,86 @@
+"""Users as clients change them, on one broker: who there is, and what is kept of their passwords.
+
+Changes go to ZooKeeper, one transaction for each user, from worker threads; whoever asked is
+answered when this broker goes by them. Other brokers do within a second. A refusal is an `ApiError`
+with Kafka's code and words.
+
+A login that was made stays: what is changed here counts for the next one.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+from broker.errors import ApiError, ErrorCode
+from cluster import users
+from cluster.errors import ClusterError, InvalidUserName, TooManyUsers, Unavailable, UnknownUser
+from cluster.names import check_user_name
+from cluster.session import Session
+from cluster.users import Credentials, Users, UsersView
+from ground.scram import ScramCredential, ScramMechanism
+
+_NO_SUCH: Final = "Attempt to delete a user credential that does not exist"
+
+Changes = Mapping[ScramMechanism, ScramCredential | None]  # None: it goes
+
+log = logging.getLogger(__name__)
+
+
+class UserAdmin:
+    def __init__(self, session: Session, view: UsersView) -> None:
+        self._session = session
+        self._view = view
+
+    @property
+    def users(self) -> Users:
+        """As they were read last."""
+        return self._view.users
+
+    async def alter(self, changes: Mapping[str, Changes]) -> dict[str, ApiError | None]:
+        """Do all that is to be done to each of these users, or nothing: then says why."""
+        return await asyncio.to_thread(self._alter, changes)
+
+    def _alter(self, changes: Mapping[str, Changes]) -> dict[str, ApiError | None]:
+        outcome: dict[str, ApiError | None] = {}
+        for name, wanted in changes.items():
+            outcome[name] = None
+            try:
+                users.alter(self._session, name, partial(_changed, wanted))
+            except ClusterError as error:
+                outcome[name] = _told(error)
+            else:
+                log.info("passwords altered user=%r mechanisms=%s", name, ",".join(sorted(wanted)))
+        try:
+            self._view.refresh()
+        except Unavailable as error:
+            log.warning("altered passwords could not be read back yet error=%r", str(error))
+        return outcome
+
+
+def check_name(name: str) -> None:
+    """Raises ApiError."""
+    try:
+        check_user_name(name)
+    except InvalidUserName as error:
+        raise ApiError(ErrorCode.unacceptable_credential, str(error)) from None
+
+
+def _changed(changes: Changes, before: Credentials) -> Credentials:
+    if any(new is None and mechanism not in before for mechanism, new in changes.items()):
+        raise UnknownUser(_NO_SUCH)
+    merged = {**before, **changes}
+    return {mechanism: new for mechanism, new in merged.items() if new is not None}
+
+
+def _told(error: ClusterError) -> ApiError:
+    code = ErrorCode.unknown_server_error
+    match error:
+        case UnknownUser():
+            code = ErrorCode.resource_not_found
+        case TooManyUsers():
+            code = ErrorCode.policy_violation
+        case Unavailable():
+            code = ErrorCode.request_timed_out
+    return ApiError(code, str(error))

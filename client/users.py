@@ -1,0 +1,87 @@
+"""What is done to users: list, set a password, remove. The password itself is never sent.
+
+What is sent is what SCRAM makes of it, which is enough to log in with: TLS keeps it from others.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from client.brokers import Brokers
+from client.errors import ErrorCode, check
+from ground.scram import ScramMechanism, new_salt, of_code
+from wire.messages import alter_user_scram_credentials, describe_user_scram_credentials
+from wire.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
+from wire.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+    UserName,
+)
+
+_NOT_THERE: Final = ErrorCode.resource_not_found
+
+
+@dataclass(frozen=True, slots=True)
+class UserPasswords:
+    """For which mechanisms somebody has a password, with the iterations of its hash."""
+
+    name: str
+    iterations: Mapping[ScramMechanism, int]
+
+
+def users(brokers: Brokers, name: str | None = None) -> tuple[UserPasswords, ...]:
+    """Everybody, or one; nobody if there is no such user."""
+    asked = None if name is None else (UserName(name=name),)
+    request = DescribeUserScramCredentialsRequest(users=asked)
+    answer = brokers.call_any(describe_user_scram_credentials.API, request)
+    check(answer.error_code, "users", answer.error_message)
+    found = []
+    for each in answer.results:
+        if each.error_code is _NOT_THERE and name is not None:
+            continue
+        check(each.error_code, f"user {each.user}", each.error_message)
+        iterations = {
+            mechanism: info.iterations
+            for info in each.credential_infos
+            if (mechanism := of_code(info.mechanism)) is not None
+        }
+        found.append(UserPasswords(each.user, iterations))
+    return tuple(sorted(found, key=lambda user: user.name))
+
+
+def set_password(brokers: Brokers, name: str, password: str, iterations: int) -> None:
+    """For every mechanism, whether or not there is such a user."""
+    salts = {mechanism: new_salt() for mechanism in ScramMechanism}
+    request = AlterUserScramCredentialsRequest(
+        upsertions=tuple(
+            ScramCredentialUpsertion(
+                name=name,
+                mechanism=mechanism.code,
+                iterations=iterations,
+                salt=salt,
+                salted_password=mechanism.salted(password, salt, iterations),
+            )
+            for mechanism, salt in salts.items()
+        )
+    )
+    _alter(brokers, request)
+
+
+def remove_user(brokers: Brokers, user: UserPasswords) -> None:
+    """Removes the passwords that somebody has."""
+    request = AlterUserScramCredentialsRequest(
+        deletions=tuple(
+            ScramCredentialDeletion(name=user.name, mechanism=mechanism.code)
+            for mechanism in user.iterations
+        )
+    )
+    _alter(brokers, request)
+
+
+def _alter(brokers: Brokers, request: AlterUserScramCredentialsRequest) -> None:
+    answer = brokers.call_controller(alter_user_scram_credentials.API, request)
+    for each in answer.results:
+        check(each.error_code, f"user {each.user}", each.error_message)

@@ -1,0 +1,234 @@
+"""Who may log in with a password: users and what is kept of their passwords, in ZooKeeper.
+
+    /config/users/alice   {"version":1,"config":{"SCRAM-SHA-512":"salt=…,stored_key=…,…"}}
+
+That is how Apache Kafka keeps them: credentials that its tools wrote are understood, and it
+understands ours. Only who has the cluster's secret can read these nodes. What else is configured of
+a user stands in the same node, and is left as it is.
+
+A user whose node cannot be read cannot log in, and the log says so; what stands in it is never
+shown. While ZooKeeper is away, those who were known last are.
+"""
+
+import logging
+import secrets
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from cluster import nodes, paths
+from cluster.errors import (
+    Cause,
+    ClusterError,
+    Conflict,
+    MapMissing,
+    NodeUnreadable,
+    TooManyUsers,
+)
+from cluster.followed_directory import Contents, FollowedDirectory
+from cluster.names import user_of_node
+from cluster.nodes import ConfigNode
+from cluster.operations import Create, Delete, Set
+from cluster.session import Session
+from ground.scram import ScramCredential, ScramMechanism
+
+MOST_USERS: Final = 10_000  # ZooKeeper's list of them must stay far below 1 MiB
+_MOST_BYTES: Final = 256 * 1024  # of one node
+
+Credentials = Mapping[ScramMechanism, ScramCredential]
+Users = Mapping[str, Credentials]
+
+NOBODY: Final[Users] = MappingProxyType({})
+
+log = logging.getLogger(__name__)
+
+
+class _KeyNode(msgspec.Struct, frozen=True, kw_only=True):
+    """/login_key"""
+
+    version: int = nodes.VERSION
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A user's node."""
+
+    overrides: Mapping[str, str]
+    version: int
+
+    def credentials(self, path: str) -> Credentials:
+        return _credentials(path, self.overrides)
+
+
+def credentials_of(session: Session, name: str) -> Credentials:
+    """What is kept of a user's passwords; nothing if there is no such user."""
+    path = paths.user_config(name)
+    found = _find(session, path)
+    return {} if found is None else found.credentials(path)
+
+
+def all_users(session: Session) -> Users:
+    """Everybody who has a password."""
+    found = {}
+    for node_name in session.children(paths.USER_CONFIGS) or ():
+        if name := user_of_node(node_name):
+            try:
+                credentials = credentials_of(session, name)
+            except NodeUnreadable as error:
+                log.warning("user unreadable, and cannot log in error=%r", str(error))
+                continue
+            if credentials:
+                found[name] = credentials
+    return found
+
+
+def alter(session: Session, name: str, change: Callable[[Credentials], Credentials]) -> Credentials:
+    """Replace what is kept of a user's passwords by what `change` makes of it; of nothing left, the
+    user is gone. `change` must be pure: it is called anew when somebody else was faster."""
+    path = paths.user_config(name)
+    while True:
+        found = _find(session, path)
+        before = {} if found is None else found.credentials(path)
+        after = change(before)
+        if after == before:
+            return after
+        try:
+            _write(session, path, found, after)
+        except Conflict as conflict:
+            if found is None and conflict.cause is Cause.MISSING:
+                raise MapMissing(
+                    f"ZooKeeper at {session.address} has no node {paths.USER_CONFIGS}: no broker "
+                    "has used it yet, or it was wiped"
+                ) from None
+            if conflict.cause is Cause.NOT_EMPTY:  # quotas of the user's programs stand below it
+                _write(session, path, found, after, keeps_node=True)
+                return after
+        else:
+            return after
+
+
+def decoy_key(session: Session) -> bytes:
+    """What salts of users who are not there are made with: the same on all brokers, for ever, so
+    that nobody sees by asking twice who is not there."""
+    while True:
+        node = session.read(paths.LOGIN_KEY)
+        if node is not None:
+            try:
+                return b64decode(msgspec.json.decode(node.data, type=_KeyNode).key, validate=True)
+            except (msgspec.MsgspecError, ValueError):
+                raise NodeUnreadable(f"ZooKeeper node {paths.LOGIN_KEY} cannot be read") from None
+        made = _KeyNode(key=b64encode(secrets.token_bytes(32)).decode())
+        try:
+            session.write([Create(paths.LOGIN_KEY, nodes.encode(made))], lambda: True)
+        except Conflict as conflict:
+            if conflict.cause is not Cause.EXISTS:  # else another broker was faster
+                raise
+
+
+class UsersView:
+    """Always has the users as they were read last; from `start` on, it follows ZooKeeper."""
+
+    def __init__(
+        self, session: Session, on_change: Callable[[Users], None] = lambda _users: None
+    ) -> None:
+        """`on_change` gets every snapshot, on the thread that read it."""
+        self._users = NOBODY
+        self._on_change = on_change
+        self._directory = FollowedDirectory(session, paths.USER_CONFIGS, self._take)
+
+    @property
+    def users(self) -> Users:
+        return self._users
+
+    def start(self) -> None:
+        self._directory.start()
+
+    def close(self) -> None:
+        self._directory.close()
+
+    def refresh(self) -> Users:
+        """The users, with all that anyone had written before this call."""
+        self._directory.refresh()
+        return self._users
+
+    def _take(self, contents: Contents) -> None:
+        found = {}
+        for node_name, data in contents.items():
+            name = user_of_node(node_name)
+            if name is None:
+                continue
+            path = paths.user_config(name)
+            try:
+                credentials = _credentials(path, _overrides(path, data))
+            except NodeUnreadable as error:
+                log.warning("user unreadable, and cannot log in error=%r", str(error))
+                continue
+            if credentials:
+                found[name] = credentials
+        self._users = MappingProxyType(found)
+        self._on_change(self._users)
+
+
+def _find(session: Session, path: str) -> _Found | None:
+    node = session.read(path)
+    return None if node is None else _Found(_overrides(path, node.data), node.version)
+
+
+def _overrides(path: str, data: bytes) -> Mapping[str, str]:
+    """Raises NodeUnreadable, without anything of what stands there."""
+    try:
+        read = msgspec.json.decode(data, type=ConfigNode) if data else ConfigNode(config={})
+    except msgspec.MsgspecError:
+        raise NodeUnreadable(f"ZooKeeper node {path} is no user's") from None
+    if read.version > nodes.VERSION:
+        raise NodeUnreadable(
+            f"ZooKeeper node {path} has version {read.version}, this release reads up to "
+            f"{nodes.VERSION}: it was written by a newer Penstock"
+        )
+    return read.config
+
+
+def _credentials(path: str, overrides: Mapping[str, str]) -> Credentials:
+    found = {}
+    for mechanism in ScramMechanism:
+        text = overrides.get(mechanism)
+        if text is not None:
+            try:
+                found[mechanism] = ScramCredential.read(mechanism, text)
+            except ValueError as error:
+                raise NodeUnreadable(f"ZooKeeper node {path}, {mechanism}: {error}") from None
+    return MappingProxyType(found)
+
+
+def _write(
+    session: Session,
+    path: str,
+    found: _Found | None,
+    after: Credentials,
+    *,
+    keeps_node: bool = False,
+) -> None:
+    others = {} if found is None else found.overrides
+    config = {key: value for key, value in others.items() if key not in set(ScramMechanism)}
+    config |= {str(mechanism): credential.text() for mechanism, credential in after.items()}
+    data = nodes.encode(ConfigNode(config=config))
+    if len(data) > _MOST_BYTES:
+        raise ClusterError(f"what is configured of the user has {len(data)} bytes: too many")
+    if found is None:
+        if len(session.children(paths.USER_CONFIGS) or ()) >= MOST_USERS:
+            raise TooManyUsers(f"there are {MOST_USERS} users: no more can be added")
+        session.write([Create(path, data)], lambda: _is(session, path, config))
+    elif config or keeps_node:
+        session.write([Set(path, data, found.version)], lambda: _is(session, path, config))
+    else:
+        session.write([Delete(path, found.version)], lambda: _find(session, path) is None)
+
+
+def _is(session: Session, path: str, config: Mapping[str, str]) -> bool:
+    found = _find(session, path)
+    return found is not None and found.overrides == config

@@ -1,0 +1,1 @@
+"""`penstock users`: who may log in to the brokers with a password."""

@@ -1,0 +1,246 @@
+"""`penstock users list`, `add`, `password`, `remove`: asked of brokers, or of their ZooKeeper."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeVar
+
+import click
+
+from client import users as over_brokers
+from client.brokers import Brokers
+from client.users import UserPasswords
+from ground.scram import FEWEST_ITERATIONS, MOST_ITERATIONS
+from ground.secrets import NoSecret, Secret
+from penstock.cli.confirmation import confirm_deletion, yes_option
+from penstock.cli.failures import Failed
+from penstock.cli.output import json_option, print_json, print_table
+from penstock.connections.cluster import bootstrap_option, connected
+from penstock.users.passwords import password_options, said_password
+
+COLUMNS: Final = ("name", "mechanisms", "iterations")
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Users(Protocol):
+    """Where they are."""
+
+    def find(self, name: str | None) -> tuple[UserPasswords, ...]: ...
+
+    def set_password(self, name: str, password: str, iterations: int) -> None: ...
+
+    def remove(self, user: UserPasswords) -> None: ...
+
+
+class _OverBrokers:
+    def __init__(self, brokers: Brokers) -> None:
+        self._brokers = brokers
+
+    def find(self, name: str | None) -> tuple[UserPasswords, ...]:
+        return over_brokers.users(self._brokers, name)
+
+    def set_password(self, name: str, password: str, iterations: int) -> None:
+        over_brokers.set_password(self._brokers, name, password, iterations)
+
+    def remove(self, user: UserPasswords) -> None:
+        over_brokers.remove_user(self._brokers, user)
+
+
+def place_options(command: F) -> F:
+    """Adds `bootstrap`, `zookeeper` and `zookeeper_secret_file`."""
+    zookeeper = click.option(
+        "--zookeeper",
+        metavar="HOST:PORT/CHROOT",
+        help="Ask this ZooKeeper, past the brokers: for the first user.",
+    )
+    secret = click.option(
+        "--zookeeper-secret-file",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="The brokers' `zookeeper_secret`, in a file.",
+    )
+    return bootstrap_option(zookeeper(secret(command)))
+
+
+def iterations_option(command: F) -> F:
+    return click.option(
+        "--iterations",
+        type=click.IntRange(FEWEST_ITERATIONS, MOST_ITERATIONS),
+        default=MOST_ITERATIONS,
+        show_default=True,
+        metavar="N",
+        help="Of the password's hash.",
+    )(command)
+
+
+@contextmanager
+def users_at(
+    bootstrap: str, zookeeper: str | None, zookeeper_secret_file: Path | None
+) -> Iterator[Users]:
+    if zookeeper is None:
+        if zookeeper_secret_file is not None:
+            raise click.UsageError("--zookeeper-secret-file needs --zookeeper")
+        with connected(bootstrap) as brokers:
+            yield _OverBrokers(brokers)
+        return
+    try:
+        # An agent's host has no kazoo, and asks brokers.
+        from penstock.users.in_zookeeper import zookeeper_users  # noqa: PLC0415
+    except ModuleNotFoundError as missing:
+        if missing.name != "kazoo":
+            raise
+        raise Failed("--zookeeper needs kazoo: pip install 'penstock[broker]'") from None
+    try:
+        file = zookeeper_secret_file
+        secret = None if file is None else Secret(file=str(file)).read()
+    except NoSecret as error:
+        raise Failed(str(error)) from None
+    with zookeeper_users(zookeeper, secret) as users:
+        yield users
+
+
+@click.command()
+@place_options
+@json_option
+def list_users(
+    *, bootstrap: str, zookeeper: str | None, zookeeper_secret_file: Path | None, as_json: bool
+) -> None:
+    """List who can log in with a password, by name.
+
+    \b
+    Example:
+        penstock users list
+        penstock users list --json | jq -r '.[].name'
+    """
+    with users_at(bootstrap, zookeeper, zookeeper_secret_file) as users:
+        found = users.find(None)
+    if as_json:
+        print_json(
+            [
+                {
+                    "name": each.name,
+                    "mechanisms": {str(kind): count for kind, count in each.iterations.items()},
+                }
+                for each in found
+            ]
+        )
+    elif found:
+        print_table(COLUMNS, [_row(each) for each in found])
+    else:
+        click.echo("no users", err=True)
+
+
+def _row(user: UserPasswords) -> dict[str, object]:
+    counts = sorted(set(user.iterations.values()))
+    return {
+        "name": user.name,
+        "mechanisms": ", ".join(sorted(user.iterations)),
+        "iterations": ", ".join(map(str, counts)),
+    }
+
+
+@click.command()
+@click.argument("name")
+@password_options
+@iterations_option
+@place_options
+@json_option
+def add(
+    *,
+    name: str,
+    password_file: Path | None,
+    generate: Path | None,
+    iterations: int,
+    bootstrap: str,
+    zookeeper: str | None,
+    zookeeper_secret_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Add a user who logs in with a password, by PLAIN or SCRAM.
+
+    The first one, before anybody can log in, is written into the brokers' ZooKeeper: --zookeeper.
+
+    \b
+    Example:
+        penstock users add alice
+        penstock users add agent-web-1 --generate web-1.password
+        penstock users add admin --zookeeper-secret-file zookeeper.secret \\
+            --zookeeper 127.0.0.1:2181/penstock
+    """
+    with users_at(bootstrap, zookeeper, zookeeper_secret_file) as users:
+        if users.find(name):
+            raise Failed(f"there is a user {name} already: `penstock users password {name}`")
+        with said_password(name, password_file, generate) as password:
+            users.set_password(name, password, iterations)
+    _say("added", name, as_json=as_json)
+
+
+@click.command()
+@click.argument("name")
+@password_options
+@iterations_option
+@place_options
+@json_option
+def password(
+    *,
+    name: str,
+    password_file: Path | None,
+    generate: Path | None,
+    iterations: int,
+    bootstrap: str,
+    zookeeper: str | None,
+    zookeeper_secret_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Give a user another password. Connections that are logged in stay.
+
+    \b
+    Example:
+        penstock users password alice
+        penstock users password alice --password-file new.password
+    """
+    with users_at(bootstrap, zookeeper, zookeeper_secret_file) as users:
+        if not users.find(name):
+            raise Failed(f"there is no user {name}: `penstock users add {name}`")
+        with said_password(name, password_file, generate) as said:
+            users.set_password(name, said, iterations)
+    _say("changed", name, as_json=as_json)
+
+
+@click.command()
+@click.argument("name")
+@yes_option
+@place_options
+@json_option
+def remove(
+    *,
+    name: str,
+    yes: bool,
+    bootstrap: str,
+    zookeeper: str | None,
+    zookeeper_secret_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Remove a user, who cannot log in any more. Connections that are logged in stay.
+
+    \b
+    Example:
+        penstock users remove alice
+        penstock users remove alice --yes
+    """
+    with users_at(bootstrap, zookeeper, zookeeper_secret_file) as users:
+        found = users.find(name)
+        if not found:
+            raise Failed(f"there is no user {name}")
+        if not yes:
+            confirm_deletion(f"user {name}")
+        users.remove(found[0])
+    _say("removed", name, as_json=as_json)
+
+
+def _say(what: str, name: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json({what: name})
+    else:
+        print(f"{what} {name}")

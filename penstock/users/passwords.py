@@ -1,0 +1,93 @@
+"""The password of a command: from a file, from somebody at the terminal, or made up into a file.
+
+It is in no argument, where everybody on the machine could read it.
+"""
+
+import os
+import secrets
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from ground.scram import LONGEST_PASSWORD
+from ground.secrets import NoSecret, Secret
+from penstock.cli.failures import Failed
+
+_RANDOM_BYTES: Final = 24
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def password_options(command: F) -> F:
+    """Adds `password_file` and `generate`."""
+    kind = click.Path(dir_okay=False, path_type=Path)
+    from_file = click.option(
+        "--password-file",
+        type=kind,
+        metavar="FILE",
+        help="The password, in a file; without it, it is asked for.",
+    )
+    made_up = click.option(
+        "--generate",
+        type=kind,
+        metavar="FILE",
+        help="Make up a password and write it into this new file, which only you can read.",
+    )
+    return from_file(made_up(command))
+
+
+@contextmanager
+def said_password(name: str, password_file: Path | None, generate: Path | None) -> Iterator[str]:
+    """A file that is made for it is gone again if what it was made for fails."""
+    if password_file is not None and generate is not None:
+        raise click.UsageError("--password-file and --generate exclude each other")
+    if generate is None:
+        yield _checked(_asked(name) if password_file is None else _of_file(password_file))
+        return
+    password = secrets.token_urlsafe(_RANDOM_BYTES)
+    _write(generate, password)
+    try:
+        yield password
+    except BaseException:
+        generate.unlink(missing_ok=True)
+        raise
+
+
+def _of_file(path: Path) -> str:
+    try:
+        return Secret(file=str(path)).read()
+    except NoSecret as error:
+        raise Failed(str(error)) from None
+
+
+def _asked(name: str) -> str:
+    if not sys.stdin.isatty():
+        raise click.UsageError("nobody is there to be asked: say --password-file or --generate")
+    try:
+        answer: str = click.prompt(
+            f"password of {name}", hide_input=True, confirmation_prompt="once more", err=True
+        )
+    except click.Abort:
+        raise KeyboardInterrupt from None
+    return answer
+
+
+def _checked(password: str) -> str:
+    if len(password) > LONGEST_PASSWORD:
+        raise Failed(f"the password has more than {LONGEST_PASSWORD} characters")
+    if "\0" in password:
+        raise Failed("the password has a NUL in it, which PLAIN cannot send")
+    return password
+
+
+def _write(path: Path, password: str) -> None:
+    try:
+        made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise Failed(f"{path}: {(error.strerror or 'cannot be written').lower()}") from None
+    with os.fdopen(made, "w") as file:
+        file.write(f"{password}\n")

@@ -1,0 +1,123 @@
+"""Logins that failed: what that costs who failed, and nobody else."""
+
+import asyncio
+
+import pytest
+
+from broker.logins.failures import (
+    FIRST_DELAY,
+    LONGEST_DELAY,
+    MOST_HELD_OF_ADDRESS,
+    Failures,
+    Scores,
+    delay,
+    network,
+)
+
+
+class Clock:
+    """Stands still until somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+        self.slept: list[float] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+def test_each_failure_costs_more_up_to_a_bound() -> None:
+    clock = Clock()
+    failures = Failures(clock, clock.sleep)
+    for _ in range(30):
+        asyncio.run(failures.hold("1.2.3.4", "alice"))
+    assert clock.slept[0] == FIRST_DELAY
+    assert clock.slept == sorted(clock.slept)
+    assert clock.slept[-1] == LONGEST_DELAY
+
+
+def test_others_pay_nothing_for_it() -> None:
+    clock = Clock()
+    failures = Failures(clock, clock.sleep)
+    for _ in range(30):
+        asyncio.run(failures.hold("1.2.3.4", "alice"))
+    assert failures.pause("1.2.3.4") > 0
+    assert failures.pause("1.2.3.5") == 0
+    clock.slept.clear()
+    asyncio.run(failures.hold("1.2.3.5", "bob"))
+    assert clock.slept == [FIRST_DELAY]
+
+
+def test_who_guesses_one_user_from_many_addresses_waits_too() -> None:
+    clock = Clock()
+    failures = Failures(clock, clock.sleep)
+    for number in range(30):
+        asyncio.run(failures.hold(f"1.2.3.{number}", "alice"))
+    assert clock.slept[-1] == LONGEST_DELAY
+
+
+def test_time_heals() -> None:
+    clock = Clock()
+    failures = Failures(clock, clock.sleep)
+    for _ in range(20):
+        asyncio.run(failures.hold("1.2.3.4", ""))
+    clock.now += 600
+    assert failures.pause("1.2.3.4") == 0
+    clock.slept.clear()
+    asyncio.run(failures.hold("1.2.3.4", ""))
+    assert clock.slept == [FIRST_DELAY]
+
+
+def test_so_many_are_held_back_and_the_rest_not_looked_at() -> None:
+    async def many() -> None:
+        go = asyncio.Event()
+
+        async def sleep(_seconds: float) -> None:
+            await go.wait()
+
+        failures = Failures(lambda: 0.0, sleep)
+        held = [
+            asyncio.ensure_future(failures.hold("1.2.3.4", "alice"))
+            for _ in range(MOST_HELD_OF_ADDRESS)
+        ]
+        await asyncio.sleep(0)
+        assert failures.is_swamped("1.2.3.4")
+        assert not failures.is_swamped("1.2.3.5")
+        await asyncio.wait_for(failures.hold("1.2.3.4", "alice"), 1.0)  # at once
+        go.set()
+        await asyncio.gather(*held)
+        assert not failures.is_swamped("1.2.3.4")
+
+    asyncio.run(many())
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    scores = Scores(lambda: 0.0)
+    for number in range(20_000):
+        scores.add(str(number))
+    assert scores.of("0") == 0
+    assert scores.of("19999") == 1
+
+
+def test_no_score_is_too_large() -> None:
+    assert delay(1e300) == LONGEST_DELAY
+    assert delay(0) == FIRST_DELAY
+
+
+@pytest.mark.parametrize(
+    ("host", "stands_for"),
+    [
+        ("1.2.3.4", "1.2.3.4"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::1", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("::ffff:1.2.3.4", "1.2.3.4"),
+        ("somewhere", "somewhere"),
+    ],
+)
+def test_whom_an_address_stands_for(host: str, stands_for: str) -> None:
+    assert network(host) == stands_for

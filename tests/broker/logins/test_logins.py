@@ -1,0 +1,210 @@
+"""The logins of a broker as its connections have them: attempts, their ends, and what fails."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.logins.exchange import LoginRefused
+from broker.logins.failures import MOST_HELD_OF_ADDRESS
+from broker.logins.logins import Login, Logins
+from broker.logins.tokens import TokenRules
+from client.logins import Exchange, exchange
+from client.security import Login as ClientsLogin
+from client.security import Mechanism
+from tests.broker.logins.issuer import AUDIENCE, ISSUER, claims, key_set, token
+from tests.broker.logins.saying import KEY, users
+
+EVERY = frozenset(Mechanism)
+T = TypeVar("T")
+
+
+@pytest.fixture(scope="module")
+def rules(tmp_path_factory: pytest.TempPathFactory) -> TokenRules:
+    path: Path = tmp_path_factory.mktemp("keys") / "keys.json"
+    path.write_bytes(key_set())
+    return TokenRules(issuer=ISSUER, audience=AUDIENCE, keys_file=str(path))
+
+
+def with_logins(rules: TokenRules | None, run: Callable[[Logins], Awaitable[T]]) -> T:
+    async def inside() -> T:
+        found = users(alice="secret")
+        logins = Logins(EVERY, users=lambda: found, decoy_key=KEY, tokens=rules)
+        try:
+            return await run(logins)
+        finally:
+            logins.close()
+
+    return asyncio.run(inside())
+
+
+def client(mechanism: str, password: str = "secret", user: str = "alice") -> Exchange:
+    if mechanism == Mechanism.OAUTHBEARER:
+        said = claims(exp=time.time() + 600, nbf=None, sub=user)
+        shown = token(said if password == "secret" else said | {"iss": "mallory"})
+        return exchange(ClientsLogin(mechanism=Mechanism.OAUTHBEARER, token_file="/x"), shown)
+    login = ClientsLogin(mechanism=Mechanism(mechanism), user=user, password_env="X")
+    return exchange(login, password)
+
+
+async def talk(login: Login, saying: Exchange) -> None:
+    data = next(saying)
+    while True:
+        answer = await login.step(data)
+        try:
+            data = saying.send(answer)
+        except StopIteration:
+            return
+
+
+@pytest.mark.parametrize("mechanism", sorted(EVERY))
+def test_a_login_from_beginning_to_end(rules: TokenRules, mechanism: str) -> None:
+    async def run(logins: Logins) -> None:
+        assert logins.mechanisms == EVERY
+        login = logins.begin(mechanism, "1.2.3.4")
+        assert (login.done, login.principal, login.ends_at) == (False, "", None)
+        await talk(login, client(mechanism))
+        assert (login.done, login.principal) == (True, "alice")
+        if mechanism == Mechanism.OAUTHBEARER:
+            assert login.ends_at is not None
+            assert 590 < login.ends_at - time.monotonic() < 640
+        else:
+            assert login.ends_at is None
+        with pytest.raises(LoginRefused) as refusal:
+            await login.step(b"more")
+        assert "after the end" in refusal.value.why
+        assert not login.done
+
+    with_logins(rules, run)
+
+
+@pytest.mark.parametrize("mechanism", sorted(EVERY))
+def test_a_refusal_is_held_back_and_ends_the_attempt(rules: TokenRules, mechanism: str) -> None:
+    async def run(logins: Logins) -> None:
+        login = logins.begin(mechanism, "1.2.3.4")
+        began = time.monotonic()
+        with pytest.raises(LoginRefused):
+            await talk(login, client(mechanism, "wrong"))
+        assert time.monotonic() - began >= 0.09
+        assert not login.done
+        assert login.principal == ""
+        for _ in range(3):
+            with pytest.raises(LoginRefused):
+                await login.step(next(client(mechanism)))
+        await talk(logins.begin(mechanism, "1.2.3.4"), client(mechanism))
+
+    with_logins(rules, run)
+
+
+def test_without_rules_no_token_is_believed() -> None:
+    async def run(logins: Logins) -> None:
+        assert logins.mechanisms == EVERY - {Mechanism.OAUTHBEARER}
+        for mechanism in ("OAUTHBEARER", "GSSAPI", "", "scram-sha-512"):
+            with pytest.raises(ValueError, match="not served"):
+                logins.begin(mechanism, "1.2.3.4")
+
+    with_logins(None, run)
+
+
+def test_a_flood_from_one_address_costs_the_others_nothing() -> None:
+    """Hundreds of guesses at once, by PLAIN and SCRAM; somebody else logs in meanwhile."""
+
+    async def run(logins: Logins) -> None:
+        async def guess(mechanism: str, number: int) -> str:
+            try:
+                await talk(logins.begin(mechanism, "6.6.6.6"), client(mechanism, f"guess{number}"))
+            except LoginRefused as refusal:
+                return refusal.why
+            return "let in"
+
+        flood = [
+            asyncio.ensure_future(guess(mechanism, number))
+            for number in range(300)
+            for mechanism in ("PLAIN", "SCRAM-SHA-512")
+        ]
+        await asyncio.sleep(0.05)
+        for mechanism in ("PLAIN", "SCRAM-SHA-256"):
+            began = time.monotonic()
+            login = logins.begin(mechanism, "1.2.3.4")
+            await talk(login, client(mechanism))
+            assert login.done
+            assert (
+                time.monotonic() - began < 5.0
+            )  # seconds are for a slow machine: no delay is in it
+        # And who guesses is not looked at while so much of him is held back.
+        await asyncio.wait(flood, return_when=asyncio.FIRST_COMPLETED)
+        reasons = [each.result() for each in flood if each.done()]
+        assert "let in" not in reasons
+        for each in flood:
+            each.cancel()
+        await asyncio.gather(*flood, return_exceptions=True)
+
+    with_logins(None, run)
+
+
+def test_more_than_so_many_at_once_are_refused_unseen() -> None:
+    async def run(logins: Logins) -> None:
+        async def fail() -> None:
+            await logins.begin("PLAIN", "6.6.6.6").step(b"nonsense")
+
+        held = [asyncio.ensure_future(fail()) for _ in range(MOST_HELD_OF_ADDRESS)]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        with pytest.raises(LoginRefused) as refusal:
+            await talk(logins.begin("SCRAM-SHA-512", "6.6.6.6"), client("SCRAM-SHA-512"))
+        assert "not looked at" in refusal.value.why
+        other = logins.begin("SCRAM-SHA-512", "1.2.3.4")
+        await talk(other, client("SCRAM-SHA-512"))
+        assert other.done
+        for each in held:
+            each.cancel()
+        await asyncio.gather(*held, return_exceptions=True)
+
+    with_logins(None, run)
+
+
+def test_who_says_more_before_the_answer_is_refused() -> None:
+    async def run(logins: Logins) -> None:
+        login = logins.begin("PLAIN", "1.2.3.4")
+        first = asyncio.ensure_future(login.step(next(client("PLAIN"))))
+        await asyncio.sleep(0)
+        with pytest.raises(LoginRefused):
+            await login.step(b"more")
+        with pytest.raises(LoginRefused):
+            await first
+        assert not login.done
+
+    with_logins(None, run)
+
+
+@given(
+    mechanism=st.sampled_from(sorted(EVERY)),
+    messages=st.lists(st.binary(max_size=100), min_size=1, max_size=4),
+)
+def test_whatever_is_said_ends_in_a_refusal(
+    rules: TokenRules, mechanism: str, messages: list[bytes]
+) -> None:
+    async def run(logins: Logins) -> None:
+        login = logins.begin(mechanism, "1.2.3.4")
+        for each in messages:
+            with suppress(LoginRefused):
+                await login.step(each)
+            assert not login.done
+
+    with_logins(rules, run)
+
+
+def test_a_message_that_is_too_long() -> None:
+    async def run(logins: Logins) -> None:
+        for mechanism in sorted(logins.mechanisms):
+            with pytest.raises(LoginRefused) as refusal:
+                await logins.begin(mechanism, "1.2.3.4").step(b"x" * 100_000)
+            assert "100000 bytes" in refusal.value.why
+
+    with_logins(None, run)
