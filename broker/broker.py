@@ -28,9 +28,9 @@ from broker.data_directory import DataDirectory
 from broker.dispatch import Dispatcher
 from broker.errors import BrokerError
 from broker.flusher import Flusher
-from broker.gate import NoLogins
 from broker.housekeeping import Housekeeping
 from broker.http import BrokerHttpServer
+from broker.logins.logins import Logins
 from broker.metrics import BrokerMetrics, CheckedGauge, LossGauge, PartitionGauge
 from broker.open_files import Descriptors, OpenLogs
 from broker.opening import Opening
@@ -53,7 +53,7 @@ from cluster.identity import cluster_id, find_cluster_id
 from cluster.leader_epochs import raise_leader_epoch
 from cluster.quotas import QuotaSnapshot, QuotasView
 from cluster.session import Session
-from cluster.users import UsersView
+from cluster.users import UsersView, decoy_key
 from cluster.values import BrokerInfo, ClusterSnapshot, ControllerEpoch
 from cluster.view import ClusterView
 from wire.record_check import NATIVE, RecordCheck
@@ -108,7 +108,6 @@ class Broker:
                 "partitions": config.limits.partitions,
             },
         )
-        self._logins = NoLogins()
         self._quotas = Quotas()
         self._complaints = Complaints(self.loop.time, self._metrics.complained)
         self.gone = asyncio.Event()
@@ -198,6 +197,13 @@ class Broker:
         await asyncio.to_thread(users.start)
         ends.push_async_callback(asyncio.to_thread, users.close)
         self.users = UserAdmin(self.session, users)
+        self._logins = Logins(
+            {each for listener in config.every_listener for each in listener.logins},
+            users=lambda: users.users,
+            decoy_key=await asyncio.to_thread(decoy_key, self.session),
+            tokens=config.tokens,
+        )
+        ends.callback(self._logins.close)
         self.partitions.follow(self.cluster.snapshot)
         await self.partitions.caught_up()
         topic_ids = {each.topic_id for each in self.partitions.applied.topics.values()}

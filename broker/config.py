@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 
 from broker.listeners import PLAINTEXT, BetweenBrokers, ListenerConfig, check_listeners
+from broker.logins.tokens import TokenRules
+from client.security import Mechanism
 from ground.listening import check_exposed
 from ground.settings import Bytes, FolderPath, Port, Seconds, Url, WholeSeconds, check_positive
 from schemas.remote.urls import parse_urls
@@ -111,6 +113,8 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     between_brokers: BetweenBrokers | None = None
     """How this broker's own processes connect to it. Without it: by the first listener that has
     neither TLS nor logins."""
+    tokens: TokenRules | None = None
+    """Which tokens are believed, where `OAUTHBEARER` is among the `logins` of a listener."""
     http_host: str = "127.0.0.1"
     """The address of `/metrics`, `/healthz` and `/readyz`."""
     http_port: Port = 9095
@@ -174,6 +178,9 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
                 "`host`, `port` and what is advertised are said of each of `listeners`"
             )
         check_listeners(self.every_listener, self.between_brokers, insecure=self.insecure)
+        by_token = any(Mechanism.OAUTHBEARER in each.logins for each in self.every_listener)
+        if by_token and self.tokens is None:
+            raise ValueError("`tokens` is missing: `logins: [OAUTHBEARER]` needs it")
         if self.keeps_ledger and self.between_brokers is None and self._open_listener is None:
             raise ValueError(
                 "`between_brokers` is missing: name the listener that this broker's own processes "

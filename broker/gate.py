@@ -10,8 +10,10 @@ else is cut off, as by Kafka. So is a client whose login was refused, after it h
 
 import time
 from collections.abc import Callable, Collection
-from typing import Final, Protocol
+from typing import Final
 
+from broker.logins.exchange import LoginRefused
+from broker.logins.logins import Login, Logins
 from wire.errors import ErrorCode
 
 HANDSHAKE: Final = 17
@@ -19,46 +21,6 @@ AUTHENTICATE: Final = 36
 _API_VERSIONS: Final = 18
 _ALWAYS: Final = frozenset({HANDSHAKE, AUTHENTICATE, _API_VERSIONS})
 LARGEST_REQUEST: Final = 256 * 1024  # before a login; a token of OAuth's may have some kilobytes
-
-
-class LoginRefused(Exception):
-    """`message` is for the client, `why` for the broker's log; neither holds a secret."""
-
-    def __init__(self, message: str, why: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.why = why or message
-
-
-class Login(Protocol):
-    """One attempt."""
-
-    @property
-    def done(self) -> bool: ...
-
-    @property
-    def principal(self) -> str:
-        """Who it is, when it is done."""
-
-    @property
-    def ends_at(self) -> float | None:
-        """Until when that is good, by `time.time()`; None: for ever."""
-
-    async def step(self, data: bytes) -> bytes:
-        """What is answered. Raises LoginRefused."""
-
-
-class Logins(Protocol):
-    """Who may log in, and how."""
-
-    def begin(self, mechanism: str, host: str) -> Login: ...
-
-
-class NoLogins:
-    """Nobody may."""
-
-    def begin(self, mechanism: str, host: str) -> Login:
-        raise LoginRefused("there are no logins")
 
 
 class GateError(Exception):
@@ -132,8 +94,9 @@ class Gate:
             answer = await login.step(data)
         except LoginRefused as refusal:
             self._login = None
+            why = f"{refusal.why}{f', user {refusal.user:.100}' if refusal.user else ''}"
             raise self._cut_off(
-                ErrorCode.sasl_authentication_failed, refusal.message, refusal.why
+                ErrorCode.sasl_authentication_failed, refusal.message, why
             ) from None
         if not login.done:
             return answer, 0
@@ -149,7 +112,7 @@ class Gate:
     def _open(self, login: Login) -> int:
         seconds = self._longest or float("inf")
         if login.ends_at is not None:
-            seconds = min(seconds, max(0.0, login.ends_at - time.time()))
+            seconds = min(seconds, max(0.0, login.ends_at - time.monotonic()))
         self._until = time.monotonic() + seconds
         self.principal = login.principal
         self._admitted(login.principal)

@@ -17,9 +17,10 @@ from broker.config import BrokerConfig
 from broker.connection import Connection
 from broker.dispatch import Dispatcher
 from broker.errors import BrokerError
-from broker.gate import Gate, Logins
+from broker.gate import Gate
 from broker.handshakes import Handshakes
 from broker.listeners import Listener, ListenerConfig
+from broker.logins.logins import Logins
 from broker.metrics import BrokerMetrics
 from broker.quotas import Quotas
 from broker.transports import Clear, Encrypted, Transport

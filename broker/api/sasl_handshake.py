@@ -1,7 +1,7 @@
 """SaslHandshake (key 17), version 1: by which mechanism a client will log in.
 
 Not here: version 0, after which tokens went without Kafka's frames. Clients older than 2017 speak
-nothing else.
+nothing else. It is listed all the same: older librdkafka would not log in otherwise, by version 1.
 """
 
 from broker.caller import Caller

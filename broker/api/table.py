@@ -218,7 +218,7 @@ TABLE: Final = (
     _row(2, LIST_OFFSETS, range(1, 8), list_offsets.handle, _partitions),
     _row(3, METADATA, range(13), metadata.handle, _to_describe_topics),
     _row(10, FIND_COORDINATOR, range(5), find_coordinator.handle, _to_find_coordinator),
-    _row(17, SASL_HANDSHAKE, range(1, 2), sasl_handshake.handle, _nothing),
+    _row(17, SASL_HANDSHAKE, range(2), sasl_handshake.handle, _nothing),
     _row(18, API_VERSIONS, range(5), api_versions.handle, _listed),
     _row(19, CREATE_TOPICS, range(2, 8), create_topics.handle, _topics),
     _row(20, DELETE_TOPICS, range(1, 7), delete_topics.handle, _to_delete_topics),

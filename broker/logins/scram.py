@@ -50,7 +50,7 @@ class ScramExchange:
         self._nonce = nonce
         self._said = ""  # by both, before the last message
         self._header = ""
-        self._both_nonces = ""
+        self._both_nonces = self._nonce_twice = ""
         self._user = ""
         self._checked: Checked | None = None
 
@@ -73,6 +73,7 @@ class ScramExchange:
         credential = self._checked.credential
         self._header = said["header"]
         self._both_nonces = said["nonce"] + self._nonce()
+        self._nonce_twice = said["nonce"] + self._both_nonces
         salt = b64encode(credential.salt).decode()
         answer = f"r={self._both_nonces},s={salt},i={credential.iterations}"
         self._said = f"{said['bare']},{answer}"
@@ -83,7 +84,8 @@ class ScramExchange:
         said = _FINAL.fullmatch(text)
         if said is None:
             raise refused(self._mechanism, "its last message is not SCRAM's", user=user)
-        if not secrets.compare_digest(said["nonce"], self._both_nonces):
+        # librdkafka before 2.6 says its own part twice; Apache Kafka takes that, too.
+        if said["nonce"] not in {self._both_nonces, self._nonce_twice}:
             raise refused(self._mechanism, "the nonce is another attempt's", user=user)
         proof = _decoded(said["proof"])
         if _decoded(said["header"]) != self._header.encode():

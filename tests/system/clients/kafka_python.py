@@ -22,10 +22,11 @@ from tests.system.clients.interface import (
 with warnings.catch_warnings():
     # It reads its schemas in a way that Python 3.11 calls outdated.
     warnings.filterwarnings("ignore", "(read|open)_text is deprecated", DeprecationWarning)
-    import kafka
-    from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+    from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
     from kafka.admin import ConfigResource
     from kafka.errors import KafkaError
+
+__all__ = ["KafkaConsumer", "KafkaProducer", "KafkaPython", "KafkaPythonAdmin", "TopicPartition"]
 
 _ACKS: Mapping[Acks, int | str] = {"0": 0, "1": 1, "all": "all"}
 
@@ -96,7 +97,7 @@ class KafkaPython:
             consumer_timeout_ms=WITHIN * 1000,
         )
         try:
-            which = kafka.TopicPartition(topic, partition)
+            which = TopicPartition(topic, partition)
             consumer.assign([which])
             match start:
                 case "beginning":
@@ -172,7 +173,7 @@ class KafkaPythonAdmin:
             raise Refused(answer["topic"][topic])
 
     def delete_records(self, bootstrap: str, topic: str, partition: int, before: int) -> int:
-        which = kafka.TopicPartition(topic, partition)
+        which = TopicPartition(topic, partition)
         with self._client(bootstrap) as client:
             deleted = client.delete_records({which: before})
         return int(deleted[which]["low_watermark"])

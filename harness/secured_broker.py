@@ -1,0 +1,180 @@
+"""A Penstock broker with locks: TLS of a test's own authority, and every way to log in.
+
+    LOCKED    SASL_SSL, with any mechanism
+    KNOWN     SSL, with a client's certificate
+    PLAIN     SASL_PLAINTEXT, SCRAM alone
+    BROKERS   SASL_SSL, for its own processes: the user `broker`
+
+Its users are in USERS. Nobody comes in without a login, so the first are put into ZooKeeper by the
+command for that.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from joserfc import jwt
+from joserfc.jwk import RSAKey
+
+from client.bootstrap import Bootstrap
+from client.security import Login, Mechanism, Security
+from ground.tls import Tls
+from harness.broker_process import REPOSITORY, BrokerProcess
+from harness.certificates import Authority
+from harness.server_process import free_ports
+
+USERS: Final = {
+    "alice": "a secret that 'nobody' = uses",
+    "bob": "bob-secret-77ab",
+    "broker": "broker-secret-90cd",
+}
+ISSUER: Final = "https://issuer.example"
+AUDIENCE: Final = "brokers"
+_SECRET: Final = "zookeeper-secret-31c5"  # noqa: S105
+_MECHANISMS: Final = [str(each) for each in Mechanism]
+
+
+class SecuredBroker:
+    """`with SecuredBroker(directory, zookeeper=...) as secured`: users are there, and it runs."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        zookeeper: str,
+        login_seconds: int = 0,
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.directory = directory
+        self.authority = Authority(directory / "authority")
+        self._key = RSAKey.generate_key(2048, {"kid": "a key"})
+        shown = self.authority.sign("broker")
+        tls = {"certificate": str(shown.certificate), "key": str(shown.key)}
+        secret = self._file("zookeeper.secret", _SECRET)
+        self.at_zookeeper = ("--zookeeper", zookeeper, "--zookeeper-secret-file", secret)
+        self.locked, self.known, self.plain, self.brokers = free_ports(4)
+        for name, password in USERS.items():
+            self._file(f"{name}.password", password)
+        keys = {"keys": [self._key.as_dict(private=False)]}
+        wanted: dict[str, object] = {
+            "listeners": [
+                {
+                    "name": "LOCKED",
+                    "port": self.locked,
+                    "tls": dict(tls),
+                    "logins": _MECHANISMS,
+                    "login_seconds": login_seconds,
+                },
+                {
+                    "name": "KNOWN",
+                    "port": self.known,
+                    "tls": {**tls, "client_ca": str(self.authority.ca)},
+                },
+                {
+                    "name": "PLAIN",
+                    "port": self.plain,
+                    "logins": _MECHANISMS[1:3],
+                    "login_seconds": login_seconds,
+                },
+                {
+                    "name": "BROKERS",
+                    "port": self.brokers,
+                    "tls": dict(tls),
+                    "logins": _MECHANISMS[2:3],
+                },
+            ],
+            "between_brokers": {
+                "listener": "BROKERS",
+                "security": {
+                    "tls": {"ca": str(self.authority.ca)},
+                    "login": {
+                        "mechanism": "SCRAM-SHA-512",
+                        "user": "broker",
+                        "password_file": str(directory / "broker.password"),
+                    },
+                },
+            },
+            "zookeeper_secret": _SECRET,
+            "tokens": {
+                "issuer": ISSUER,
+                "audience": AUDIENCE,
+                "keys_file": self._file("keys.json", json.dumps(keys)),
+            },
+            **(settings or {}),
+        }
+        self.broker = BrokerProcess(directory, zookeeper=zookeeper, settings=wanted)
+
+    def __enter__(self) -> "SecuredBroker":
+        for name in USERS:
+            self.penstock(
+                "users", "add", name, *self.at_zookeeper,
+                "--password-file", str(self.directory / f"{name}.password"),
+            )  # fmt: skip
+        self.broker.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.broker.__exit__(None, None, None)
+
+    def penstock(self, *arguments: str, expected: int = 0) -> str:
+        """Runs a command; returns what it says, and fails if it ends otherwise."""
+        command = [sys.executable, "-m", "penstock", *arguments]
+        ended = subprocess.run(
+            command, capture_output=True, text=True, check=False, cwd=REPOSITORY, timeout=120
+        )
+        assert ended.returncode == expected, f"{command}: {ended.stdout}{ended.stderr}"
+        return ended.stdout + ended.stderr
+
+    def token(self, user: str = "alice", *, seconds: float = 3600, **claims: Any) -> str:
+        """One that the broker believes."""
+        now = time.time()
+        said = {"iss": ISSUER, "aud": AUDIENCE, "sub": user, "exp": now + seconds, **claims}
+        return jwt.encode({"alg": "RS256", "kid": "a key"}, said, self._key)
+
+    def security(
+        self,
+        mechanism: Mechanism | None,
+        user: str = "alice",
+        *,
+        token: str = "",
+        with_tls: bool = True,
+    ) -> Security:
+        """Of a client; without a mechanism it shows a certificate."""
+        if mechanism is None:
+            shown = self.authority.sign(user)
+            return Security(tls=Tls(ca=str(self.authority.ca), certificate=str(shown.both)))
+        tls = Tls(ca=str(self.authority.ca)) if with_tls else None
+        if mechanism is Mechanism.OAUTHBEARER:
+            file = self._file(f"{user}.token", token or self.token(user))
+            return Security(tls=tls, login=Login(mechanism=mechanism, token_file=file))
+        password = str(self.directory / f"{user}.password")
+        return Security(
+            tls=tls, login=Login(mechanism=mechanism, user=user, password_file=password)
+        )
+
+    def bootstrap(self, mechanism: Mechanism | None, user: str = "alice") -> Bootstrap:
+        port = self.known if mechanism is None else self.locked
+        return Bootstrap.of(f"127.0.0.1:{port}", self.security(mechanism, user))
+
+    def librdkafka(self, mechanism: str, user: str = "alice", **more: Any) -> dict[str, Any]:
+        """For confluent-kafka and kcat."""
+        return {
+            "bootstrap.servers": f"127.0.0.1:{self.locked}",
+            "security.protocol": "sasl_ssl",
+            "ssl.ca.location": str(self.authority.ca),
+            "sasl.mechanism": mechanism,
+            "sasl.username": user,
+            "sasl.password": USERS[user],
+            **more,
+        }
+
+    def _file(self, name: str, content: str) -> str:
+        path = self.directory / name
+        path.write_text(content + "\n")
+        path.chmod(0o600)
+        return str(path)

@@ -1,0 +1,382 @@
+"""Logins at a broker: who gets in, by which mechanism, with whose client, and for how long."""
+
+import asyncio
+import contextlib
+import json
+import struct
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import aiokafka
+import aiokafka.abc
+import pytest
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+
+from client.admin import create_topic
+from client.bootstrap import Bootstrap
+from client.brokers import Brokers
+from client.consumer import Consumer as OwnConsumer
+from client.errors import ClientError, NotLetIn
+from client.logins import scram
+from client.offsets import Beginning
+from client.producer import Producer as OwnProducer
+from client.security import Login, Mechanism, Security
+from client.users import set_password
+from cluster.zookeeper import EmbeddedZooKeeper
+from ground.tls import Tls, client_context
+from harness.secured_broker import USERS, SecuredBroker
+from harness.server_process import wait_until
+from tests.system.bystander import write_and_read
+from tests.system.clients import kafka_python
+from tests.system.raw import METADATA, Closed, RawConnection, int16, int32, metadata_body, string
+
+WITHIN = 60.0
+COUNT = 500
+HANDSHAKE, AUTHENTICATE = 17, 36
+PASSWORDS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+
+
+@pytest.fixture(scope="module")
+def secured(
+    zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SecuredBroker]:
+    directory = tmp_path_factory.mktemp("logins")
+    with SecuredBroker(directory, zookeeper=f"{zookeeper.address}/logins") as secured:
+        with Brokers(secured.bootstrap(Mechanism.SCRAM_SHA_512)) as brokers:
+            create_topic(brokers, "common")
+        yield secured
+
+
+@pytest.mark.parametrize("mechanism", [*Mechanism, None])
+def test_our_own_client(secured: SecuredBroker, mechanism: Mechanism | None) -> None:
+    topic = f"own-{mechanism or 'certificate'}".lower()
+    with Brokers(secured.bootstrap(mechanism)) as brokers:
+        create_topic(brokers, topic)
+        producer = OwnProducer(brokers, topic)
+        for number in range(COUNT):
+            producer.send(b"%d" % number)
+        producer.flush()
+        with OwnConsumer(brokers, topic, Beginning(), to_end=True) as consumer:
+            got = [int(each.record.value or b"") for each in consumer]
+    assert got == list(range(COUNT))
+
+
+@pytest.mark.parametrize("mechanism", PASSWORDS)
+def test_librdkafka(secured: SecuredBroker, mechanism: str) -> None:
+    settings = secured.librdkafka(mechanism)
+    written_with_librdkafka(settings, f"librdkafka-{mechanism}")
+
+
+def test_librdkafka_with_a_token(secured: SecuredBroker) -> None:
+    def token(_: object) -> tuple[str, float]:
+        return secured.token(), time.time() + 3600
+
+    settings = secured.librdkafka("OAUTHBEARER", oauth_cb=token)
+    del settings["sasl.username"], settings["sasl.password"]
+    written_with_librdkafka(settings, "librdkafka-token")
+
+
+def written_with_librdkafka(settings: dict[str, Any], topic: str) -> None:
+    producer = Producer(settings)
+    for number in range(COUNT):
+        producer.produce(topic, b"%d" % number, partition=0)
+    assert producer.flush(WITHIN) == 0
+    with contextlib.closing(
+        Consumer({**settings, "group.id": "by-hand", "enable.auto.commit": False})
+    ) as consumer:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        got: list[bytes | None] = []
+        until = time.monotonic() + WITHIN
+        while len(got) < COUNT and time.monotonic() < until:
+            for message in consumer.consume(100, 1.0):
+                assert message.error() is None, message.error()
+                got.append(message.value())
+    assert got == [b"%d" % number for number in range(COUNT)]
+
+
+@pytest.mark.parametrize("mechanism", PASSWORDS)
+def test_kafka_python(secured: SecuredBroker, mechanism: str) -> None:
+    settings = {
+        "bootstrap_servers": f"localhost:{secured.locked}",
+        "security_protocol": "SASL_SSL",
+        "ssl_cafile": str(secured.authority.ca),
+        "sasl_mechanism": mechanism,
+        "sasl_plain_username": "alice",
+        "sasl_plain_password": USERS["alice"],
+    }
+    topic = f"kafka-python-{mechanism}"
+    with contextlib.closing(kafka_python.KafkaProducer(**settings)) as producer:
+        producer.send(topic, b"a message").get(WITHIN)
+    with contextlib.closing(
+        kafka_python.KafkaConsumer(
+            **settings, auto_offset_reset="earliest", consumer_timeout_ms=30_000
+        )
+    ) as consumer:
+        consumer.assign([kafka_python.TopicPartition(topic, 0)])
+        assert next(consumer).value == b"a message"
+
+
+@pytest.mark.parametrize("mechanism", [*PASSWORDS, "OAUTHBEARER"])
+def test_aiokafka(secured: SecuredBroker, mechanism: str) -> None:
+    class Tokens(aiokafka.abc.AbstractTokenProvider):
+        async def token(self) -> str:
+            return secured.token()
+
+    async def run() -> None:
+        settings = {
+            "bootstrap_servers": f"localhost:{secured.locked}",
+            "security_protocol": "SASL_SSL",
+            "ssl_context": client_context(Tls(ca=str(secured.authority.ca))),
+            "sasl_mechanism": mechanism,
+            "sasl_plain_username": "alice",
+            "sasl_plain_password": USERS["alice"],
+            "sasl_oauth_token_provider": Tokens(),
+        }
+        producer = aiokafka.AIOKafkaProducer(**settings)
+        await producer.start()
+        try:
+            await producer.send_and_wait("common", b"by aiokafka")
+        finally:
+            await producer.stop()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("mechanism", PASSWORDS)
+def test_kcat(secured: SecuredBroker, mechanism: str) -> None:
+    settings = secured.librdkafka(mechanism)
+    options = [part for key, value in settings.items() for part in ("-X", f"{key}={value}")]
+    topic = f"kcat-{mechanism}"
+    wrote = subprocess.run(
+        ["kcat", *options, "-P", "-t", topic],
+        input=b"hello\n",
+        capture_output=True,
+        check=False,
+        timeout=WITHIN,
+    )
+    assert wrote.returncode == 0, secured.broker.log()[-1500:]
+    read = subprocess.run(
+        ["kcat", *options, "-C", "-t", topic, "-p", "0", "-o", "beginning", "-e", "-q"],
+        capture_output=True,
+        check=True,
+        timeout=WITHIN,
+    )
+    assert read.stdout == b"hello\n"
+
+
+# Who does not get in
+
+
+def not_let_in(security: Security, port: int) -> str:
+    with pytest.raises(ClientError) as refused:
+        Brokers(Bootstrap.of(f"127.0.0.1:{port}", security))
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("mechanism", PASSWORDS)
+def test_a_wrong_password_and_a_user_who_is_not_there(
+    secured: SecuredBroker, mechanism: str, tmp_path: Path
+) -> None:
+    wrong = tmp_path / "wrong"
+    wrong.write_text("wrong")
+    tls = Tls(ca=str(secured.authority.ca))
+    said = []
+    for user in ("alice", "nobody-knows"):
+        login = Login(mechanism=Mechanism(mechanism), user=user, password_file=str(wrong))
+        said.append(not_let_in(Security(tls=tls, login=login), secured.locked))
+    assert all("invalid credentials with SASL mechanism" in each for each in said)
+    assert len({each.replace("nobody-knows", "alice") for each in said}) == 1
+    assert "user alice" in secured.broker.log()
+
+
+@pytest.mark.parametrize(
+    "claims", [{"seconds": -100}, {"aud": "others"}, {"iss": "https://evil.example"}, {"sub": ""}]
+)
+def test_a_token_that_is_none(secured: SecuredBroker, claims: dict[str, Any]) -> None:
+    token = secured.token(**claims)
+    security = secured.security(Mechanism.OAUTHBEARER, "wrong", token=token)
+    not_let_in(security, secured.locked)
+    assert token not in secured.broker.log()
+
+
+def test_a_mechanism_that_the_listener_does_not_take(secured: SecuredBroker) -> None:
+    security = secured.security(Mechanism.PLAIN)
+    assert "the listener takes SCRAM-SHA-512" in not_let_in(security, secured.brokers)
+
+
+def test_librdkafka_is_told(secured: SecuredBroker) -> None:
+    errors: list[KafkaError] = []
+    settings = secured.librdkafka("SCRAM-SHA-512", error_cb=errors.append)
+    producer = Producer({**settings, "sasl.password": "wrong"})
+    wait_until(lambda: producer.poll(0.1) or bool(errors), within=20, what="it is told")
+    assert errors[0].code() == KafkaError._AUTHENTICATION
+
+
+def test_nothing_is_served_before_a_login(secured: SecuredBroker) -> None:
+    with RawConnection(f"127.0.0.1:{secured.plain}") as connection, pytest.raises(Closed):
+        connection.ask(METADATA, 1, metadata_body(None))
+    with RawConnection(f"127.0.0.1:{secured.plain}") as connection:
+        answer = connection.ask(HANDSHAKE, 1, string("SCRAM-SHA-512"))
+        assert answer[:2] == b"\0\0"
+        with pytest.raises(Closed):
+            write_and_read(connection, "common", b"x")
+    assert "a request of API 3, and it has not logged in" in secured.broker.log()
+
+
+def test_steps_out_of_order_are_refused(secured: SecuredBroker) -> None:
+    with RawConnection(f"127.0.0.1:{secured.plain}") as connection:
+        answer = connection.ask(AUTHENTICATE, 0, int32(3) + b"abc")
+        assert answer[:2] == int16(34)  # illegal SASL state
+        with pytest.raises(Closed):
+            connection.ask(HANDSHAKE, 1, string("SCRAM-SHA-512"))
+    with RawConnection(f"127.0.0.1:{secured.plain}") as connection:
+        assert connection.ask(HANDSHAKE, 1, string("GSSAPI"))[:2] == int16(33)
+
+
+def test_a_large_frame_is_not_taken_before_a_login(secured: SecuredBroker) -> None:
+    with (
+        RawConnection(f"127.0.0.1:{secured.plain}") as connection,
+        pytest.raises((Closed, OSError)),
+    ):
+        connection.send(int32(1_000_000) + int16(AUTHENTICATE) + bytes(1_000_000))
+        connection.ask(HANDSHAKE, 1, string("SCRAM-SHA-512"))
+
+
+# For how long
+
+
+@pytest.mark.parametrize("mechanism", [Mechanism.SCRAM_SHA_256, Mechanism.OAUTHBEARER])
+def test_logins_are_made_anew_under_load(chroot: str, tmp_path: Path, mechanism: Mechanism) -> None:
+    with SecuredBroker(tmp_path, zookeeper=chroot, login_seconds=3) as secured:
+        until = time.monotonic() + 9
+        sent = got = 0
+        with Brokers(secured.bootstrap(mechanism), patience_seconds=5) as brokers:
+            create_topic(brokers, "long")
+            producer = OwnProducer(brokers, "long", batch_bytes=10_000)
+            with OwnConsumer(brokers, "long", Beginning()) as consumer:
+                while time.monotonic() < until or got < sent:
+                    if time.monotonic() < until:
+                        for _ in range(100):
+                            producer.send(b"%d" % sent)
+                            sent += 1
+                        producer.flush()
+                    for message in consumer.poll(0.1):
+                        assert message.record.value == b"%d" % got
+                        got += 1
+        assert "its login has ended" not in secured.broker.log()
+
+
+def test_librdkafka_logs_in_anew(chroot: str, tmp_path: Path) -> None:
+    with SecuredBroker(tmp_path, zookeeper=chroot, login_seconds=2) as secured:
+        producer = Producer(secured.librdkafka("SCRAM-SHA-512"))
+        failed: list[object] = []
+        until = time.monotonic() + 7
+        while time.monotonic() < until:
+            producer.produce(
+                "long", b"x", on_delivery=lambda error, _: error and failed.append(error)
+            )
+            producer.poll(0.05)
+        assert producer.flush(WITHIN) == 0
+        assert not failed
+
+
+def logged_in(connection: RawConnection, user: str) -> bytes:
+    """The last answer."""
+    assert connection.ask(HANDSHAKE, 1, string("SCRAM-SHA-512"))[:2] == b"\0\0"
+    saying = scram("sha512", user, USERS[user], lambda: "a-nonce")
+    token, answer = next(saying), b""
+    with contextlib.suppress(StopIteration):
+        while True:
+            answer = connection.ask(AUTHENTICATE, 1, int32(len(token)) + token)
+            if answer[:2] != b"\0\0":
+                break
+            (size,) = struct.unpack_from(">i", answer, 4)
+            token = saying.send(answer[8 : 8 + size])
+    return answer
+
+
+def test_who_does_not_log_in_anew_is_cut_off(chroot: str, tmp_path: Path) -> None:
+    with (
+        SecuredBroker(tmp_path, zookeeper=chroot, login_seconds=2) as secured,
+        RawConnection(f"127.0.0.1:{secured.plain}") as connection,
+    ):
+        answer = logged_in(connection, "alice")
+        assert 0 < struct.unpack(">q", answer[-8:])[0] <= 2000
+        assert connection.ask(METADATA, 1, metadata_body(None))
+        logged_in(connection, "alice")
+        time.sleep(2.5)
+        with pytest.raises(Closed):
+            connection.ask(METADATA, 1, metadata_body(None))
+        assert "a request of API 3, and its login has ended" in secured.broker.log()
+
+
+def test_a_connection_stays_with_its_user(secured: SecuredBroker) -> None:
+    with RawConnection(f"127.0.0.1:{secured.plain}") as connection:
+        logged_in(connection, "alice")
+        assert logged_in(connection, "bob")[:2] == int16(58)
+        with pytest.raises(Closed):
+            connection.ask(METADATA, 1, metadata_body(None))
+
+
+# Users that change, and many that fail
+
+
+def test_a_password_that_is_exchanged(secured: SecuredBroker) -> None:
+    alice = secured.bootstrap(Mechanism.SCRAM_SHA_256)
+    with Brokers(alice) as brokers:
+        set_password(brokers, "carol", "first", 4096)
+        file = secured.directory / "carol.password"
+        file.write_text("first")
+        security = secured.security(Mechanism.PLAIN, "carol")
+        address = f"127.0.0.1:{secured.locked}"
+        Brokers(Bootstrap.of(address, security)).close()
+        set_password(brokers, "carol", "second", 4096)
+        with pytest.raises(NotLetIn):
+            Brokers(Bootstrap.of(address, security))
+        file.write_text("second")
+        Brokers(Bootstrap.of(address, security)).close()
+
+
+def test_many_failed_logins_do_not_keep_others_waiting(secured: SecuredBroker) -> None:
+    stop = threading.Event()
+    failed = [0]
+
+    def guess(number: int) -> None:
+        while not stop.is_set():
+            try:
+                with RawConnection(f"127.0.0.1:{secured.plain}") as connection:
+                    connection.ask(HANDSHAKE, 1, string("SCRAM-SHA-512"))
+                    first = f"n,,n=alice,r=guess{number}".encode()
+                    answer = connection.ask(AUTHENTICATE, 0, int32(len(first)) + first)
+                    nonce = answer[answer.index(b"r=") + 2 :].split(b",")[0]
+                    final = b"c=biws,r=" + nonce + b",p=" + b"A" * 86 + b"=="
+                    connection.ask(AUTHENTICATE, 0, int32(len(final)) + final)
+            except (Closed, OSError, ValueError):
+                pass
+            failed[0] += 1
+
+    threads = [threading.Thread(target=guess, args=(number,)) for number in range(20)]
+    for thread in threads:
+        thread.start()
+    try:
+        with Brokers(secured.bootstrap(Mechanism.SCRAM_SHA_512, "bob")) as brokers:
+            producer = OwnProducer(brokers, "common")
+            for _ in range(20):
+                producer.send(b"meanwhile")
+                producer.flush()
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert failed[0]
+
+
+def test_no_secret_is_in_the_log_of_the_broker(secured: SecuredBroker) -> None:
+    shown = secured.broker.log()
+    assert not [secret for secret in USERS.values() if secret in shown]
+    listed = json.loads(secured.penstock("users", "list", *secured.at_zookeeper, "--json"))
+    assert USERS.keys() <= {each["name"] for each in listed}
