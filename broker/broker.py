@@ -17,10 +17,12 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from uuid import UUID
 
+from broker.acl_admin import AclAdmin
 from broker.api.init_producer_id import ProducerIds
 from broker.api.metadata import DescribedTopics
 from broker.api.produce import LargeChecks
 from broker.api.table import BrokerParts
+from broker.authorization import Authorization
 from broker.complaints import Complaints
 from broker.config import BrokerConfig
 from broker.counting.counter import CountingFindings, LedgerCounter
@@ -109,6 +111,7 @@ class Broker:
             },
         )
         self._quotas = Quotas()
+        self.authorization = Authorization(config.authorization)
         self._complaints = Complaints(self.loop.time, self._metrics.complained)
         self.gone = asyncio.Event()
         self.failure = ""
@@ -295,6 +298,8 @@ class Broker:
             metrics=self._metrics,
             quotas=self._quotas,
             quota_admin=self._quota_admin,
+            authorization=self.authorization,
+            acls=AclAdmin(self.session, self.authorization),
         )
 
     # Who this is
@@ -345,6 +350,7 @@ class Broker:
     # What others tell it, on threads of their own
 
     def _map_changed(self, snapshot: ClusterSnapshot) -> None:
+        self.authorization.follow(snapshot.acls)
         self.loop.call_soon_threadsafe(self._follow, snapshot)
 
     def _follow(self, snapshot: ClusterSnapshot) -> None:

@@ -13,6 +13,7 @@ from client.security import Mechanism
 from ground.listening import check_exposed
 from ground.settings import Bytes, FolderPath, Port, Seconds, Url, WholeSeconds, check_positive
 from schemas.remote.urls import parse_urls
+from wire.acls import EVERYBODY, USER
 
 _BOTH_WAYS = (
     "say `zookeeper: embedded` for one that this broker starts and stops, "
@@ -86,6 +87,24 @@ class Checks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             raise ValueError("`scrub_bytes_per_second` must be positive")
 
 
+class AuthorizationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What holds beside the [ACLs](#what-clients-may-do)."""
+
+    super_users: tuple[str, ...] = ()
+    """Principals that may do everything, whatever the ACLs say. `User:` before them may be left
+    out."""
+    allow_if_no_acl: bool = False
+    """Whether everybody may do everything to what no ACL stands on."""
+
+    def __post_init__(self) -> None:
+        for each in self.super_users:
+            if each in {"", "*", USER, EVERYBODY}:
+                raise ValueError(
+                    f"`super_users` has {each!r}: each is the name of one principal, and there is "
+                    "none for everybody"
+                )
+
+
 class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One broker."""
 
@@ -123,6 +142,9 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Replicas of a partition are spread over racks. Without it: the machine's name."""
     insecure: bool = False
     """Allows addresses that other machines can reach, although nobody has to authenticate."""
+    authorization: AuthorizationConfig | None = None
+    """With it, clients may do what [ACLs](#what-clients-may-do) allow them and nothing else;
+    `authorization: {}` is enough. Without it, everybody may do everything."""
     auto_create_topics: bool = True
     """A topic is created when a client asks about it or writes to it."""
     topic_defaults: dict[str, Any] = {}

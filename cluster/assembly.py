@@ -3,7 +3,9 @@
 `fold_children` and `fold_node` take what was read and say what to read next; `missing` says which
 nodes ought to be there and are not. A node that cannot be read changes nothing: what was known of
 it stays, here or in the snapshot before, because a topic that seems to vanish looks like a deleted
-one, and overrides that seem to vanish may let the defaults delete data.
+one, and overrides that seem to vanish may let the defaults delete data. Where nothing was known of
+ACLs that cannot be read, they count as one that denies everybody everything: a denial may stand
+there.
 """
 
 import logging
@@ -17,6 +19,7 @@ from cluster.errors import InvalidTopicName, NodeUnreadable
 from cluster.nodes import StateNode, TopicNode
 from cluster.operations import Node
 from cluster.values import NO_EPOCH, NO_LEADER, BrokerInfo, ClusterSnapshot, TopicInfo
+from wire.acls import ANYTHING, EVERYBODY, Acl, Acls, Operation, Permission, ResourcePattern
 
 DIRECTORIES: Final = frozenset(
     {
@@ -25,11 +28,14 @@ DIRECTORIES: Final = frozenset(
         paths.TOPIC_CONFIGS,
         paths.BROKER_CONFIGS,
         paths.DELETIONS,
+        *paths.ACL_DIRECTORIES,
     }
 )
 ROOTS: Final = DIRECTORIES | {paths.CLUSTER_ID, paths.CONTROLLER}
 
 _NO_STATE: Final = StateNode(leader=NO_LEADER, leader_epoch=NO_EPOCH, isr=(), controller_epoch=-1)
+
+_UNREADABLE_ACLS: Final = (Acl(EVERYBODY, ANYTHING, Operation.ALL, Permission.DENY),)
 
 _DEPTH_OF_STATE: Final = paths.partition_state("t", 0).count("/")
 
@@ -56,6 +62,8 @@ class Assembly:
     _unreadable: dict[str, TopicInfo] = field(default_factory=dict)
     _topic_configs: dict[str, Mapping[str, str]] = field(default_factory=dict)
     _broker_configs: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    _acls: dict[ResourcePattern, tuple[Acl, ...]] = field(default_factory=dict)
+    _acls_shown: Acls | None = None  # of the snapshot before, until one changes
 
     def fold_children(self, path: str, names: tuple[str, ...]) -> list[str]:
         """Take what a directory holds; the nodes in it that are new are to be read."""
@@ -99,6 +107,8 @@ class Assembly:
             if topic.node.replicas is not None:  # else it is still being created
                 topics[name] = _topic_info(name, topic)
         configs = dict(self._broker_configs)
+        if self._acls_shown is None:
+            self._acls_shown = MappingProxyType(dict(self._acls))
         return ClusterSnapshot(
             cluster_id=self.cluster_id,
             controller_id=self._controller_id,
@@ -109,6 +119,7 @@ class Assembly:
             broker_defaults=configs.pop(paths.DEFAULT_BROKER, MappingProxyType({})),
             broker_configs=MappingProxyType({int(id_): own for id_, own in configs.items()}),
             deleting=self._names.get(paths.DELETIONS, frozenset()),
+            acls=self._acls_shown,
         )
 
     def _fold_node(self, path: str, node: Node | None) -> list[str]:
@@ -131,6 +142,8 @@ class Assembly:
         if directory == paths.BROKER_IDS:
             found = nodes.decode(path, node.data, nodes.BrokerNode)
             self._brokers[int(name)] = nodes.broker_info(int(name), found)
+        elif directory in paths.ACL_DIRECTORIES:
+            self._set_acls(directory, name, nodes.acls_of(path, node.data))
         else:
             overrides = nodes.decode(path, node.data, nodes.ConfigNode).config
             of_topics = directory == paths.TOPIC_CONFIGS
@@ -164,6 +177,16 @@ class Assembly:
             topic.states[index] = nodes.decode(path, node.data, StateNode) if node else None
             topic.info = None
 
+    def _set_acls(self, directory: str, name: str, acls: tuple[Acl, ...]) -> None:
+        pattern = paths.acl_pattern(directory, name)
+        if pattern is None or self._acls.get(pattern, ()) == acls:
+            return
+        if acls:
+            self._acls[pattern] = acls
+        else:
+            del self._acls[pattern]
+        self._acls_shown = None
+
     def _keep(self, path: str) -> None:
         """Where nothing is known of an unreadable node yet, take it from the snapshot before."""
         directory, _, name = path.rpartition("/")
@@ -180,6 +203,10 @@ class Assembly:
             self._broker_configs.setdefault(name, before.broker_defaults)
         elif directory == paths.BROKER_CONFIGS and int(name) in before.broker_configs:
             self._broker_configs.setdefault(name, before.broker_configs[int(name)])
+        elif directory in paths.ACL_DIRECTORIES:
+            pattern = paths.acl_pattern(directory, name)
+            if pattern is not None and pattern not in self._acls:
+                self._set_acls(directory, name, before.acls.get(pattern, _UNREADABLE_ACLS))
 
     def _keep_state(self, name: str, index: int) -> None:
         topic, known = self._topics.get(name), self.before.topics.get(name)
@@ -199,6 +226,10 @@ class Assembly:
             self._topic_configs.pop(name, None)
         elif directory == paths.BROKER_CONFIGS:
             self._broker_configs.pop(name, None)
+        elif directory in paths.ACL_DIRECTORIES:
+            pattern = paths.acl_pattern(directory, name)
+            if pattern is not None and self._acls.pop(pattern, None) is not None:
+                self._acls_shown = None
 
 
 def _cluster_id(node: Node | None) -> str | None:
@@ -241,6 +272,8 @@ def _is_ours(directory: str, name: str) -> bool:
     """Whether we could have written a node of this name; another's is passed over."""
     if directory in {paths.BROKER_IDS, paths.BROKER_CONFIGS}:
         legal = name == paths.DEFAULT_BROKER or (name.isascii() and name.isdigit())
+    elif directory in paths.ACL_DIRECTORIES:
+        legal = paths.acl_pattern(directory, name) is not None
     else:
         try:
             paths.topic(name)

@@ -11,6 +11,7 @@ import msgspec
 
 from cluster.errors import NodeUnreadable
 from cluster.values import BrokerInfo, Endpoint, PartitionInfo, TopicInfo
+from wire.acls import Acl, Operation, Permission
 
 VERSION: Final = 1
 
@@ -93,6 +94,22 @@ class ConfigNode(msgspec.Struct, frozen=True, kw_only=True):
     config: dict[str, str]
 
 
+class AclEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One ACL in Kafka's words: `User:alice`, `Allow`, `Read`, `*`."""
+
+    principal: str
+    permissionType: str  # noqa: N815  # Kafka's name
+    operation: str
+    host: str
+
+
+class AclNode(msgspec.Struct, frozen=True, kw_only=True):
+    """/acls/{literal, prefixed}/{kind}/{name}, as Kafka writes it"""
+
+    version: int = VERSION
+    acls: tuple[AclEntry, ...]
+
+
 class WriterNode(msgspec.Struct, frozen=True, kw_only=True):
     """/registry/{topic}/writer: `address` is host:port, `instance` one process"""
 
@@ -118,6 +135,9 @@ class DeletionNode(msgspec.Struct, frozen=True, kw_only=True):
     version: int = VERSION
     topic_id: UUID
 
+
+_OPERATIONS: Final = {each.words: each for each in Operation if each is not Operation.ANY}
+_PERMISSIONS: Final = {each.words: each for each in Permission if each is not Permission.ANY}
 
 N = TypeVar("N", bound=msgspec.Struct)
 
@@ -190,3 +210,40 @@ def partition_info(replicas: tuple[int, ...], state: StateNode) -> PartitionInfo
         isr=state.isr,
         controller_epoch=state.controller_epoch,
     )
+
+
+def acl_node(acls: tuple[Acl, ...]) -> AclNode:
+    return AclNode(
+        acls=tuple(
+            AclEntry(
+                principal=each.principal,
+                permissionType=each.permission.words,
+                operation=each.operation.words,
+                host=each.host,
+            )
+            for each in acls
+        )
+    )
+
+
+def acls_of(path: str, data: bytes) -> tuple[Acl, ...]:
+    """What stands in a node; each ACL once, in order."""
+    try:
+        return tuple(
+            sorted(
+                {
+                    Acl(
+                        each.principal,
+                        each.host,
+                        _OPERATIONS[each.operation],
+                        _PERMISSIONS[each.permissionType],
+                    )
+                    for each in decode(path, data, AclNode).acls
+                }
+            )
+        )
+    except KeyError as unknown:
+        raise NodeUnreadable(
+            f"ZooKeeper node {path} has the word {unknown.args[0][:40]!r}, which is no operation "
+            "and no permission that this release knows"
+        ) from None

@@ -1,11 +1,16 @@
 """Where things stand in ZooKeeper, below the chroot. The only module that spells a path.
 
 Names of topics and users are checked here, so that no name from outside becomes a path unchecked.
+What an ACL stands on may have any name, of a group for instance: it becomes one segment of a path
+by percent signs.
 """
 
+from types import MappingProxyType
 from typing import Final
+from urllib.parse import quote, unquote
 
 from cluster.names import check_topic_name, check_user_name, user_node_name
+from wire.acls import PATTERN_TYPES, RESOURCE_TYPES, ResourcePattern
 
 BROKER_IDS: Final = "/brokers/ids"
 DATA_DIRECTORIES: Final = "/brokers/directories"
@@ -21,6 +26,15 @@ QUOTAS: Final = "/config/quotas"
 DELETIONS: Final = "/admin/delete_topics"
 REGISTRIES: Final = "/registry"
 LOGIN_KEY: Final = "/login_key"
+ACLS: Final = "/acls"
+ACL_DIRECTORIES: Final = MappingProxyType(
+    {
+        f"{ACLS}/{pattern_type.name.lower()}/{kind.words}": (kind, pattern_type)
+        for pattern_type in PATTERN_TYPES
+        for kind in RESOURCE_TYPES
+    }
+)
+"""/acls/literal/Topic and so on: for which kind of resource, and how names below it are meant."""
 
 DEFAULT_BROKER: Final = "<default>"  # Kafka's name for the overrides that every broker shares
 
@@ -37,12 +51,16 @@ SKELETON: Final = (
     QUOTAS,
     "/admin",
     DELETIONS,
+    ACLS,
+    *(f"{ACLS}/{each.name.lower()}" for each in PATTERN_TYPES),
+    *ACL_DIRECTORIES,
 )
+_PRIVATE: Final = (USER_CONFIGS, LOGIN_KEY, ACLS)
 
 
 def is_public(path: str) -> bool:
-    """Whether the world may read the node; not where credentials are."""
-    return path not in {USER_CONFIGS, LOGIN_KEY} and not path.startswith(USER_CONFIGS + "/")
+    """Whether the world may read the node; not where credentials are, nor who may do what."""
+    return not any(path == each or path.startswith(each + "/") for each in _PRIVATE)
 
 
 def broker(broker_id: int) -> str:
@@ -101,3 +119,24 @@ def registry_writer(schemas_topic: str) -> str:
 
 def registry_epoch(schemas_topic: str) -> str:
     return f"{registry(schemas_topic)}/epoch"
+
+
+def acl(pattern: ResourcePattern) -> str:
+    kind, pattern_type = pattern.resource_type, pattern.pattern_type
+    directory = f"{ACLS}/{pattern_type.name.lower()}/{kind.words}"
+    return f"{directory}/{_segment(pattern.name)}"
+
+
+def acl_pattern(directory: str, segment: str) -> ResourcePattern | None:
+    """What a node in one of `ACL_DIRECTORIES` is about; None if no name of ours becomes that."""
+    kind, pattern_type = ACL_DIRECTORIES[directory]
+    name = unquote(segment, errors="replace")
+    if not name or _segment(name) != segment:
+        return None
+    return ResourcePattern(kind, name, pattern_type)
+
+
+def _segment(name: str) -> str:
+    if name in {".", ".."}:  # which ZooKeeper refuses, and `quote` leaves alone
+        return name.replace(".", "%2E")
+    return quote(name, safe="*:@")

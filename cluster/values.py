@@ -10,6 +10,8 @@ from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
 
+from wire.acls import Acls
+
 NO_LEADER: Final = -1
 NO_EPOCH: Final = -1
 
@@ -117,3 +119,4 @@ class ClusterSnapshot:
     broker_configs: Mapping[int, Mapping[str, str]] = field(default_factory=_empty)
     broker_defaults: Mapping[str, str] = field(default_factory=_empty)  # for brokers without own
     deleting: frozenset[str] = frozenset()
+    acls: Acls = field(default_factory=_empty)  # the same object as long as none has changed

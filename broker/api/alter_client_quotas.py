@@ -3,9 +3,13 @@
 Not here: `controller_mutation_rate`.
 """
 
+from dataclasses import dataclass
+
+from broker.authorization import Authorization, Rights
 from broker.caller import Caller
 from broker.errors import ApiError
 from broker.quota_admin import QuotaAdmin, check_changes, checked_entity
+from wire.acls import Operation
 from wire.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
@@ -14,21 +18,31 @@ from wire.messages.alter_client_quotas import (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Needs:
+    quotas: QuotaAdmin
+    authorization: Authorization
+
+
 async def handle(
-    quotas: QuotaAdmin, request: AlterClientQuotasRequest, _caller: Caller
+    needs: Needs, request: AlterClientQuotasRequest, caller: Caller
 ) -> AlterClientQuotasResponse:
+    rights = needs.authorization.of(caller)
     return AlterClientQuotasResponse(
         entries=tuple(
             [
-                await _one(quotas, entry, only_checks=request.validate_only)
+                await _one(needs.quotas, rights, entry, only_checks=request.validate_only)
                 for entry in request.entries
             ]
         )
     )
 
 
-async def _one(quotas: QuotaAdmin, entry: EntryData, *, only_checks: bool) -> AlteredData:
+async def _one(
+    quotas: QuotaAdmin, rights: Rights, entry: EntryData, *, only_checks: bool
+) -> AlteredData:
     try:
+        rights.check_cluster(Operation.ALTER_CONFIGS)
         entity = checked_entity([(each.entity_type, each.entity_name) for each in entry.entity])
         changes = {each.key: None if each.remove else each.value for each in entry.ops}
         check_changes(entity, changes)

@@ -7,10 +7,13 @@ Not here: brokers, whose configs are set in their file and read-only over the wi
 """
 
 from collections import Counter
+from dataclasses import dataclass
 
+from broker.authorization import Authorization, Rights
 from broker.caller import Caller
 from broker.errors import ApiError
 from broker.topics import TopicAdmin
+from wire.acls import Operation
 from wire.errors import ErrorCode
 from wire.messages.alter_configs import (
     AlterConfigsRequest,
@@ -21,15 +24,23 @@ from wire.messages.alter_configs import (
 from wire.messages.describe_configs import ResourceType
 
 
+@dataclass(frozen=True, slots=True)
+class Needs:
+    topics: TopicAdmin
+    authorization: Authorization
+
+
 async def handle(
-    topics: TopicAdmin, request: AlterConfigsRequest, _caller: Caller
+    needs: Needs, request: AlterConfigsRequest, caller: Caller
 ) -> AlterConfigsResponse:
+    rights = needs.authorization.of(caller)
     times = Counter((each.resource_type, each.resource_name) for each in request.resources)
 
     async def alter(resource: AlterConfigsResource) -> AlterConfigsResourceResponse:
         try:
+            check_rights(rights, resource.resource_type, resource.resource_name)
             check_resource(resource.resource_type, resource.resource_name, times)
-            await topics.set_configs(
+            await needs.topics.set_configs(
                 resource.resource_name, _overrides(resource), validate_only=request.validate_only
             )
         except ApiError as error:
@@ -44,6 +55,14 @@ async def handle(
         )
 
     return AlterConfigsResponse(responses=tuple([await alter(each) for each in request.resources]))
+
+
+def check_rights(rights: Rights, resource_type: int, name: str) -> None:
+    """Raise unless configs of the resource may be altered, if it is one that there are."""
+    if resource_type == ResourceType.BROKER:
+        rights.check_cluster(Operation.ALTER_CONFIGS)
+    elif resource_type == ResourceType.TOPIC:
+        rights.check_topic(Operation.ALTER_CONFIGS, name)
 
 
 def check_resource(resource_type: int, name: str, times: Counter[tuple[int, str]]) -> None:

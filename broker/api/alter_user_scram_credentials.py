@@ -8,12 +8,15 @@ are refused as a whole.
 """
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import Final
 
+from broker.authorization import Authorization, Rights
 from broker.caller import Caller
 from broker.errors import ApiError, ErrorCode
 from broker.user_admin import UserAdmin, check_name
 from ground.scram import ScramCredential, ScramMechanism, check_iterations, of_code
+from wire.acls import Operation
 from wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
@@ -28,12 +31,21 @@ _LONGEST_SALT: Final = 1_024
 _Altered = ScramCredentialDeletion | ScramCredentialUpsertion
 
 
+@dataclass(frozen=True, slots=True)
+class Needs:
+    users: UserAdmin
+    authorization: Authorization
+
+
 async def handle(
-    users: UserAdmin, request: AlterUserScramCredentialsRequest, _caller: Caller
+    needs: Needs, request: AlterUserScramCredentialsRequest, caller: Caller
 ) -> AlterUserScramCredentialsResponse:
     names = tuple(dict.fromkeys(each.name for each in _altered(request)))
     outcome: dict[str, ApiError | None]
-    if len(names) > MOST_USERS:
+    denial = _denial(needs.authorization.of(caller))
+    if denial is not None:
+        outcome = dict.fromkeys(names, denial)
+    elif len(names) > MOST_USERS:
         why = f"{len(names)} users in one request, {MOST_USERS} are allowed"
         outcome = dict.fromkeys(names, ApiError(ErrorCode.invalid_request, why))
     else:
@@ -46,10 +58,18 @@ async def handle(
             if upsertion.name not in refused:
                 credential = _credential(upsertion)
                 changes.setdefault(upsertion.name, {})[credential.mechanism] = credential
-        outcome = {**refused, **await users.alter(changes)}
+        outcome = {**refused, **await needs.users.alter(changes)}
     return AlterUserScramCredentialsResponse(
         results=tuple(_result(name, outcome[name]) for name in names)
     )
+
+
+def _denial(rights: Rights) -> ApiError | None:
+    try:
+        rights.check_cluster(Operation.ALTER)
+    except ApiError as error:
+        return error
+    return None
 
 
 def _refused(request: AlterUserScramCredentialsRequest) -> dict[str, ApiError]:

@@ -9,10 +9,13 @@ Not here: quotas. Fewer partitions: Kafka has no such thing.
 
 import asyncio
 from collections import Counter
+from dataclasses import dataclass
 
+from broker.authorization import Authorization
 from broker.caller import Caller
 from broker.errors import ApiError
 from broker.topics import TopicAdmin
+from wire.acls import Operation
 from wire.errors import ErrorCode
 from wire.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -22,16 +25,24 @@ from wire.messages.create_partitions import (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Needs:
+    topics: TopicAdmin
+    authorization: Authorization
+
+
 async def handle(
-    topics: TopicAdmin, request: CreatePartitionsRequest, _caller: Caller
+    needs: Needs, request: CreatePartitionsRequest, caller: Caller
 ) -> CreatePartitionsResponse:
+    rights = needs.authorization.of(caller)
     times = Counter(topic.name for topic in request.topics)
 
     async def extend(topic: CreatePartitionsTopic) -> CreatePartitionsTopicResult:
         try:
             if times[topic.name] > 1:
                 raise ApiError(ErrorCode.invalid_request, "Duplicate topic in request.")
-            await topics.add_partitions(
+            rights.check_topic(Operation.ALTER, topic.name)
+            await needs.topics.add_partitions(
                 topic.name,
                 topic.count,
                 None

@@ -4,19 +4,23 @@ Topics with their partitions, replicas and configs, by count or by explicit assi
 controller does it. A topic is answered when this broker serves its partitions, or with
 REQUEST_TIMED_OUT when that takes longer than the client waits: it exists all the same, as in Kafka.
 A topic that is refused does not spoil the others of its request, but a request for more than
-`MOST_PARTITIONS` is refused as a whole, before anything is made for it.
+`MOST_PARTITIONS` is refused as a whole, before anything is made for it. Who may not read a topic's
+configs is not told those of the one that was made, nor its partitions and replicas.
 
 Not here: quotas.
 """
 
 import asyncio
 from collections import Counter
+from dataclasses import dataclass
 
+from broker.authorization import Authorization
 from broker.caller import Caller
 from broker.config_entries import topic_entries
 from broker.errors import ApiError
 from broker.topic_rules import MOST_PARTITIONS, UNSAID, NewTopic
 from broker.topics import CreatedTopic, TopicAdmin
+from wire.acls import Operation
 from wire.errors import ErrorCode
 from wire.messages.create_topics import (
     CreatableTopic,
@@ -27,14 +31,24 @@ from wire.messages.create_topics import (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Needs:
+    topics: TopicAdmin
+    authorization: Authorization
+
+
 async def handle(
-    topics: TopicAdmin, request: CreateTopicsRequest, _caller: Caller
+    needs: Needs, request: CreateTopicsRequest, caller: Caller
 ) -> CreateTopicsResponse:
+    topics, rights = needs.topics, needs.authorization.of(caller)
+    may_create_any = rights.may_on_cluster(Operation.CREATE)
     times = Counter(topic.name for topic in request.topics)
     wanted = sum(_partitions(topics, topic) for topic in request.topics)
 
     async def create(topic: CreatableTopic) -> CreatableTopicResult:
         try:
+            if not may_create_any:
+                rights.check_topic(Operation.CREATE, topic.name)
             if times[topic.name] > 1:
                 raise ApiError(ErrorCode.invalid_request, "Found multiple entries for this topic.")
             if wanted > MOST_PARTITIONS:
@@ -49,7 +63,13 @@ async def handle(
             return CreatableTopicResult(
                 name=topic.name, error_code=error.code, error_message=error.message
             )
-        return _result(topics, topic.name, created)
+        if rights.may_on_topic(Operation.DESCRIBE_CONFIGS, topic.name):
+            return _result(topics, topic.name, created)
+        return CreatableTopicResult(
+            name=topic.name,
+            topic_id=created.topic_id,
+            topic_config_error_code=ErrorCode.topic_authorization_failed,
+        )
 
     results = await asyncio.gather(*(create(topic) for topic in request.topics))
     return CreateTopicsResponse(topics=tuple(results))

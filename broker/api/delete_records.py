@@ -6,11 +6,14 @@ a checkpoint. A topic that is only compacted refuses (POLICY_VIOLATION), as in K
 """
 
 from collections import Counter
+from dataclasses import dataclass
 
+from broker.authorization import Authorization
 from broker.caller import Caller
 from broker.errors import ApiError
 from broker.partitions import Partitions
 from broker.storage.errors import StorageError
+from wire.acls import Operation
 from wire.errors import ErrorCode
 from wire.messages.delete_records import (
     DeleteRecordsPartition,
@@ -23,9 +26,14 @@ from wire.messages.delete_records import (
 _END = -1
 
 
-def handle(
-    partitions: Partitions, request: DeleteRecordsRequest, _caller: Caller
-) -> DeleteRecordsResponse:
+@dataclass(frozen=True, slots=True)
+class Needs:
+    partitions: Partitions
+    authorization: Authorization
+
+
+def handle(needs: Needs, request: DeleteRecordsRequest, caller: Caller) -> DeleteRecordsResponse:
+    rights = needs.authorization.of(caller)
     times = Counter(
         (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions
     )
@@ -35,7 +43,8 @@ def handle(
         try:
             if times[topic, index] > 1:
                 raise ApiError(ErrorCode.invalid_request, "Duplicate partition in request.")
-            start = _delete(partitions, topic, index, wanted.offset)
+            rights.check_topic(Operation.DELETE, topic)
+            start = _delete(needs.partitions, topic, index, wanted.offset)
         except (ApiError, StorageError) as error:
             return DeleteRecordsPartitionResult(partition_index=index, error_code=error.code)
         return DeleteRecordsPartitionResult(partition_index=index, low_watermark=start)

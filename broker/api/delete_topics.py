@@ -3,16 +3,21 @@
 Topics by name, or from version 6 on by id; only the controller does it. A deleted topic is gone
 from the map at once; its files are removed behind that. A topic is answered when it is gone from
 the map, or with REQUEST_TIMED_OUT when that takes longer than the client waits.
+
+An id is no secret, a name may be: who asks by id and may not describe the topic is not told how it
+is called.
 """
 
 import asyncio
 from collections import Counter
 from dataclasses import dataclass
 
+from broker.authorization import Authorization
 from broker.caller import Caller
 from broker.errors import ApiError
 from broker.topics import TopicAdmin
 from cluster.view import ClusterView
+from wire.acls import Operation
 from wire.errors import ErrorCode
 from wire.messages.delete_topics import (
     DeletableTopicResult,
@@ -26,11 +31,13 @@ from wire.messages.delete_topics import (
 class Needs:
     cluster: ClusterView
     topics: TopicAdmin
+    authorization: Authorization
 
 
 async def handle(
-    needs: Needs, request: DeleteTopicsRequest, _caller: Caller
+    needs: Needs, request: DeleteTopicsRequest, caller: Caller
 ) -> DeleteTopicsResponse:
+    rights = needs.authorization.of(caller)
     named = (DeleteTopicState(name=name) for name in request.topic_names)
     topics = (*request.topics, *named)
     snapshot = needs.cluster.snapshot
@@ -48,12 +55,14 @@ async def handle(
                 )
             if name is None:
                 raise _unknown(topic)
+            rights.check_topic(Operation.DELETE, name)
             if times[name] > 1:
                 raise ApiError(ErrorCode.invalid_request, "Found multiple entries for this topic.")
             await needs.topics.delete(name, topic.topic_id, timeout_ms=request.timeout)
         except ApiError as error:
+            hidden = name is None or not rights.may_on_topic(Operation.DESCRIBE, name)
             return DeletableTopicResult(
-                name=topic.name if name is None else name,
+                name=topic.name if hidden else name,
                 topic_id=topic.topic_id,
                 error_code=error.code,
                 error_message=error.message,

@@ -1,9 +1,14 @@
 """DescribeClientQuotas (key 48), versions 0–1: quotas whose entities match a filter, as Kafka
 matches: every part that is asked for must be there, and with `strict` no other."""
 
+from dataclasses import dataclass
+
+from broker.authorization import Authorization
 from broker.caller import Caller
+from broker.errors import ApiError
 from broker.quota_admin import QuotaAdmin
 from cluster.quotas import Entity
+from wire.acls import Operation
 from wire.errors import ErrorCode
 from wire.messages.describe_client_quotas import (
     ComponentData,
@@ -16,9 +21,21 @@ from wire.messages.describe_client_quotas import (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Needs:
+    quotas: QuotaAdmin
+    authorization: Authorization
+
+
 def handle(
-    quotas: QuotaAdmin, request: DescribeClientQuotasRequest, _caller: Caller
+    needs: Needs, request: DescribeClientQuotasRequest, caller: Caller
 ) -> DescribeClientQuotasResponse:
+    try:
+        needs.authorization.of(caller).check_cluster(Operation.DESCRIBE_CONFIGS)
+    except ApiError as error:
+        return DescribeClientQuotasResponse(
+            error_code=error.code, error_message=error.message, entries=None
+        )
     wanted = {each.entity_type: each for each in request.components}
     if len(wanted) < len(request.components) or any(
         each.match_type not in set(QuotaMatch) for each in request.components
@@ -36,7 +53,7 @@ def handle(
                 ),
                 values=tuple(ValueData(key=key, value=each) for key, each in values.items()),
             )
-            for entity, values in quotas.quotas.items()
+            for entity, values in needs.quotas.quotas.items()
             if _matches(entity, wanted, strict=request.strict)
         )
     )

@@ -1,12 +1,15 @@
 """DescribeCluster (key 60), versions 0–1.
 
 The cluster's id, its controller and the brokers that are registered now; for who asks, what it may
-do with the cluster: everything.
+do with the cluster, if it may describe it: else nothing. Nobody needs a right for the rest.
 
 Not here: KRaft controllers as endpoints.
 """
 
-from broker.caller import ON_CLUSTER, Caller
+from dataclasses import dataclass
+
+from broker.authorization import Authorization
+from broker.caller import Caller
 from cluster.view import ClusterView
 from wire.errors import ErrorCode
 from wire.messages.describe_cluster import (
@@ -18,10 +21,16 @@ from wire.messages.describe_cluster import (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Needs:
+    cluster: ClusterView
+    authorization: Authorization
+
+
 def handle(
-    cluster: ClusterView, request: DescribeClusterRequest, caller: Caller
+    needs: Needs, request: DescribeClusterRequest, caller: Caller
 ) -> DescribeClusterResponse:
-    snapshot = cluster.snapshot
+    snapshot = needs.cluster.snapshot
     cluster_id = snapshot.cluster_id or ""
     if request.endpoint_type != BROKERS:
         return DescribeClusterResponse(
@@ -40,7 +49,7 @@ def handle(
             for each in snapshot.brokers.values()
             if (address := each.reached_by(caller.listener))
         ),
-        cluster_authorized_operations=ON_CLUSTER
+        cluster_authorized_operations=needs.authorization.of(caller).operations_on_cluster()
         if request.include_cluster_authorized_operations
         else NOT_ASKED,
     )

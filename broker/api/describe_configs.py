@@ -10,6 +10,7 @@ Not here: broker loggers.
 
 from dataclasses import dataclass
 
+from broker.authorization import Authorization, Rights
 from broker.caller import Caller
 from broker.config import BrokerConfig
 from broker.config_entries import broker_entries, topic_entries, without
@@ -18,6 +19,7 @@ from broker.topic_config import TopicConfig, TopicDefaults
 from cluster.errors import InvalidTopicName
 from cluster.names import check_topic_name
 from cluster.view import ClusterView
+from wire.acls import Operation
 from wire.errors import ErrorCode
 from wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -36,11 +38,13 @@ class Needs:
     defaults: TopicDefaults
     listener: str
     advertised: str
+    authorization: Authorization
 
 
 def handle(
-    needs: Needs, request: DescribeConfigsRequest, _caller: Caller
+    needs: Needs, request: DescribeConfigsRequest, caller: Caller
 ) -> DescribeConfigsResponse:
+    rights = needs.authorization.of(caller)
     described: set[tuple[int, str]] = set()
 
     def describe(resource: DescribeConfigsResource) -> DescribeConfigsResult:
@@ -49,7 +53,7 @@ def handle(
             if which in described:  # the answers are long: each is given once
                 raise ApiError(ErrorCode.invalid_request, "Duplicate resource in request.")
             described.add(which)
-            entries = _entries(needs, resource)
+            entries = _entries(needs, rights, resource)
         except ApiError as error:
             return DescribeConfigsResult(
                 error_code=error.code,
@@ -76,12 +80,14 @@ def handle(
 
 
 def _entries(
-    needs: Needs, resource: DescribeConfigsResource
+    needs: Needs, rights: Rights, resource: DescribeConfigsResource
 ) -> tuple[DescribeConfigsResourceResult, ...]:
     match resource.resource_type:
         case ResourceType.TOPIC:
+            rights.check_topic(Operation.DESCRIBE_CONFIGS, resource.resource_name)
             return _of_topic(needs, resource.resource_name)
         case ResourceType.BROKER:
+            rights.check_cluster(Operation.DESCRIBE_CONFIGS)
             return _of_broker(needs, resource.resource_name)
     raise ApiError(
         ErrorCode.invalid_request,

@@ -12,8 +12,11 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
+from broker.authorization import Authorization
 from broker.caller import Caller
 from broker.partitions import Partitions
+from wire.acls import Operation
+from wire.errors import ErrorCode
 from wire.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -29,11 +32,16 @@ _UNKNOWN = -1
 class Needs:
     partitions: Partitions
     data_dir: str
+    authorization: Authorization
 
 
 def handle(
-    needs: Needs, request: DescribeLogDirsRequest, _caller: Caller
+    needs: Needs, request: DescribeLogDirsRequest, caller: Caller
 ) -> DescribeLogDirsResponse:
+    if not needs.authorization.of(caller).may_on_cluster(Operation.DESCRIBE):
+        # Versions before 3 have no place for the error: they are told of no directory, as by Kafka.
+        refused = ErrorCode.cluster_authorization_failed
+        return DescribeLogDirsResponse(error_code=refused, results=())
     asked = None
     if request.topics is not None:
         asked = {(each.topic, index) for each in request.topics for index in each.partitions}

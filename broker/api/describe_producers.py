@@ -8,9 +8,13 @@ about twice in a request is answered once.
 Not here: transactions (their fields are -1).
 """
 
+from dataclasses import dataclass
+
+from broker.authorization import Authorization
 from broker.caller import Caller
 from broker.errors import ApiError
 from broker.partitions import Partitions
+from wire.acls import Operation
 from wire.errors import ErrorCode
 from wire.messages.describe_producers import (
     DescribeProducersRequest,
@@ -21,9 +25,16 @@ from wire.messages.describe_producers import (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Needs:
+    partitions: Partitions
+    authorization: Authorization
+
+
 def handle(
-    partitions: Partitions, request: DescribeProducersRequest, _caller: Caller
+    needs: Needs, request: DescribeProducersRequest, caller: Caller
 ) -> DescribeProducersResponse:
+    rights = needs.authorization.of(caller)
     described: set[tuple[str, int]] = set()
 
     def describe(topic: str, index: int) -> PartitionResponse:
@@ -31,7 +42,8 @@ def handle(
             if (topic, index) in described:
                 raise ApiError(ErrorCode.invalid_request, "Duplicate partition in request.")
             described.add((topic, index))
-            partition = partitions.find(topic, index)
+            rights.check_topic(Operation.READ, topic)
+            partition = needs.partitions.find(topic, index)
             partition.check_leader()
         except ApiError as error:
             return PartitionResponse(

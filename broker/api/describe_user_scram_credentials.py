@@ -8,11 +8,14 @@ Not here: users whose node cannot be read, who cannot log in either.
 """
 
 from collections import Counter
+from dataclasses import dataclass
 
+from broker.authorization import Authorization
 from broker.caller import Caller
-from broker.errors import ErrorCode
+from broker.errors import ApiError, ErrorCode
 from broker.user_admin import UserAdmin
 from cluster.users import Credentials, Users
+from wire.acls import Operation
 from wire.messages.describe_user_scram_credentials import (
     CredentialInfo,
     DescribeUserScramCredentialsRequest,
@@ -21,10 +24,22 @@ from wire.messages.describe_user_scram_credentials import (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Needs:
+    users: UserAdmin
+    authorization: Authorization
+
+
 def handle(
-    users: UserAdmin, request: DescribeUserScramCredentialsRequest, _caller: Caller
+    needs: Needs, request: DescribeUserScramCredentialsRequest, caller: Caller
 ) -> DescribeUserScramCredentialsResponse:
-    known = users.users
+    try:
+        needs.authorization.of(caller).check_cluster(Operation.DESCRIBE)
+    except ApiError as error:
+        return DescribeUserScramCredentialsResponse(
+            error_code=error.code, error_message=error.message, results=()
+        )
+    known = needs.users.users
     if not request.users:
         results = tuple(_described(name, known[name]) for name in sorted(known))
     else:

@@ -2,22 +2,27 @@
 
 Batches are not touched: a response is a few bytes around slices of segment files. What is returned
 is exposed, whole batches, and at least one if there is one, however large. With less than
-`min_bytes` the request waits, without polling, until enough is exposed or `max_wait` is over.
+`min_bytes` the request waits, without polling, until enough is exposed or `max_wait` is over. What
+the client may read is asked whenever it is looked at, so a right that is taken away ends a wait.
 
 Not here: sessions (declined with session id 0), transactions (both isolation levels see the same),
 fetching from followers, topic ids (version 13).
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 
+from broker.authorization import Authorization
+from broker.caller import Caller
 from broker.connection import Connection, Reply
 from broker.errors import ApiError
 from broker.open_files import NoRoom, OpenLogs
 from broker.partition import Partition
 from broker.partitions import Partitions
 from broker.storage.errors import StorageError
+from wire.acls import Operation
+from wire.errors import ErrorCode
 from wire.messages.fetch import (
     FetchableTopicResponse,
     FetchPartition,
@@ -39,11 +44,12 @@ class Needs:
     partitions: Partitions
     open_logs: OpenLogs
     loop: asyncio.AbstractEventLoop
+    authorization: Authorization
 
 
 def serve(needs: Needs, connection: Connection, request: FetchRequest, encode: Encode) -> None:
     """Respond as soon as there is enough, or when the client has waited as long as it wants."""
-    fetch = _Fetch(needs, request, connection.peer)
+    fetch = _Fetch(needs, request, connection.peer, connection.caller)
     response = fetch.respond()
     if fetch.satisfied or request.max_wait <= 0:
         fetch.count(connection)
@@ -55,11 +61,13 @@ def serve(needs: Needs, connection: Connection, request: FetchRequest, encode: E
 class _Fetch:
     """One request, to be looked at again whenever one of its partitions exposes more."""
 
-    __slots__ = ("_client", "_decided", "_needs", "_room", "read", "request")
+    __slots__ = ("_caller", "_client", "_decided", "_denied", "_needs", "_room", "read", "request")
 
-    def __init__(self, needs: Needs, request: FetchRequest, client: str) -> None:
+    def __init__(self, needs: Needs, request: FetchRequest, client: str, caller: Caller) -> None:
         self._needs = needs
         self._client = client
+        self._caller = caller
+        self._denied: Set[str] = frozenset()  # topics that it may not read
         self.request = request
         self.read: list[tuple[Partition, FileSlice]] = []
         self._room = 0
@@ -69,6 +77,8 @@ class _Fetch:
         """What can be returned now."""
         self.read, self._decided = [], False
         self._room = min(self.request.max_bytes, _LARGEST_RESPONSE)
+        if self._needs.authorization.is_on:
+            self._denied = self._denied_topics()
         return FetchResponse(
             responses=tuple(
                 FetchableTopicResponse(
@@ -107,7 +117,21 @@ class _Fetch:
         """Of the files that the last response is made of: whoever sends it holds them."""
         self.read = []
 
+    def _denied_topics(self) -> Set[str]:
+        topics = {topic.topic for topic in self.request.topics}
+        authorization = self._needs.authorization
+        if self.request.replica_id < 0:
+            return authorization.denied_topics(self._caller, Operation.READ, topics)
+        is_broker = authorization.of(self._caller).may_on_cluster(Operation.CLUSTER_ACTION)
+        return frozenset() if is_broker else topics
+
     def _partition(self, topic: str, wanted: FetchPartition) -> PartitionData:
+        if self._denied and topic in self._denied:
+            self._decided = True
+            return PartitionData(
+                partition_index=wanted.partition,
+                error_code=ErrorCode.topic_authorization_failed,
+            )
         try:
             partition = self._needs.partitions.find(topic, wanted.partition)
             partition.check_leader(wanted.current_leader_epoch)

@@ -15,8 +15,11 @@ again after anything else.
 
 from dataclasses import dataclass
 
+from broker.authorization import Authorization, Rights
 from broker.caller import Caller
+from broker.errors import ApiError
 from cluster.view import ClusterView
+from wire.acls import Operation, ResourceType
 from wire.errors import ErrorCode
 from wire.messages.find_coordinator import (
     GROUP,
@@ -33,13 +36,19 @@ _NO_TRANSACTIONS = "this broker has no transactions: an idempotent producer need
 class Needs:
     cluster: ClusterView
     broker_id: int
+    authorization: Authorization
 
 
 def handle(
     needs: Needs, request: FindCoordinatorRequest, caller: Caller
 ) -> FindCoordinatorResponse:
-    found = [_coordinator(needs, caller, request.key_type, key) for key in request.coordinator_keys]
-    only = _coordinator(needs, caller, request.key_type, request.key)
+    rights = needs.authorization.of(caller)
+
+    def coordinator(key: str) -> Coordinator:
+        return _coordinator(needs, rights, caller.listener, request.key_type, key)
+
+    found = [coordinator(key) for key in request.coordinator_keys]
+    only = coordinator(request.key)
     return FindCoordinatorResponse(
         error_code=only.error_code,
         error_message=only.error_message,
@@ -50,13 +59,19 @@ def handle(
     )
 
 
-def _coordinator(needs: Needs, caller: Caller, key_type: int, key: str) -> Coordinator:
+def _coordinator(
+    needs: Needs, rights: Rights, listener: str, key_type: int, key: str
+) -> Coordinator:
     if key_type == TRANSACTION:
         return _none(key, ErrorCode.transactional_id_authorization_failed, _NO_TRANSACTIONS)
     if key_type != GROUP:
         return _none(key, ErrorCode.invalid_request, f"key type {key_type} is not known")
+    try:
+        rights.check(Operation.DESCRIBE, ResourceType.GROUP, key)
+    except ApiError as error:
+        return _none(key, error.code, error.message)
     this = needs.cluster.snapshot.brokers.get(needs.broker_id)
-    address = this and this.reached_by(caller.listener)
+    address = this and this.reached_by(listener)
     if not this or not address:
         return _none(key, ErrorCode.coordinator_not_available, "this broker is not registered")
     return Coordinator(key=key, node_id=this.broker_id, host=address[0], port=address[1])

@@ -7,8 +7,10 @@ Not here: brokers, whose configs are set in their file and read-only over the wi
 """
 
 from collections import Counter
+from dataclasses import dataclass
 
-from broker.api.alter_configs import check_resource
+from broker.api.alter_configs import check_resource, check_rights
+from broker.authorization import Authorization
 from broker.caller import Caller
 from broker.errors import ApiError
 from broker.topic_config import ConfigChange
@@ -23,15 +25,23 @@ from wire.messages.incremental_alter_configs import (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Needs:
+    topics: TopicAdmin
+    authorization: Authorization
+
+
 async def handle(
-    topics: TopicAdmin, request: IncrementalAlterConfigsRequest, _caller: Caller
+    needs: Needs, request: IncrementalAlterConfigsRequest, caller: Caller
 ) -> IncrementalAlterConfigsResponse:
+    rights = needs.authorization.of(caller)
     times = Counter((each.resource_type, each.resource_name) for each in request.resources)
 
     async def alter(resource: AlterConfigsResource) -> AlterConfigsResourceResponse:
         try:
+            check_rights(rights, resource.resource_type, resource.resource_name)
             check_resource(resource.resource_type, resource.resource_name, times)
-            await topics.change_configs(
+            await needs.topics.change_configs(
                 resource.resource_name, _changes(resource), validate_only=request.validate_only
             )
         except ApiError as error:

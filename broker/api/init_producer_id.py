@@ -1,7 +1,8 @@
 """InitProducerId (key 22), versions 0–4.
 
 Each request gets a new id with epoch 0, also one that names the id it had before: as in Kafka, only
-transactional producers keep theirs. No two producers ever get the same id, in any cluster.
+transactional producers keep theirs. No two producers ever get the same id, in any cluster. Who may
+write to some topic needs no right of its own for this, as since Kafka 2.8.
 
 Not here: transactions. A transactional id is answered with TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 which both librdkafka and the Java client take for final; anything milder librdkafka tries again for
@@ -11,11 +12,13 @@ ever.
 import asyncio
 from dataclasses import dataclass
 
+from broker.authorization import Authorization
 from broker.caller import Caller
 from broker.complaints import ComplaintKind, Complaints
 from cluster.errors import ClusterError
 from cluster.producer_ids import allocate
 from cluster.session import Session
+from wire.acls import Operation
 from wire.errors import ErrorCode
 from wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -44,6 +47,7 @@ class ProducerIds:
 class Needs:
     producer_ids: ProducerIds
     complaints: Complaints
+    authorization: Authorization
 
 
 async def handle(
@@ -53,6 +57,12 @@ async def handle(
         return InitProducerIdResponse(error_code=ErrorCode.transactional_id_authorization_failed)
     if (request.producer_id < 0) != (request.producer_epoch < 0):
         return InitProducerIdResponse(error_code=ErrorCode.invalid_request)
+    rights = needs.authorization.of(caller)
+    if not (
+        rights.may_on_cluster(Operation.IDEMPOTENT_WRITE)
+        or rights.may_on_some_topic(Operation.WRITE)
+    ):
+        return InitProducerIdResponse(error_code=ErrorCode.cluster_authorization_failed)
     try:
         producer_id = await needs.producer_ids.next()
     except ClusterError as error:

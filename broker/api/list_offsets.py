@@ -10,12 +10,15 @@ Not here: version 0 (several offsets for each partition), special timestamps of 
 """
 
 from collections import Counter
+from dataclasses import dataclass
 
+from broker.authorization import Authorization
 from broker.caller import Caller
 from broker.errors import ApiError
 from broker.partition import Partition
 from broker.partitions import Partitions
 from broker.storage.errors import StorageError
+from wire.acls import Operation
 from wire.errors import ErrorCode
 from wire.messages.list_offsets import (
     EARLIEST,
@@ -29,9 +32,14 @@ from wire.messages.list_offsets import (
 )
 
 
-def handle(
-    partitions: Partitions, request: ListOffsetsRequest, caller: Caller
-) -> ListOffsetsResponse:
+@dataclass(frozen=True, slots=True)
+class Needs:
+    partitions: Partitions
+    authorization: Authorization
+
+
+def handle(needs: Needs, request: ListOffsetsRequest, caller: Caller) -> ListOffsetsResponse:
+    rights = needs.authorization.of(caller)
     times = Counter(
         (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions
     )
@@ -41,7 +49,8 @@ def handle(
         try:
             if times[topic, index] > 1:
                 raise ApiError(ErrorCode.invalid_request, "Duplicate partition in request.")
-            partition = partitions.find(topic, index)
+            rights.check_topic(Operation.DESCRIBE, topic)
+            partition = needs.partitions.find(topic, index)
             partition.check_leader(asked.current_leader_epoch)
             return _find(partition, asked, caller)
         except (ApiError, StorageError) as error:

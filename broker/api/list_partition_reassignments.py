@@ -4,7 +4,10 @@ Replicas do not move yet, so nothing is ever under way: the list is empty, whate
 as Kafka's is for partitions that are not being moved.
 """
 
+from broker.authorization import Authorization
 from broker.caller import Caller
+from broker.errors import ApiError
+from wire.acls import Operation
 from wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -12,6 +15,12 @@ from wire.messages.list_partition_reassignments import (
 
 
 def handle(
-    _nothing: None, _request: ListPartitionReassignmentsRequest, _caller: Caller
+    authorization: Authorization, _request: ListPartitionReassignmentsRequest, caller: Caller
 ) -> ListPartitionReassignmentsResponse:
+    try:
+        authorization.of(caller).check_cluster(Operation.DESCRIBE)
+    except ApiError as error:
+        return ListPartitionReassignmentsResponse(
+            error_code=error.code, error_message=error.message
+        )
     return ListPartitionReassignmentsResponse()

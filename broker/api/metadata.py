@@ -9,22 +9,27 @@ that is being deleted does not exist any more.
 A partition without a leader, or whose log this broker cannot serve, is listed with
 LEADER_NOT_AVAILABLE: clients then wait and ask again.
 
-Who asks for authorized operations learns that it may do everything, also with topics that do not
-exist, as from Kafka. What versions 0 and 10–11 do otherwise is levelled in
+Topics that the client may not describe are left out where it asks for all, and are answered with
+TOPIC_AUTHORIZATION_FAILED where it names them, whether they are there or not; as is what it may
+describe and not create. Who asks for authorized operations learns what it may do, also with topics
+that do not exist, as from Kafka. What versions 0 and 10–11 do otherwise is levelled in
 `wire.messages.metadata`.
 """
 
 from collections.abc import Awaitable, Iterable, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from broker.caller import ON_CLUSTER, ON_TOPIC, Caller
+from broker.authorization import Authorization, Rights
+from broker.caller import Caller
 from broker.errors import ApiError
 from broker.partitions import Partitions
+from broker.permissions import ON
 from broker.topics import TopicAdmin
 from cluster.errors import InvalidTopicName
 from cluster.names import check_topic_name
 from cluster.values import ClusterSnapshot, PartitionInfo, TopicInfo
 from cluster.view import ClusterView
+from wire.acls import Operation, ResourceType
 from wire.errors import ErrorCode
 from wire.messages.metadata import (
     NOT_ASKED,
@@ -128,6 +133,7 @@ class Needs:
     topics: TopicAdmin
     described: DescribedTopics
     auto_create: bool
+    authorization: Authorization
 
 
 def handle(
@@ -139,15 +145,25 @@ def handle(
         named = dict.fromkeys(topic.name for topic in request.topics or () if not topic.topic_id)
         missing = [name for name in named if name is not None and name not in known]
         if missing:
-            return _create_and_describe(needs, request, missing[:_MOST_NEW_TOPICS], caller)
+            return _create_and_describe(needs, request, missing, caller)
     return _describe(needs, request, {}, caller)
 
 
 async def _create_and_describe(
     needs: Needs, request: MetadataRequest, missing: list[str], caller: Caller
 ) -> MetadataResponse:
+    rights = needs.authorization.of(caller)
+    may_create_any = rights.may_on_cluster(Operation.CREATE)
     refused: dict[str, ErrorCode] = {}
+    creatable = []
     for name in missing:
+        if not rights.may_on_topic(Operation.DESCRIBE, name):
+            continue
+        if may_create_any or rights.may_on_topic(Operation.CREATE, name):
+            creatable.append(name)
+        else:
+            refused[name] = ErrorCode.topic_authorization_failed
+    for name in creatable[:_MOST_NEW_TOPICS]:
         try:
             await needs.topics.auto_create(name)
         except ApiError as error:
@@ -162,14 +178,25 @@ def _describe(
 ) -> MetadataResponse:
     """The answer; `refused` says why topics could not be created."""
     snapshot = needs.cluster.snapshot
-    operations = ON_TOPIC if request.include_topic_authorized_operations else NOT_ASKED
+    rights = needs.authorization.of(caller)
     if request.topics is None:
-        found = [info for name, info in snapshot.topics.items() if name not in snapshot.deleting]
+        found = [
+            info
+            for name, info in snapshot.topics.items()
+            if name not in snapshot.deleting and rights.may_on_topic(Operation.DESCRIBE, name)
+        ]
         missing: list[MetadataResponseTopic] = []
     else:
         asked = dict.fromkeys(request.topics)
-        found, missing = _looked_up(snapshot, asked, refused, operations)
-    topics = needs.described.of(snapshot, found, operations)
+        found, missing = _looked_up(snapshot, asked, refused, rights)
+    asks = request.include_topic_authorized_operations
+    # What everybody may do is kept with what is described; what one may is put beside it.
+    of_all = ON[ResourceType.TOPIC] if asks and not rights.limited else NOT_ASKED
+    topics = needs.described.of(snapshot, found, of_all)
+    if asks and rights.limited:
+        topics = [_with_operations(topic, rights) for topic in topics]
+    if asks:
+        missing = [_with_operations(topic, rights) for topic in missing]
     return MetadataResponse(
         brokers=tuple(
             MetadataResponseBroker(
@@ -181,7 +208,7 @@ def _describe(
         cluster_id=snapshot.cluster_id,
         controller_id=NOBODY if snapshot.controller_id is None else snapshot.controller_id,
         topics=(*topics, *missing),
-        cluster_authorized_operations=ON_CLUSTER
+        cluster_authorized_operations=rights.operations_on_cluster()
         if request.include_cluster_authorized_operations
         else NOT_ASKED,
     )
@@ -191,9 +218,9 @@ def _looked_up(
     snapshot: ClusterSnapshot,
     asked: Iterable[MetadataRequestTopic],
     refused: dict[str, ErrorCode],
-    operations: int,
+    rights: Rights,
 ) -> tuple[list[TopicInfo], list[MetadataResponseTopic]]:
-    """Those that are there, and what is said of those that are not."""
+    """Those that are there, and what is said of those that are not, or are not to be seen."""
     found, missing = [], []
     for topic in asked:
         name = snapshot.topic_names.get(topic.topic_id) if topic.topic_id else topic.name
@@ -202,19 +229,32 @@ def _looked_up(
                 error_code=ErrorCode.unknown_topic_id,
                 name=None,
                 topic_id=topic.topic_id,
-                topic_authorized_operations=operations,
             )
             missing.append(absent)
+        elif not rights.may_on_topic(Operation.DESCRIBE, name):
+            # An id is no secret, as in Kafka; a name is told to nobody who did not know it.
+            hidden = MetadataResponseTopic(
+                error_code=ErrorCode.topic_authorization_failed,
+                name=None if topic.topic_id else name,
+                topic_id=topic.topic_id,
+            )
+            missing.append(hidden)
         elif name in snapshot.topics and name not in snapshot.deleting:
             found.append(snapshot.topics[name])
         else:
             absent = MetadataResponseTopic(
                 error_code=refused.get(name) or _absence(name),
                 name=name,
-                topic_authorized_operations=operations,
             )
             missing.append(absent)
     return found, missing
+
+
+def _with_operations(topic: MetadataResponseTopic, rights: Rights) -> MetadataResponseTopic:
+    if topic.error_code is ErrorCode.topic_authorization_failed:
+        return topic
+    operations = rights.operations(ResourceType.TOPIC, topic.name or "")
+    return replace(topic, topic_authorized_operations=operations)
 
 
 def _absence(name: str) -> ErrorCode:

@@ -3,11 +3,17 @@
 Where a leader's epoch ended in this log, so that a consumer or follower learns how far its history
 and this one are the same. An epoch above all that are known has no answer (-1, -1); for one that
 left nothing here, the nearest below it answers.
+
+Consumers must be allowed to DESCRIBE the topic; brokers, to act for the cluster.
 """
 
+from dataclasses import dataclass
+
+from broker.authorization import Authorization, Rights
 from broker.caller import Caller
 from broker.errors import ApiError
 from broker.partitions import Partitions
+from wire.acls import Operation
 from wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
@@ -17,22 +23,35 @@ from wire.messages.offset_for_leader_epoch import (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Needs:
+    partitions: Partitions
+    authorization: Authorization
+
+
 def handle(
-    partitions: Partitions, request: OffsetForLeaderEpochRequest, _caller: Caller
+    needs: Needs, request: OffsetForLeaderEpochRequest, caller: Caller
 ) -> OffsetForLeaderEpochResponse:
+    rights = needs.authorization.of(caller)
     return OffsetForLeaderEpochResponse(
         topics=tuple(
             OffsetForLeaderTopicResult(
                 topic=topic.topic,
-                partitions=tuple(_find(partitions, topic.topic, each) for each in topic.partitions),
+                partitions=tuple(
+                    _find(needs.partitions, rights, topic.topic, each) for each in topic.partitions
+                ),
             )
             for topic in request.topics
         )
     )
 
 
-def _find(partitions: Partitions, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+def _find(
+    partitions: Partitions, rights: Rights, topic: str, asked: OffsetForLeaderPartition
+) -> EpochEndOffset:
     try:
+        if not rights.may_on_cluster(Operation.CLUSTER_ACTION):
+            rights.check_topic(Operation.DESCRIBE, topic)
         partition = partitions.find(topic, asked.partition)
         partition.check_leader(asked.current_leader_epoch)
     except ApiError as error:

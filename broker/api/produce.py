@@ -12,11 +12,12 @@ of a request is not looked at: it is answered when its flush is over, or its cli
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Set
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from broker.authorization import Authorization, denial
 from broker.complaints import Complaints
 from broker.connection import Connection, Reply
 from broker.errors import ApiError
@@ -24,6 +25,7 @@ from broker.metrics import BrokerMetrics
 from broker.partition import Partition
 from broker.partitions import Partitions
 from broker.storage.errors import StorageError
+from wire.acls import Operation, ResourceType
 from wire.batch import CONTROL, TRANSACTIONAL, BatchHeader, check_batch, stamp_append_time
 from wire.errors import BatchError, ErrorCode
 from wire.large_batches import LargeBatch, unpack_large, walk_large
@@ -45,6 +47,7 @@ class Needs:
     large_checks: "LargeChecks"
     complaints: Complaints
     metrics: BrokerMetrics
+    authorization: Authorization
 
 
 def serve(
@@ -75,7 +78,7 @@ class _Work:
     """One request, batch by batch. `results` says what became of each so far."""
 
     __slots__ = (
-        "_acks", "_batches", "_began", "_connection", "_header", "_needs", "_now_ms",
+        "_acks", "_batches", "_began", "_connection", "_denied", "_header", "_needs", "_now_ms",
         "_unflushed", "results",
     )  # fmt: skip
 
@@ -94,6 +97,12 @@ class _Work:
         _, self._acks, self._batches = request
         self._began = began
         self._now_ms = time.time_ns() // 1_000_000
+        self._denied: Set[str] = frozenset()  # topics that it may not write to
+        if needs.authorization.is_on:
+            topics = {batch.topic for batch in self._batches}
+            self._denied = needs.authorization.denied_topics(
+                connection.caller, Operation.WRITE, topics
+            )
         self.results: list[PartitionResult] = []
         # Which of them are to be flushed, up to which offset.
         self._unflushed: list[tuple[int, Partition, int]] = []
@@ -145,6 +154,9 @@ class _Work:
         """Append a batch or refuse it; False if it is too large to be looked through at once."""
         needs, acks, now_ms = self._needs, self._acks, self._now_ms
         topic, index, view = batch
+        if self._denied and topic in self._denied:
+            self._refuse(batch, denial(Operation.WRITE, ResourceType.TOPIC, topic))
+            return True
         try:
             partition = needs.partitions.find(topic, index)
             header = _checked(partition, view, acks, now_ms)

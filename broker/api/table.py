@@ -16,16 +16,20 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from broker.acl_admin import AclAdmin
 from broker.api import (
     alter_client_quotas,
     alter_configs,
     alter_user_scram_credentials,
     api_versions,
+    create_acls,
     create_partitions,
     create_topics,
+    delete_acls,
     delete_groups,
     delete_records,
     delete_topics,
+    describe_acls,
     describe_client_quotas,
     describe_cluster,
     describe_configs,
@@ -47,6 +51,7 @@ from broker.api import (
 from broker.api.init_producer_id import ProducerIds
 from broker.api.metadata import DescribedTopics
 from broker.api.produce import LargeChecks
+from broker.authorization import Authorization
 from broker.caller import Caller
 from broker.complaints import Complaints
 from broker.config import BrokerConfig
@@ -64,11 +69,14 @@ from wire.messages.alter_configs import API as ALTER_CONFIGS
 from wire.messages.alter_user_scram_credentials import API as ALTER_USER_SCRAM_CREDENTIALS
 from wire.messages.api_versions import API as API_VERSIONS
 from wire.messages.api_versions import ApiVersion
+from wire.messages.create_acls import API as CREATE_ACLS
 from wire.messages.create_partitions import API as CREATE_PARTITIONS
 from wire.messages.create_topics import API as CREATE_TOPICS
+from wire.messages.delete_acls import API as DELETE_ACLS
 from wire.messages.delete_groups import API as DELETE_GROUPS
 from wire.messages.delete_records import API as DELETE_RECORDS
 from wire.messages.delete_topics import API as DELETE_TOPICS
+from wire.messages.describe_acls import API as DESCRIBE_ACLS
 from wire.messages.describe_client_quotas import API as DESCRIBE_CLIENT_QUOTAS
 from wire.messages.describe_cluster import API as DESCRIBE_CLUSTER
 from wire.messages.describe_configs import API as DESCRIBE_CONFIGS
@@ -117,6 +125,8 @@ class BrokerParts:
     metrics: BrokerMetrics
     quotas: Quotas
     quota_admin: QuotaAdmin
+    authorization: Authorization
+    acls: AclAdmin
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,24 +157,40 @@ def _nothing(_parts: BrokerParts) -> None:
     return None
 
 
-def _cluster(parts: BrokerParts) -> ClusterView:
-    return parts.cluster
+def _authorization(parts: BrokerParts) -> Authorization:
+    return parts.authorization
 
 
-def _topics(parts: BrokerParts) -> TopicAdmin:
-    return parts.topics
+def _of_topics(
+    make: Callable[[TopicAdmin, Authorization], Needs],
+) -> Callable[[BrokerParts], Needs]:
+    return lambda parts: make(parts.topics, parts.authorization)
 
 
-def _quotas(parts: BrokerParts) -> QuotaAdmin:
-    return parts.quota_admin
+def _of_partitions(
+    make: Callable[[Partitions, Authorization], Needs],
+) -> Callable[[BrokerParts], Needs]:
+    return lambda parts: make(parts.partitions, parts.authorization)
 
 
-def _users(parts: BrokerParts) -> UserAdmin:
-    return parts.users
+def _of_acls(make: Callable[[AclAdmin, Authorization], Needs]) -> Callable[[BrokerParts], Needs]:
+    return lambda parts: make(parts.acls, parts.authorization)
 
 
-def _partitions(parts: BrokerParts) -> Partitions:
-    return parts.partitions
+def _of_quotas(
+    make: Callable[[QuotaAdmin, Authorization], Needs],
+) -> Callable[[BrokerParts], Needs]:
+    return lambda parts: make(parts.quota_admin, parts.authorization)
+
+
+def _of_users(
+    make: Callable[[UserAdmin, Authorization], Needs],
+) -> Callable[[BrokerParts], Needs]:
+    return lambda parts: make(parts.users, parts.authorization)
+
+
+def _to_describe_cluster(parts: BrokerParts) -> describe_cluster.Needs:
+    return describe_cluster.Needs(parts.cluster, parts.authorization)
 
 
 def to_produce(parts: BrokerParts) -> produce.Needs:
@@ -174,38 +200,46 @@ def to_produce(parts: BrokerParts) -> produce.Needs:
         parts.large_checks,
         parts.complaints,
         parts.metrics,
+        parts.authorization,
     )
 
 
 def to_fetch(parts: BrokerParts) -> fetch.Needs:
-    return fetch.Needs(parts.partitions, parts.open_logs, parts.loop)
+    return fetch.Needs(parts.partitions, parts.open_logs, parts.loop, parts.authorization)
 
 
 def _to_describe_topics(parts: BrokerParts) -> metadata.Needs:
     auto_create = parts.config.auto_create_topics
-    return metadata.Needs(parts.cluster, parts.topics, parts.described, auto_create)
+    return metadata.Needs(
+        parts.cluster, parts.topics, parts.described, auto_create, parts.authorization
+    )
 
 
 def _to_find_coordinator(parts: BrokerParts) -> find_coordinator.Needs:
-    return find_coordinator.Needs(parts.cluster, parts.config.id)
+    return find_coordinator.Needs(parts.cluster, parts.config.id, parts.authorization)
 
 
 def _to_delete_topics(parts: BrokerParts) -> delete_topics.Needs:
-    return delete_topics.Needs(parts.cluster, parts.topics)
+    return delete_topics.Needs(parts.cluster, parts.topics, parts.authorization)
 
 
 def _to_give_producer_ids(parts: BrokerParts) -> init_producer_id.Needs:
-    return init_producer_id.Needs(parts.producer_ids, parts.complaints)
+    return init_producer_id.Needs(parts.producer_ids, parts.complaints, parts.authorization)
 
 
 def _to_describe_configs(parts: BrokerParts) -> describe_configs.Needs:
     return describe_configs.Needs(
-        parts.cluster, parts.config, parts.topics.defaults, parts.listener, parts.advertised
+        parts.cluster,
+        parts.config,
+        parts.topics.defaults,
+        parts.listener,
+        parts.advertised,
+        parts.authorization,
     )
 
 
 def _to_describe_log_dirs(parts: BrokerParts) -> describe_log_dirs.Needs:
-    return describe_log_dirs.Needs(parts.partitions, parts.config.data_dir)
+    return describe_log_dirs.Needs(parts.partitions, parts.config.data_dir, parts.authorization)
 
 
 def _listed(_parts: BrokerParts) -> tuple[ApiVersion, ...]:
@@ -215,36 +249,87 @@ def _listed(_parts: BrokerParts) -> tuple[ApiVersion, ...]:
 TABLE: Final = (
     Served(0, PRODUCE, range(10), produce.serve, to_produce),
     Served(1, FETCH, range(4, 13), fetch.serve, to_fetch),
-    _row(2, LIST_OFFSETS, range(1, 8), list_offsets.handle, _partitions),
+    _row(2, LIST_OFFSETS, range(1, 8), list_offsets.handle, _of_partitions(list_offsets.Needs)),
     _row(3, METADATA, range(13), metadata.handle, _to_describe_topics),
     _row(10, FIND_COORDINATOR, range(5), find_coordinator.handle, _to_find_coordinator),
     _row(17, SASL_HANDSHAKE, range(2), sasl_handshake.handle, _nothing),
     _row(18, API_VERSIONS, range(5), api_versions.handle, _listed),
-    _row(19, CREATE_TOPICS, range(2, 8), create_topics.handle, _topics),
+    _row(19, CREATE_TOPICS, range(2, 8), create_topics.handle, _of_topics(create_topics.Needs)),
     _row(20, DELETE_TOPICS, range(1, 7), delete_topics.handle, _to_delete_topics),
-    _row(21, DELETE_RECORDS, range(3), delete_records.handle, _partitions),
+    _row(21, DELETE_RECORDS, range(3), delete_records.handle, _of_partitions(delete_records.Needs)),
     _row(22, INIT_PRODUCER_ID, range(5), init_producer_id.handle, _to_give_producer_ids),
-    _row(23, OFFSET_FOR_LEADER_EPOCH, range(2, 5), offset_for_leader_epoch.handle, _partitions),
+    _row(
+        23,
+        OFFSET_FOR_LEADER_EPOCH,
+        range(2, 5),
+        offset_for_leader_epoch.handle,
+        _of_partitions(offset_for_leader_epoch.Needs),
+    ),
+    _row(29, DESCRIBE_ACLS, range(1, 4), describe_acls.handle, _of_acls(describe_acls.Needs)),
+    _row(30, CREATE_ACLS, range(1, 4), create_acls.handle, _of_acls(create_acls.Needs)),
+    _row(31, DELETE_ACLS, range(1, 4), delete_acls.handle, _of_acls(delete_acls.Needs)),
     _row(32, DESCRIBE_CONFIGS, range(1, 5), describe_configs.handle, _to_describe_configs),
-    _row(33, ALTER_CONFIGS, range(3), alter_configs.handle, _topics),
+    _row(33, ALTER_CONFIGS, range(3), alter_configs.handle, _of_topics(alter_configs.Needs)),
     _row(35, DESCRIBE_LOG_DIRS, range(1, 5), describe_log_dirs.handle, _to_describe_log_dirs),
     _row(36, SASL_AUTHENTICATE, range(3), sasl_authenticate.handle, _nothing),
-    _row(37, CREATE_PARTITIONS, range(4), create_partitions.handle, _topics),
-    _row(42, DELETE_GROUPS, range(3), delete_groups.handle, _nothing),
-    _row(44, INCREMENTAL_ALTER_CONFIGS, range(2), incremental_alter_configs.handle, _topics),
-    _row(46, LIST_PARTITION_REASSIGNMENTS, range(1), list_partition_reassignments.handle, _nothing),
-    _row(48, DESCRIBE_CLIENT_QUOTAS, range(2), describe_client_quotas.handle, _quotas),
-    _row(49, ALTER_CLIENT_QUOTAS, range(2), alter_client_quotas.handle, _quotas),
+    _row(
+        37,
+        CREATE_PARTITIONS,
+        range(4),
+        create_partitions.handle,
+        _of_topics(create_partitions.Needs),
+    ),
+    _row(42, DELETE_GROUPS, range(3), delete_groups.handle, _authorization),
+    _row(
+        44,
+        INCREMENTAL_ALTER_CONFIGS,
+        range(2),
+        incremental_alter_configs.handle,
+        _of_topics(incremental_alter_configs.Needs),
+    ),
+    _row(
+        46,
+        LIST_PARTITION_REASSIGNMENTS,
+        range(1),
+        list_partition_reassignments.handle,
+        _authorization,
+    ),
+    _row(
+        48,
+        DESCRIBE_CLIENT_QUOTAS,
+        range(2),
+        describe_client_quotas.handle,
+        _of_quotas(describe_client_quotas.Needs),
+    ),
+    _row(
+        49,
+        ALTER_CLIENT_QUOTAS,
+        range(2),
+        alter_client_quotas.handle,
+        _of_quotas(alter_client_quotas.Needs),
+    ),
     _row(
         50,
         DESCRIBE_USER_SCRAM_CREDENTIALS,
         range(1),
         describe_user_scram_credentials.handle,
-        _users,
+        _of_users(describe_user_scram_credentials.Needs),
     ),
-    _row(51, ALTER_USER_SCRAM_CREDENTIALS, range(1), alter_user_scram_credentials.handle, _users),
-    _row(60, DESCRIBE_CLUSTER, range(2), describe_cluster.handle, _cluster),
-    _row(61, DESCRIBE_PRODUCERS, range(1), describe_producers.handle, _partitions),
+    _row(
+        51,
+        ALTER_USER_SCRAM_CREDENTIALS,
+        range(1),
+        alter_user_scram_credentials.handle,
+        _of_users(alter_user_scram_credentials.Needs),
+    ),
+    _row(60, DESCRIBE_CLUSTER, range(2), describe_cluster.handle, _to_describe_cluster),
+    _row(
+        61,
+        DESCRIBE_PRODUCERS,
+        range(1),
+        describe_producers.handle,
+        _of_partitions(describe_producers.Needs),
+    ),
 )
 # Listed, and then refused, so that clients end well (api_versions.py).
 REFUSED: Final = {9: range(2, 8), 11: range(6)}  # OffsetFetch, JoinGroup

@@ -1,0 +1,217 @@
+"""What clients may change about ACLs: add and remove; and how what they name is understood.
+
+ACLs may be changed through any broker. What is written goes to ZooKeeper, one pattern after the
+other, in a worker thread; whoever asked is answered when this broker has followed the change, or
+after a while in any case: then it stands, and will be in force. A refusal is an `ApiError`.
+"""
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from typing import Final, TypeVar
+
+from broker.authorization import Authorization
+from broker.caller import Caller
+from broker.errors import ApiError
+from cluster import acls
+from cluster.errors import ClusterError, Unavailable
+from cluster.session import Session
+from wire.acls import (
+    PATTERN_TYPES,
+    RESOURCE_TYPES,
+    THE_CLUSTER,
+    Acl,
+    AclFilter,
+    Acls,
+    Operation,
+    PatternType,
+    Permission,
+    ResourcePattern,
+    ResourceType,
+    count,
+)
+from wire.errors import ErrorCode
+from wire.messages.create_acls import AclCreation
+from wire.messages.delete_acls import DeleteAclsFilter
+from wire.messages.describe_acls import DescribeAclsRequest
+
+MOST_ACLS: Final = 50_000
+LONGEST_NAME: Final = 512  # of a resource, a principal or a host
+_SEEN_SECONDS: Final = 5.0
+_GLANCE_SECONDS: Final = 0.01
+
+Code = TypeVar("Code", ResourceType, PatternType, Operation, Permission)
+log = logging.getLogger(__name__)
+
+
+class AclAdmin:
+    """ACLs as clients change them, on one broker. Belongs to the event loop."""
+
+    def __init__(self, session: Session, authorization: Authorization) -> None:
+        self._session = session
+        self._authorization = authorization
+
+    @property
+    def acls(self) -> Acls:
+        """Those that this broker goes by."""
+        return self._authorization.acls
+
+    async def add(
+        self, added: Mapping[ResourcePattern, Collection[Acl]], caller: Caller
+    ) -> dict[ResourcePattern, ApiError]:
+        """What could not be added, and why."""
+        there = count(self.acls.values())
+        if there + sum(map(len, added.values())) > MOST_ACLS:
+            full = ApiError(
+                ErrorCode.invalid_request,
+                f"there are {there} ACLs, and {MOST_ACLS} are allowed: give prefixes rules, or "
+                "take away what nobody needs",
+            )
+            return dict.fromkeys(added, full)
+        _log("added", added, caller)
+        return await self._change(acls.add, added, lambda now, wanted: wanted <= now)
+
+    async def remove(
+        self, removed: Mapping[ResourcePattern, Collection[Acl]], caller: Caller
+    ) -> dict[ResourcePattern, ApiError]:
+        """What could not be removed, and why."""
+        _log("removed", removed, caller)
+        return await self._change(acls.remove, removed, lambda now, gone: not (gone & now))
+
+    async def _change(
+        self,
+        write: Callable[[Session, ResourcePattern, Collection[Acl]], None],
+        changes: Mapping[ResourcePattern, Collection[Acl]],
+        is_in_force: Callable[[set[Acl], set[Acl]], bool],
+    ) -> dict[ResourcePattern, ApiError]:
+        failed = await asyncio.to_thread(_written, self._session, write, changes)
+        waiting = [
+            (pattern, set(each)) for pattern, each in changes.items() if pattern not in failed
+        ]
+
+        def all_in_force() -> bool:
+            known = self.acls
+            while waiting:
+                pattern, each = waiting[-1]
+                if not is_in_force(set(known.get(pattern, ())), each):
+                    return False
+                waiting.pop()
+            return True
+
+        with suppress(TimeoutError):  # it is written, and perhaps changed again meanwhile
+            async with asyncio.timeout(_SEEN_SECONDS):
+                # A wait in the view would hold a thread for each of us.
+                while not all_in_force():  # noqa: ASYNC110
+                    await asyncio.sleep(_GLANCE_SECONDS)
+        return failed
+
+
+def _written(
+    session: Session,
+    write: Callable[[Session, ResourcePattern, Collection[Acl]], None],
+    changes: Mapping[ResourcePattern, Collection[Acl]],
+) -> dict[ResourcePattern, ApiError]:
+    """In a worker thread."""
+    failed: dict[ResourcePattern, ApiError] = {}
+    silent: ApiError | None = None  # the others would only wait as long
+    for pattern, each in changes.items():
+        if silent is not None:
+            failed[pattern] = silent
+            continue
+        try:
+            write(session, pattern, each)
+        except Unavailable as error:  # it may have happened
+            failed[pattern] = silent = ApiError(ErrorCode.request_timed_out, str(error))
+        except ClusterError as error:
+            failed[pattern] = ApiError(ErrorCode.invalid_request, str(error))
+    return failed
+
+
+def _log(what: str, changes: Mapping[ResourcePattern, Collection[Acl]], caller: Caller) -> None:
+    """Who has changed what may be done is what people will ask."""
+    log.info(
+        "acls %s principal=%r client=%s number=%d on=%r",
+        what,
+        caller.principal,
+        caller.host,
+        sum(map(len, changes.values())),
+        ", ".join(f"{each.resource_type.words}:{each.name}" for each in changes)[:200],
+    )
+
+
+# How codes and names are understood
+
+
+def understood_rule(asked: AclCreation) -> tuple[ResourcePattern, Acl]:
+    """An ACL to be made, and where it stands."""
+    kind = _one_of(ResourceType, asked.resource_type, RESOURCE_TYPES, "resource type")
+    how = _one_of(PatternType, asked.resource_pattern_type, PATTERN_TYPES, "pattern type")
+    name, principal = asked.resource_name, asked.principal
+    acl = Acl(
+        principal,
+        asked.host,
+        _one_of(Operation, asked.operation, _real(Operation), "operation"),
+        _one_of(Permission, asked.permission_type, _real(Permission), "permission"),
+    )
+    for what, text in (("resource name", name), ("principal", principal), ("host", asked.host)):
+        if not text:
+            raise ApiError(ErrorCode.invalid_request, f"Invalid empty {what}")
+        if len(text) > LONGEST_NAME:
+            raise ApiError(
+                ErrorCode.invalid_request,
+                f"the {what} has {len(text)} characters, {LONGEST_NAME} are allowed",
+            )
+    if kind is ResourceType.CLUSTER and name != THE_CLUSTER:
+        raise ApiError(
+            ErrorCode.invalid_request,
+            f"The only valid name for the CLUSTER resource is {THE_CLUSTER}",
+        )
+    type_, colon, who = principal.partition(":")
+    if not (type_ and colon and who):
+        raise ApiError(
+            ErrorCode.invalid_request, f"{principal[:80]!r} is not of the form User:name"
+        )
+    return ResourcePattern(kind, name, how), acl
+
+
+def understood_filter(asked: DescribeAclsRequest | DeleteAclsFilter) -> AclFilter:
+    return AclFilter(
+        _one_of(ResourceType, asked.resource_type_filter, ResourceType, "resource type"),
+        asked.resource_name_filter,
+        _one_of(PatternType, asked.pattern_type_filter, PatternType, "pattern type"),
+        asked.principal_filter,
+        asked.host_filter,
+        _one_of(Operation, asked.operation, Operation, "operation"),
+        _one_of(Permission, asked.permission_type, Permission, "permission"),
+    )
+
+
+def _real(codes: type[Code]) -> tuple[Code, ...]:
+    return tuple(each for each in codes if each.name != "ANY")
+
+
+def _one_of(codes: type[Code], value: int, allowed: Iterable[Code], what: str) -> Code:
+    for each in allowed:
+        if each == value:
+            return each
+    raise ApiError(ErrorCode.invalid_request, f"{what} {value} is not one that can stand here")
+
+
+def by_pattern(
+    rules: Iterable[tuple[ResourcePattern, Acl]],
+) -> dict[ResourcePattern, set[Acl]]:
+    found: defaultdict[ResourcePattern, set[Acl]] = defaultdict(set)
+    for pattern, acl in rules:
+        found[pattern].add(acl)
+    return dict(found)
+
+
+def check_is_on(is_on: bool) -> None:
+    """Raise where nothing goes by ACLs: whoever made one would believe that it holds."""
+    if not is_on:
+        raise ApiError(
+            ErrorCode.security_disabled,
+            "No Authorizer is configured on the broker: it has no `authorization:`",
+        )

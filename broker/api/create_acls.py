@@ -1,0 +1,57 @@
+"""CreateAcls (key 30), versions 1–3.
+
+Rules are added, each on its own: one that is refused does not spoil the others. One that is there
+already is no error. They are in force on this broker when it answers, and on the others within a
+second. Needs ALTER on the cluster.
+
+Not here: version 0, which knows no prefixes. Whether the operation makes sense for that kind of
+resource is not looked at, as in Kafka.
+"""
+
+from dataclasses import dataclass
+
+from broker.acl_admin import AclAdmin, by_pattern, check_is_on, understood_rule
+from broker.authorization import Authorization
+from broker.caller import Caller
+from broker.errors import ApiError
+from wire.acls import Acl, Operation, ResourcePattern
+from wire.messages.create_acls import (
+    AclCreation,
+    AclCreationResult,
+    CreateAclsRequest,
+    CreateAclsResponse,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    admin: AclAdmin
+    authorization: Authorization
+
+
+async def handle(needs: Needs, request: CreateAclsRequest, caller: Caller) -> CreateAclsResponse:
+    try:
+        needs.authorization.of(caller).check_cluster(Operation.ALTER)
+        check_is_on(needs.authorization.is_on)
+    except ApiError as error:
+        refused = AclCreationResult(error_code=error.code, error_message=error.message)
+        return CreateAclsResponse(results=(refused,) * len(request.creations))
+    understood = [_understood(creation) for creation in request.creations]
+    wanted = by_pattern(each for each in understood if not isinstance(each, ApiError))
+    failed = await needs.admin.add(wanted, caller)
+    results = []
+    for each in understood:
+        refusal = each if isinstance(each, ApiError) else failed.get(each[0])
+        results.append(
+            AclCreationResult()
+            if refusal is None
+            else AclCreationResult(error_code=refusal.code, error_message=refusal.message)
+        )
+    return CreateAclsResponse(results=tuple(results))
+
+
+def _understood(creation: AclCreation) -> tuple[ResourcePattern, Acl] | ApiError:
+    try:
+        return understood_rule(creation)
+    except ApiError as error:
+        return error

@@ -1,0 +1,89 @@
+"""DeleteAcls (key 31), versions 1–3.
+
+What each filter takes is removed, and told; a filter that takes nothing is no error. They are no
+longer in force on this broker when it answers, nor on the others within a second. Needs ALTER on
+the cluster.
+
+Not here: version 0, which knows no prefixes.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from broker.acl_admin import AclAdmin, by_pattern, check_is_on, understood_filter
+from broker.authorization import Authorization
+from broker.caller import Caller
+from broker.errors import ApiError
+from wire.acls import Acl, Operation, ResourcePattern
+from wire.errors import ErrorCode
+from wire.messages.delete_acls import (
+    DeleteAclsFilter,
+    DeleteAclsFilterResult,
+    DeleteAclsMatchingAcl,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+)
+
+MOST_FILTERS: Final = 100  # each is held against every ACL that there is
+_Taken = list[tuple[ResourcePattern, Acl]]
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    admin: AclAdmin
+    authorization: Authorization
+
+
+async def handle(needs: Needs, request: DeleteAclsRequest, caller: Caller) -> DeleteAclsResponse:
+    try:
+        needs.authorization.of(caller).check_cluster(Operation.ALTER)
+        check_is_on(needs.authorization.is_on)
+    except ApiError as error:
+        refused = DeleteAclsFilterResult(error_code=error.code, error_message=error.message)
+        return DeleteAclsResponse(filter_results=(refused,) * len(request.filters))
+    if len(request.filters) > MOST_FILTERS:
+        refused = DeleteAclsFilterResult(
+            error_code=ErrorCode.invalid_request,
+            error_message=f"{len(request.filters)} filters in one request, "
+            f"{MOST_FILTERS} are allowed",
+        )
+        return DeleteAclsResponse(filter_results=(refused,) * len(request.filters))
+    taken = [_taken(needs.admin, each) for each in request.filters]
+    all_taken = by_pattern(
+        rule for each in taken if not isinstance(each, ApiError) for rule in each
+    )
+    failed = await needs.admin.remove(all_taken, caller)
+    return DeleteAclsResponse(filter_results=tuple(_result(each, failed) for each in taken))
+
+
+def _taken(admin: AclAdmin, asked: DeleteAclsFilter) -> _Taken | ApiError:
+    try:
+        wanted = understood_filter(asked)
+    except ApiError as error:
+        return error
+    found = sorted(wanted.found(admin.acls).items())
+    return [(pattern, acl) for pattern, standing in found for acl in standing]
+
+
+def _result(
+    taken: _Taken | ApiError, failed: dict[ResourcePattern, ApiError]
+) -> DeleteAclsFilterResult:
+    if isinstance(taken, ApiError):
+        return DeleteAclsFilterResult(error_code=taken.code, error_message=taken.message)
+    matching = []
+    for pattern, acl in taken:
+        error = failed.get(pattern)
+        matching.append(
+            DeleteAclsMatchingAcl(
+                error_code=error.code if error else ErrorCode.none,
+                error_message=error.message if error else None,
+                resource_type=pattern.resource_type,
+                resource_name=pattern.name,
+                pattern_type=pattern.pattern_type,
+                principal=acl.principal,
+                host=acl.host,
+                operation=acl.operation,
+                permission_type=acl.permission,
+            )
+        )
+    return DeleteAclsFilterResult(matching_acls=tuple(matching))

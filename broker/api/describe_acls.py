@@ -1,0 +1,55 @@
+"""DescribeAcls (key 29), versions 1–3.
+
+The ACLs that a filter takes, of those that this broker goes by. Without `authorization:` it goes by
+none, and says SECURITY_DISABLED. Needs DESCRIBE on the cluster.
+
+Not here: version 0, which knows no prefixes.
+"""
+
+from dataclasses import dataclass
+
+from broker.acl_admin import AclAdmin, check_is_on, understood_filter
+from broker.authorization import Authorization
+from broker.caller import Caller
+from broker.errors import ApiError
+from wire.acls import Operation
+from wire.messages.describe_acls import (
+    AclDescription,
+    DescribeAclsRequest,
+    DescribeAclsResource,
+    DescribeAclsResponse,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    admin: AclAdmin
+    authorization: Authorization
+
+
+def handle(needs: Needs, request: DescribeAclsRequest, caller: Caller) -> DescribeAclsResponse:
+    try:
+        needs.authorization.of(caller).check_cluster(Operation.DESCRIBE)
+        check_is_on(needs.authorization.is_on)
+        wanted = understood_filter(request)
+    except ApiError as error:
+        return DescribeAclsResponse(error_code=error.code, error_message=error.message)
+    return DescribeAclsResponse(
+        resources=tuple(
+            DescribeAclsResource(
+                resource_type=pattern.resource_type,
+                resource_name=pattern.name,
+                pattern_type=pattern.pattern_type,
+                acls=tuple(
+                    AclDescription(
+                        principal=acl.principal,
+                        host=acl.host,
+                        operation=acl.operation,
+                        permission_type=acl.permission,
+                    )
+                    for acl in standing
+                ),
+            )
+            for pattern, standing in sorted(wanted.found(needs.admin.acls).items())
+        )
+    )

@@ -1,0 +1,126 @@
+"""Which operation on which resource each API needs: one table, to be read beside Apache Kafka's
+"Operations and Resources on Protocols".
+
+Handlers ask for these themselves (`broker.authorization`), because what follows from a refusal is
+theirs: one topic of many is refused, or left out, or not named. A test takes every row, allows all
+else, and sees the API refuse; and allows what the row says, and sees it serve. An API without a row
+fails that test.
+
+Rows of one API are what its requests may need, depending on what they are about; `instead` names
+rights of which one is as good.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from wire.acls import Operation, ResourceType
+
+_TOPIC, _GROUP = ResourceType.TOPIC, ResourceType.GROUP
+_CLUSTER, _TRANSACTION = ResourceType.CLUSTER, ResourceType.TRANSACTIONAL_ID
+
+Right = tuple[Operation, ResourceType]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A right, for what it is needed, and what Kafka takes instead of it."""
+
+    operation: Operation
+    kind: ResourceType
+    needed_for: str = ""
+    instead: Right | None = None
+
+    @property
+    def rights(self) -> tuple[Right, ...]:
+        own = self.operation, self.kind
+        return (own,) if self.instead is None else (own, self.instead)
+
+
+_ON_CLUSTER_INSTEAD: Final = Operation.CREATE, _CLUSTER
+
+RULES: Final[dict[int, tuple[Rule, ...]]] = {
+    # Produce. Idempotent batches need nothing more, as since Kafka 2.8.
+    0: (Rule(Operation.WRITE, _TOPIC),),
+    # Fetch
+    1: (
+        Rule(Operation.READ, _TOPIC, "consumers"),
+        Rule(Operation.CLUSTER_ACTION, _CLUSTER, "brokers that follow"),
+    ),
+    # ListOffsets
+    2: (Rule(Operation.DESCRIBE, _TOPIC),),
+    # Metadata
+    3: (
+        Rule(Operation.DESCRIBE, _TOPIC, "each topic that is told of"),
+        Rule(Operation.CREATE, _TOPIC, "topics that are created by asking", _ON_CLUSTER_INSTEAD),
+    ),
+    # FindCoordinator
+    10: (
+        Rule(Operation.DESCRIBE, _GROUP, "of a group"),
+        Rule(Operation.DESCRIBE, _TRANSACTION, "of transactions, of which there are none"),
+    ),
+    # SaslHandshake, ApiVersions
+    17: (),
+    18: (),
+    # CreateTopics. What was made is told in full to who may DESCRIBE_CONFIGS.
+    19: (Rule(Operation.CREATE, _TOPIC, instead=_ON_CLUSTER_INSTEAD),),
+    # DeleteTopics. By id, the name is told to who may DESCRIBE.
+    20: (Rule(Operation.DELETE, _TOPIC),),
+    # DeleteRecords
+    21: (Rule(Operation.DELETE, _TOPIC),),
+    # InitProducerId. WRITE on any topic that there could be.
+    22: (
+        Rule(
+            Operation.IDEMPOTENT_WRITE,
+            _CLUSTER,
+            "without a transactional id",
+            (Operation.WRITE, _TOPIC),
+        ),
+        Rule(Operation.WRITE, _TRANSACTION, "of transactions, of which there are none"),
+    ),
+    # OffsetForLeaderEpoch
+    23: (Rule(Operation.DESCRIBE, _TOPIC, instead=(Operation.CLUSTER_ACTION, _CLUSTER)),),
+    # DescribeAcls
+    29: (Rule(Operation.DESCRIBE, _CLUSTER),),
+    # CreateAcls
+    30: (Rule(Operation.ALTER, _CLUSTER),),
+    # DeleteAcls
+    31: (Rule(Operation.ALTER, _CLUSTER),),
+    # DescribeConfigs
+    32: (
+        Rule(Operation.DESCRIBE_CONFIGS, _TOPIC, "a topic's"),
+        Rule(Operation.DESCRIBE_CONFIGS, _CLUSTER, "a broker's"),
+    ),
+    # AlterConfigs
+    33: (
+        Rule(Operation.ALTER_CONFIGS, _TOPIC, "a topic's"),
+        Rule(Operation.ALTER_CONFIGS, _CLUSTER, "a broker's, which are never altered"),
+    ),
+    # DescribeLogDirs
+    35: (Rule(Operation.DESCRIBE, _CLUSTER),),
+    # SaslAuthenticate
+    36: (),
+    # CreatePartitions
+    37: (Rule(Operation.ALTER, _TOPIC),),
+    # DeleteGroups
+    42: (Rule(Operation.DELETE, _GROUP),),
+    # IncrementalAlterConfigs
+    44: (
+        Rule(Operation.ALTER_CONFIGS, _TOPIC, "a topic's"),
+        Rule(Operation.ALTER_CONFIGS, _CLUSTER, "a broker's, which are never altered"),
+    ),
+    # ListPartitionReassignments
+    46: (Rule(Operation.DESCRIBE, _CLUSTER),),
+    # DescribeClientQuotas
+    48: (Rule(Operation.DESCRIBE_CONFIGS, _CLUSTER),),
+    # AlterClientQuotas
+    49: (Rule(Operation.ALTER_CONFIGS, _CLUSTER),),
+    # DescribeUserScramCredentials
+    50: (Rule(Operation.DESCRIBE, _CLUSTER),),
+    # AlterUserScramCredentials
+    51: (Rule(Operation.ALTER, _CLUSTER),),
+    # DescribeCluster. What may be done to the cluster is told to who may DESCRIBE it.
+    60: (),
+    # DescribeProducers
+    61: (Rule(Operation.READ, _TOPIC),),
+}
+"""By the key of the API."""

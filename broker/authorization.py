@@ -1,0 +1,136 @@
+"""Who may do what on this broker, at this moment: what handlers ask before they answer.
+
+An `Authorization` follows the ACLs of the map; `of` gives what one caller may do by those that are
+in force now. A handler asks for that once a request, so that no answer goes by two sets of ACLs.
+Where the configuration has no `authorization:`, everybody may do everything, and nothing is looked
+up. Which API needs what stands in `broker.api.operations`.
+
+`follow` is called on the view's thread: what it makes is complete before anybody sees it.
+"""
+
+from collections.abc import Iterable, Set
+from typing import Final
+
+from broker.caller import Caller
+from broker.config import AuthorizationConfig
+from broker.errors import ApiError
+from broker.permissions import ON, Permissions
+from wire.acls import THE_CLUSTER, USER, Acls, Operation, ResourceType
+from wire.errors import ErrorCode
+
+_TOPIC: Final = ResourceType.TOPIC
+REFUSALS: Final = {
+    ResourceType.TOPIC: ErrorCode.topic_authorization_failed,
+    ResourceType.GROUP: ErrorCode.group_authorization_failed,
+    ResourceType.CLUSTER: ErrorCode.cluster_authorization_failed,
+    ResourceType.TRANSACTIONAL_ID: ErrorCode.transactional_id_authorization_failed,
+}
+"""What a client is told that may not do something to a resource of this kind."""
+
+
+class Rights:
+    """What one caller may do, by the ACLs of one moment."""
+
+    __slots__ = ("_host", "_permissions", "_principal")
+
+    def __init__(self, permissions: Permissions | None, principal: str, host: str) -> None:
+        self._permissions = permissions
+        self._principal = principal
+        self._host = host
+
+    @property
+    def limited(self) -> bool:
+        """Whether it is looked up; else everything is allowed."""
+        return self._permissions is not None
+
+    def may(self, operation: Operation, kind: ResourceType, name: str) -> bool:
+        if self._permissions is None:
+            return True
+        return self._permissions.allows(self._principal, self._host, operation, kind, name)
+
+    def may_on_topic(self, operation: Operation, name: str) -> bool:
+        return self.may(operation, _TOPIC, name)
+
+    def may_on_cluster(self, operation: Operation) -> bool:
+        return self.may(operation, ResourceType.CLUSTER, THE_CLUSTER)
+
+    def may_on_some_topic(self, operation: Operation) -> bool:
+        """Whether there can be a topic to which it may be done."""
+        if self._permissions is None:
+            return True
+        return self._permissions.allows_somewhere(self._principal, self._host, operation, _TOPIC)
+
+    def operations(self, kind: ResourceType, name: str) -> int:
+        """All of what may be done to a resource, as the bits that clients are told."""
+        if self._permissions is None:
+            return ON[kind]
+        return self._permissions.allowed(self._principal, self._host, kind, name) & ON[kind]
+
+    def operations_on_cluster(self) -> int:
+        """Nothing is told to who may not describe it."""
+        if not self.may_on_cluster(Operation.DESCRIBE):
+            return 0
+        return self.operations(ResourceType.CLUSTER, THE_CLUSTER)
+
+    def check(self, operation: Operation, kind: ResourceType, name: str) -> None:
+        """Raise ApiError unless it is allowed."""
+        if not self.may(operation, kind, name):
+            raise denial(operation, kind, name)
+
+    def check_topic(self, operation: Operation, name: str) -> None:
+        self.check(operation, _TOPIC, name)
+
+    def check_cluster(self, operation: Operation) -> None:
+        self.check(operation, ResourceType.CLUSTER, THE_CLUSTER)
+
+
+def denial(operation: Operation, kind: ResourceType, name: str) -> ApiError:
+    """It says what is not allowed, and not whether the resource is there."""
+    which = "the cluster" if kind is ResourceType.CLUSTER else f"{kind.words} {name[:250]!r}"
+    return ApiError(REFUSALS[kind], f"not authorized: {operation.words} on {which}")
+
+
+class Authorization:
+    """What is in force. Any thread."""
+
+    def __init__(self, config: AuthorizationConfig | None) -> None:
+        self._config = config
+        self._super_users = frozenset(
+            name.removeprefix(USER) for name in (config.super_users if config else ())
+        )
+        self._permissions: Permissions | None = None
+        if config is not None:
+            self.follow({})
+
+    @property
+    def is_on(self) -> bool:
+        return self._permissions is not None
+
+    @property
+    def acls(self) -> Acls:
+        """Those that are in force."""
+        return {} if self._permissions is None else self._permissions.acls
+
+    def follow(self, acls: Acls) -> None:
+        """From now on these are in force."""
+        before = self._permissions
+        if self._config is None or (before is not None and before.acls is acls):
+            return
+        self._permissions = Permissions(
+            acls,
+            self._super_users,
+            allow_if_no_acl=self._config.allow_if_no_acl,
+            before=before,
+        )
+
+    def of(self, caller: Caller) -> Rights:
+        return Rights(self._permissions, caller.principal, caller.host)
+
+    def denied_topics(
+        self, caller: Caller, operation: Operation, topics: Iterable[str]
+    ) -> Set[str]:
+        """Those to which this may not be done."""
+        if self._permissions is None:
+            return frozenset()
+        rights = self.of(caller)
+        return {name for name in topics if not rights.may(operation, _TOPIC, name)}

@@ -1,0 +1,307 @@
+"""What a principal may do: one answer, from one immutable set of ACLs, by Kafka's rules.
+
+Rule 1: a super user may do everything.
+Rule 2: ACLs count that stand on the name itself, on `*`, or on a beginning of the name; that are
+        for this principal or for `User:*`; and for this host or for `*`.
+Rule 3: what one of them denies is denied, whatever another allows. ALL is every operation.
+Rule 4: else what one of them allows is allowed. Who may READ, WRITE, DELETE or ALTER may DESCRIBE,
+        and who may ALTER_CONFIGS may DESCRIBE_CONFIGS. Denying the one does not deny the other.
+Rule 5: else it is denied; unless no ACL at all stands on the resource, and the broker is told to
+        allow that (`allow_if_no_acl`).
+
+Operations are bits, each at the place of its code, so all answers about a resource are one number.
+The ACLs are indexed by name, principal and host. Of the beginnings of a name the longest is found
+by bisection: it is the nearest below the name, or one of those that this one itself begins with.
+What was asked is remembered, up to a bound, as the same clients ask about the same topics.
+
+No I/O. Any thread; a race in what is remembered computes an answer twice.
+"""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass
+from typing import Final
+
+from wire.acls import (
+    ANYTHING,
+    EVERYBODY,
+    OPERATIONS_ON,
+    USER,
+    Acl,
+    Acls,
+    Operation,
+    PatternType,
+    Permission,
+    ResourcePattern,
+    ResourceType,
+)
+
+_REMEMBERED: Final = 8192
+_LONGEST_REMEMBERED: Final = 256  # of principal, host and name together; longer ones are nobody's
+
+_Rights = tuple[int, int]  # what is allowed, and what is denied, as bits
+_ByHost = dict[str, _Rights]
+
+
+def bits(operations: Iterable[Operation]) -> int:
+    return sum(1 << operation for operation in operations)
+
+
+_NOTHING: Final = (0, 0)
+_EVERYTHING: Final = bits(each for each in Operation if each > Operation.ALL)
+_IMPLIED: Final = {
+    Operation.READ: Operation.DESCRIBE,
+    Operation.WRITE: Operation.DESCRIBE,
+    Operation.DELETE: Operation.DESCRIBE,
+    Operation.ALTER: Operation.DESCRIBE,
+    Operation.ALTER_CONFIGS: Operation.DESCRIBE_CONFIGS,
+}
+ON: Final = {kind: bits(operations) for kind, operations in OPERATIONS_ON.items()}
+"""What can be done to a kind of resource at all."""
+
+
+def _allowed_by(operation: Operation) -> int:
+    if operation is Operation.ALL:
+        return _EVERYTHING
+    implied = _IMPLIED.get(operation)
+    return bits([operation] if implied is None else [operation, implied])
+
+
+def _denied_by(operation: Operation) -> int:
+    return _EVERYTHING if operation is Operation.ALL else bits([operation])
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """An answer, and what it goes by: an ACL and where it stands, or `why`."""
+
+    allowed: bool
+    why: str
+    pattern: ResourcePattern | None = None
+    acl: Acl | None = None
+
+
+class _Standing:
+    """The ACLs on one pattern, by principal and host."""
+
+    __slots__ = ("acls", "by_principal")
+
+    def __init__(self, acls: tuple[Acl, ...]) -> None:
+        self.acls = acls
+        self.by_principal: dict[str, _ByHost] = {}
+        for acl in acls:
+            by_host = self.by_principal.setdefault(acl.principal, {})
+            allowed, denied = by_host.get(acl.host, _NOTHING)
+            if acl.permission is Permission.ALLOW:
+                allowed |= _allowed_by(acl.operation)
+            else:
+                denied |= _denied_by(acl.operation)
+            by_host[acl.host] = allowed, denied
+
+
+class _OneKind:
+    """The ACLs for one kind of resource, and what was asked about it."""
+
+    def __init__(self) -> None:
+        self.literal: dict[str, _Standing] = {}
+        self.prefixed: dict[str, _Standing] = {}
+        self.prefixes: list[str] = []
+        self.shorter: dict[str, str] = {}  # the longest of the prefixes that begins another
+        self.answers: dict[tuple[str, str, str], int] = {}
+
+    def of_type(self, pattern_type: PatternType) -> dict[str, _Standing]:
+        return self.prefixed if pattern_type is PatternType.PREFIXED else self.literal
+
+    def order(self) -> None:
+        """All that stands is there: make ready to be asked."""
+        self.prefixes = sorted(self.prefixed)
+        open_: list[str] = []
+        for prefix in self.prefixes:
+            while open_ and not prefix.startswith(open_[-1]):
+                open_.pop()
+            if open_:
+                self.shorter[prefix] = open_[-1]
+            open_.append(prefix)
+
+    def on(self, name: str) -> Iterator[tuple[PatternType, str, _Standing]]:
+        """All that stands on a name, and on which pattern."""
+        for literal in dict.fromkeys((name, ANYTHING)):
+            if literal in self.literal:
+                yield PatternType.LITERAL, literal, self.literal[literal]
+        for prefix in self.prefixes_of(name):
+            yield PatternType.PREFIXED, prefix, self.prefixed[prefix]
+
+    def prefixes_of(self, name: str) -> list[str]:
+        """Of those that something stands on, the longest first."""
+        place = bisect_right(self.prefixes, name)
+        prefix = self.prefixes[place - 1] if place else None
+        while prefix is not None and not name.startswith(prefix):
+            prefix = self.shorter.get(prefix)
+        found = []
+        while prefix is not None:
+            found.append(prefix)
+            prefix = self.shorter.get(prefix)
+        return found
+
+
+class Permissions:
+    """What everybody may do by one set of ACLs."""
+
+    def __init__(
+        self,
+        acls: Acls,
+        super_users: Set[str] = frozenset(),
+        *,
+        allow_if_no_acl: bool = False,
+        before: "Permissions | None" = None,
+    ) -> None:
+        """`super_users` are names of principals, without `User:`. Of `before`, what stands on
+        unchanged patterns is taken over: it need not be computed anew."""
+        self.acls = acls
+        self._super_users = super_users
+        self._if_no_acl = _EVERYTHING if allow_if_no_acl else 0
+        self._kinds = {kind: _OneKind() for kind in ResourceType}
+        for pattern, standing in acls.items():
+            if not standing:
+                continue
+            kind, name, type_ = pattern.resource_type, pattern.name, pattern.pattern_type
+            known = None if before is None else before._kinds[kind].of_type(type_).get(name)
+            if known is None or known.acls is not standing:
+                known = _Standing(standing)
+            self._kinds[kind].of_type(type_)[name] = known
+        for of_kind in self._kinds.values():
+            of_kind.order()
+        self._for_whom: dict[tuple[ResourceType, str], list[tuple[ResourcePattern, Acl]]] = {}
+        self._anywhere: dict[tuple[str, str, Operation, ResourceType], bool] = {}
+
+    def allows(
+        self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str
+    ) -> bool:
+        """Whether `alice` may do this from this address."""
+        return bool(self.allowed(principal, host, kind, name) >> operation & 1)
+
+    def allowed(self, principal: str, host: str, kind: ResourceType, name: str) -> int:
+        """All that `alice` may do to a resource from this address, as bits."""
+        of_kind = self._kinds[kind]
+        key = principal, host, name
+        answer = of_kind.answers.get(key)
+        if answer is None:
+            answer = self._compute(principal, host, of_kind, name)
+            if len(principal) + len(host) + len(name) <= _LONGEST_REMEMBERED:
+                if len(of_kind.answers) >= _REMEMBERED:
+                    of_kind.answers.clear()
+                of_kind.answers[key] = answer
+        return answer
+
+    def allows_somewhere(
+        self, principal: str, host: str, operation: Operation, kind: ResourceType
+    ) -> bool:
+        """Whether there can be a resource of this kind to which `alice` may do this: something
+        allows it that nothing denies wholly."""
+        if principal in self._super_users:
+            return True
+        key = principal, host, operation, kind
+        answer = self._anywhere.get(key)
+        if answer is None:
+            if len(self._anywhere) >= _REMEMBERED:
+                self._anywhere.clear()
+            answer = self._anywhere[key] = self._somewhere(principal, host, operation, kind)
+        return answer
+
+    def explain(
+        self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str
+    ) -> Explanation:
+        """The answer of `allows`, and by which rule; slower."""
+        if principal in self._super_users:
+            return Explanation(True, f"{principal} is a super user")
+        stands = False
+        allowing: tuple[ResourcePattern, Acl] | None = None
+        for type_, stands_on, standing in self._kinds[kind].on(name):
+            pattern = ResourcePattern(kind, stands_on, type_)
+            stands = True
+            for acl in standing.acls:
+                if acl.principal not in {USER + principal, EVERYBODY}:
+                    continue
+                if acl.host not in {host, ANYTHING}:
+                    continue
+                if acl.permission is Permission.DENY:
+                    if _denied_by(acl.operation) >> operation & 1:
+                        return Explanation(False, "an ACL denies it", pattern, acl)
+                elif allowing is None and _allowed_by(acl.operation) >> operation & 1:
+                    allowing = pattern, acl
+        if allowing is not None:
+            return Explanation(True, "an ACL allows it", *allowing)
+        if stands:
+            return Explanation(False, "no ACL allows it")
+        if self._if_no_acl:
+            return Explanation(True, "there is no ACL for it, and the broker allows what has none")
+        return Explanation(False, "there is no ACL for it")
+
+    @property
+    def remembered(self) -> int:
+        """How many answers are kept at the moment."""
+        return sum(len(of_kind.answers) for of_kind in self._kinds.values())
+
+    def _compute(self, principal: str, host: str, of_kind: _OneKind, name: str) -> int:
+        if principal in self._super_users:
+            return _EVERYTHING
+        tables = [of_kind.prefixed[prefix] for prefix in of_kind.prefixes_of(name)]
+        literal, any_ = of_kind.literal.get(name), of_kind.literal.get(ANYTHING)
+        if literal is not None:
+            tables.append(literal)
+        if any_ is not None:
+            tables.append(any_)
+        if not tables:
+            return self._if_no_acl
+        principal = USER + principal
+        allowed = denied = 0
+        for table in tables:
+            for whom in (principal, EVERYBODY):
+                by_host = table.by_principal.get(whom)
+                if by_host is not None:
+                    for where in (host, ANYTHING):
+                        allows, denies = by_host.get(where, _NOTHING)
+                        allowed |= allows
+                        denied |= denies
+        return allowed & ~denied
+
+    def _somewhere(
+        self, principal: str, host: str, operation: Operation, kind: ResourceType
+    ) -> bool:
+        """As Kafka's `authorizeByResourceType`: what is implied does not count."""
+        allowed: list[ResourcePattern] = []
+        denied: set[ResourcePattern] = set()
+        for whom in (USER + principal, EVERYBODY):
+            for pattern, acl in self._by_principal().get((kind, whom), ()):
+                if acl.host in {host, ANYTHING} and acl.operation in {operation, Operation.ALL}:
+                    if acl.permission is Permission.ALLOW:
+                        allowed.append(pattern)
+                    else:
+                        denied.add(pattern)
+        literal = ResourcePattern(kind, ANYTHING)
+        if literal in denied:
+            return False
+        if self._if_no_acl or literal in allowed:
+            return True
+        return not all(_is_denied(pattern, denied) for pattern in allowed)
+
+    def _by_principal(self) -> dict[tuple[ResourceType, str], list[tuple[ResourcePattern, Acl]]]:
+        if not self._for_whom and self.acls:
+            found: defaultdict[tuple[ResourceType, str], list[tuple[ResourcePattern, Acl]]]
+            found = defaultdict(list)
+            for pattern, standing in self.acls.items():
+                for acl in standing:
+                    found[pattern.resource_type, acl.principal].append((pattern, acl))
+            self._for_whom = found
+        return self._for_whom
+
+
+def _is_denied(pattern: ResourcePattern, denied: set[ResourcePattern]) -> bool:
+    """Whether all that falls under a pattern is denied."""
+    if pattern in denied:
+        return True
+    return any(
+        ResourcePattern(pattern.resource_type, pattern.name[:size], PatternType.PREFIXED) in denied
+        for size in range(1, len(pattern.name) + 1)
+    )

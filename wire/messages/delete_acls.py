@@ -1,0 +1,60 @@
+"""DeleteAcls (key 31): all rules that some filters take are removed, and told.
+
+Left out: version 0, which knows no prefixes. The fields' codes are those of `wire.acls`.
+"""
+
+from dataclasses import dataclass
+
+from wire.codec import Api
+from wire.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteAclsFilter:
+    resource_type_filter: int
+    resource_name_filter: str | None
+    pattern_type_filter: int
+    principal_filter: str | None
+    host_filter: str | None
+    operation: int
+    permission_type: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteAclsRequest:
+    filters: tuple[DeleteAclsFilter, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteAclsMatchingAcl:
+    error_code: ErrorCode = ErrorCode.none
+    error_message: str | None = None
+    resource_type: int
+    resource_name: str
+    pattern_type: int
+    principal: str
+    host: str
+    operation: int
+    permission_type: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteAclsFilterResult:
+    error_code: ErrorCode = ErrorCode.none
+    error_message: str | None = None
+    matching_acls: tuple[DeleteAclsMatchingAcl, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteAclsResponse:
+    throttle_time: int = 0
+    filter_results: tuple[DeleteAclsFilterResult, ...]
+
+
+API = Api(
+    key=31,
+    name="DeleteAcls",
+    versions=range(1, 4),
+    request=DeleteAclsRequest,
+    response=DeleteAclsResponse,
+)

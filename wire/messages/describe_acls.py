@@ -1,0 +1,54 @@
+"""DescribeAcls (key 29): the ACLs that a filter takes, by the pattern that they stand on.
+
+Left out: version 0, which knows no prefixes. The fields' codes are those of `wire.acls`; they are
+plain integers here, since a peer may send any.
+"""
+
+from dataclasses import dataclass
+
+from wire.codec import Api
+from wire.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeAclsRequest:
+    resource_type_filter: int
+    resource_name_filter: str | None
+    pattern_type_filter: int
+    principal_filter: str | None
+    host_filter: str | None
+    operation: int
+    permission_type: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AclDescription:
+    principal: str
+    host: str
+    operation: int
+    permission_type: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeAclsResource:
+    resource_type: int
+    resource_name: str
+    pattern_type: int
+    acls: tuple[AclDescription, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeAclsResponse:
+    throttle_time: int = 0
+    error_code: ErrorCode = ErrorCode.none
+    error_message: str | None = None
+    resources: tuple[DescribeAclsResource, ...] = ()
+
+
+API = Api(
+    key=29,
+    name="DescribeAcls",
+    versions=range(1, 4),
+    request=DescribeAclsRequest,
+    response=DescribeAclsResponse,
+)
