@@ -10,10 +10,11 @@ A broker's own configs carry Kafka's names, since Kafka's tools read them; all a
 
 from dataclasses import replace
 
-from broker.config import BrokerConfig
+from broker.config import AuthorizationConfig, BrokerConfig
 from broker.config_values import text_of
 from broker.topic_config import TopicConfig, TopicDefaults
 from broker.topic_config_table import TOPIC_CONFIG_KEYS, TopicConfigKey
+from wire.acls import principal_named
 from wire.messages.describe_configs import (
     ConfigSource,
     ConfigType,
@@ -139,6 +140,7 @@ def _own(
     """Name, value, type, source and meaning of what concerns the broker itself."""
     static, built_in = ConfigSource.STATIC_BROKER_CONFIG, ConfigSource.DEFAULT_CONFIG
     limits = config.limits
+    authorization = config.authorization or AuthorizationConfig()
     return [
         ("broker.id", str(config.id), _INT, static, "This broker's number (`id`)."),
         ("broker.rack", config.rack or None, _STRING, static, "What it must not share (`rack`)."),
@@ -159,6 +161,20 @@ def _own(
             _BOOLEAN,
             static,
             "Whether a topic is created when a client first asks for it (`auto_create_topics`).",
+        ),
+        (
+            "super.users",
+            ";".join(principal_named(each) for each in authorization.super_users),
+            _STRING,
+            static,
+            "Principals that may do everything (`authorization.super_users`).",
+        ),
+        (
+            "allow.everyone.if.no.acl.found",
+            text_of(authorization.allow_if_no_acl or not config.authorization),
+            _BOOLEAN,
+            static,
+            "Whether what no ACL stands on is everybody's (`authorization.allow_if_no_acl`).",
         ),
         ("delete.topic.enable", "true", _BOOLEAN, built_in, "Topics can be deleted."),
         (

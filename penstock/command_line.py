@@ -37,6 +37,7 @@ SECTIONS: Final = {
         "topics": Lazy(
             "penstock.command_line:topics", "List, describe, create, alter, delete topics."
         ),
+        "acls": Lazy("penstock.command_line:acls", "List, add, remove, try who may do what."),
         "produce": Lazy("penstock.topics.produce", "Write lines into a topic."),
         "consume": Lazy("penstock.topics.consume", "Read a topic."),
         "schemas": Lazy(
@@ -91,6 +92,14 @@ QUOTAS: Final = {
         "list": Lazy("penstock.quotas.commands:list_quotas", "List quotas."),
         "set": Lazy("penstock.quotas.commands:set_quotas", "Set quotas of some clients."),
         "remove": Lazy("penstock.quotas.commands:remove", "Remove quotas of some clients."),
+    }
+}
+ACLS: Final = {
+    "Commands": {
+        "list": Lazy("penstock.acls.commands:list_acls", "List ACLs."),
+        "add": Lazy("penstock.acls.commands:add", "Let a principal do something, or forbid it."),
+        "remove": Lazy("penstock.acls.commands:remove", "Remove rules of a principal."),
+        "test": Lazy("penstock.acls.commands:test", "Say whether a principal may do something."),
     }
 }
 SCHEMAS: Final = {
@@ -157,6 +166,19 @@ def quotas() -> None:
     Example:
         penstock quotas set --client-id '*' --produce 10e6
         penstock quotas list
+    """
+
+
+@click.group(cls=LazyGroup, sections=ACLS)
+def acls() -> None:
+    """List and change who may do what in a cluster; Apache Kafka is as good.
+
+    A broker goes by ACLs if its configuration has `authorization`.
+
+    \b
+    Example:
+        penstock acls add web-agents --producer --topic page_views
+        penstock acls test web-agents write topic:page_views
     """
 
 

@@ -1,0 +1,294 @@
+"""`penstock acls list`, `add`, `remove`, `test`: asked of a cluster's brokers."""
+
+import ipaddress
+
+import click
+
+from broker.permissions import Permissions
+from client.acls import Rule, add_acls, all_acls, beside_acls, remove_acls
+from ground.printable import one_line
+from penstock.acls.rules import (
+    COLUMNS,
+    OPERATIONS,
+    PrincipalType,
+    ResourceParam,
+    check_operation,
+    made,
+    operation_option,
+    patterns,
+    resource_options,
+    row,
+    sentence,
+)
+from penstock.cli.confirmation import confirm_deletion, yes_option
+from penstock.cli.output import json_option, print_json, print_table
+from penstock.connections.cluster import bootstrap_option, connected
+from wire.acls import (
+    ANYTHING,
+    USER,
+    AclFilter,
+    Acls,
+    Operation,
+    PatternType,
+    Permission,
+    ResourcePattern,
+    ResourceType,
+)
+
+_NOT_ALLOWED = 1
+_SHOWN = 5  # rules in a question
+_PRODUCER = {
+    ResourceType.TOPIC: (Operation.WRITE, Operation.DESCRIBE, Operation.CREATE),
+    ResourceType.TRANSACTIONAL_ID: (Operation.WRITE, Operation.DESCRIBE),
+}
+_CONSUMER = {
+    ResourceType.TOPIC: (Operation.READ, Operation.DESCRIBE),
+    ResourceType.GROUP: (Operation.READ,),
+}
+
+
+def _rules(acls: Acls) -> list[Rule]:
+    return [(pattern, acl) for pattern, standing in sorted(acls.items()) for acl in standing]
+
+
+@click.command()
+@click.option(
+    "--principal", type=PrincipalType(), metavar="NAME", help="Only those that are for NAME itself."
+)
+@resource_options
+@click.option("--matching", is_flag=True, help="All that counts for a resource of that name.")
+@bootstrap_option
+@json_option
+def list_acls(
+    *,
+    principal: str | None,
+    topics: tuple[str, ...],
+    groups: tuple[str, ...],
+    transactional_ids: tuple[str, ...],
+    cluster: bool,
+    prefixed: bool,
+    matching: bool,
+    bootstrap: str,
+    as_json: bool,
+) -> None:
+    """List ACLs: all, or those on a resource, or of a principal.
+
+    \b
+    Example:
+        penstock acls list
+        penstock acls list --topic page_views --matching
+    """
+    named = patterns(topics, groups, transactional_ids, cluster=cluster, prefixed=prefixed)
+    if matching and (prefixed or not named):
+        raise click.UsageError("--matching goes with the name of a resource")
+    how = PatternType.MATCH if matching else None
+    filters = [
+        AclFilter(each.resource_type, each.name, how or each.pattern_type, principal)
+        for each in named
+    ] or [AclFilter(principal=principal)]
+    found: dict[Rule, None] = {}
+    with connected(bootstrap) as brokers:
+        for each in filters:
+            found |= dict.fromkeys(_rules(all_acls(brokers, each)))
+    rows = [row(each) for each in sorted(found)]
+    if as_json:
+        print_json(rows)
+    elif rows:
+        print_table(COLUMNS, rows)
+    else:
+        click.echo("no ACLs", err=True)
+
+
+@click.command()
+@click.argument("principal", type=PrincipalType())
+@operation_option
+@click.option("--producer", is_flag=True, help="What a producer needs on --topic.")
+@click.option("--consumer", is_flag=True, help="What a consumer needs on --topic and --group.")
+@resource_options
+@click.option("--host", default=ANYTHING, metavar="ADDRESS", help="Only from this IP address.")
+@click.option("--deny", is_flag=True, help="Forbid it, whatever else allows it.")
+@bootstrap_option
+@json_option
+def add(
+    *,
+    principal: str,
+    operations: tuple[str, ...],
+    producer: bool,
+    consumer: bool,
+    topics: tuple[str, ...],
+    groups: tuple[str, ...],
+    transactional_ids: tuple[str, ...],
+    cluster: bool,
+    prefixed: bool,
+    host: str,
+    deny: bool,
+    bootstrap: str,
+    as_json: bool,
+) -> None:
+    """Let a principal do something, or forbid it. '*' is everybody.
+
+    \b
+    Example:
+        penstock acls add web-agents --producer --topic page_views
+        penstock acls add reports --consumer --topic page_views --group reports
+        penstock acls add alice --operation alter --operation describe --on-cluster
+        penstock acls add '*' --deny --operation delete --topic '*'
+    """
+    named = patterns(topics, groups, transactional_ids, cluster=cluster, prefixed=prefixed)
+    if not named:
+        raise click.UsageError("on what? give --topic, --group, --transactional-id or --on-cluster")
+    if not (operations or producer or consumer):
+        raise click.UsageError("to do what? give --operation, --producer or --consumer")
+    if deny and (producer or consumer):
+        raise click.UsageError("--deny goes with --operation")
+    _check_host(host)
+    permission = Permission.DENY if deny else Permission.ALLOW
+    rules: list[Rule] = []
+    for pattern in named:
+        todo: list[Operation] = [OPERATIONS[each] for each in operations]
+        for each in todo:
+            check_operation(each, pattern)
+        todo += _PRODUCER.get(pattern.resource_type, ()) if producer else ()
+        todo += _CONSUMER.get(pattern.resource_type, ()) if consumer else ()
+        if not todo:
+            which = pattern.resource_type.words
+            raise click.UsageError(f"a {which} has nothing to do with that: give --operation")
+        rules += made(principal, host, permission, pattern, *dict.fromkeys(todo))
+    _check_whole(named, producer=producer, consumer=consumer)
+    with connected(bootstrap) as brokers:
+        add_acls(brokers, rules)
+    _say("added", rules, as_json=as_json)
+
+
+def _check_host(host: str) -> None:
+    if host == ANYTHING:
+        return
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        raise click.UsageError(
+            f"--host {host!r} is no IP address: names and networks would match nobody"
+        ) from None
+
+
+def _check_whole(named: list[ResourcePattern], *, producer: bool, consumer: bool) -> None:
+    kinds = {each.resource_type for each in named}
+    if (producer or consumer) and ResourceType.TOPIC not in kinds:
+        raise click.UsageError("--producer and --consumer go with --topic")
+    if consumer and ResourceType.GROUP not in kinds:
+        raise click.UsageError("--consumer goes with --group too")
+
+
+def _say(what: str, rules: list[Rule], *, as_json: bool) -> None:
+    if as_json:
+        print_json({what: [row(each) for each in rules]})
+        return
+    for each in rules:
+        print(one_line(f"{what}: {sentence(each)}"))
+
+
+@click.command()
+@click.argument("principal", type=PrincipalType())
+@operation_option
+@resource_options
+@yes_option
+@bootstrap_option
+@json_option
+def remove(
+    *,
+    principal: str,
+    operations: tuple[str, ...],
+    topics: tuple[str, ...],
+    groups: tuple[str, ...],
+    transactional_ids: tuple[str, ...],
+    cluster: bool,
+    prefixed: bool,
+    yes: bool,
+    bootstrap: str,
+    as_json: bool,
+) -> None:
+    """Remove rules of a principal: all, or those on a resource, or for an operation.
+
+    What is denied as well as what is allowed. Names are those of the rules themselves.
+
+    \b
+    Example:
+        penstock acls remove web-agents --topic page_views
+        penstock acls remove alice --yes
+    """
+    named = patterns(topics, groups, transactional_ids, cluster=cluster, prefixed=prefixed)
+    filters = [
+        AclFilter(each.resource_type, each.name, each.pattern_type, principal) for each in named
+    ] or [AclFilter(principal=principal)]
+    wanted = {OPERATIONS[each] for each in operations}
+    with connected(bootstrap) as brokers:
+        rules = sorted(
+            rule
+            for each in filters
+            for rule in _rules(all_acls(brokers, each))
+            if not wanted or rule[1].operation in wanted
+        )
+        if rules and not yes:
+            shown = "; ".join(sentence(each) for each in rules[:_SHOWN])
+            more = f"; and {len(rules) - _SHOWN} more" if len(rules) > _SHOWN else ""
+            confirm_deletion(f"rules: {shown}{more}")
+        remove_acls(brokers, rules)
+    _say("removed", rules, as_json=as_json)
+    if not rules and not as_json:
+        click.echo("no such ACLs", err=True)
+
+
+@click.command()
+@click.argument("principal", type=PrincipalType())
+@click.argument("operation", type=click.Choice(list(OPERATIONS)))
+@click.argument("resource", type=ResourceParam())
+@click.option(
+    "--host", default="", metavar="ADDRESS", help="From there; without it, from nowhere special."
+)
+@bootstrap_option
+@json_option
+def test(
+    *,
+    principal: str,
+    operation: str,
+    resource: ResourcePattern,
+    host: str,
+    bootstrap: str,
+    as_json: bool,
+) -> int:
+    """Say whether a principal may do something, and by which rule.
+
+    RESOURCE is topic:NAME, group:NAME, transactional-id:NAME or cluster. Exit code 0: it may; 1: it
+    may not, or it could not be asked.
+
+    \b
+    Example:
+        penstock acls test alice write topic:page_views
+        penstock acls test alice alter cluster --host 10.0.0.7
+    """
+    if host:
+        _check_host(host)
+    asked = OPERATIONS[operation]
+    if asked is Operation.ALL:
+        raise click.UsageError("ALL is for rules: ask for one operation")
+    check_operation(asked, resource)
+    wanted = AclFilter(resource.resource_type, resource.name, PatternType.MATCH)
+    with connected(bootstrap) as brokers:
+        acls = all_acls(brokers, wanted)
+        beside = beside_acls(brokers)
+    permissions = Permissions(
+        acls, beside.super_users or frozenset(), allow_if_no_acl=beside.allow_if_no_acl
+    )
+    kind, name = resource.resource_type, resource.name
+    found = permissions.explain(principal.removeprefix(USER), host, asked, kind, name)
+    rule = None
+    if found.pattern is not None and found.acl is not None:
+        rule = found.pattern, found.acl
+    if as_json:
+        print_json({"allowed": found.allowed, "why": found.why, "acl": rule and row(rule)})
+    else:
+        why = f"{found.why}: {sentence(rule)}" if rule else found.why
+        if not found.allowed and beside.super_users is None:
+            why += "; who is a super user this cluster does not tell"
+        print(one_line(f"{'yes' if found.allowed else 'no'}: {why}"))
+    return 0 if found.allowed else _NOT_ALLOWED
