@@ -19,7 +19,7 @@ No I/O. Any thread; a race in what is remembered computes an answer twice.
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
@@ -37,18 +37,17 @@ from wire.acls import (
     ResourceType,
 )
 
-_REMEMBERED: Final = 8192
+_REMEMBERED: Final = 50_000  # of a kind of resource: ten megabytes
+_FEW: Final = 8
 _LONGEST_REMEMBERED: Final = 256  # of principal, host and name together; longer ones are nobody's
 
-_Rights = tuple[int, int]  # what is allowed, and what is denied, as bits
-_ByHost = dict[str, _Rights]
+_Rule = tuple[str, str, int, int]  # principal, host; what is allowed and what is denied, as bits
 
 
 def bits(operations: Iterable[Operation]) -> int:
     return sum(1 << operation for operation in operations)
 
 
-_NOTHING: Final = (0, 0)
 _EVERYTHING: Final = bits(each for each in Operation if each > Operation.ALL)
 _IMPLIED: Final = {
     Operation.READ: Operation.DESCRIBE,
@@ -83,21 +82,37 @@ class Explanation:
 
 
 class _Standing:
-    """The ACLs on one pattern, by principal and host."""
+    """The ACLs on one pattern: as one rule for each principal and host. Few rules, as there are
+    nearly always, are looked through; many are found by principal."""
 
-    __slots__ = ("acls", "by_principal")
+    __slots__ = ("_by_principal", "_rules", "acls")
 
     def __init__(self, acls: tuple[Acl, ...]) -> None:
         self.acls = acls
-        self.by_principal: dict[str, _ByHost] = {}
+        merged: dict[tuple[str, str], tuple[int, int]] = {}
         for acl in acls:
-            by_host = self.by_principal.setdefault(acl.principal, {})
-            allowed, denied = by_host.get(acl.host, _NOTHING)
+            whom = acl.principal, acl.host
+            allowed, denied = merged.get(whom, (0, 0))
             if acl.permission is Permission.ALLOW:
                 allowed |= _allowed_by(acl.operation)
             else:
                 denied |= _denied_by(acl.operation)
-            by_host[acl.host] = allowed, denied
+            merged[whom] = allowed, denied
+        self._rules: tuple[_Rule, ...] = tuple(
+            (principal, host, *rights) for (principal, host), rights in merged.items()
+        )
+        self._by_principal: dict[str, list[_Rule]] | None = None
+        if len(self._rules) > _FEW:
+            self._by_principal = {}
+            for rule in self._rules:
+                self._by_principal.setdefault(rule[0], []).append(rule)
+
+    def rules_for(self, principal: str) -> Sequence[_Rule]:
+        """Those for a principal and for everybody are among them."""
+        found = self._by_principal
+        if found is None:
+            return self._rules
+        return [*found.get(principal, ()), *found.get(EVERYBODY, ())]
 
 
 class _OneKind:
@@ -257,13 +272,10 @@ class Permissions:
         principal = USER + principal
         allowed = denied = 0
         for table in tables:
-            for whom in (principal, EVERYBODY):
-                by_host = table.by_principal.get(whom)
-                if by_host is not None:
-                    for where in (host, ANYTHING):
-                        allows, denies = by_host.get(where, _NOTHING)
-                        allowed |= allows
-                        denied |= denies
+            for who, where, allows, denies in table.rules_for(principal):
+                if who in (principal, EVERYBODY) and where in (host, ANYTHING):
+                    allowed |= allows
+                    denied |= denies
         return allowed & ~denied
 
     def _somewhere(
