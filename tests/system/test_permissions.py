@@ -1,0 +1,210 @@
+"""A broker that goes by ACLs, and clients who are somebody: by their certificates, with librdkafka.
+
+What each API asks for is tried in tests/broker/api/test_authorization.py; here is a whole client's
+way, and that changes reach another broker. kafka-python makes ACLs, too."""
+
+import contextlib
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from cluster.zookeeper import EmbeddedZooKeeper
+from harness.broker_process import BrokerProcess
+from harness.certificates import Authority
+from harness.server_process import free_ports
+
+with warnings.catch_warnings():
+    # It reads its schemas in a way that Python 3.11 calls outdated.
+    warnings.filterwarnings("ignore", "(read|open)_text is deprecated", DeprecationWarning)
+    from kafka.admin import ACL, ACLFilter, KafkaAdminClient
+    from kafka.admin import ACLOperation as PythonOperation
+    from kafka.admin import ACLPermissionType as PythonPermission
+    from kafka.admin import ACLResourcePatternType as PythonPatternType
+    from kafka.admin import ResourcePattern as PythonPattern
+    from kafka.admin import ResourcePatternFilter as PythonPatternFilter
+    from kafka.admin import ResourceType as PythonKind
+
+WITHIN = 30.0
+
+
+class Guarded:
+    """Two brokers that ask for certificates; `admin` may do everything."""
+
+    def __init__(self, directory: Path, zookeeper: str) -> None:
+        self.authority = Authority(directory / "authority")
+        server = self.authority.sign("broker")
+        self.ports = free_ports(2)
+        self.brokers = [
+            BrokerProcess(
+                directory / f"{number}",
+                zookeeper=zookeeper,
+                broker_id=number,
+                settings={
+                    "authorization": {"super_users": ["admin"]},
+                    "listeners": [
+                        {
+                            "name": "KNOWN",
+                            "port": port,
+                            "tls": {
+                                "certificate": str(server.certificate),
+                                "key": str(server.key),
+                                "client_ca": str(self.authority.ca),
+                            },
+                        }
+                    ],
+                },
+            )
+            for number, port in enumerate(self.ports, 1)
+        ]
+
+    def client(self, who: str, broker: int = 0, **more: Any) -> dict[str, Any]:
+        me = self.authority.sign(who)
+        return {
+            "bootstrap.servers": f"127.0.0.1:{self.ports[broker]}",
+            "security.protocol": "ssl",
+            "ssl.ca.location": str(self.authority.ca),
+            "ssl.certificate.location": str(me.certificate),
+            "ssl.key.location": str(me.key),
+            **more,
+        }
+
+
+@pytest.fixture(scope="module")
+def guarded(
+    zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Guarded]:
+    address = f"{zookeeper.address}/permissions"
+    made = Guarded(tmp_path_factory.mktemp("permissions"), address)
+    with contextlib.ExitStack() as stack:
+        for broker in made.brokers:
+            stack.enter_context(broker)
+        yield made
+
+
+def allow(
+    admin: AdminClient,
+    who: str,
+    operation: AclOperation,
+    name: str,
+    kind: ResourceType = ResourceType.TOPIC,
+) -> AclBinding:
+    binding = AclBinding(
+        kind, name, ResourcePatternType.LITERAL, f"User:{who}", "*",
+        operation, AclPermissionType.ALLOW,
+    )  # fmt: skip
+    (made,) = admin.create_acls([binding], request_timeout=WITHIN).values()
+    made.result(WITHIN)
+    return binding
+
+
+def write(settings: dict[str, Any], topic: str, *, idempotent: bool = True) -> int | None:
+    """What a producer of one message is told; None if it is there."""
+    told: list[KafkaError | None] = []
+    producer = Producer(
+        {**settings, "enable.idempotence": idempotent, "message.timeout.ms": 20_000}
+    )
+    try:
+        producer.produce(topic, b"x", on_delivery=lambda error, _: told.append(error))
+        producer.flush(WITHIN)
+    except (KafkaException, SystemError) as fatal:
+        # What is fatal it raises while it calls back, which Python then complains of.
+        cause = fatal if isinstance(fatal, KafkaException) else fatal.__cause__
+        assert cause is not None
+        return int(cause.args[0].code())
+    (error,) = told
+    return error and error.code()
+
+
+def read(settings: dict[str, Any], topic: str) -> KafkaError | bytes | None:
+    """A message, or why there is none."""
+    with contextlib.closing(Consumer({**settings, "group.id": "by-hand"})) as consumer:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        message = consumer.poll(WITHIN)
+        assert message is not None
+        return message.error() or message.value()
+
+
+def test_who_may_write_may_not_read(guarded: Guarded) -> None:
+    admin = AdminClient(guarded.client("admin"))
+    admin.create_topics([NewTopic("views", 1, 1)])["views"].result(WITHIN)
+    alice, bob = guarded.client("alice"), guarded.client("bob")
+    refused = KafkaError.TOPIC_AUTHORIZATION_FAILED
+    assert "views" not in AdminClient(alice).list_topics(timeout=WITHIN).topics
+
+    allow(admin, "*", AclOperation.READ, "by-hand", ResourceType.GROUP)
+    allow(admin, "alice", AclOperation.WRITE, "views")
+    allow(admin, "bob", AclOperation.READ, "views")
+    assert write(alice, "views") is None
+    assert read(bob, "views") == b"x"
+    error = read(alice, "views")
+    assert isinstance(error, KafkaError)
+    assert error.code() == refused
+    assert write(bob, "views", idempotent=False) == refused
+    # He may write nowhere, so that his producer is given no identity, and ends at once.
+    assert write(bob, "views") == KafkaError.CLUSTER_AUTHORIZATION_FAILED
+    assert "views" in AdminClient(alice).list_topics(timeout=WITHIN).topics
+
+
+def test_only_who_may_alter_the_cluster_makes_rules(guarded: Guarded) -> None:
+    alice = AdminClient(guarded.client("alice"))
+    with pytest.raises(KafkaException, match="CLUSTER_AUTHORIZATION_FAILED"):
+        allow(alice, "alice", AclOperation.ALL, "views")
+
+
+def test_a_change_is_in_force_on_another_broker_within_a_second(guarded: Guarded) -> None:
+    admin = AdminClient(guarded.client("admin"))
+    admin.create_topics([NewTopic("clicks", 1, 1)])["clicks"].result(WITHIN)
+    carol = AdminClient(guarded.client("carol", broker=1))
+    assert "clicks" not in carol.list_topics(timeout=WITHIN).topics
+
+    binding = allow(admin, "carol", AclOperation.DESCRIBE, "clicks")
+    made = time.monotonic()
+    while "clicks" not in carol.list_topics(timeout=WITHIN).topics:
+        assert time.monotonic() - made < 1.0
+    everything = AclBindingFilter(
+        ResourceType.TOPIC, "clicks", ResourcePatternType.ANY, None, None,
+        AclOperation.ANY, AclPermissionType.ANY,
+    )  # fmt: skip
+    (deleted,) = admin.delete_acls([everything], request_timeout=WITHIN).values()
+    assert deleted.result(WITHIN) == [binding]
+    removed = time.monotonic()
+    while "clicks" in carol.list_topics(timeout=WITHIN).topics:
+        assert time.monotonic() - removed < 1.0
+
+
+def test_kafka_python_makes_finds_and_removes_rules(guarded: Guarded) -> None:
+    me = guarded.authority.sign("admin")
+    with contextlib.closing(
+        KafkaAdminClient(
+            bootstrap_servers=f"127.0.0.1:{guarded.ports[0]}",
+            security_protocol="SSL",
+            ssl_cafile=str(guarded.authority.ca),
+            ssl_certfile=str(me.certificate),
+            ssl_keyfile=str(me.key),
+        )
+    ) as admin:
+        pattern = PythonPattern(PythonKind.GROUP, "team-a.", PythonPatternType.PREFIXED)
+        made = ACL("User:eve", "*", PythonOperation.READ, PythonPermission.ALLOW, pattern)
+        assert admin.create_acls([made])["failed"] == []
+        everything = ACLFilter(
+            None, None, PythonOperation.ANY, PythonPermission.ANY,
+            PythonPatternFilter(PythonKind.GROUP, "team-a.1", PythonPatternType.MATCH),
+        )  # fmt: skip
+        assert admin.describe_acls(everything)[0] == [made]
+        admin.delete_acls([everything])
+        assert admin.describe_acls(everything)[0] == []
