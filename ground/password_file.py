@@ -112,6 +112,11 @@ class PasswordFile:
         """Whether there is such a user, now."""
         return name in self._current()
 
+    def mark_of(self, name: str) -> bytes | None:
+        """Another one once the password is another; None if there is no such user, now."""
+        found = self._current().get(name)
+        return None if found is None else found.salt + found.digest
+
     def _current(self) -> dict[str, SlowHash]:
         stamp = _stamp(self._path)
         with self._lock:
