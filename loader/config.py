@@ -16,6 +16,7 @@ from client.bootstrap import Bootstrap
 from client.security import Security
 from cluster.errors import InvalidTopicName
 from cluster.names import check_topic_name
+from ground.http_security import HttpSecurity, check_scheme
 from ground.settings import (
     Bytes,
     HostAndPort,
@@ -46,10 +47,14 @@ def _check_name(key: str, name: str) -> None:
         raise ValueError(f"`{key}`: {error}") from None
 
 
-def _check_audit(url: str) -> None:
+def _check_audit(url: str, security: HttpSecurity) -> None:
     """One URL, or none."""
-    if url and len(parse_urls(url)) > 1:
+    if not url:
+        return
+    first, *others = parse_urls(url)
+    if others:
         raise ValueError("one audit knows all clusters")
+    check_scheme(security, first.scheme)
 
 
 class FileFormat(StrEnum):
@@ -218,6 +223,8 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     audit: Url = ""
     """The URL of [an audit service](audit.md), such as `http://audit:8090`: [complete
     hours](#complete-hours) are what it says. Without it, agents' heartbeats decide."""
+    audit_security: HttpSecurity = HttpSecurity()
+    """How the audit is asked, where it is [behind locks](audit.md#behind-locks)."""
     check_files_hours: int = 48
     """Hours that are younger than so many, or were changed within that time, have their [files
     checked](#checking-files) by each load; 0: only with `--check-files`."""
@@ -261,7 +268,7 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         if not 1 <= self.window <= 3600 or 3600 % self.window:
             raise ValueError("`window` must divide an hour, in whole seconds")
         try:
-            _check_audit(self.audit)
+            _check_audit(self.audit, self.audit_security)
         except ValueError as error:
             said = str(error).replace("registry", "the URL", 1)
             raise ValueError(f"`audit`: {said}") from None

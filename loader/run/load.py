@@ -82,7 +82,11 @@ def load(
                     if request.reads_nothing or config.audit
                     else watermarks(config, brokers, registry, store, tables)
                 ),
-                audit=Audit(config.audit, config.cluster) if config.audit else None,
+                audit=(
+                    Audit(config.audit, config.cluster, security=config.audit_security)
+                    if config.audit
+                    else None
+                ),
                 observations=Observations(config, store),
                 watcher=watcher,
                 stopping=stopping,
