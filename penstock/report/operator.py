@@ -34,7 +34,12 @@ from penstock.cli.output import json_option, print_json
 from penstock.cli.registry_connection import registry_at, registry_option
 from penstock.cli.time_arguments import TimeType, time_text
 from penstock.config.options import configured
-from penstock.connections.cluster import bootstrap_option, connected, existing_topics
+from penstock.connections.cluster import (
+    bootstrap_option,
+    connected,
+    existing_topics,
+    said_security,
+)
 from penstock.report.asking import Parameters, ask, audit_option
 from schemas.registry_client import RegistryClient
 
@@ -133,7 +138,12 @@ def write_statement(
 
 
 def operator() -> str:
-    """Who makes the call, as far as this machine knows."""
+    """Who makes the call, as far as this machine knows; and as whom the brokers let him."""
+    name, login = _account(), said_security().login
+    return f"{name} as {login.user}" if login and login.user not in {"", name} else name
+
+
+def _account() -> str:
     if name := os.environ.get("SUDO_USER"):
         return name
     try:
