@@ -38,12 +38,16 @@ HEAD_SECONDS: Final = 5.0  # from the first byte of a request, or a connection's
 
 
 class PatientConnection(H11Protocol):
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
+    def __init__(self, refusals: Refusals, **named: Any) -> None:
+        super().__init__(**named)
+        self._refusals = refusals
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        if self._is_one_too_many():
+            transport.abort()
+            return
         self._deadline = self.loop.call_later(HEAD_SECONDS, self._too_slow)
 
     def data_received(self, data: bytes) -> None:
@@ -56,6 +60,16 @@ class PatientConnection(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget()
         super().connection_lost(exc)
+
+    def _is_one_too_many(self) -> bool:
+        """Nobody, from one address, takes the connections of all others."""
+        address = self.client[0] if self.client else ""
+        others = (getattr(each, "client", None) for each in self.connections)
+        count = sum(1 for each in others if each and each[0] == address)
+        if count <= _OF_ONE_ADDRESS:
+            return False
+        self._refusals.say("too many connections", address, "", "", self.loop.time())
+        return True
 
     def _is_answering(self) -> bool:
         # uvicorn's own type leaves out that there may be none yet.
@@ -75,6 +89,7 @@ class PatientConnection(H11Protocol):
 
 _BACKLOG: Final = 128
 _CONNECTIONS: Final = 256
+_OF_ONE_ADDRESS: Final = _CONNECTIONS * 3 // 4  # may be a proxy's, in front of all others
 _HEAD_BYTES: Final = 64 * 1024
 _IDLE_S: Final = 30
 _STOPPING_S: Final = 5
@@ -128,9 +143,10 @@ class AuditHttpServer:
 
     def _protocol(self) -> Any:
         """What makes a connection of a socket, as uvicorn asks for it."""
+        plain = partial(PatientConnection, self._refusals)
         if self._handshakes is None:
-            return PatientConnection
-        return partial(EncryptedConnection, self._handshakes, PatientConnection)
+            return plain
+        return partial(EncryptedConnection, self._handshakes, plain)
 
     def _end(self) -> None:
         assert self._server is not None
