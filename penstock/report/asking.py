@@ -20,8 +20,8 @@ from penstock.cli import address_variables
 from penstock.cli.address_variables import what_to_do
 from penstock.cli.failures import Failed
 from penstock.cli.http_address import NobodyAnswers, get, url_option
-from penstock.cli.registry_connection import shortened
 from penstock.cli.time_arguments import DAY_MILLIS, HOUR_MILLIS, TimeRange
+from penstock.connections.registry import shortened
 
 DEFAULT_AUDIT: Final = "http://127.0.0.1:8090"
 

@@ -14,8 +14,8 @@ from client.errors import BadAddress
 from ground.http_client import HttpUrl
 from penstock.cli import address_variables
 from penstock.cli.output import json_option, print_table
-from penstock.cli.registry_connection import registry_option
 from penstock.connections.cluster import DEFAULT_BOOTSTRAP, bootstrap_option, said_security
+from penstock.connections.registry import registry_option, said_registry
 from penstock.directory.errors import UpError
 from penstock.directory.places import Addresses, Places
 from penstock.directory.remembered import remembered_ports
@@ -198,7 +198,12 @@ def command(
             if directory is None
             else Addresses.of(remembered_ports(directory))
         )
-        with Asking(addresses, security=said_security(), within=_SECONDS) as asking:
+        with Asking(
+            addresses,
+            security=said_security(),
+            registry_security=said_registry(registry).security,
+            within=_SECONDS,
+        ) as asking:
             standing = asking.ask()
         if directory is not None:
             loader_log = LoaderLog(Places(directory.absolute()).log("loader"))
