@@ -12,6 +12,7 @@ import msgspec
 from client.addresses import check_brokers
 from client.bootstrap import Bootstrap
 from client.security import Security
+from ground.http_security import HttpSecurity
 from ground.listening import is_loopback
 from ground.server_tls import ListenerTls
 from ground.settings import (
@@ -25,7 +26,7 @@ from ground.settings import (
     check_not_negative,
     check_positive,
 )
-from schemas.remote.urls import parse_urls
+from schemas.remote.address import RegistryAddress, check_registry
 
 _PORTS: Final = 65536
 _HEADER: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,63}")
@@ -44,17 +45,21 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """[How the brokers are connected to](secure-connections.md): TLS, and a login."""
     registry: Url = "http://127.0.0.1:8081"
     """Its schema registry; several instances separated by commas."""
+    registry_security: HttpSecurity = HttpSecurity()
+    """[How the registry is asked](secure-connections.md#a-registry-behind-locks): TLS, and a
+    login."""
 
     def __post_init__(self) -> None:
         check_brokers(self.brokers)
-        try:
-            parse_urls(self.registry)
-        except ValueError as error:
-            raise ValueError(f"`registry`: {error}") from None
+        check_registry(self.registry, self.registry_security)
 
     @property
     def bootstrap(self) -> Bootstrap:
         return Bootstrap.of(",".join(self.brokers), self.security)
+
+    @property
+    def registry_address(self) -> RegistryAddress:
+        return RegistryAddress(self.registry, self.registry_security)
 
 
 class AlertsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -139,6 +144,9 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Of one cluster: [how its brokers are connected to](secure-connections.md)."""
     registry: Url = "http://127.0.0.1:8081"
     """Of one cluster: its schema registry; several instances separated by commas."""
+    registry_security: HttpSecurity = HttpSecurity()
+    """Of one cluster: [how its registry is
+    asked](secure-connections.md#a-registry-behind-locks)."""
     host: str = "127.0.0.1"
     """The address of page, API and metrics."""
     port: Port = 8090
@@ -178,10 +186,7 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             raise ValueError("`data_dir` must name a directory")
         if not self.clusters:
             check_brokers(self.brokers)
-            try:
-                parse_urls(self.registry)
-            except ValueError as error:
-                raise ValueError(f"`registry`: {error}") from None
+            check_registry(self.registry, self.registry_security)
         if not 0 <= self.port < _PORTS:
             raise ValueError("`port` must be between 0 and 65535")
         self._check_exposed()
@@ -227,6 +232,9 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             return self.clusters
         return {
             self.cluster: Cluster(
-                brokers=self.brokers, security=self.security, registry=self.registry
+                brokers=self.brokers,
+                security=self.security,
+                registry=self.registry,
+                registry_security=self.registry_security,
             )
         }

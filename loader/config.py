@@ -26,6 +26,7 @@ from ground.settings import (
     check_not_negative,
     check_positive,
 )
+from schemas.remote.address import RegistryAddress, check_registry
 from schemas.remote.urls import parse_urls
 
 SETTLE_SECONDS: Final = 900.0  # for topics without Penstock's header, which agents do not write to
@@ -189,6 +190,9 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """[How the brokers are connected to](secure-connections.md): TLS, and a login."""
     registry: Url = "http://127.0.0.1:8081"
     """The schema registry; several instances separated by commas."""
+    registry_security: HttpSecurity = HttpSecurity()
+    """[How the registry is asked](secure-connections.md#a-registry-behind-locks): TLS, and a
+    login."""
     format: FileFormat = FileFormat.PARQUET
     """How rows are kept. `avro` needs Spark's Avro module (`spark.jars.packages`)."""
     compression: FileCompression = FileCompression.ZSTD
@@ -243,10 +247,7 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     def __post_init__(self) -> None:
         check_brokers(self.brokers)
         check_cluster_name("cluster", self.cluster)
-        try:
-            parse_urls(self.registry)
-        except ValueError as error:
-            raise ValueError(f"`registry`: {error}") from None
+        check_registry(self.registry, self.registry_security)
         if not urlsplit(self.root).scheme:
             raise ValueError(
                 f"`root: {self.root}` must say which filesystem: hdfs://…, s3a://… or file:///…"
@@ -280,3 +281,7 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     @property
     def bootstrap(self) -> Bootstrap:
         return Bootstrap.of(",".join(self.brokers), self.security)
+
+    @property
+    def registry_address(self) -> RegistryAddress:
+        return RegistryAddress(self.registry, self.registry_security)

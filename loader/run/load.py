@@ -70,7 +70,7 @@ def load(
         raise
     with Brokers(config.bootstrap, client_id="penstock-loader") as brokers:
         tables = asked_for(config, request, brokers)
-        with closing(RegistryClient(config.registry)) as registry:
+        with closing(RegistryClient(config.registry_address)) as registry:
             context = LoadContext(
                 config=config,
                 request=request,

@@ -23,9 +23,9 @@ from penstock.cli import address_variables
 from penstock.cli.address_variables import what_to_do
 from penstock.cli.failures import Failed, WrongConfiguration
 from penstock.cli.http_address import NobodyAnswers, get, url_option
-from penstock.cli.registry_connection import shortened
 from penstock.cli.time_arguments import DAY_MILLIS, HOUR_MILLIS, TimeRange
 from penstock.config.configuration import ConfigurationError, load
+from penstock.connections.registry import shortened
 
 DEFAULT_AUDIT: Final = "http://127.0.0.1:8090"
 

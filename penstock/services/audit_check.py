@@ -129,7 +129,7 @@ def _cluster(name: str, cluster: Cluster, ask: Ask, retention: float) -> Cluster
         unanswered.append(f"the ledger is not checked: {error}")
     try:
         with RegistryClient(
-            cluster.registry, patience_seconds=_PATIENCE_SECONDS, first_contact_seconds=0
+            cluster.registry_address, patience_seconds=_PATIENCE_SECONDS, first_contact_seconds=0
         ) as registry:
             latest = registry.latest(SUBJECT)
     except RegistryError as error:

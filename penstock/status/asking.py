@@ -28,6 +28,7 @@ from penstock.status.part import NoStatus, Part, Silent, said_by
 from penstock.status.values import PipelineStatus
 from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
+from schemas.remote.address import RegistryAddress
 
 T = TypeVar("T")
 _SECONDS: Final = 2.0
@@ -44,6 +45,7 @@ class Asking:
         *,
         security: Security = Security(),  # noqa: B008 -- it is a value
         audit_security: HttpSecurity = HttpSecurity(),  # noqa: B008 -- so is this
+        registry_security: HttpSecurity = HttpSecurity(),  # noqa: B008 -- so is this
         within: float = _SECONDS,
     ) -> None:
         """ValueError, BadAddress if an address cannot be understood. Nobody is asked yet.
@@ -57,7 +59,7 @@ class Asking:
         )
         self._agent = HttpClient(parse_program_url(addresses.agent))
         self._registry = RegistryClient(
-            addresses.registry,
+            RegistryAddress(addresses.registry, registry_security),
             patience_seconds=0,
             first_contact_seconds=0,
             attempt_seconds=within,

@@ -14,8 +14,8 @@ from client.errors import BadAddress
 from ground.http_client import HttpUrl, parse_program_url
 from penstock.cli import address_variables
 from penstock.cli.output import json_option, print_table
-from penstock.cli.registry_connection import registry_option
 from penstock.connections.cluster import DEFAULT_BOOTSTRAP, bootstrap_option, said_security
+from penstock.connections.registry import registry_option, said_registry
 from penstock.directory.errors import UpError
 from penstock.directory.places import Addresses, Places
 from penstock.directory.remembered import remembered_ports
@@ -202,6 +202,7 @@ def command(
             addresses,
             security=said_security(),
             audit_security=said_audit_security(parse_program_url(addresses.audit)),
+            registry_security=said_registry(registry).security,
             within=_SECONDS,
         ) as asking:
             standing = asking.ask()
