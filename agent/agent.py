@@ -91,7 +91,7 @@ class Agent:
         """Everything, and nothing of it started."""
         config, directory = self._config, Path(self._config.data_dir)
         schemas = TopicSchemas(
-            config.registry,
+            config.registry_address,
             directory,
             auto_register=config.auto_register,
             ledger=config.ledger,

@@ -13,6 +13,7 @@ from agent.config_inputs import Input, check_distinct
 from client.addresses import check_brokers
 from client.bootstrap import Bootstrap
 from client.security import Security
+from ground.http_security import HttpSecurity
 from ground.listening import check_exposed
 from ground.settings import (
     Bytes,
@@ -25,7 +26,7 @@ from ground.settings import (
     check_not_negative,
     check_positive,
 )
-from schemas.remote.urls import parse_urls
+from schemas.remote.address import RegistryAddress, check_registry
 
 
 class BatchCompression(StrEnum):
@@ -115,6 +116,9 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """[How the brokers are connected to](secure-connections.md): TLS, and a login."""
     registry: Url = "http://127.0.0.1:8081"
     """The schema registry; several instances separated by commas."""
+    registry_security: HttpSecurity = HttpSecurity()
+    """[How the registry is asked](secure-connections.md#a-registry-behind-locks): TLS, and a
+    login."""
     auto_register: bool = False
     """Whether the `schema` of an input is registered by the agent."""
     data_dir: FolderPath = "penstock-data/agent"
@@ -149,10 +153,7 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     def __post_init__(self) -> None:
         check_brokers(self.brokers)
-        try:
-            parse_urls(self.registry)
-        except ValueError as error:
-            raise ValueError(f"`registry`: {error}") from None
+        check_registry(self.registry, self.registry_security)
         if not self.inputs and not self.inputs_dir:
             raise ValueError("give `inputs`, or `inputs_dir` with a file for each application")
         check_distinct(self.inputs)
@@ -167,6 +168,10 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     @property
     def bootstrap(self) -> Bootstrap:
         return Bootstrap.of(",".join(self.brokers), self.security)
+
+    @property
+    def registry_address(self) -> RegistryAddress:
+        return RegistryAddress(self.registry, self.registry_security)
 
     @property
     def host_name(self) -> str:

@@ -193,7 +193,7 @@ class AgentRow(msgspec.Struct, frozen=True):
     heard: int
     until: int  # of the topic that is furthest behind
     state: str  # ok, behind, silent (since `heard`), never, retired
-    reason: str  # why it is retired
+    reason: str  # why it is retired, and by whom
 
 
 class AgentsAnswer(msgspec.Struct, frozen=True, kw_only=True):

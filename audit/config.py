@@ -3,6 +3,8 @@
 Each key is explained at its field: `penstock keys` and docs/audit.md have it from there.
 """
 
+import re
+from ipaddress import ip_address
 from typing import Final
 
 import msgspec
@@ -10,7 +12,9 @@ import msgspec
 from client.addresses import check_brokers
 from client.bootstrap import Bootstrap
 from client.security import Security
-from ground.listening import check_exposed
+from ground.http_security import HttpSecurity
+from ground.listening import is_loopback
+from ground.server_tls import ListenerTls
 from ground.settings import (
     FilePath,
     FolderPath,
@@ -22,9 +26,14 @@ from ground.settings import (
     check_not_negative,
     check_positive,
 )
-from schemas.remote.urls import parse_urls
+from schemas.remote.address import RegistryAddress, check_registry
 
 _PORTS: Final = 65536
+_HEADER: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,63}")
+# What clients send of themselves, or another way to log in.
+_TAKEN: Final = frozenset(
+    {"accept", "authorization", "cookie", "host", "origin", "referer", "user-agent"}
+)
 
 
 class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -36,17 +45,21 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """[How the brokers are connected to](secure-connections.md): TLS, and a login."""
     registry: Url = "http://127.0.0.1:8081"
     """Its schema registry; several instances separated by commas."""
+    registry_security: HttpSecurity = HttpSecurity()
+    """[How the registry is asked](secure-connections.md#a-registry-behind-locks): TLS, and a
+    login."""
 
     def __post_init__(self) -> None:
         check_brokers(self.brokers)
-        try:
-            parse_urls(self.registry)
-        except ValueError as error:
-            raise ValueError(f"`registry`: {error}") from None
+        check_registry(self.registry, self.registry_security)
 
     @property
     def bootstrap(self) -> Bootstrap:
         return Bootstrap.of(",".join(self.brokers), self.security)
+
+    @property
+    def registry_address(self) -> RegistryAddress:
+        return RegistryAddress(self.registry, self.registry_security)
 
 
 class AlertsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -94,6 +107,28 @@ class CountingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             raise ValueError("`topics` must name patterns of topics, such as `*`")
 
 
+class ProxyLogin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A reverse proxy that has had people log in, and says who they are."""
+
+    header: str
+    """The header in which it says so, such as `X-Forwarded-User`."""
+    addresses: tuple[str, ...]
+    """The proxy's addresses: from any other the header counts for nothing."""
+
+    def __post_init__(self) -> None:
+        if not _HEADER.fullmatch(self.header):
+            raise ValueError("`header` must be the name of a header, such as X-Forwarded-User")
+        if self.header.lower() in _TAKEN:
+            raise ValueError(f"`header: {self.header}` is one that anybody's client sends")
+        if not self.addresses:
+            raise ValueError("`addresses` must name those of the proxy")
+        for each in self.addresses:
+            try:
+                ip_address(each)
+            except ValueError:
+                raise ValueError(f"`addresses`: {each} is no address such as 10.0.0.5") from None
+
+
 class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One audit."""
 
@@ -109,12 +144,27 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Of one cluster: [how its brokers are connected to](secure-connections.md)."""
     registry: Url = "http://127.0.0.1:8081"
     """Of one cluster: its schema registry; several instances separated by commas."""
+    registry_security: HttpSecurity = HttpSecurity()
+    """Of one cluster: [how its registry is
+    asked](secure-connections.md#a-registry-behind-locks)."""
     host: str = "127.0.0.1"
     """The address of page, API and metrics."""
     port: Port = 8090
     """The port of page, API and metrics; 0: any that is free."""
+    tls: ListenerTls | None = None
+    """[HTTPS](#behind-locks), and nothing else, on that port."""
+    users_file: FilePath = ""
+    """[Who may log in](#behind-locks) with a password."""
+    tokens_file: FilePath = ""
+    """Programs that may ask with a token."""
+    proxy: ProxyLogin | None = None
+    """A reverse proxy that is believed when it says who asks."""
+    host_names: tuple[str, ...] = ()
+    """By which names, or addresses, it is asked for. Any other in the header `Host` is refused;
+    without names, none is."""
     insecure: bool = False
-    """Must be true for a `host` that other machines can reach: nobody has to log in."""
+    """Must be true for a `host` that other machines can reach where nobody has to log in, or where
+    passwords go without `tls`."""
     inventory: FilePath = ""
     """A file that says [who is expected to ship](#who-is-expected). It is read again when it
     changes."""
@@ -136,13 +186,10 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             raise ValueError("`data_dir` must name a directory")
         if not self.clusters:
             check_brokers(self.brokers)
-            try:
-                parse_urls(self.registry)
-            except ValueError as error:
-                raise ValueError(f"`registry`: {error}") from None
+            check_registry(self.registry, self.registry_security)
         if not 0 <= self.port < _PORTS:
             raise ValueError("`port` must be between 0 and 65535")
-        check_exposed("host", self.host, insecure=self.insecure)
+        self._check_exposed()
         if not 1 <= self.window <= 3600 or 3600 % self.window:
             raise ValueError("`window` must divide an hour, in whole seconds")
         check_positive(self, "retention", "expected", "poll")
@@ -152,6 +199,32 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
                 "`alerts.silent` must be two windows at least: an idle agent is heard once a window"
             )
 
+    def _check_exposed(self) -> None:
+        if self.insecure or is_loopback(self.host):
+            return
+        where = f"`host: {self.host}` can be reached from other machines and"
+        if not self.is_locked:
+            raise ValueError(
+                f"{where} nobody has to log in: give `users_file`, `tokens_file` or `proxy`, or "
+                "say `insecure: true` if that is meant"
+            )
+        if self.tls is None and (self.users_file or self.tokens_file):
+            raise ValueError(
+                f"{where} passwords and tokens would be sent as they are: give `tls`, or say "
+                "`insecure: true` if that is meant"
+            )
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether anybody has to show who he is."""
+        shown = self.tls is not None and self.tls.requires_certificates
+        return shown or self.has_logins
+
+    @property
+    def has_logins(self) -> bool:
+        """Whether that is asked of each request."""
+        return bool(self.users_file or self.tokens_file or self.proxy)
+
     @property
     def all_clusters(self) -> dict[str, Cluster]:
         """Those that are read, by name."""
@@ -159,6 +232,9 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             return self.clusters
         return {
             self.cluster: Cluster(
-                brokers=self.brokers, security=self.security, registry=self.registry
+                brokers=self.brokers,
+                security=self.security,
+                registry=self.registry,
+                registry_security=self.registry_security,
             )
         }

@@ -246,6 +246,6 @@ def _counter(config: AuditConfig, name: str, directory: Path, ends: ExitStack) -
         cluster=name,
         window_millis=config.window * 1000,
     )
-    writer = LedgerWriter(cluster.bootstrap, cluster.registry, client_id=CLIENT_ID)
+    writer = LedgerWriter(cluster.bootstrap, cluster.registry_address, client_id=CLIENT_ID)
     ends.callback(writer.close)
     return ClusterCounter(cluster, config.count, Counter(journal, speaker, writer))

@@ -3,7 +3,11 @@
 AuditFailure                the program cannot serve: one line for the operator
 Unanswerable                an answer that is an error: its status, and why, in words
 ├── BadQuery                400: a parameter that is not there, or cannot be meant
+├── NotKnown                401: nobody knows who asks
+├── NotAllowed              403: it is not for whoever asks, or not asked from our own page
 ├── Unknown                 404: nothing of that name
+├── WrongName               421: asked for by a name that is not ours
+├── TooOften                429: too many tries; says how long to wait
 └── NotNow                  503: too much is being asked, or nothing can be answered yet
 AuditStoreError             the database cannot be used
 ├── StoreDamaged            it is not as it was written: discard it, build it anew from `_audit`
@@ -23,6 +27,26 @@ class Unanswerable(Exception):
 
 class BadQuery(Unanswerable):
     status = HTTPStatus.BAD_REQUEST
+
+
+class NotKnown(Unanswerable):
+    status = HTTPStatus.UNAUTHORIZED
+
+
+class NotAllowed(Unanswerable):
+    status = HTTPStatus.FORBIDDEN
+
+
+class WrongName(Unanswerable):
+    status = HTTPStatus.MISDIRECTED_REQUEST
+
+
+class TooOften(Unanswerable):
+    status = HTTPStatus.TOO_MANY_REQUESTS
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__(f"too many tries: wait {seconds} s")
+        self.seconds = seconds
 
 
 class Unknown(Unanswerable):

@@ -107,7 +107,9 @@ class LedgerFollower:
             Brokers(
                 self._cluster.bootstrap, client_id="penstock-audit", patience_seconds=_PATIENCE_S
             ) as brokers,
-            RegistryClient(self._cluster.registry, patience_seconds=_PATIENCE_S) as registry,
+            RegistryClient(
+                self._cluster.registry_address, patience_seconds=_PATIENCE_S
+            ) as registry,
         ):
             reader = LedgerReader(brokers, lookup_at(registry))
             while not self._stopping.is_set():

@@ -44,6 +44,7 @@ class AuditMetrics:
         yield from self._ledgers()
         yield self._agents()
         yield self._loads()
+        yield from self._doors()
         yield from self._self()
 
     def _topics(self) -> Iterator[Metric]:
@@ -165,6 +166,21 @@ class AuditMetrics:
             labels = [each.cluster, each.topic, each.destination]
             family.add_metric(labels, max(0, now - each.since) / 1000)
         return family
+
+    def _doors(self) -> Iterator[Metric]:
+        service = self._service
+        yield _gauge(
+            "insecure",
+            "1 where `insecure: true` lets others in without a login, or passwords go without TLS.",
+            value=int(service.config.insecure),
+        )
+        yield _gauge("sessions", "People who are logged in on the page.", value=service.sessions())
+        refused = CounterMetricFamily(
+            PREFIX + "refused", "Requests that were refused at the door.", labels=["why"]
+        )
+        for why, count in sorted(dict(service.refused).items()):
+            refused.add_metric([why], count)
+        yield refused
 
     def _self(self) -> Iterator[Metric]:
         service = self._service

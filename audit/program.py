@@ -59,6 +59,12 @@ def run(config: AuditConfig) -> int:
                     "audit serves host=%s port=%d data_dir=%s",
                     *(config.host, server.port, config.data_dir),
                 )
+                if config.insecure:
+                    log.warning(
+                        "insecure: who reaches host=%s port=%d has no need to log in, or shows "
+                        "passwords to whoever listens",
+                        *(config.host, server.port),
+                    )
                 _work(service, told)
         except (AuditFailure, CannotListen) as error:
             print(f"penstock audit: {error}", file=sys.stderr)

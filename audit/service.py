@@ -7,7 +7,7 @@ anew; whoever answers asks for it each time.
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeVar
 
@@ -43,6 +43,8 @@ class Service:
     alerts_raised: int = 0
     alerts_waiting: Sequence[WaitingCondition] = ()  # what is known and not raised yet
     posts: Posts = field(default_factory=Posts)
+    refused: Mapping[str, int] = field(default_factory=dict)  # requests, by why, since the start
+    sessions: Callable[[], int] = int  # how many are open
     _reading: StoreReading | None = None
     _damage: str = ""
     _guard: threading.Lock = field(default_factory=threading.Lock)

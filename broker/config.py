@@ -10,9 +10,10 @@ import msgspec
 from broker.listeners import PLAINTEXT, BetweenBrokers, ListenerConfig, check_listeners
 from broker.logins.tokens import TokenRules
 from client.security import Mechanism
+from ground.http_security import HttpSecurity
 from ground.listening import check_exposed
 from ground.settings import Bytes, FolderPath, Port, Seconds, Url, WholeSeconds, check_positive
-from schemas.remote.urls import parse_urls
+from schemas.remote.address import RegistryAddress, check_registry
 from wire.acls import EVERYBODY, USER
 
 _BOTH_WAYS = (
@@ -168,6 +169,9 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Where the schema registry is, `http://host:8081`, several separated by commas: it has the
     schema of [the ledger](#the-ledger). Without one this broker keeps no ledger, and says so
     when it starts."""
+    registry_security: HttpSecurity = HttpSecurity()
+    """[How the registry is asked](secure-connections.md#a-registry-behind-locks): TLS, and a
+    login."""
     ledger_interval: Seconds = 10.0
     """From one look at the logs to the next, for the ledger."""
     window: WholeSeconds = 60
@@ -214,10 +218,11 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         if not 1 <= self.window <= 3600 or 3600 % self.window:
             raise ValueError("`window` must divide an hour, in whole seconds")
         if self.registry:
-            try:
-                parse_urls(self.registry)
-            except ValueError as error:
-                raise ValueError(f"`registry`: {error}") from None
+            check_registry(self.registry, self.registry_security)
+
+    @property
+    def registry_address(self) -> RegistryAddress:
+        return RegistryAddress(self.registry, self.registry_security)
 
     @property
     def every_listener(self) -> tuple[ListenerConfig, ...]:

@@ -23,7 +23,8 @@ where, too, without user, password and query: whose path is a secret is told by 
 
 A status is no error, and a redirection is a status: none is followed. No proxies, no cookies, and
 nothing compressed is asked for. https is checked against the system's certificates, or those of the
-`tls` that is passed in; a user and a password in the URL are sent with every request.
+`tls` or the `access` that is passed in. A user and a password in the URL are sent with every
+request; so is who an `access` says is asking, whose secret is read each time.
 """
 
 import io
@@ -47,6 +48,10 @@ from http.client import (
 )
 from typing import Any, Final, Self
 from urllib.parse import unquote, urlsplit
+
+from ground.http_security import HttpAccess
+from ground.secrets import NoSecret
+from ground.tls import BadTls
 
 __all__ = [
     "HttpAnswer",
@@ -183,6 +188,7 @@ class HttpClient:
         url: HttpUrl,
         *,
         tls: ssl.SSLContext | None = None,
+        access: HttpAccess | None = None,
         most_bytes: int = MOST_BYTES,
         connect_within: float | None = None,
         resolve: Resolve = socket.getaddrinfo,
@@ -191,6 +197,7 @@ class HttpClient:
         before the request's own deadline, where somebody else can be asked instead."""
         self.url = url
         self._tls = tls
+        self._access = access
         self._most = most_bytes
         self._connect_within = connect_within
         self._resolve = resolve
@@ -236,7 +243,7 @@ class HttpClient:
             method,
             self._target(target),
             body,
-            {**headers, **self._headers},
+            {**headers, **self._headers, **self._said_of_us()},
             _Deadline.after(within),
         )
         if repeatable and (kept := self._take()):
@@ -246,6 +253,12 @@ class HttpClient:
             return self._exchange(self._connect(request.deadline), request, whole=whole)
         except _ConnectionLost as error:
             raise NoAnswer(self.url, str(error)) from None
+
+    def _said_of_us(self) -> Mapping[str, str]:
+        try:
+            return self._access.headers if self._access else {}
+        except NoSecret as error:
+            raise NotReached(self.url, str(error)) from None
 
     def _target(self, target: str) -> str:
         full = self.url.path + target
@@ -357,15 +370,27 @@ class HttpClient:
         raise NotReached(self.url, why)
 
     def _encrypted(self, sock: socket.socket, deadline: "_Deadline") -> ssl.SSLSocket:
+        own = self._access.tls if self._access else None
         try:
-            self._tls = self._tls or ssl.create_default_context()
+            if own is not None:
+                context, name = own.context, own.server_name(self.url.host)
+            else:
+                self._tls = self._tls or ssl.create_default_context()
+                context, name = self._tls, self.url.host
             sock.settimeout(deadline.left())
-            return self._tls.wrap_socket(sock, server_hostname=self.url.host)
+            return context.wrap_socket(sock, server_hostname=name)
         except ssl.SSLCertVerificationError as error:
             why = f"its certificate: {error.verify_message}"
             if error.verify_code in _UNKNOWN_AUTHORITY:
-                why += " (SSL_CERT_FILE may name a file of certificates to believe)"
+                believed = own.tls.ca if own is not None else ""
+                why += (
+                    f" (it is not signed by who is in {believed})"
+                    if believed
+                    else " (SSL_CERT_FILE may name a file of certificates to believe)"
+                )
             failed: HttpError = NotTrusted(self.url, why)
+        except BadTls as error:
+            failed = NotReached(self.url, str(error))
         except TimeoutError:
             failed = NotReached(self.url, f"no TLS handshake within {deadline}")
         except (OSError, ValueError) as error:

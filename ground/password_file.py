@@ -93,12 +93,11 @@ class PasswordFile:
         """Whether that is the user's password. It takes as long for a user who is not there."""
         if len(password) > _MOST_PASSWORD:
             return False
+        if self.remembers(name, password):
+            return True
         users = self._current()
-        known = hmac.digest(self._key, f"{name}\0{password}".encode(), "sha256")
+        known = self._remembered_as(name, password)
         now = time.monotonic()
-        with self._lock:
-            if self._known.get(known, 0.0) > now:
-                return True
         if not users.get(name, self._nobody).matches(password) or name not in users:
             return False
         with self._lock:
@@ -108,9 +107,28 @@ class PasswordFile:
                 self._known[known] = now + _REMEMBERED_S
         return True
 
+    def remembers(self, name: str, password: str) -> bool:
+        """Whether it was right lately, and nothing has changed since. Fast: who serves on an event
+        loop asks this there, and `check` beside it."""
+        if len(password) > _MOST_PASSWORD:
+            return False
+        self._current()
+        known = self._remembered_as(name, password)
+        with self._lock:
+            return self._known.get(known, 0.0) > time.monotonic()
+
+    def _remembered_as(self, name: str, password: str) -> bytes:
+        said = f"{name}\0{password}".encode(errors="surrogatepass")
+        return hmac.digest(self._key, said, "sha256")
+
     def has(self, name: str) -> bool:
         """Whether there is such a user, now."""
         return name in self._current()
+
+    def mark_of(self, name: str) -> bytes | None:
+        """Another one once the password is another; None if there is no such user, now."""
+        found = self._current().get(name)
+        return None if found is None else found.salt + found.digest
 
     def _current(self) -> dict[str, SlowHash]:
         stamp = _stamp(self._path)

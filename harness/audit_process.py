@@ -6,6 +6,7 @@ no cluster counts as started when it has noticed that.
 """
 
 import http.client
+import ssl
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -45,6 +46,8 @@ class AuditProcess(RunningServer):
         directory.mkdir(parents=True, exist_ok=True)
         self._has_ledger = brokers != _NOBODY
         (self.port,) = free_ports(1)
+        self._tls: ssl.SSLContext | None = None
+        self._headers: dict[str, str] = {}
         self.url = f"http://127.0.0.1:{self.port}"
         self.config = directory / "audit.yaml"
         self.data_dir = directory / "data"
@@ -64,6 +67,13 @@ class AuditProcess(RunningServer):
             directory=REPOSITORY,
         )
 
+    def is_locked(self, trust: Path, headers: Mapping[str, str]) -> None:
+        """As `settings` have it: `trust` is who has signed its certificate, `headers` go with every
+        request that brings none of its own."""
+        self._tls = ssl.create_default_context(cafile=str(trust))
+        self._headers = dict(headers)
+        self.url = f"https://127.0.0.1:{self.port}"
+
     def ready(self) -> bool:
         answer = self.ask("/readyz")
         return answer.status == 200 if self._has_ledger else b"cannot be read" in answer.body
@@ -75,11 +85,14 @@ class AuditProcess(RunningServer):
         method: str = "GET",
         headers: Mapping[str, str] | None = None,
         timeout: float = 40,
+        body: bytes | None = None,
+        address: str = "127.0.0.1",
     ) -> Answer:
-        """One request, on a connection of its own."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        """One request, on a connection of its own, from one of this machine's addresses."""
+        connection = self._connection(timeout, address)
         try:
-            connection.request(method, target, headers=dict(headers or {}))
+            sent = self._headers if headers is None else dict(headers)
+            connection.request(method, target, body, headers=sent)
             answer = connection.getresponse()
             return Answer(
                 answer.status,
@@ -90,6 +103,16 @@ class AuditProcess(RunningServer):
             return Answer(0, b"", {})
         finally:
             connection.close()
+
+    def _connection(self, timeout: float, address: str) -> http.client.HTTPConnection:
+        source = (address, 0)
+        if self._tls is None:
+            return http.client.HTTPConnection(
+                "127.0.0.1", self.port, timeout=timeout, source_address=source
+            )
+        return http.client.HTTPSConnection(
+            "127.0.0.1", self.port, timeout=timeout, source_address=source, context=self._tls
+        )
 
     def get(self, path: str, answered: type[A], **query: object) -> A:
         """What `/api/v1/{path}` answers; parameters that are Python's words end in `_`."""

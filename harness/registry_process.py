@@ -4,7 +4,6 @@ Its port stays the same over all its starts, so that clients find it again. It c
 when it answers, `/readyz` with yes.
 """
 
-import http.client
 import json
 import sys
 from collections.abc import Mapping
@@ -13,6 +12,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from ground.http_client import HttpClient, HttpError, parse_url
+from ground.http_security import HttpAccess, HttpSecurity
 from harness.server_process import RunningServer, ServerProcess, free_ports
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -37,11 +38,14 @@ class RegistryProcess(RunningServer):
         zookeeper: str = "",
         settings: Mapping[str, object] | None = None,
         environment: Mapping[str, str] | None = None,
+        access: HttpSecurity | None = None,
     ) -> None:
+        """With an `access` it speaks TLS, and is asked so."""
         directory.mkdir(parents=True, exist_ok=True)
         (self.port,) = free_ports(1)
         self.address = f"127.0.0.1:{self.port}"
-        self.url = f"http://{self.address}"
+        self.access = access
+        self.url = f"{'https' if access and access.tls is not None else 'http'}://{self.address}"
         self.config = directory / "registry.yaml"
         wanted = {
             "cluster": "test",
@@ -64,16 +68,17 @@ class RegistryProcess(RunningServer):
 
     def ask(self, method: str, path: str, body: object = None, *, timeout: float = 40) -> Answer:
         """One request, on a connection of its own."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        content = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": CONTENT_TYPE}
+        access = HttpAccess(self.access) if self.access else None
         try:
-            content = None if body is None else json.dumps(body)
-            connection.request(method, path, content, {"Content-Type": CONTENT_TYPE})
-            answer = connection.getresponse()
-            text = answer.read().decode()
-        except (OSError, http.client.HTTPException):
+            with HttpClient(parse_url(self.url), access=access) as client:
+                answer = client.ask(
+                    method, path, content, within=timeout, headers=headers, repeatable=False
+                )
+        except HttpError:
             return Answer(0, None)
-        finally:
-            connection.close()
+        text = answer.body.decode()
         try:
             return Answer(answer.status, json.loads(text))
         except ValueError:

@@ -16,6 +16,7 @@ from client.bootstrap import Bootstrap
 from client.security import Security
 from cluster.errors import InvalidTopicName
 from cluster.names import check_topic_name
+from ground.http_security import HttpSecurity, check_scheme
 from ground.settings import (
     Bytes,
     HostAndPort,
@@ -25,6 +26,7 @@ from ground.settings import (
     check_not_negative,
     check_positive,
 )
+from schemas.remote.address import RegistryAddress, check_registry
 from schemas.remote.urls import parse_urls
 
 SETTLE_SECONDS: Final = 900.0  # for topics without Penstock's header, which agents do not write to
@@ -46,10 +48,14 @@ def _check_name(key: str, name: str) -> None:
         raise ValueError(f"`{key}`: {error}") from None
 
 
-def _check_audit(url: str) -> None:
+def _check_audit(url: str, security: HttpSecurity) -> None:
     """One URL, or none."""
-    if url and len(parse_urls(url)) > 1:
+    if not url:
+        return
+    first, *others = parse_urls(url)
+    if others:
         raise ValueError("one audit knows all clusters")
+    check_scheme(security, first.scheme)
 
 
 class FileFormat(StrEnum):
@@ -184,6 +190,9 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """[How the brokers are connected to](secure-connections.md): TLS, and a login."""
     registry: Url = "http://127.0.0.1:8081"
     """The schema registry; several instances separated by commas."""
+    registry_security: HttpSecurity = HttpSecurity()
+    """[How the registry is asked](secure-connections.md#a-registry-behind-locks): TLS, and a
+    login."""
     format: FileFormat = FileFormat.PARQUET
     """How rows are kept. `avro` needs Spark's Avro module (`spark.jars.packages`)."""
     compression: FileCompression = FileCompression.ZSTD
@@ -218,6 +227,8 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     audit: Url = ""
     """The URL of [an audit service](audit.md), such as `http://audit:8090`: [complete
     hours](#complete-hours) are what it says. Without it, agents' heartbeats decide."""
+    audit_security: HttpSecurity = HttpSecurity()
+    """How the audit is asked, where it is [behind locks](audit.md#behind-locks)."""
     check_files_hours: int = 48
     """Hours that are younger than so many, or were changed within that time, have their [files
     checked](#checking-files) by each load; 0: only with `--check-files`."""
@@ -236,10 +247,7 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     def __post_init__(self) -> None:
         check_brokers(self.brokers)
         check_cluster_name("cluster", self.cluster)
-        try:
-            parse_urls(self.registry)
-        except ValueError as error:
-            raise ValueError(f"`registry`: {error}") from None
+        check_registry(self.registry, self.registry_security)
         if not urlsplit(self.root).scheme:
             raise ValueError(
                 f"`root: {self.root}` must say which filesystem: hdfs://…, s3a://… or file:///…"
@@ -261,7 +269,7 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         if not 1 <= self.window <= 3600 or 3600 % self.window:
             raise ValueError("`window` must divide an hour, in whole seconds")
         try:
-            _check_audit(self.audit)
+            _check_audit(self.audit, self.audit_security)
         except ValueError as error:
             said = str(error).replace("registry", "the URL", 1)
             raise ValueError(f"`audit`: {said}") from None
@@ -273,3 +281,7 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     @property
     def bootstrap(self) -> Bootstrap:
         return Bootstrap.of(",".join(self.brokers), self.security)
+
+    @property
+    def registry_address(self) -> RegistryAddress:
+        return RegistryAddress(self.registry, self.registry_security)

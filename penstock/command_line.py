@@ -63,6 +63,9 @@ SECTIONS: Final = {
     "Settings": {
         "check-config": Lazy("penstock.services.check_config", "Validate a configuration file."),
         "keys": Lazy("penstock.config.keys", "Explain the keys of a configuration."),
+        "password-line": Lazy(
+            "penstock.connections.password_line", "Make a line for a file of users."
+        ),
         "completion": Lazy("penstock.cli.completion", "Complete commands in your shell."),
     },
 }

@@ -10,8 +10,13 @@ from client.bootstrap import Bootstrap
 from client.security import Security
 from cluster.errors import InvalidTopicName
 from cluster.names import check_topic_name
-from ground.listening import check_exposed, is_everywhere
-from ground.settings import Bytes, HostAndPort, Port, Seconds
+from ground.certificate_names import NameRule
+from ground.http_security import HttpAccess, HttpSecurity, access_to, check_scheme
+from ground.listening import check_exposed, is_everywhere, is_loopback
+from ground.server_tls import ListenerTls
+from ground.settings import Bytes, FilePath, HostAndPort, Port, Seconds
+from ground.tls import Tls
+from registry.access.permissions import Permission
 from registry.values import Level
 
 _HIGHEST_ID = 2**31 - 1
@@ -32,6 +37,11 @@ class RegistryLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Without a request for so long, a connection is closed."""
     stalled_request_seconds: Seconds = 30.0
     """So long a request may take to arrive, and an answer to be read."""
+
+    handshake_seconds: Seconds = 10.0
+    """So long a TLS handshake may take."""
+    handshakes_of_a_host: int = 64
+    """TLS handshakes of one address that may be under way; more of it are closed at once."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -88,7 +98,29 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     advertised_port: Port = 0
     """The port to which other registries send writes; 0: `port`."""
     insecure: bool = False
-    """Allows addresses that other machines can reach, although nobody has to authenticate."""
+    """Allows addresses that other machines can reach, although nobody has to authenticate, or
+    without `tls`. Said at each start, and in `/metrics`."""
+    tls: ListenerTls | None = None
+    """[TLS](#locks), and whether clients show certificates: then those are logins, too."""
+    certificate_names: tuple[NameRule, ...] = ()
+    """Whom clients' certificates [stand for](#locks): the first rule that matches decides. Without
+    it: for their common name."""
+    users_file: FilePath = ""
+    """Who may log in with a password: [a file with a line for each](#locks). It is read again when
+    it changes."""
+    tokens_file: FilePath = ""
+    """Who may come in with a token: [a file with a line for each](#locks). It is read again when
+    it changes."""
+    permissions: tuple[Permission, ...] = ()
+    """[Who may do what](#permissions), where anybody has to log in: what no rule allows is
+    refused."""
+    open_metrics: bool = False
+    """Whether `/metrics` is answered without a login. `/healthz` and `/readyz` always are."""
+    registries: tuple[str, ...] = ()
+    """As whom the other registries log in here: they are believed for whom they pass on a write,
+    and nobody else is."""
+    forwarding_security: HttpSecurity = HttpSecurity()
+    """How this registry gets into the one that writes, to pass writes on."""
     compatibility: Level = Level.BACKWARD
     """The level for subjects where nobody has set another."""
     id_base: int = 1
@@ -119,7 +151,7 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         for name in ("port", "advertised_port"):
             if not 0 <= getattr(self, name) < 65536:
                 raise ValueError(f"`{name}` must be between 0 and 65535")
-        check_exposed("host", self.host, insecure=self.insecure)
+        self._check_locks()
         if self.zookeeper and not self.advertised_host and is_everywhere(self.host):
             raise ValueError(
                 f"`host: {self.host}` is no address that other registries can connect to: say "
@@ -137,6 +169,54 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             raise ValueError(
                 f"`id_count` must be positive, and `id_base` + `id_count` at most {_HIGHEST_ID + 1}"
             )
+
+    def _check_locks(self) -> None:
+        if not self.has_logins or self.tls is None:
+            check_exposed("host", self.host, insecure=self.insecure)
+        if self.certificate_names and not (self.tls and self.tls.client_ca):
+            raise ValueError("`certificate_names` needs `tls` with a `client_ca`")
+        if self.has_logins and not self.permissions:
+            raise ValueError(
+                "nobody who logs in may do anything: say `permissions`, such as "
+                '`- {principal: "*", subjects: "*", may: [read]}`'
+            )
+        if not self.has_logins and (self.permissions or self.registries):
+            key = "permissions" if self.permissions else "registries"
+            raise ValueError(
+                f"`{key}` needs logins: `users_file`, `tokens_file`, or `tls` with a `client_ca`"
+            )
+        try:
+            check_scheme(self.forwarding_security, "https" if self.tls else "http")
+        except ValueError as error:
+            raise ValueError(f"`forwarding_security`: {error}") from None
+        shown = self.forwarding_security.tls
+        has_certificate = shown is not None and bool(shown.certificate)
+        is_somebody = self.forwarding_security.has_login or has_certificate
+        if self.tls and self.tls.requires_certificates:
+            is_somebody = has_certificate
+        if self.zookeeper and self.has_logins and not (self.registries and is_somebody):
+            raise ValueError(
+                "registries that ask for logins need one among themselves: say as whom the others "
+                "come (`registries`), and how this one gets in there (`forwarding_security`)"
+            )
+
+    @property
+    def has_logins(self) -> bool:
+        """Whether anybody has to log in."""
+        return bool(self.users_file or self.tokens_file or (self.tls and self.tls.client_ca))
+
+    @property
+    def is_open_to_anybody(self) -> bool:
+        """Whether others reach it without a login, or in the clear: only `insecure` allows that."""
+        return not is_loopback(self.host) and not (self.has_logins and self.tls)
+
+    @property
+    def access_to_others(self) -> HttpAccess:
+        """How writes are passed on: by TLS, if this registry is reached so itself."""
+        security = self.forwarding_security
+        if self.tls and security.tls is None:
+            security = msgspec.structs.replace(security, tls=Tls())
+        return access_to(security)
 
     @property
     def bootstrap(self) -> Bootstrap:

@@ -7,6 +7,11 @@ Confluent's clients act on the codes, and people read the texts in their clients
 Confluent's, word for word where it says enough.
 """
 
+from typing import Final
+
+NOT_LOGGED_IN: Final = 40101
+NO_REGISTRY: Final = 40302
+
 
 class RegistryFailure(Exception):
     pass
@@ -36,6 +41,22 @@ def malformed_query(most: int) -> Answered:
 
 def empty_body() -> Answered:
     return Answered(422, 422, "The request needs a body")
+
+
+def not_logged_in() -> Answered:
+    return Answered(401, NOT_LOGGED_IN, "Unauthorized: no login, or one that is not right")
+
+
+def forbidden(what: str) -> Answered:
+    return Answered(403, 40301, f"Forbidden: {what}")
+
+
+def no_registry() -> Answered:
+    return Answered(403, NO_REGISTRY, "Forbidden: requests are passed on by registries alone")
+
+
+def too_many_tries() -> Answered:
+    return Answered(429, 42901, "Too many logins from there wait to be looked at: try again")
 
 
 def no_such_path() -> Answered:

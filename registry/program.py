@@ -76,6 +76,12 @@ async def _serve(registry: Registry) -> None:
         await registry.run_for_writer(server.port)
         await server.start()
         # What has been read stays: do not look through it again and again.
+        if registry.config.is_open_to_anybody:
+            log.warning(
+                "insecure: other machines reach host=%s, and there is %s",
+                registry.config.host,
+                "no TLS" if registry.config.has_logins else "no login",
+            )
         gc.collect()
         gc.freeze()
         # Parsed schemas are many objects that come and go together: look for rings less often.

@@ -100,6 +100,7 @@ class Registry:
             connections=config.limits.forwarding_connections,
             address=address,
             alone=self._session is None,
+            access=config.access_to_others,
         )
         self._ends.callback(writing.close)
         self._ends.push_async_callback(asyncio.to_thread, leadership.close)

@@ -17,6 +17,7 @@ from urllib.parse import quote, urlencode
 
 from schemas.errors import InvalidSchema, RegistryError, RegistryRefused
 from schemas.parsing import AvroSchema, parse
+from schemas.remote.address import RegistryAddress
 from schemas.remote.answers import (
     AVRO,
     CompatibilityVerdict,
@@ -63,19 +64,20 @@ class RegistryClient:
 
     def __init__(
         self,
-        urls: str,
+        address: str | RegistryAddress,
         *,
         patience_seconds: float = 30.0,
         first_contact_seconds: float | None = None,
         attempt_seconds: float = 30.0,
     ) -> None:
-        """ValueError if the URLs cannot be understood. Nobody is asked yet.
+        """ValueError if the URLs cannot be understood. Nobody is asked yet. A text is the URLs of
+        a registry that is asked as nobody.
 
         `first_contact_seconds` is the patience until the registry has answered for the first time;
         `attempt_seconds` is for one request at one instance, which may wait for a writer itself.
         """
         self._transport = Transport(
-            urls,
+            RegistryAddress.of(address),
             patience_seconds=patience_seconds,
             first_contact_seconds=(
                 patience_seconds if first_contact_seconds is None else first_contact_seconds

@@ -30,6 +30,7 @@ from agent.topic_schemas.values import (
 )
 from schemas.errors import RegistryError, RegistryRefused
 from schemas.registry_client import RegistryClient
+from schemas.remote.address import RegistryAddress
 from schemas.remote.urls import parse_urls
 
 ASKED_EVERY_SECONDS: Final = 60.0
@@ -51,7 +52,7 @@ class TopicSchemas:
 
     def __init__(
         self,
-        registry: str,
+        registry: str | RegistryAddress,
         directory: Path,
         *,
         auto_register: bool = False,
@@ -60,7 +61,7 @@ class TopicSchemas:
         attempt_seconds: float = _ATTEMPT_SECONDS,
         tell: Callable[[], None] = lambda: None,
     ) -> None:
-        self._urls = tuple(str(url) for url in parse_urls(registry))
+        self._urls = tuple(str(url) for url in parse_urls(RegistryAddress.of(registry).urls))
         self._registry = RegistryClient(
             registry, patience_seconds=0, attempt_seconds=attempt_seconds
         )

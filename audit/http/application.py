@@ -1,9 +1,11 @@
 """What the audit answers over HTTP: `/api/v1`, its description, the page, figures, and whether it
 is well.
 
-Nothing can be changed here: there are only GET and HEAD. An answer is made on one of a few threads,
-as it may wait for the disk; if too many wait already, whoever asks is told to come again. Whatever
-a client sends, its answer is a JSON `Problem` at worst, and a bug is one line in the log.
+Nothing can be changed here: there are only GET and HEAD. Who may ask is settled at the door
+(`audit/http/door.py`), which leaves a name in the scope's `user`: None is nobody who is known. An
+answer is made on one of a few threads, as it may wait for the disk; if too many wait already,
+whoever asks is told to come again. Whatever a client sends, its answer is a JSON `Problem` at
+worst, and a bug is one line in the log.
 """
 
 import asyncio
@@ -12,7 +14,6 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final, TypeVar
 from urllib.parse import quote
@@ -21,8 +22,17 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from audit import queries
-from audit.answers import Problem
 from audit.errors import NotNow, StoreDamaged, Unanswerable, Unknown
+from audit.http.answering import (
+    FRESH,
+    PLAIN,
+    PageAnswer,
+    header,
+    problem,
+    said,
+    send_answer,
+    up_from,
+)
 from audit.http.page_files import INDEX, PageFile
 from audit.http.resources import RESOURCES, Resource, description
 from audit.http.stream import MOST_STREAMS, Streams
@@ -33,33 +43,12 @@ THREADS: Final = 4  # that make answers
 
 _MOST_WAITING: Final = 64  # answers that are asked for and not made yet
 _WORTH_PACKING: Final = 4_096
-_JSON: Final = "application/json"
-_PLAIN: Final = "text/plain; charset=utf-8"
-_HEADERS: Final = {
-    "content-security-policy": "default-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'; object-src 'none'",
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "cross-origin-resource-policy": "same-origin",
-}
-
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
 
 _QUERY: Final = "%&+=:/?@!$'()*,;~"  # what stays as it is in the query of an address
-_FRESH: Final = {"cache-control": "no-store"}  # nobody keeps an answer
-
-
-@dataclass(frozen=True, slots=True)
-class PageAnswer:
-    """What is sent."""
-
-    body: bytes
-    content_type: str = _JSON
-    status: HTTPStatus = HTTPStatus.OK
-    headers: Mapping[str, str] = field(default_factory=lambda: _FRESH)
 
 
 class AuditApplication:
@@ -89,25 +78,25 @@ class AuditApplication:
                 await self.streams.serve(receive, send)
                 return
             answer = await self._answer(scope, path)
-            await _send(answer, scope, send)
+            await send_answer(answer, scope, send)
         except (OSError, TimeoutError):
             pass  # the client went away, or dawdled: there is nobody to tell
 
     async def _answer(self, scope: Scope, path: str) -> PageAnswer:
         if scope["method"] not in {"GET", "HEAD"}:
-            return _problem(
+            return problem(
                 HTTPStatus.METHOD_NOT_ALLOWED, "there are only GET and HEAD", {"allow": "GET, HEAD"}
             )
         try:
             return await self._found(scope, path)
         except Unanswerable as error:
-            return _problem(error.status, str(error))
+            return problem(error.status, str(error))
         except StoreDamaged as error:
             self._service.note_damage(str(error))
-            return _problem(HTTPStatus.SERVICE_UNAVAILABLE, "the audit's database is built anew")
+            return problem(HTTPStatus.SERVICE_UNAVAILABLE, "the audit's database is built anew")
         except Exception:  # a bug in what was asked; the program lives on
             log.exception("request failed path=%r query=%r", path, scope["query_string"])
-            return _problem(
+            return problem(
                 HTTPStatus.INTERNAL_SERVER_ERROR, "this failed; the audit's log says how"
             )
 
@@ -124,15 +113,15 @@ class AuditApplication:
             case "/metrics":
                 return PageAnswer(await self._worked(self._figures), EXPOSITION_TYPE)
             case "/healthz":
-                ages = self._service.standing.ages(now_millis())
-                return _said("\n".join(["healthy", *ages]))
+                ages = self._service.standing.ages(now_millis()) if _is_known(scope) else ()
+                return said("\n".join(["healthy", *ages]))
             case "/readyz":
-                return self._readiness()
+                return self._readiness(known=_is_known(scope))
             case "/api/v1/stream":
                 raise NotNow(f"{MOST_STREAMS} streams are open: ask `/api/v1/topics` now and then")
         if view := _view(path, scope):
             return PageAnswer(
-                b"", _PLAIN, HTTPStatus.TEMPORARY_REDIRECT, {**_FRESH, "location": view}
+                b"", PLAIN, HTTPStatus.TEMPORARY_REDIRECT, {**FRESH, "location": view}
             )
         raise Unknown(f"there is nothing at {path[:200]}; `/api/openapi.json` says what there is")
 
@@ -147,7 +136,7 @@ class AuditApplication:
             seconds.observe(time.monotonic() - began)
             if packed and len(body) >= _WORTH_PACKING:
                 headers = {
-                    **_FRESH,
+                    **FRESH,
                     "content-encoding": "gzip",
                     "vary": "accept-encoding",
                 }
@@ -170,58 +159,41 @@ class AuditApplication:
         if file is None:
             raise Unknown(f"there is no file {name[:200]} of the page")
         headers = {"cache-control": "no-cache", "etag": file.etag}
-        if file.etag in _header(scope, b"if-none-match"):
+        if file.etag in header(scope, b"if-none-match"):
             return PageAnswer(b"", file.content_type, HTTPStatus.NOT_MODIFIED, headers)
         return PageAnswer(file.body, file.content_type, headers=headers)
 
-    def _readiness(self) -> PageAnswer:
+    def _readiness(self, *, known: bool) -> PageAnswer:
         standing = self._service.standing
         if why_not := standing.why_not_ready():
-            return _said(f"not ready: {why_not}", HTTPStatus.SERVICE_UNAVAILABLE)
+            words = f"not ready: {why_not}" if known else "not ready"
+            return said(words, HTTPStatus.SERVICE_UNAVAILABLE)
+        if not known:
+            return said("ready")
         notices = [*standing.notices(), *standing.too_old(now_millis())]
-        return _said("\n".join(["ready", *notices]))
+        return said("\n".join(["ready", *notices]))
 
     def _line(self) -> bytes:
         standing = self._service.standing
-        said = msgspec.json.encode({"version": standing.version, "as_of": standing.as_of})
-        return b"data: " + said + b"\n\n"
+        line = msgspec.json.encode({"version": standing.version, "as_of": standing.as_of})
+        return b"data: " + line + b"\n\n"
 
 
 def _view(path: str, scope: Scope) -> str:
     """Where the page shows what somebody has typed as a path, from there; empty for what no browser
     asks. The page says itself what it does not have."""
-    if path.startswith("/api/") or "text/html" not in _header(scope, b"accept"):
+    if path.startswith("/api/") or "text/html" not in header(scope, b"accept"):
         return ""
-    up = "../" * (path.count("/") - 1) or "./"
     asked = scope["query_string"].decode("latin-1")
-    return f"{up}#{quote(path.rstrip('/'))}" + (f"?{quote(asked, safe=_QUERY)}" if asked else "")
-
-
-def _problem(status: HTTPStatus, why: str, headers: Mapping[str, str] | None = None) -> PageAnswer:
-    return PageAnswer(
-        msgspec.json.encode(Problem(error=why)),
-        status=status,
-        headers={**_FRESH, **(headers or {})},
+    return f"{up_from(path)}#{quote(path.rstrip('/'))}" + (
+        f"?{quote(asked, safe=_QUERY)}" if asked else ""
     )
 
 
-def _said(text: str, status: HTTPStatus = HTTPStatus.OK) -> PageAnswer:
-    return PageAnswer(text.encode() + b"\n", _PLAIN, status)
+def _is_known(scope: Scope) -> bool:
+    """Whether names of clusters and hosts are for whoever asks, as the door has said."""
+    return scope["user"] is not None
 
 
 def _takes_gzip(scope: Scope) -> bool:
-    return "gzip" in _header(scope, b"accept-encoding")
-
-
-def _header(scope: Scope, name: bytes) -> str:
-    return ",".join(value.decode("latin-1") for key, value in scope["headers"] if key == name)
-
-
-async def _send(answer: PageAnswer, scope: Scope, send: Send) -> None:
-    headers = {**_HEADERS, **answer.headers, "content-type": answer.content_type}
-    if answer.status is not HTTPStatus.NOT_MODIFIED:
-        headers["content-length"] = str(len(answer.body))
-    encoded = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": answer.status, "headers": encoded})
-    body = b"" if scope["method"] == "HEAD" else answer.body
-    await send({"type": "http.response.body", "body": body})
+    return "gzip" in header(scope, b"accept-encoding")

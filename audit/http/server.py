@@ -2,7 +2,7 @@
 nothing that the program does, and `/healthz` is there while it still starts.
 
 What clients may hold is bounded: connections, the head of a request, the time to send one, the time
-that what was sent to them may stay unread.
+that what was sent to them may stay unread. With `tls`, whoever does not speak TLS is not answered.
 
 uvicorn waits for ever for a request whose head was begun and not finished, and so for whoever opens
 connections and says nothing: patience with these has an end here.
@@ -15,26 +15,39 @@ import socket
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Final
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
+from audit.config import AuditConfig
+from audit.errors import AuditFailure
 from audit.http.application import THREADS, AuditApplication
+from audit.http.door import Door
+from audit.http.encrypted import EncryptedConnection, Handshakes
 from audit.http.page_files import PageFile
+from audit.http.refusals import Refusals
+from audit.http.visitors import HASHING_THREADS, Visitors
 from audit.service import Service
 from ground.listening import listen
+from ground.server_tls import ServerTls
+from ground.tls import BadTls
 
 HEAD_SECONDS: Final = 5.0  # from the first byte of a request, or a connection's start, to all of it
 
 
 class PatientConnection(H11Protocol):
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
+    def __init__(self, refusals: Refusals, **named: Any) -> None:
+        super().__init__(**named)
+        self._refusals = refusals
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        if self._is_one_too_many():
+            transport.abort()
+            return
         self._deadline = self.loop.call_later(HEAD_SECONDS, self._too_slow)
 
     def data_received(self, data: bytes) -> None:
@@ -47,6 +60,16 @@ class PatientConnection(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget()
         super().connection_lost(exc)
+
+    def _is_one_too_many(self) -> bool:
+        """Nobody, from one address, takes the connections of all others."""
+        address = self.client[0] if self.client else ""
+        others = (getattr(each, "client", None) for each in self.connections)
+        count = sum(1 for each in others if each and each[0] == address)
+        if count <= _OF_ONE_ADDRESS:
+            return False
+        self._refusals.say("too many connections", address, "", "", self.loop.time())
+        return True
 
     def _is_answering(self) -> bool:
         # uvicorn's own type leaves out that there may be none yet.
@@ -66,6 +89,7 @@ class PatientConnection(H11Protocol):
 
 _BACKLOG: Final = 128
 _CONNECTIONS: Final = 256
+_OF_ONE_ADDRESS: Final = _CONNECTIONS * 3 // 4  # may be a proxy's, in front of all others
 _HEAD_BYTES: Final = 64 * 1024
 _IDLE_S: Final = 30
 _STOPPING_S: Final = 5
@@ -75,7 +99,7 @@ log = logging.getLogger(__name__)
 
 
 class AuditHttpServer:
-    """Listens from its construction on; `start` begins to answer. CannotListen."""
+    """Listens from its construction on; `start` begins to answer. CannotListen, AuditFailure."""
 
     def __init__(
         self,
@@ -87,6 +111,12 @@ class AuditHttpServer:
         config = service.config
         self._service = service
         self._parts = (figures, files, version)
+        refusals = self._refusals = Refusals()
+        service.refused = refusals.counts
+        self._handshakes = _handshakes(config, refusals)
+        self._hashing = ThreadPoolExecutor(HASHING_THREADS, thread_name_prefix="passwords")
+        self._visitors = Visitors(config, self._hashing)
+        service.sessions = self._visitors.sessions.__len__
         self._listener = listen(config.host, config.port, backlog=_BACKLOG, keys=("host", "port"))
         self._listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_MILLIS)
         # Connections inherit it. Without it an answer's body waits for the client's delayed ACK.
@@ -108,7 +138,15 @@ class AuditHttpServer:
             with contextlib.suppress(RuntimeError):  # the loop has ended by itself
                 self._loop.call_soon_threadsafe(self._end)
             self._thread.join()
+        self._hashing.shutdown(cancel_futures=True)
         self._listener.close()
+
+    def _protocol(self) -> Any:
+        """What makes a connection of a socket, as uvicorn asks for it."""
+        plain = partial(PatientConnection, self._refusals)
+        if self._handshakes is None:
+            return plain
+        return partial(EncryptedConnection, self._handshakes, plain)
 
     def _end(self) -> None:
         assert self._server is not None
@@ -133,6 +171,8 @@ class AuditHttpServer:
                 self._service, figures, files, executor, version
             )
 
+            door = Door(application, self._service.config, self._visitors, self._refusals, files)
+
             def wake() -> None:
                 with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens
                     loop.call_soon_threadsafe(application.streams.wake)
@@ -140,8 +180,8 @@ class AuditHttpServer:
             self._service.standing.listen(wake)
             self._server = uvicorn.Server(
                 uvicorn.Config(
-                    application,
-                    http=PatientConnection,
+                    door,
+                    http=self._protocol(),
                     loop="none",
                     ws="none",
                     lifespan="off",
@@ -159,3 +199,15 @@ class AuditHttpServer:
             )
             self._started.set()
             await self._server.serve(sockets=[self._listener])
+
+
+def _handshakes(config: AuditConfig, refusals: Refusals) -> Handshakes | None:
+    """Raises AuditFailure where its certificate cannot be used."""
+    if config.tls is None:
+        return None
+    tls = ServerTls(config.tls)
+    try:
+        _ = tls.context
+    except BadTls as error:
+        raise AuditFailure(f"`tls`: {error}") from None
+    return Handshakes(tls, refusals)

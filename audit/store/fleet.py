@@ -225,12 +225,13 @@ class Retired:
 
     def __init__(self, connection: sqlite3.Connection, cluster: str) -> None:
         self.by_host: dict[tuple[str, str], tuple[int, int, str]] = {}
-        for host, agent, since, time, reason in connection.execute(
-            "SELECT host, agent, since, time, reason FROM retired WHERE cluster = ?"
+        for host, agent, since, time, reason, operator in connection.execute(
+            "SELECT host, agent, since, time, reason, operator FROM retired WHERE cluster = ?"
             " ORDER BY time, since",
             (cluster,),
         ):
-            self.by_host[host, agent] = since, time, reason
+            who = f" ({operator})" if operator else ""
+            self.by_host[host, agent] = since, time, (reason or "retired") + who
 
     def until(self, host: str, agent: str, heard: int) -> int | None:
         """Up to when something is expected; None if there is no such time."""
@@ -238,7 +239,7 @@ class Retired:
         return min(since for since, _ in said) if said else None
 
     def statement(self, host: str, agent: str, heard: int) -> list[tuple[int, str]]:
-        """Since when, and why, as long as nothing was heard afterwards."""
+        """Since when, and why and by whom, as long as nothing was heard afterwards."""
         if not self.by_host:
             return []
         found = {self.by_host.get((host, "")), self.by_host.get((host, agent))}

@@ -3,6 +3,7 @@ were accepted, files that were compared, batches that are damaged, loads that fa
 lost what they had, times in which nobody watched.
 """
 
+import logging
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
@@ -35,7 +36,12 @@ ON CONFLICT DO UPDATE SET time = excluded.time, said = excluded.said, journal = 
 WHERE (excluded.said, excluded.journal, excluded.seq) >= (said, journal, seq)
 """
 
+_NOT_GIVEN: Final[tuple[object, ...]] = (None, "", [], -1)
+_LONGEST_LINE: Final = 1_000
+
 Json = dict[str, Any]
+
+log = logging.getLogger(__name__)
 
 
 def keep_withdrawn(chunk: Chunk) -> None:
@@ -114,7 +120,7 @@ def _keep_rebuilt(chunk: Chunk, row: int, said: Json) -> None:
 
 
 def _keep_retired(chunk: Chunk, row: int, said: Json) -> None:
-    chunk.connection.execute(
+    made = chunk.connection.execute(
         "INSERT OR IGNORE INTO retired VALUES (?, ?, ?, ?, ?, ?, ?)",
         (
             chunk.cluster,
@@ -126,13 +132,15 @@ def _keep_retired(chunk: Chunk, row: int, said: Json) -> None:
             said["operator"],
         ),
     )
+    if made.rowcount == 1:
+        _log_operator(chunk, row, "retired", said)
 
 
 def _keep_accepted(chunk: Chunk, row: int, number: int, said: Json) -> None:
     (name,) = chunk.topic_names([said["topic"]])
     entries = chunk.entries
     at = np.array([row])
-    chunk.connection.execute(
+    made = chunk.connection.execute(
         "INSERT OR IGNORE INTO accepted VALUES (?, ?, ?, ?, ?, ?, ?)",
         (
             name,
@@ -145,6 +153,20 @@ def _keep_accepted(chunk: Chunk, row: int, number: int, said: Json) -> None:
         ),
     )
     _touch_all(chunk, name)
+    if made.rowcount == 1:
+        _log_operator(chunk, row, "accepted", said)
+
+
+def _log_operator(chunk: Chunk, row: int, what: str, said: Json) -> None:
+    """Who has changed what is judged, when, from which machine, and all that he gave. As nothing of
+    the kind is said often, and a name in the ledger can be any text, each is one short line."""
+    (machine,) = chunk.entries.host.take(np.array([row]))
+    given = {name: each for name, each in said.items() if each not in _NOT_GIVEN}
+    log.info(
+        "operator %s cluster=%s operator=%a from=%a time=%d given=%s",
+        *(what, chunk.cluster, said["operator"], machine, int(chunk.entries.time[row])),
+        ascii(given)[:_LONGEST_LINE],
+    )
 
 
 def _keep_checked(chunk: Chunk, row: int, said: Json) -> None:

@@ -96,7 +96,7 @@ class LedgerCounter:
             data_dir=config.data_dir,
             broker=f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
             security=between.security,
-            registry=config.registry,
+            registry=config.registry_address,
             cluster=config.cluster,
             host=socket.gethostname(),
             window_millis=config.window * 1000,

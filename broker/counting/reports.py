@@ -10,6 +10,7 @@ import msgspec
 
 from broker.config import Checks
 from client.security import Security
+from schemas.remote.address import RegistryAddress
 
 SIZE_BYTES: Final = 4  # before each frame
 
@@ -58,7 +59,7 @@ class Task(msgspec.Struct, array_like=True, frozen=True):
     data_dir: str
     broker: str  # host:port
     security: Security
-    registry: str
+    registry: RegistryAddress
     cluster: str
     host: str
     window_millis: int

@@ -16,6 +16,7 @@ from ledger.publishing import partition_of, schema_id
 from schemas.envelope import Encoder
 from schemas.event_schemas import LEDGER, built_in
 from schemas.registry_client import RegistryClient
+from schemas.remote.address import RegistryAddress
 from wire.records import Codec
 
 _PATIENCE_SECONDS: Final = 10.0
@@ -24,7 +25,9 @@ _PATIENCE_SECONDS: Final = 10.0
 class LedgerWriter:
     """One thread."""
 
-    def __init__(self, bootstrap: Bootstrap, registry: str, *, client_id: str) -> None:
+    def __init__(
+        self, bootstrap: Bootstrap, registry: str | RegistryAddress, *, client_id: str
+    ) -> None:
         """Nobody is asked yet."""
         self._bootstrap = bootstrap
         self._registry = registry

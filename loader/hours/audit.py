@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from ground.http_client import HttpClient, HttpError, parse_program_url
+from ground.http_security import HttpSecurity, access_to
 from ground.printable import plain_words
 from loader.hours.completeness import MOST_NAMES, Complete, HourVerdict, Waiting
 from loader.tables import Hour
@@ -50,8 +51,16 @@ class _Odd(Exception):
 class Audit:
     """Any thread may ask."""
 
-    def __init__(self, url: str, cluster: str, *, seconds: float = _SECONDS) -> None:
+    def __init__(
+        self,
+        url: str,
+        cluster: str,
+        *,
+        security: HttpSecurity = HttpSecurity(),  # noqa: B008 -- it is a value
+        seconds: float = _SECONDS,
+    ) -> None:
         """`cluster` is how agents call it."""
+        self._access = access_to(security)
         self._url = parse_program_url(url)
         self._cluster = cluster
         self._seconds = seconds
@@ -60,7 +69,7 @@ class Audit:
     def ask(self, asked: Iterable[Asked]) -> dict[Asked, HourVerdict]:
         """One after the other."""
         answers: dict[Asked, HourVerdict] = {}
-        with HttpClient(self._url, most_bytes=_MOST_BYTES) as client:
+        with HttpClient(self._url, access=self._access, most_bytes=_MOST_BYTES) as client:
             for each in asked:
                 answers[each] = self.away or self._answer(client, *each)
         return answers

@@ -17,6 +17,7 @@ from loader.config import FileCompression, HeaderColumns
 from loader.manifests import SEVERAL
 from loader.reports import ClosedIntervals, Landed, half_open, intervals_of, landed_of
 from loader.tables import FIRST_TIME, LAST_TIME, Hour, Partition, Slice
+from schemas.remote.address import RegistryAddress
 
 Seen = Mapping[str, Landed]  # by source: which of its events have landed
 NOTHING_SEEN: Final[Seen] = MappingProxyType({})
@@ -30,7 +31,7 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     brokers: tuple[str, ...]
     security: Security  # where secrets are, none of them itself: this is in plans and logs
-    registry: str
+    registry: RegistryAddress  # as `security`
     table: str
     reader_schema: str  # Avro, complete in itself: what the rows are resolved to
     header: HeaderColumns

@@ -6,13 +6,14 @@ from typing import Protocol, Self
 
 from schemas.parsing import AvroSchema, parse
 from schemas.registry_client import RegistryClient
+from schemas.remote.address import RegistryAddress
 
 
 class KnownSchemas(Protocol):
     """What a task is told of schemas."""
 
     @property
-    def registry(self) -> str: ...
+    def registry(self) -> RegistryAddress: ...
 
     @property
     def writer_schemas(self) -> Mapping[int, str]: ...
@@ -23,7 +24,7 @@ class WriterSchemas:
 
     def __init__(self, spec: KnownSchemas) -> None:
         self._texts = spec.writer_schemas
-        self._urls = spec.registry
+        self._address = spec.registry
         self._registry: RegistryClient | None = None
 
     def __enter__(self) -> Self:
@@ -43,5 +44,5 @@ class WriterSchemas:
         if (text := self._texts.get(schema_id)) is not None:
             return parse(text, strict=False)
         if self._registry is None:
-            self._registry = RegistryClient(self._urls)
+            self._registry = RegistryClient(self._address)
         return self._registry.schema(schema_id)

@@ -70,7 +70,7 @@ def load(
         raise
     with Brokers(config.bootstrap, client_id="penstock-loader") as brokers:
         tables = asked_for(config, request, brokers)
-        with closing(RegistryClient(config.registry)) as registry:
+        with closing(RegistryClient(config.registry_address)) as registry:
             context = LoadContext(
                 config=config,
                 request=request,
@@ -82,7 +82,11 @@ def load(
                     if request.reads_nothing or config.audit
                     else watermarks(config, brokers, registry, store, tables)
                 ),
-                audit=Audit(config.audit, config.cluster) if config.audit else None,
+                audit=(
+                    Audit(config.audit, config.cluster, security=config.audit_security)
+                    if config.audit
+                    else None
+                ),
                 observations=Observations(config, store),
                 watcher=watcher,
                 stopping=stopping,

@@ -243,7 +243,7 @@ class TableReading:
         spec = TaskSpec(
             brokers=context.config.brokers,
             security=context.config.security,
-            registry=context.config.registry,
+            registry=context.config.registry_address,
             table=table,
             reader_schema=self._columns.schema.resolved_text,
             header=context.config.header,

@@ -162,7 +162,7 @@ def tell_that_none_began(
         said += statements(topics, known, cure_of(error, table.name))
     try:
         with Brokers(config.bootstrap, client_id="penstock-loader") as brokers:
-            registry = RegistryClient(config.registry)
+            registry = RegistryClient(config.registry_address)
             try:
                 now = int(time.time() * 1000)
                 Observations(config, None).tell_latest(brokers, registry, _lists(said), now)

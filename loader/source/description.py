@@ -19,6 +19,7 @@ from schemas.compatibility import incompatibilities
 from schemas.errors import InvalidSchema
 from schemas.parsing import AvroSchema, parse
 from schemas.registry_client import RegistryClient
+from schemas.remote.address import RegistryAddress
 
 CLIENT_ID: Final = "penstock-spark"
 DEAD: Final = "_dead"
@@ -37,7 +38,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     """How rows of some topics are read."""
 
     brokers: str
-    registry: str
+    registry: RegistryAddress
     reader_schema: str  # Avro, complete in itself
     header: HeaderColumns
     dead: DeadRecords

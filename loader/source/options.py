@@ -17,8 +17,10 @@ import msgspec
 from client.addresses import parse_addresses
 from client.bootstrap import Bootstrap
 from client.errors import BadAddress
+from ground.http_security import HttpSecurity
 from loader.config import HeaderColumns
 from loader.errors import OptionRefused
+from schemas.remote.address import RegistryAddress, check_registry
 from schemas.remote.urls import parse_urls
 
 EARLIEST: Final = -2
@@ -27,6 +29,7 @@ RECORDS_PER_TASK: Final = 1_000_000
 OPTIONS: Final = (
     "brokers",
     "registry",
+    "registrySecurity",
     "topic",
     "topicPattern",
     "schemaSubject",
@@ -126,7 +129,7 @@ class SourceOptions:
     """`starting` and `ending` are None if nothing is said."""
 
     brokers: str
-    registry: str
+    registry: RegistryAddress
     topics: tuple[str, ...]
     pattern: str | None
     subject: str | None
@@ -168,7 +171,7 @@ def read_options(given: Mapping[str, str]) -> SourceOptions:
         raise OptionRefused("give option `topic` or `topicPattern`, and one of them only")
     options = SourceOptions(
         brokers=known.read("brokers", _brokers, "127.0.0.1:9092"),
-        registry=known.read("registry", _registry, "http://127.0.0.1:8081"),
+        registry=_registry_address(known),
         topics=topics,
         pattern=pattern,
         subject=known.read("schemaSubject", _text, None),
@@ -260,6 +263,28 @@ def _brokers(text: str) -> str:
 def _registry(text: str) -> str:
     parse_urls(text)
     return text
+
+
+def _security(text: str) -> HttpSecurity:
+    try:
+        return msgspec.json.decode(text, type=HttpSecurity)
+    except msgspec.MsgspecError as error:
+        raise ValueError(str(error)) from None
+
+
+def _registry_address(known: "_Given") -> RegistryAddress:
+    urls = known.read("registry", _registry, "http://127.0.0.1:8081")
+    security = HttpSecurity()
+    if said := known.get("registrySecurity"):
+        try:  # what was given is not shown: somebody may have written a password there
+            security = _security(said)
+        except ValueError as error:
+            raise OptionRefused(f"option `registrySecurity`: {error}") from None
+    try:
+        check_registry(urls, security)
+    except ValueError as error:
+        raise OptionRefused(f"option {error}") from None
+    return RegistryAddress(urls, security)
 
 
 def _count(text: str) -> int:

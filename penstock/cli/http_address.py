@@ -18,6 +18,7 @@ from ground.http_client import (
     TooLarge,
     parse_program_url,
 )
+from ground.http_security import HttpAccess
 from penstock.cli.failures import Failed
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -63,10 +64,17 @@ def url_option(program: str, default: str, variable: str) -> Callable[[F], F]:
     )
 
 
-def get(at: HttpUrl, target: str, *, program: str, seconds: float) -> HttpAnswer:
+def get(
+    at: HttpUrl,
+    target: str,
+    *,
+    program: str,
+    seconds: float,
+    access: HttpAccess | None = None,
+) -> HttpAnswer:
     """Of any status; Failed if there is no answer at all."""
     try:
-        with HttpClient(at, most_bytes=_MOST_BYTES) as client:
+        with HttpClient(at, access=access, most_bytes=_MOST_BYTES) as client:
             return client.ask("GET", target, within=seconds)
     except (NotHttp, TooLarge) as error:
         raise Failed(f"what answers at {at} is no {program}: {error.why}") from None

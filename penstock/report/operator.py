@@ -31,12 +31,18 @@ from ledger.names import VERSION, topic_id_text
 from ledger.publishing import write_entries
 from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json
-from penstock.cli.registry_connection import registry_at, registry_option
 from penstock.cli.time_arguments import TimeType, time_text
 from penstock.config.options import configured
-from penstock.connections.cluster import bootstrap_option, connected, existing_topics
+from penstock.connections.cluster import (
+    bootstrap_option,
+    connected,
+    existing_topics,
+    said_security,
+)
+from penstock.connections.registry import registry_at, registry_option
 from penstock.report.asking import Parameters, ask, audit_option
 from schemas.registry_client import RegistryClient
+from schemas.remote.address import RegistryAddress
 
 _APP: Final = "penstock-audit"
 _DEFAULT_CLUSTER: Final = "local"
@@ -54,7 +60,7 @@ class LedgerPlace(NamedTuple):
 
     cluster: str
     bootstrap: str
-    registry: str
+    registry: str | RegistryAddress  # URLs alone are asked as the command was told
 
     @contextmanager
     def opened(self) -> Iterator[tuple[Brokers, RegistryClient]]:
@@ -97,7 +103,7 @@ def _ledgers(config: Path, cluster: str | None) -> tuple[LedgerPlace, ...]:
     if cluster is not None and cluster not in clusters:
         raise click.UsageError(f"{config} has no cluster {cluster}, but {', '.join(clusters)}")
     return tuple(
-        LedgerPlace(name, ",".join(each.brokers), each.registry)
+        LedgerPlace(name, ",".join(each.brokers), each.registry_address)
         for name, each in clusters.items()
         if cluster in {None, name}
     )
@@ -133,7 +139,12 @@ def write_statement(
 
 
 def operator() -> str:
-    """Who makes the call, as far as this machine knows."""
+    """Who makes the call, as far as this machine knows; and as whom the brokers let him."""
+    name, login = _account(), said_security().login
+    return f"{name} as {login.user}" if login and login.user not in {"", name} else name
+
+
+def _account() -> str:
     if name := os.environ.get("SUDO_USER"):
         return name
     try:

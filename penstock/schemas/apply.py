@@ -12,8 +12,8 @@ import msgspec
 
 from penstock.cli.failures import Failed, WrongConfiguration
 from penstock.cli.output import json_option, print_json, say
-from penstock.cli.registry_connection import registry_at, registry_option
 from penstock.config.configuration import ConfigurationError, load
+from penstock.connections.registry import registry_at, registry_option
 from penstock.schemas.diff import difference_documents, say_differences
 from penstock.schemas.files import why_no_event
 from schemas.compatibility import Level

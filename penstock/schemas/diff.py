@@ -9,7 +9,7 @@ from click.shell_completion import CompletionItem
 
 from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json, say
-from penstock.cli.registry_connection import existing_subjects, registry_at, registry_option
+from penstock.connections.registry import existing_subjects, registry_at, registry_option
 from penstock.schemas.arguments import SUBJECT, VERSION, Which, schema_file, subject_options
 from schemas.differences import Difference, DifferenceKind, differences
 from schemas.folder import ENDING, SchemaFile

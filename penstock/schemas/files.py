@@ -10,7 +10,7 @@ import click
 from ground.printable import one_line
 from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json, say
-from penstock.cli.registry_connection import registry_at, registry_option, shortened
+from penstock.connections.registry import registry_at, registry_option, shortened
 from penstock.schemas.arguments import VALUES, schema_file, subject_of_topic, subject_options
 from penstock.schemas.diff import difference_documents, say_differences
 from schemas.errors import InvalidSchema, NotAnEvent

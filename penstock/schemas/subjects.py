@@ -9,7 +9,7 @@ import click
 from penstock.cli.confirmation import confirm_deletion, yes_option
 from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json, print_table, say
-from penstock.cli.registry_connection import existing_subjects, registry_at, registry_option
+from penstock.connections.registry import existing_subjects, registry_at, registry_option
 from penstock.schemas.arguments import HIGHEST, SCHEMA_ID, SUBJECT, VERSION, Which
 from schemas.compatibility import Level
 from schemas.errors import RegistryRefused

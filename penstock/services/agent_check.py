@@ -87,7 +87,7 @@ def _ask_registry(
     config: AgentConfig, inputs: tuple[Input, ...], problems: list[str]
 ) -> list[InputCheck]:
     with RegistryClient(
-        config.registry, patience_seconds=_PATIENCE_SECONDS, first_contact_seconds=0
+        config.registry_address, patience_seconds=_PATIENCE_SECONDS, first_contact_seconds=0
     ) as registry:
         checks = check_inputs(config, inputs, registry)
         if config.ledger and (wrong := check_ledger(registry)):

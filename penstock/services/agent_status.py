@@ -14,7 +14,7 @@ from penstock.cli import address_variables
 from penstock.cli.failures import Failed
 from penstock.cli.http_address import get, url_option
 from penstock.cli.output import print_table
-from penstock.cli.registry_connection import shortened
+from penstock.connections.registry import shortened
 
 DEFAULT_AGENT: Final = "http://127.0.0.1:9464"
 

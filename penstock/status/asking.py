@@ -19,6 +19,7 @@ from agent.status import STATUS_PATH, Status
 from client.errors import ClientError
 from client.security import Security
 from ground.http_client import HttpClient, HttpUrl, parse_program_url
+from ground.http_security import HttpSecurity, access_to
 from penstock.directory.places import Addresses
 from penstock.status.audit import AskingAudit
 from penstock.status.cluster import AskingBrokerPages, AskingCluster, page_addresses
@@ -27,6 +28,7 @@ from penstock.status.part import NoStatus, Part, Silent, said_by
 from penstock.status.values import PipelineStatus
 from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
+from schemas.remote.address import RegistryAddress
 
 T = TypeVar("T")
 _SECONDS: Final = 2.0
@@ -42,6 +44,8 @@ class Asking:
         addresses: Addresses,
         *,
         security: Security = Security(),  # noqa: B008 -- it is a value
+        audit_security: HttpSecurity = HttpSecurity(),  # noqa: B008 -- so is this
+        registry_security: HttpSecurity = HttpSecurity(),  # noqa: B008 -- so is this
         within: float = _SECONDS,
     ) -> None:
         """ValueError, BadAddress if an address cannot be understood. Nobody is asked yet.
@@ -50,10 +54,12 @@ class Asking:
         """
         self._within = within
         cluster = AskingCluster(addresses.brokers, security)
-        audit = AskingAudit(parse_program_url(addresses.audit), within=within)
+        audit = AskingAudit(
+            parse_program_url(addresses.audit), within=within, access=access_to(audit_security)
+        )
         self._agent = HttpClient(parse_program_url(addresses.agent))
         self._registry = RegistryClient(
-            addresses.registry,
+            RegistryAddress(addresses.registry, registry_security),
             patience_seconds=0,
             first_contact_seconds=0,
             attempt_seconds=within,

@@ -17,6 +17,7 @@ from audit.judged_hours import HOUR
 from audit.queries import MOST_ITEMS
 from audit.verdicts import State, Wait, WindowVerdict
 from ground.http_client import HttpClient, HttpUrl
+from ground.http_security import HttpAccess
 from penstock.status.part import NoStatus, said_by
 from penstock.status.values import LoadStanding
 
@@ -52,9 +53,9 @@ class AuditPart:
 class AskingAudit:
     """One thread at a time."""
 
-    def __init__(self, at: HttpUrl, *, within: float) -> None:
+    def __init__(self, at: HttpUrl, *, within: float, access: HttpAccess | None = None) -> None:
         self._within = within
-        self._client = HttpClient(at)
+        self._client = HttpClient(at, access=access)
         self._kept: AuditPart | None = None
         self._kept_since = float("-inf")
 

@@ -11,15 +11,15 @@ import click
 import msgspec
 
 from client.errors import BadAddress
-from ground.http_client import HttpUrl
+from ground.http_client import HttpUrl, parse_program_url
 from penstock.cli import address_variables
 from penstock.cli.output import json_option, print_table
-from penstock.cli.registry_connection import registry_option
 from penstock.connections.cluster import DEFAULT_BOOTSTRAP, bootstrap_option, said_security
+from penstock.connections.registry import registry_option, said_registry
 from penstock.directory.errors import UpError
 from penstock.directory.places import Addresses, Places
 from penstock.directory.remembered import remembered_ports
-from penstock.report.asking import audit_option
+from penstock.report.asking import audit_option, said_audit_security
 from penstock.report.words import MARKS
 from penstock.services.agent_status import agent_option
 from penstock.status.asking import Asking
@@ -198,7 +198,13 @@ def command(
             if directory is None
             else Addresses.of(remembered_ports(directory))
         )
-        with Asking(addresses, security=said_security(), within=_SECONDS) as asking:
+        with Asking(
+            addresses,
+            security=said_security(),
+            audit_security=said_audit_security(parse_program_url(addresses.audit)),
+            registry_security=said_registry(registry).security,
+            within=_SECONDS,
+        ) as asking:
             standing = asking.ask()
         if directory is not None:
             loader_log = LoaderLog(Places(directory.absolute()).log("loader"))

@@ -14,9 +14,9 @@ from client.consumer import Consumer, ConsumerRecord
 from client.offsets import AtOffset, AtTime, Beginning, End, Start
 from ground.printable import one_line
 from penstock.cli.output import json_option, print_json
-from penstock.cli.registry_connection import registry_at, registry_option
 from penstock.cli.time_arguments import time_millis
 from penstock.connections.cluster import bootstrap_option, connected, existing_topics
+from penstock.connections.registry import registry_at, registry_option
 from penstock.schemas.arguments import VERSION, Which
 from penstock.topics.avro_files.new_file import STDOUT, check_destination
 from schemas.errors import BadMessage

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.cli.registry_connection import schemas_by_id
+from penstock.connections.registry import schemas_by_id
 from schemas.envelope import Decoder
 from schemas.errors import BadMessage
 from schemas.registry_client import RegistryClient

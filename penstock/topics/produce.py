@@ -20,8 +20,8 @@ import click
 from client.producer import BATCH_BYTES, Acks, Delivered, Producer
 from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json
-from penstock.cli.registry_connection import registry_at, registry_option
 from penstock.connections.cluster import bootstrap_option, connected, existing_topics
+from penstock.connections.registry import registry_at, registry_option
 from penstock.schemas.arguments import VERSION, Which
 from wire.records import Codec
 

@@ -15,11 +15,13 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final, cast
 
+from ground.certificate_names import NameRule, certificate_name
+from registry.access.callers import Peer
 from registry.errors import Answered
 from registry.http.media_types import V1
 from registry.http.messages import HttpRequest, HttpResponse, error_answer
@@ -52,14 +54,17 @@ class HttpConnection(asyncio.Protocol):
         connections: "set[HttpConnection]",
         *,
         full: bool = False,
+        names: Sequence[NameRule] = (),
     ) -> None:
-        """With `full`, the client is told to come back."""
+        """With `full`, the client is told to come back. `names` say who is who by certificate."""
         self._serve = serve
         self._connections = connections
         self._reader = RequestReader(bodies)
         self._waiting: deque[HttpRequest] = deque()
         self._serving: asyncio.Task[None] | None = None
         self._full = full
+        self._names = names
+        self._in_tls = False
         self._all_unread = unread
         self._unread = (
             0  # bytes that the client does not read; while there are any, nothing is sent
@@ -75,6 +80,8 @@ class HttpConnection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=_SEND_BUFFER)
         self._connections.add(self)
         self._since = _now()
+        self._in_tls = self._transport.get_extra_info("ssl_object") is not None
+        self._reader.peer = _peer(self._transport, self._names)
         if self._full:
             self._refuse(Answered(503, 503, "Too many connections: try again"))
 
@@ -92,7 +99,8 @@ class HttpConnection(asyncio.Protocol):
         self._serve_waiting()
 
     def eof_received(self) -> bool:
-        return self.busy  # what is being served is still answered
+        # What is being served is still answered. TLS has no half of a connection to leave open.
+        return self.busy and not self._in_tls
 
     def pause_writing(self) -> None:
         self._since = _now()
@@ -240,6 +248,13 @@ class HttpConnection(asyncio.Protocol):
     def _close(self) -> None:
         self._closing = True
         self._transport.close()
+
+
+def _peer(transport: asyncio.Transport, names: Sequence[NameRule]) -> Peer:
+    address = transport.get_extra_info("peername")
+    host = str(address[0]) if isinstance(address, tuple) and address else ""
+    certificate = transport.get_extra_info("peercert")
+    return Peer(host, certificate_name(certificate, names) if certificate else "")
 
 
 def _chunks(pieces: Iterator[bytes]) -> Iterator[bytes]:

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
+from registry.access.callers import NO_PEER, Peer
 from registry.errors import malformed_path, malformed_query
 from registry.http import media_types
 
@@ -74,6 +75,7 @@ class HttpRequest:
     keep_alive: bool = True
     dropped: HTTPStatus | None = None
     takes_chunks: bool = True
+    peer: Peer = NO_PEER
 
     @property
     def segments(self) -> tuple[str, ...]:

@@ -29,6 +29,8 @@ class Gauges:
     connections: int
     highest_id: int
     is_writer: bool
+    failed_handshakes: int = 0
+    is_insecure: bool = False
 
 
 class RegistryMetrics:
@@ -63,7 +65,13 @@ class RegistryMetrics:
             histogram.add_to(seconds, [method, route])
         yield seconds
         gauges = self._gauges()
+        yield CounterMetricFamily(
+            _PREFIX + "handshakes_failed",
+            "TLS handshakes of clients that failed.",
+            value=gauges.failed_handshakes,
+        )
         for name, documentation, value in (
+            ("insecure", "1 if others reach it and log in nowhere.", int(gauges.is_insecure)),
             ("versions", "Versions of schemas, deleted ones too.", gauges.versions),
             ("highest_id", "The highest id that was given.", gauges.highest_id),
             ("offset", "Offset of the registry's topic that is read next.", gauges.offset),

@@ -11,6 +11,7 @@ from typing import Final
 
 import httptools
 
+from registry.access.callers import NO_PEER
 from registry.errors import Answered
 from registry.http.messages import HttpRequest
 
@@ -39,6 +40,7 @@ class RequestReader:
         self.under_way = False  # a request has begun and is not complete
         self.broken: Answered | None = None
         self.wants_continue = False  # the client waits to be told that it may send the body
+        self.peer = NO_PEER
         self._body = bytearray()
         self._offers = 0
         self._untold_bytes = 0  # since the parser has told something
@@ -142,6 +144,7 @@ class RequestReader:
                 self._parser.should_keep_alive(),
                 self._dropped,
                 takes_chunks=self._parser.get_http_version() == "1.1",
+                peer=self.peer,
             )
         )
         self._body = bytearray()
@@ -176,6 +179,7 @@ def _head_too_large() -> Answered:
 def _path(target: str) -> str:
     """The path and query of an address, which proxies are sent whole."""
     path, _, _ = target.partition("#")
-    if not path.lower().startswith("http://"):
-        return path
-    return "/" + path.removeprefix(path[:7]).partition("/")[2]
+    for scheme in ("http://", "https://"):
+        if path.lower().startswith(scheme):
+            return "/" + path[len(scheme) :].partition("/")[2]
+    return path

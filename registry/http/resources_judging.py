@@ -22,6 +22,7 @@ from registry.values import Version
 
 async def look_up_schema(call: Call) -> HttpResponse:
     request = schema_request(call.request.json)
+    call.check_references(request)
     query = call.request.query
     deleted = flag(query, "deleted")
     normalize = normalizes(call.contents, call.subject, asked=flag(query, "normalize"))
@@ -38,6 +39,7 @@ async def look_up_schema(call: Call) -> HttpResponse:
 async def check_compatibility(call: Call) -> HttpResponse:
     """With one version, or with as many as the level asks for."""
     request = schema_request(call.request.json)
+    call.check_references(request)
     query = call.request.query
     verbose = flag(query, "verbose")
     previous = _previous(call)

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import islice
 from typing import Final, TypeVar
 
+from registry.access.permissions import Operation
 from registry.contents import RegistryContents, VersionKey
 from registry.data_contracts import properties
 from registry.errors import (
@@ -44,7 +45,8 @@ def subjects(call: Call) -> HttpResponse:
             return not contents.has_subject(name)
         return deleted or contents.has_subject(name)
 
-    names = filter(wanted, contents.subjects(subject_prefix(query)))
+    readable = filter(call.may_read, contents.subjects(subject_prefix(query)))
+    names = filter(wanted, readable)
     return answer(list(_page(call, names, _MOST_NAMES)))
 
 
@@ -79,7 +81,7 @@ def referenced_by(call: Call) -> HttpResponse:
     found = find_version(call.contents, call.subject, call.path["version"], deleted=True)
     deleted = flag(call.request.query, "deleted")
     referrers = call.contents.referrers(VersionKey(found.subject, found.version), deleted=deleted)
-    ids = sorted({by.id for by in referrers})
+    ids = sorted({by.id for by in referrers if call.may_read(by.subject)})
     return answer(list(_page(call, iter(ids), _MOST_NAMES)))
 
 
@@ -101,7 +103,7 @@ def schemas(call: Call) -> HttpResponse:
     deleted, latest_only = flag(query, "deleted"), flag(query, "latestOnly")
 
     def every() -> Iterator[Version]:
-        for name in call.contents.subjects(subject_prefix(query)):
+        for name in filter(call.may_read, call.contents.subjects(subject_prefix(query))):
             found = call.contents.versions(name, deleted=deleted)
             yield from found[-1:] if latest_only else found
 
@@ -181,7 +183,13 @@ def _with_id(call: Call) -> Version:
         found = call.contents.with_id(wanted)
     if found is None:
         raise schema_id_not_found(wanted)
-    return found
+    if call.may_read(found.subject):
+        return found
+    # What an id means is the same wherever it stands: one place that may be seen is enough.
+    for each in call.contents.versions_with_id(wanted, deleted=True):
+        if call.may_read(each.subject):
+            return each
+    raise call.refused(Operation.READ, found.subject)
 
 
 def _versions_with_id(call: Call) -> Sequence[Version]:
@@ -189,7 +197,11 @@ def _versions_with_id(call: Call) -> Sequence[Version]:
     if call.contents.with_id(wanted) is None:
         raise schema_not_found()
     deleted = flag(call.request.query, "deleted")
-    return call.contents.versions_with_id(wanted, deleted=deleted)
+    found = call.contents.versions_with_id(wanted, deleted=True)
+    readable = [each for each in found if call.may_read(each.subject)]
+    if not readable:
+        raise call.refused(Operation.READ, found[0].subject)
+    return [each for each in readable if deleted or not each.deleted]
 
 
 def _formatted(

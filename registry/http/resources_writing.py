@@ -33,6 +33,7 @@ _PASSED_ON = ("content-type", "accept")
 async def register_schema(call: Call) -> HttpResponse:
     subject = call.new_subject
     request = schema_request(call.request.json)
+    call.check_references(request)
     normalize = normalizes(call.contents, subject, asked=flag(call.request.query, "normalize"))
     found = await looked_up(call.contents, subject, request, normalize=normalize)
     if found is not None and is_registered(call.contents, subject, request, found):
@@ -130,9 +131,15 @@ async def _write(
         request.body,
         FORWARDED in request.headers,
         texts,
+        call.caller.name,
     )
     written = await call.registry.write(decide, passing)
     if isinstance(written, Passed):
         return HttpResponse(written.status, written.body, written.content_type)
-    log.info("written method=%s target=%.300r", request.method, request.target)
+    log.info(
+        "written method=%s target=%.300r%s",
+        request.method,
+        request.target,
+        f" principal={call.caller.name!r}" if call.caller.name else "",
+    )
     return answer(answered(written))

@@ -7,6 +7,9 @@ from http import HTTPStatus
 from typing import Final
 
 from ground.exposition import EXPOSITION_TYPE
+from registry.access.callers import Caller
+from registry.access.door import Door
+from registry.access.permissions import Operation
 from registry.errors import (
     Answered,
     method_not_allowed,
@@ -81,6 +84,39 @@ _TABLE: Final[Mapping[str, Mapping[str, Resource]]] = {
 }
 
 
+# What a caller must be allowed, of the subject in the path, or without one of all. None: anybody
+# who is let in may ask, and is told only of what he may read.
+NEEDED: Final[Mapping[Resource, Operation | None]] = {
+    reading.root: None,
+    reading.subjects: None,
+    reading.schemas: None,
+    reading.schema_types: None,
+    reading.schema: None,
+    reading.schema_text: None,
+    reading.subjects_of_schema: None,
+    reading.versions_of_schema: None,
+    reading.contexts: None,
+    reading.with_metadata: Operation.READ,
+    reading.versions: Operation.READ,
+    reading.version: Operation.READ,
+    reading.version_text: Operation.READ,
+    reading.referenced_by: Operation.READ,
+    judging.look_up_schema: Operation.READ,
+    judging.check_compatibility: Operation.READ,
+    writing.config: Operation.READ,
+    writing.mode: Operation.READ,
+    writing.register_schema: Operation.WRITE,
+    writing.delete_whole_subject: Operation.DELETE,
+    writing.delete_one_version: Operation.DELETE,
+    writing.change_config: Operation.COMPATIBILITY,
+    writing.remove_config: Operation.COMPATIBILITY,
+    writing.change_mode: Operation.MODE,
+    writing.remove_mode: Operation.MODE,
+}
+_OPEN: Final = {("healthz",), ("readyz",)}
+_METRICS: Final = ("metrics",)
+
+
 @dataclass(frozen=True, slots=True)
 class _Route:
     """A path of the table and how it is answered, method by method."""
@@ -124,19 +160,34 @@ class RegistryRoutes:
         self,
         registry: Registry,
         metrics: RegistryMetrics,
+        door: Door,
+        *,
+        open_metrics: bool = False,
     ) -> None:
         self._registry = registry
         self._metrics = metrics
+        self._door = door
+        self._open_metrics = open_metrics
 
     def serve(self, request: HttpRequest) -> HttpResponse | Awaitable[HttpResponse]:
         """The answer, or what will be it; never an Answered."""
         began = time.perf_counter()
         route = _NO_ROUTE
+        answered: HttpResponse | Awaitable[HttpResponse]
         try:
             route, names = _find(request.segments)
-            answered = self._serve(request, route, names)
+            if route is _NO_ROUTE and self._is_open(request):
+                answered = self._page(request)
+            else:
+                caller = self._door.caller(
+                    request.peer, request.headers, passed_on=FORWARDED in request.headers
+                )
+                if isinstance(caller, Caller):
+                    answered = self._serve(request, route, names, caller)
+                else:
+                    answered = self._serve_later(request, route, names, caller)
         except Answered as error:
-            answered = error_answer(error.status, error.code, error.message)
+            answered = self._error(error)
         if isinstance(answered, HttpResponse):
             return self._finished(request, route, answered, began)
         return self._finish(request, route, answered, began)
@@ -147,7 +198,7 @@ class RegistryRoutes:
         try:
             response = await served
         except Answered as error:
-            response = error_answer(error.status, error.code, error.message)
+            response = self._error(error)
         return self._finished(request, route, response, began)
 
     def _finished(
@@ -159,10 +210,27 @@ class RegistryRoutes:
         if FORWARDED not in request.headers:
             return response
         # The registry that passed the request on reads as far before it passes the answer back.
-        return response._replace(headers=((OFFSET, str(self._registry.offset)),))
+        offset = (OFFSET, str(self._registry.offset))
+        return response._replace(headers=(*response.headers, offset))
+
+    def _error(self, error: Answered) -> HttpResponse:
+        answered = error_answer(error.status, error.code, error.message)
+        if error.status != HTTPStatus.UNAUTHORIZED:
+            return answered
+        return answered._replace(headers=self._door.locks.challenge)
+
+    async def _serve_later(
+        self,
+        request: HttpRequest,
+        route: _Route,
+        names: Mapping[str, str],
+        caller: Awaitable[Caller],
+    ) -> HttpResponse:
+        served = self._serve(request, route, names, await caller)
+        return served if isinstance(served, HttpResponse) else await served
 
     def _serve(
-        self, request: HttpRequest, route: _Route, names: Mapping[str, str]
+        self, request: HttpRequest, route: _Route, names: Mapping[str, str], caller: Caller
     ) -> HttpResponse | Awaitable[HttpResponse]:
         if route is _NO_ROUTE:
             return self._page(request)
@@ -172,8 +240,16 @@ class RegistryRoutes:
         resource = route.resources.get(method)
         if resource is None:
             raise method_not_allowed()
+        call = Call(self._registry, request, names, caller)
+        needed = NEEDED[resource]
+        if needed is not None and not call.may(needed, call.subject_or_all):
+            raise call.refused(needed, call.subject_or_all)
         _check(request, route)
-        return resource(Call(self._registry, request, names))
+        return resource(call)
+
+    def _is_open(self, request: HttpRequest) -> bool:
+        """Whether a page is for everybody."""
+        return request.segments in _OPEN or (self._open_metrics and request.segments == _METRICS)
 
     def _page(self, request: HttpRequest) -> HttpResponse:
         """For Prometheus and for supervisors."""

@@ -8,11 +8,20 @@ make room for new ones, and if none is idle, a new one is told to come back.
 import asyncio
 import logging
 from operator import itemgetter
+from pathlib import Path
 from typing import Final
 
 from ground.listening import listen
+from ground.password_file import BadPasswordFile, PasswordFile
+from ground.server_tls import ServerTls
+from ground.tls import BadTls
+from ground.token_file import BadTokenFile, TokenFile
+from registry.access.door import Door, Locks
+from registry.access.permissions import Permissions
 from registry.config import RegistryConfig
+from registry.errors import RegistryFailure
 from registry.http.connection import HttpConnection, Unread
+from registry.http.listening_in_tls import TlsListening
 from registry.http.metrics import Gauges, RegistryMetrics
 from registry.http.reading import Bodies
 from registry.http.routes import RegistryRoutes
@@ -31,9 +40,15 @@ class RegistryHttpServer:
     """Listens from its construction on; `start` begins to answer."""
 
     def __init__(self, registry: Registry, config: RegistryConfig) -> None:
+        """Raises CannotListen, and RegistryFailure if what it needs for logins cannot be used."""
+        self._config = config
         self._limits = config.limits
         self._registry = registry
-        self._serve = RegistryRoutes(registry, RegistryMetrics(self._gauges)).serve
+        self._door, tls = _door(config), _tls(config)
+        metrics = RegistryMetrics(self._gauges)
+        self._serve = RegistryRoutes(
+            registry, metrics, self._door, open_metrics=config.open_metrics
+        ).serve
         self._bodies = Bodies(
             config.limits.request_bytes, max(_BODIES, config.limits.request_bytes)
         )
@@ -42,12 +57,16 @@ class RegistryHttpServer:
         self._listener = listen(config.host, config.port, backlog=_BACKLOG, keys=("host", "port"))
         self.port: int = self._listener.getsockname()[1]
         self._server: asyncio.Server | None = None
+        self._in_tls = None if tls is None else self._listening_in(tls)
         self._looking_after: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        self._server = await asyncio.get_running_loop().create_server(
-            self._connection, sock=self._listener, backlog=_BACKLOG
-        )
+        if self._in_tls:
+            self._in_tls.start()
+        else:
+            self._server = await asyncio.get_running_loop().create_server(
+                self._connection, sock=self._listener, backlog=_BACKLOG
+            )
         self._looking_after = asyncio.create_task(self._look_after())
 
     async def stop(self, *, within: float = 5.0) -> None:
@@ -56,7 +75,10 @@ class RegistryHttpServer:
             self._looking_after.cancel()
         if self._server is not None:
             self._server.close()
+        if self._in_tls:
+            self._in_tls.stop()
         self._listener.close()
+        self._door.close()
         for connection in list(self._connections):
             connection.finish()
         for _ in range(int(within / _LOOK_WHILE_STOPPING_S)):
@@ -66,6 +88,15 @@ class RegistryHttpServer:
         for connection in list(self._connections):
             connection.abort()
 
+    def _listening_in(self, tls: ServerTls) -> TlsListening:
+        return TlsListening(
+            self._listener,
+            tls,
+            self._connection,
+            seconds=self._limits.handshake_seconds,
+            of_a_host=self._limits.handshakes_of_a_host,
+        )
+
     def _gauges(self) -> Gauges:
         contents = self._registry.contents
         return Gauges(
@@ -74,11 +105,20 @@ class RegistryHttpServer:
             connections=len(self._connections),
             highest_id=contents.highest_id,
             is_writer=self._registry.is_writer,
+            failed_handshakes=self._in_tls.failed if self._in_tls else 0,
+            is_insecure=self._config.is_open_to_anybody,
         )
 
     def _connection(self) -> HttpConnection:
         full = len(self._connections) >= self._limits.connections and not self._made_room()
-        return HttpConnection(self._serve, self._bodies, self._unread, self._connections, full=full)
+        return HttpConnection(
+            self._serve,
+            self._bodies,
+            self._unread,
+            self._connections,
+            full=full,
+            names=self._config.certificate_names,
+        )
 
     def _made_room(self) -> bool:
         """Whether idle connections have been closed: a tenth of them, so that this is seldom."""
@@ -100,3 +140,28 @@ class RegistryHttpServer:
                     stalled_s=limits.stalled_request_seconds,
                 ):
                     connection.abort()
+
+
+def _tls(config: RegistryConfig) -> ServerTls | None:
+    """Raises RegistryFailure: certificates that were never good are found out now."""
+    if config.tls is None:
+        return None
+    tls = ServerTls(config.tls)
+    try:
+        _ = tls.context
+    except BadTls as error:
+        raise RegistryFailure(f"`tls`: {error}") from None
+    return tls
+
+
+def _door(config: RegistryConfig) -> Door:
+    try:
+        locks = Locks(
+            users=PasswordFile(Path(config.users_file)) if config.users_file else None,
+            tokens=TokenFile(Path(config.tokens_file)) if config.tokens_file else None,
+            certificates=config.tls is not None and bool(config.tls.client_ca),
+            registries=config.registries,
+        )
+    except (BadPasswordFile, BadTokenFile) as error:
+        raise RegistryFailure(str(error)) from None
+    return Door(locks, Permissions(config.permissions))

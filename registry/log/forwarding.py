@@ -2,7 +2,9 @@
 
 A small HTTP/1.1 client for registries among themselves: connections are kept and used again, their
 number is bounded, and what passes through them is not looked at. A request says that it is passed
-on, so that nobody passes it on again; its answer says how far the writer had read the topic.
+on, so that nobody passes it on again; its answer says how far the writer had read the topic. Where
+registries ask for logins it says for whom, too, and comes with this registry's own login: the
+writer believes registries alone.
 
 What was sent and not answered may have been done. Registering the same schema again, or setting
 the same level or mode, changes nothing, so those may be sent again, to a new writer if need be. A
@@ -11,11 +13,18 @@ own, so that it is not lost on one that the other side has just closed for its a
 """
 
 import asyncio
+import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import quote
 
 from httptools import HttpParserError, HttpResponseParser
 
+from ground.http_security import HttpAccess
+from ground.secrets import NoSecret
+from ground.tls import BadTls
+from registry.access.callers import PRINCIPAL
 from registry.log.wording import REGISTERING, ErrorTexts
 
 FORWARDED: Final = "penstock-forwarded"  # of a request: a registry has passed it on
@@ -36,6 +45,7 @@ class ForwardedRequest:
     body: bytes
     forwarded: bool = False
     texts: ErrorTexts = REGISTERING
+    principal: str = ""  # whose it is; empty where nobody has to log in
 
     @property
     def repeatable(self) -> bool:
@@ -64,7 +74,9 @@ class NotPassed(Exception):
 class Forwarder:
     """Belongs to the event loop."""
 
-    def __init__(self, connections: int) -> None:
+    def __init__(self, connections: int, access: HttpAccess | None = None) -> None:
+        """With an `access` whose TLS is set, the others are reached by TLS."""
+        self._access = access
         self._places = asyncio.Semaphore(connections)
         self._idle: dict[str, list[_Connection]] = {}
 
@@ -76,9 +88,9 @@ class Forwarder:
             if request.repeatable:
                 connection = self._take(address)
             if connection is None:
-                connection = await _Connection.open(address)
+                connection = await _Connection.open(address, self._access)
             try:
-                passed = await connection.ask(request)
+                passed = await connection.ask(request, self._login(address))
             except BaseException:
                 connection.close()
                 raise
@@ -87,6 +99,12 @@ class Forwarder:
             else:
                 connection.close()
             return passed
+
+    def _login(self, address: str) -> Mapping[str, str]:
+        try:
+            return self._access.headers if self._access else {}
+        except NoSecret as error:
+            raise NotPassed(f"{address}: {error}", sent=False) from None
 
     def keep_only(self, address: str | None) -> None:
         """Close what is kept open to others."""
@@ -119,13 +137,24 @@ class _Connection:
         self._kept = True
 
     @classmethod
-    async def open(cls, address: str) -> "_Connection":
+    async def open(cls, address: str, access: HttpAccess | None) -> "_Connection":
         host, _, port = address.rpartition(":")
+        host = host.strip("[]")
+        tls = access.tls if access else None
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
-                streams = await asyncio.open_connection(host.strip("[]"), int(port))
+                streams = await asyncio.open_connection(
+                    host,
+                    int(port),
+                    ssl=tls.context if tls else None,
+                    server_hostname=tls.server_name(host) if tls else None,
+                )
         except TimeoutError:
             raise NotPassed(f"{address}: no connection in time", sent=False) from None
+        except BadTls as error:
+            raise NotPassed(f"{address}: {error}", sent=False) from None
+        except ssl.SSLError as error:
+            raise NotPassed(f"{address}: TLS: {_in_words(error)}", sent=False) from None
         except OSError as error:
             raise NotPassed(f"{address}: {error.strerror or error}", sent=False) from None
         return cls(address, *streams)
@@ -137,9 +166,9 @@ class _Connection:
     def close(self) -> None:
         self._writer.close()
 
-    async def ask(self, request: ForwardedRequest) -> Passed:
+    async def ask(self, request: ForwardedRequest, login: Mapping[str, str]) -> Passed:
         try:
-            self._writer.write(_encoded(self._address, request))
+            self._writer.write(_encoded(self._address, request, login))
             await self._writer.drain()
             return await self._answer()
         except (OSError, EOFError, ValueError, HttpParserError) as error:
@@ -184,12 +213,20 @@ class _Answer:
         self.keeps_alive = self.parser.should_keep_alive()
 
 
-def _encoded(address: str, request: ForwardedRequest) -> bytes:
+def _in_words(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not believed: {error.verify_message}"
+    return (error.reason or "it failed").replace("_", " ").lower()
+
+
+def _encoded(address: str, request: ForwardedRequest, login: Mapping[str, str]) -> bytes:
     lines = [
         f"{request.method} {request.target} HTTP/1.1",
         f"Host: {address}",
         f"Content-Length: {len(request.body)}",
         f"{FORWARDED}: 1",
-        *(f"{name}: {value}" for name, value in request.headers),
+        *(f"{name}: {value}" for name, value in (*request.headers, *login.items())),
     ]
+    if request.principal:
+        lines.append(f"{PRINCIPAL}: {quote(request.principal, safe='')}")
     return "\r\n".join([*lines, "", ""]).encode("latin-1") + request.body

@@ -11,9 +11,17 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from ground.http_security import HttpAccess
 from registry.config import Timeouts
 from registry.contents import RegistryContents
-from registry.errors import Answered, forwarding_failed, store_failed, timed_out
+from registry.errors import (
+    NO_REGISTRY,
+    NOT_LOGGED_IN,
+    Answered,
+    forwarding_failed,
+    store_failed,
+    timed_out,
+)
 from registry.log.forwarding import ForwardedRequest, Forwarder, NotPassed, Passed
 from registry.log.outage import Outage
 from registry.log.publishing import Fenced, NotPublished
@@ -24,6 +32,7 @@ from registry.values import Decision
 T = TypeVar("T")
 
 NO_LEADER: Final = 50004
+_OUR_LOGIN: Final = "this registry: see its `forwarding_security`, and `registries` there"
 _GLANCE_SECONDS: Final = 0.05  # between attempts while there is no writer
 
 
@@ -47,12 +56,13 @@ class Writing:
         connections: int,
         address: str,
         alone: bool,
+        access: HttpAccess | None = None,
     ) -> None:
         self.holder: str | None = None  # the address of the writer, as far as is known
         self._writer = writer
         self._reading = reading
         self._patience = patience
-        self._forwarder = Forwarder(connections)
+        self._forwarder = Forwarder(connections, access)
         self._outage = Outage("passing writes on")
         self._address = address
         self._alone = alone
@@ -126,8 +136,14 @@ class Writing:
         finally:
             passing.cancel()
             moved.cancel()
+        code = _code(passed)
+        if code in {NOT_LOGGED_IN, NO_REGISTRY}:
+            # It is this registry that is refused, not its client, who would look in vain for a
+            # mistake of his own.
+            self._outage.failed(NotPassed(f"{holder} refuses {_OUR_LOGIN}", sent=False))
+            raise _NotNow(failed)
         self._outage.over()
-        if _is_from_nobody(passed):
+        if code == NO_LEADER:
             raise _NotNow(self._nobody(request))
         await self._reading.reach(passed.offset)
         return passed
@@ -142,11 +158,12 @@ class _Error(msgspec.Struct):
     error_code: int
 
 
-def _is_from_nobody(passed: Passed) -> bool:
-    """Whether it is the answer of a registry that is not the writer: nothing was done."""
-    if passed.status != 500:
-        return False
+def _code(passed: Passed) -> int:
+    """Of an answer that says that nothing was done: by a registry that is not the writer, or that
+    does not believe this one. 0 for all others."""
+    if passed.status not in {401, 403, 500}:
+        return 0
     try:
-        return msgspec.json.decode(passed.body, type=_Error).error_code == NO_LEADER
+        return msgspec.json.decode(passed.body, type=_Error).error_code
     except msgspec.MsgspecError:
-        return False
+        return 0

@@ -29,7 +29,9 @@ from ground.http_client import (
     NotTrusted,
     TooLarge,
 )
+from ground.http_security import access_to
 from schemas.errors import RegistryError, RegistryNotReachable, RegistryRefused
+from schemas.remote.address import RegistryAddress, check_registry
 from schemas.remote.urls import parse_urls
 
 __all__ = ["Transport"]
@@ -45,6 +47,7 @@ _LONGEST_PAUSE: Final = 2.0
 _CONNECT_SECONDS: Final = 5.0
 _LONGEST_MESSAGE: Final = 20_000
 _TOO_MANY_REQUESTS: Final = 429
+_UNAUTHORIZED: Final = 401
 
 
 class _Problem(msgspec.Struct):
@@ -59,7 +62,7 @@ class Transport:
 
     def __init__(
         self,
-        urls: str,
+        address: RegistryAddress,
         *,
         patience_seconds: float,
         first_contact_seconds: float,
@@ -67,14 +70,18 @@ class Transport:
         most_bytes: int = MOST_BYTES,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """ValueError if the URLs cannot be understood. Nobody is asked yet."""
-        self.urls = parse_urls(urls)
+        """ValueError if the URLs cannot be understood, or must not be asked so. Nobody is asked
+        yet."""
+        check_registry(address.urls, address.security)
+        self.urls = parse_urls(address.urls)
+        self._has_login = address.security.has_login
+        access = access_to(address.security)
         self._patience = patience_seconds
         self._first_contact = first_contact_seconds
         self._attempt = attempt_seconds
         self._sleep = sleep
         self._instances = [
-            HttpClient(url, most_bytes=most_bytes, connect_within=_CONNECT_SECONDS)
+            HttpClient(url, access=access, most_bytes=most_bytes, connect_within=_CONNECT_SECONDS)
             for url in self.urls
         ]
         self._preferred = 0
@@ -101,7 +108,7 @@ class Transport:
             raise RegistryError(f"what is asked for is no text: {error.reason}") from None
         url, answer = self._persist(method, path, body, repeatable=repeatable)
         if not 200 <= answer.status < 300:
-            raise _refusal(answer)
+            raise _refusal(answer, self._hint(answer.status))
         try:
             return msgspec.json.decode(answer.body, type=kind)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
@@ -119,7 +126,6 @@ class Transport:
                 index = (first + turn) % len(self.urls)
                 url = self.urls[index]
                 try:
-                    # Where basic auth belongs: one header more.
                     answer = self._instances[index].ask(
                         *(method, path, body),
                         within=self._attempt,
@@ -148,15 +154,21 @@ class Transport:
             self._sleep(min(left, pause * (0.5 + random.random() / 2)))  # noqa: S311 jitter
             pause = min(_LONGEST_PAUSE, pause * 2)
 
+    def _hint(self, status: int) -> str:
+        if status != _UNAUTHORIZED or self._has_login:
+            return ""
+        return " (it wants a login, and none is configured: `registry_security`)"
+
 
 def _is_worth_another_try(answer: HttpAnswer) -> bool:
     return answer.status >= 500 or answer.status == _TOO_MANY_REQUESTS
 
 
-def _refusal(answer: HttpAnswer) -> RegistryRefused:
+def _refusal(answer: HttpAnswer, hint: str = "") -> RegistryRefused:
     try:
         problem = msgspec.json.decode(answer.body, type=_Problem)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         said = f"HTTP {answer.status} {answer.reason}".rstrip()
-        return RegistryRefused(answer.status, answer.status, said)
-    return RegistryRefused(answer.status, problem.error_code, problem.message[:_LONGEST_MESSAGE])
+        return RegistryRefused(answer.status, answer.status, said + hint)
+    said = problem.message[:_LONGEST_MESSAGE] + hint
+    return RegistryRefused(answer.status, problem.error_code, said)

@@ -42,3 +42,9 @@ def test_the_first_rule_that_matches_all_of_it() -> None:
 def test_rules_that_are_none(subject: str, name: str) -> None:
     with pytest.raises(ValueError, match="`subject: "):
         NameRule(subject=subject, name=name)
+
+
+@pytest.mark.parametrize("name", ["x,OU=Logs,O=We", "x+OU=Logs,C=DE", "x\\,OU=Logs,"])
+def test_a_common_name_cannot_pretend_to_be_more_of_the_subject(name: str) -> None:
+    shown = {"subject": ((("organizationName", "We"),), (("commonName", name),))}
+    assert certificate_name(shown, (NameRule(subject=r"CN=([a-z]+),OU=Logs,.*"),)) == ""

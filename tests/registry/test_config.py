@@ -8,6 +8,9 @@ from penstock.config.configuration import ConfigurationError, load
 from registry.config import RegistryConfig
 from registry.values import Level
 
+RULE = "{principal: a, subjects: '*', may: [read]}"
+LOGINS = f"users_file: u, permissions: [{RULE}]"
+
 
 def loaded(tmp_path: Path, text: str) -> RegistryConfig:
     path = tmp_path / "registry.yaml"
@@ -71,6 +74,20 @@ def test_a_range_of_ids_may_end_where_all_do(tmp_path: Path) -> None:
         ("limits: {connections: 0}", "`connections` must be positive"),
         ("patience: {write: 0}", "`write` must be positive"),
         ("brokre: a", "unknown key; did you mean brokers"),
+        ("users_file: u", "nobody who logs in may do anything: say `permissions`"),
+        (f"permissions: [{RULE}]", "`permissions` needs logins"),
+        ("registries: [r]", "`registries` needs logins"),
+        ("certificate_names: [{subject: CN=(.*)}]", "`certificate_names` needs `tls`"),
+        (f"{{host: 10.0.0.1, {LOGINS}}}", "`host: 10.0.0.1` can be reached"),
+        ("{host: 10.0.0.1, tls: {certificate: c}}", "`host: 10.0.0.1` can be reached"),
+        (f"{{zookeeper: zk, {LOGINS}}}", "need one among themselves"),
+        (f"{{zookeeper: zk, {LOGINS}, registries: [r]}}", "need one among themselves"),
+        ("forwarding_security: {tls: {}}", "`forwarding_security`: `tls` is for https://"),
+        (
+            f"{{zookeeper: zk, permissions: [{RULE}], tls: {{certificate: c, client_ca: c}}, "
+            "registries: [r], forwarding_security: {token_env: T}}",
+            "need one among themselves",  # a certificate: the others want one
+        ),
     ],
 )
 def test_what_is_wrong_is_one_line(tmp_path: Path, text: str, said: str) -> None:
@@ -83,3 +100,14 @@ def test_what_is_wrong_is_one_line(tmp_path: Path, text: str, said: str) -> None
 def test_an_address_for_others_may_stand_for_all_of_ours(tmp_path: Path) -> None:
     text = "{host: 0.0.0.0, advertised_host: dc1-a, insecure: true, zookeeper: 'zk:2181'}"
     assert loaded(tmp_path, text).advertised_host == "dc1-a"
+
+
+def test_behind_locks_an_address_is_for_others(tmp_path: Path) -> None:
+    config = loaded(tmp_path, f"{{host: 10.0.0.1, tls: {{certificate: c}}, {LOGINS}}}")
+    assert not config.is_open_to_anybody
+    assert config.access_to_others.tls is not None
+    assert loaded(tmp_path, "{host: 10.0.0.1, insecure: true}").is_open_to_anybody
+    in_the_clear = loaded(tmp_path, f"{{host: 10.0.0.1, insecure: true, {LOGINS}}}")
+    assert in_the_clear.is_open_to_anybody
+    assert in_the_clear.access_to_others.tls is None
+    assert not loaded(tmp_path, "").is_open_to_anybody

@@ -19,6 +19,7 @@ export async function ask(question, parameters = {}, signal = undefined) {
     if (signal?.aborted) throw error;
     throw new Refusal("The audit does not answer.");
   }
+  if (response.status === 401) location.reload(); // the session is over: to the login
   let answer = null;
   try {
     answer = await response.json();

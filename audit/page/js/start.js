@@ -1,6 +1,7 @@
 /* The page begins here: the view that the address names is shown, and kept fresh. A view is made
    once and told when its parameters change; another view takes its place. */
 
+import { showAccount } from "./account.js";
 import { ask } from "./asking.js";
 import { h, replace } from "./dom.js";
 import { duration, short } from "./figures.js";
@@ -153,6 +154,7 @@ replace(
   STATES.map((each) => h("li", {}, stateBadge(each), MEANINGS[each])),
 );
 listenToKeys();
+showAccount();
 window.addEventListener("hashchange", show);
 document.getElementById("skip").addEventListener("click", (event) => {
   event.preventDefault(); // the address names the view

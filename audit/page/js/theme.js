@@ -42,6 +42,6 @@
   );
   document.addEventListener("DOMContentLoaded", () => {
     show(root.dataset.theme);
-    document.getElementById("theme").addEventListener("click", next);
+    document.getElementById("theme")?.addEventListener("click", next);
   });
 })();

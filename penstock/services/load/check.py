@@ -176,7 +176,7 @@ def _with_columns(
 ) -> list[TableConfigCheck]:
     """Raises RegistryError if the registry does not answer."""
     with RegistryClient(
-        config.registry, patience_seconds=_PATIENCE_SECONDS, first_contact_seconds=0
+        config.registry_address, patience_seconds=_PATIENCE_SECONDS, first_contact_seconds=0
     ) as registry:
         return [
             _resolved(config, registry, table, check)

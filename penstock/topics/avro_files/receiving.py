@@ -32,7 +32,7 @@ from client.consumer import Consumer, ConsumerRecord
 from client.errors import ClientError
 from penstock.cli.failures import Failed
 from penstock.cli.output import print_json
-from penstock.cli.registry_connection import schemas_by_id
+from penstock.connections.registry import schemas_by_id
 from penstock.topics.avro_files.codecs import CODECS
 from penstock.topics.avro_files.left_out import LeftOut
 from penstock.topics.avro_files.new_file import STDOUT, NewFile, Output, StandardOutput

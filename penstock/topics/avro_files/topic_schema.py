@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from ground.printable import one_line
 from penstock.cli.failures import Failed
-from penstock.cli.registry_connection import shortened
+from penstock.connections.registry import shortened
 from penstock.schemas.arguments import Which, subject_of_topic
 from schemas.errors import RegistryError
 from schemas.folder import SchemaFile, needs_of

@@ -65,7 +65,8 @@ def test_the_description_refers_to_nothing_that_is_not_there(audit: AuditProcess
 
 def test_nobody_can_change_anything(audit: AuditProcess) -> None:
     for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"):
-        answer = audit.ask("/api/v1/topics", method=method)
+        assert audit.ask("/api/v1/topics", method=method).status == 403  # who knows from where
+        answer = audit.ask("/api/v1/topics", method=method, headers={"origin": audit.url})
         assert (answer.status, answer.headers["allow"]) == (405, "GET, HEAD")
 
 
@@ -79,9 +80,17 @@ def test_a_head_is_the_answer_without_its_body(audit: AuditProcess, path: str) -
 @pytest.mark.parametrize("path", OTHERS)
 def test_a_browser_is_told_what_it_may_do(audit: AuditProcess, path: str) -> None:
     headers = audit.ask(path).headers
-    assert headers["content-security-policy"].startswith("default-src 'self';")
+    assert headers["content-security-policy"].startswith("default-src 'none';")
+    assert "strict-transport-security" not in headers
     assert headers["x-content-type-options"] == "nosniff"
     assert "server" not in headers
+
+
+def test_without_logins_there_is_nothing_to_log_in_to(audit: AuditProcess) -> None:
+    assert audit.ask("/session").body == b'{"user":"","by":""}'
+    assert audit.ask("/login").status == 404
+    answer = audit.ask("/logout", method="POST", headers={"origin": audit.url})
+    assert answer.status == 404
 
 
 def test_every_file_of_the_page_is_served(audit: AuditProcess) -> None:

@@ -121,6 +121,27 @@ def test_who_does_not_read_holds_up_nobody(audit: AuditProcess) -> None:
         assert time.monotonic() - began < 35
 
 
+def test_one_address_leaves_connections_for_others(audit: AuditProcess) -> None:
+    greedy = ("127.0.0.77", 0)
+    at = ("127.0.0.1", audit.port)
+    with contextlib.ExitStack() as stack:
+        refused = 0
+        for _ in range(240):
+            connection = socket.create_connection(at, timeout=20, source_address=greedy)
+            refused += is_refused(stack.enter_context(connection))
+        assert refused == 240 - 192
+        assert audit.ask("/api/v1/topics").status == 200
+    assert "refused why='too many connections' address=127.0.0.77" in audit.log()
+
+
+def is_refused(connection: socket.socket) -> bool:
+    """Whether it is ended, in place of an answer."""
+    with contextlib.suppress(ConnectionError):
+        connection.sendall(request("/healthz"))
+        return connection.recv(65_536) == b""
+    return True
+
+
 def test_connections_that_are_gone_leave_nothing(audit: AuditProcess) -> None:
     wait_until(lambda: open_files(audit) < 40, within=20, what="files are closed")
 

@@ -10,7 +10,8 @@ import pytest
 PAGE: Final = Path(__file__).resolve().parents[3] / "audit" / "page"
 SCRIPTS: Final = sorted((PAGE / "js").rglob("*.js"))
 STYLES: Final = sorted((PAGE / "css").glob("*.css"))
-OWN: Final = [PAGE / "index.html", *SCRIPTS, *STYLES]
+DOCUMENTS: Final = [PAGE / "index.html", PAGE / "login.html"]
+OWN: Final = [*DOCUMENTS, *SCRIPTS, *STYLES]
 MOST_LINES: Final = 400
 STATES: Final = ("complete", "pending", "missing", "duplicated", "changed", "unknown")
 READABLE: Final = 4.5  # WCAG 2, level AA
@@ -32,12 +33,13 @@ def test_nothing_from_elsewhere_and_no_html_of_text(path: Path) -> None:
     assert len(text.splitlines()) <= MOST_LINES
 
 
-def test_the_document_keeps_to_the_policy() -> None:
-    """`default-src 'self'` allows no script, style or listener within the document."""
-    text = (PAGE / "index.html").read_text()
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_the_document_keeps_to_the_policy(path: Path) -> None:
+    """`script-src 'self'` allows no script, style or listener within the document."""
+    text = path.read_text()
     assert re.findall(r"<style|\sstyle=|\son\w+=|<script(?![^>]*src=)", text) == []
-    for path in re.findall(r'(?:href|src)="static/([^"]+)"', text):
-        assert (PAGE / path).is_file(), path
+    for each in re.findall(r'(?:href|src)="static/([^"]+)"', text):
+        assert (PAGE / each).is_file(), each
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
@@ -54,7 +56,7 @@ def test_what_is_imported_is_exported_and_used(path: Path) -> None:
 
 
 def test_everything_is_loaded() -> None:
-    index = (PAGE / "index.html").read_text()
+    index = "".join(each.read_text() for each in DOCUMENTS)
     loaded = {PAGE / each for each in re.findall(r'"static/((?:js|css)/[^"]+)"', index)}
     waiting = [each for each in loaded if each.suffix == ".js"]
     while waiting:

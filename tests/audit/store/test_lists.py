@@ -1,5 +1,6 @@
 """What the lists say of a small pipeline in which something is missing."""
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -233,6 +234,31 @@ def test_agents_and_hosts_that_were_never_heard(store: AuditStore, reading: Stor
     assert picture(reading).agents[1].required_until == BEGIN
     fleet = reading.agents(AgentsQuery(search="web"), SilencePatience(NOW, HOUR, 24 * HOUR))
     assert [(row.state, row.reason) for row in fleet.items] == [("retired", "sold")]
+
+
+def test_who_has_changed_what_is_judged_stands_in_the_log_once(
+    store: AuditStore, reading: StoreReading, caplog: pytest.LogCaptureFixture
+) -> None:
+    store.set_inventory([Inventory(host="web-9")], BEGIN)
+    gone = {"host": "web-9", "agent": "", "since": BEGIN, "reason": "so\nld", "operator": "ada"}
+    known = {"topic": TOPIC, "partition": -1, "host": "web-3", "reason": "x" * 5_000}
+    said = [
+        entry("operator", "operator-1", 0, NOW, retired=[gone]),
+        entry("operator", "operator-2", 0, NOW, accepted=[{**known, "operator": "bob as ops"}]),
+    ]
+    with caplog.at_level(logging.INFO):
+        fold(store, *said)
+        fold(store, *said)
+    retired, accepted = (each for each in caplog.messages if each.startswith("operator "))
+    assert (
+        f"operator retired cluster={CLUSTER} operator='ada' from='host-of-operator-1' " in retired
+    )
+    assert f"time={NOW} given={{'host': 'web-9', 'since': {BEGIN}, 'reason': 'so\\nld'" in retired
+    assert "operator='bob as ops'" in accepted
+    assert "'host': 'web-3'" in accepted
+    assert len(accepted) < 1_300
+    fleet = reading.agents(AgentsQuery(), SilencePatience(NOW, HOUR, 24 * HOUR))
+    assert [row.reason for row in fleet.items] == ["so\nld (ada)"]
 
 
 def test_topics_by_what_was_said_of_their_hours(store: AuditStore, reading: StoreReading) -> None:

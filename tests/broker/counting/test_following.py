@@ -15,6 +15,7 @@ from ledger.counting.batches import Json
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CountingJournal
+from schemas.remote.address import RegistryAddress
 from tests.broker.storage.compacted_log import Story, filled, flush
 from tests.broker.storage.log_files import append, batch, create, log_file, overwrite, positions
 from wire.records import Codec
@@ -29,7 +30,15 @@ class Counted:
         self.journal = CountingJournal(directory / "ledger-counter", "broker")
         speaker = Speaker(self.journal.source, "h", "a", "dc1", 60_000)
         task = Task(
-            str(directory), "", Security(), "", "dc1", "h", 60_000, 10.0, checks or Checks()
+            str(directory),
+            "",
+            Security(),
+            RegistryAddress(""),
+            "dc1",
+            "h",
+            60_000,
+            10.0,
+            checks or Checks(),
         )
         self._following = LogFollowing(task, Counter(self.journal, speaker, self))
 

@@ -11,6 +11,7 @@ from loader.decoding.decoded import Dead, Decoded
 from loader.landing.task import Landing
 from loader.landing.task_spec import TaskSpec
 from loader.tables import FIRST_TIME, HOUR_MILLIS, LAST_TIME, Slice
+from schemas.remote.address import RegistryAddress
 from wire.batch import BatchHeader
 
 START = 497_000 * HOUR_MILLIS  # in September 2026
@@ -52,7 +53,7 @@ def a_spec(**changes: Any) -> TaskSpec:
     wanted: dict[str, Any] = {
         "brokers": ("127.0.0.1:1",),
         "security": Security(),
-        "registry": "http://127.0.0.1:1",
+        "registry": RegistryAddress("http://127.0.0.1:1"),
         "table": "clicks",
         "reader_schema": '"string"',
         "header": HeaderColumns.FLAT,

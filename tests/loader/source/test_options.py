@@ -20,6 +20,7 @@ from loader.source.options import (
     position,
     read_options,
 )
+from schemas.remote.address import RegistryAddress
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "spark.md"
 
@@ -60,7 +61,7 @@ def test_names_in_any_case_and_all_of_them() -> None:
     )
     assert said.topics == ("a", "b")
     assert [str(each) for each in said.bootstrap.addresses] == ["one:9092", "two:9092"]
-    assert (said.registry, said.subject) == ("http://r:8081", "views")
+    assert (said.registry, said.subject) == (RegistryAddress("http://r:8081"), "views")
     assert (said.starting, said.ending) == (Latest(), AtOffsets({"a": {0: -1}}))
     assert (said.header, said.dead) == (HeaderColumns.NESTED, DeadRecords.KEEP)
     assert not said.fail_on_data_loss

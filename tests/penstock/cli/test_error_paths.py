@@ -11,11 +11,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 import yaml
 
 from harness.server_process import free_ports
 from penstock.cli.time_arguments import time_text
+from penstock.connections.cluster import bootstrap_option
 from penstock.report.operator import operator
 from tests.penstock.at_registry import AtRegistry
 from tests.penstock.running import REPOSITORY, At, penstock
@@ -152,6 +154,25 @@ def test_a_loader_whose_audit_is_away(tmp_path: Path) -> None:
 def test_who_makes_a_statement(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUDO_USER", "ada")
     assert operator() == "ada"
+
+
+def test_who_makes_a_statement_logs_in_as_somebody(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SUDO_USER", "ada")
+    login = {"mechanism": "SCRAM-SHA-512", "user": "ops", "password_file": "unread"}
+    path = tmp_path / "security.yaml"
+    path.write_text(yaml.safe_dump({"login": login}))
+    found: list[str] = []
+
+    @click.command()
+    @bootstrap_option
+    def command(bootstrap: str) -> None:
+        found.append(operator())
+
+    command.main(["--security", str(path)], standalone_mode=False)
+    command.main([], standalone_mode=False)
+    assert found == ["ada as ops", "ada"]
 
 
 def test_a_time_that_no_calendar_has() -> None:

@@ -96,3 +96,24 @@ def test_a_ledger_that_could_not_be_read_again() -> None:
     compacted, short = problems_of_ledger(configs, 7 * 86_400.0)
     assert "has compact" in compacted
     assert "retention.ms of _audit is 259,200,000, and the audit's `retention` is 604800 s" in short
+
+
+def test_locks_that_do_not_work_are_problems(tmp_path: Path) -> None:
+    users, tokens = tmp_path / "users", tmp_path / "tokens"
+    users.write_text("alice:secret\n")
+    missing = str(tmp_path / "missing")
+    config = written(
+        tmp_path,
+        host="10.0.0.21",
+        tls={"certificate": missing},
+        users_file=str(users),
+        tokens_file=str(tokens),
+        insecure=True,
+    )
+    ended = check(config, "--offline")
+    assert ended.returncode == 1
+    assert f"problem: `tls`: `certificate` {missing}: no such file" in ended.stdout
+    assert f"problem: `users_file`: {users}, line 1: not `name:scrypt:…`" in ended.stdout
+    assert f"problem: `tokens_file`: {tokens} cannot be read" in ended.stdout
+    assert "note: insecure: " in ended.stdout
+    assert "alice:secret" not in ended.stdout

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from penstock.cli.registry_connection import PATIENCE_SECONDS
+from penstock.connections.registry import PATIENCE_SECONDS
 from penstock.topics.consume import AVRO_CODECS
 from schemas.envelope import Encoder, prefix
 from schemas.parsing import parse

@@ -1,28 +1,45 @@
-"""What the commands that talk to a schema registry have in common: an option, plain errors."""
+"""What the commands that talk to a schema registry have in common: options, plain errors."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
 import click
 
+from ground.http_security import HttpSecurity
 from ground.printable import one_line
 from penstock.cli import address_variables
 from penstock.cli.completion import said, words
-from penstock.cli.failures import Failed
+from penstock.cli.failures import Failed, WrongConfiguration
+from penstock.config.configuration import ConfigurationError, load
 from schemas.errors import BadMessage, InvalidSchema, RegistryRefused, SchemaError
 from schemas.parsing import AvroSchema
 from schemas.registry_client import SCHEMA_NOT_FOUND, RegistryClient
+from schemas.remote.address import RegistryAddress
 
 DEFAULT_REGISTRY = "http://127.0.0.1:8081"
 PATIENCE_SECONDS = 20.0  # a new writer is elected within that
+SECURITY: Final = "PENSTOCK_REGISTRY_SECURITY"  # the environment's variable for the option
+_REMEMBERED: Final = "penstock.registry_security"  # in a command's context
 _LONGEST = 500
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def registry_option(command: F) -> F:
-    return click.option(
+    """Adds `registry`; and --registry-security, which `registry_at` goes by."""
+    security = click.option(
+        "--registry-security",
+        type=click.Path(dir_okay=False, path_type=Path),
+        envvar=SECURITY,
+        show_envvar=True,
+        metavar="FILE",
+        expose_value=False,
+        callback=_remember,
+        help="How the registry is asked: a YAML file with `tls`, and `user` or `token_file`.",
+    )
+    registry = click.option(
         "-r",
         "--registry",
         default=DEFAULT_REGISTRY,
@@ -31,14 +48,34 @@ def registry_option(command: F) -> F:
         show_envvar=True,
         metavar="URL,…",
         help="Some instances of the schema registry.",
-    )(command)
+    )
+    return registry(security(command))
+
+
+def _remember(context: click.Context, _: click.Parameter, path: Path | None) -> None:
+    if path is not None:
+        context.meta[_REMEMBERED] = path
+
+
+def said_registry(urls: str) -> RegistryAddress:
+    """With what the running command was told of how to ask it."""
+    context = click.get_current_context(silent=True)
+    path = context.meta.get(_REMEMBERED) if context else None
+    if path is None:
+        return RegistryAddress(urls)
+    try:
+        return RegistryAddress(urls, load(HttpSecurity, path))
+    except ConfigurationError as error:
+        raise WrongConfiguration(str(error)) from None
 
 
 @contextmanager
-def registry_at(urls: str) -> Iterator[RegistryClient]:
-    """A client; whatever is wrong with schemas or the registry becomes the command's one line."""
+def registry_at(place: str | RegistryAddress) -> Iterator[RegistryClient]:
+    """A client; whatever is wrong with schemas or the registry becomes the command's one line.
+    URLs alone are asked as the command was told."""
+    address = said_registry(place) if isinstance(place, str) else place
     try:
-        client = RegistryClient(urls, patience_seconds=PATIENCE_SECONDS, first_contact_seconds=0)
+        client = RegistryClient(address, patience_seconds=PATIENCE_SECONDS, first_contact_seconds=0)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     try:

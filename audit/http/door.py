@@ -1,0 +1,281 @@
+"""The door of the audit's HTTP server: who may come in, before anything is answered.
+
+Rule 1: the default is no. What is open without a login is a short list: the health pages (without
+        names), the page's own files, and the login. A new path is behind the door.
+Rule 2: whoever changes something, be it his own session, must come from a page of ours: a browser
+        says so in `Origin`, whatever site it was led from.
+Rule 3: programs are answered with 401 and JSON, people are led to the login.
+Rule 4: whoever is refused is counted, and said in the log; nothing of what he showed is.
+
+Without logins everybody comes in, as far as `Host` is right.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import parse_qs, quote
+
+import msgspec
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from audit.config import AuditConfig
+from audit.errors import NotAllowed, NotKnown, TooOften, Unanswerable, Unknown, WrongName
+from audit.http.answering import (
+    PageAnswer,
+    header,
+    led_to,
+    problem,
+    send_answer,
+    up_from,
+    values,
+)
+from audit.http.login_page import MOST_BYTES, BadForm, login_page, safe_place, typed
+from audit.http.page_files import PageFile
+from audit.http.refusals import Refusals
+from audit.http.visitors import Visitor, Visitors, address_of
+
+HEALTH: Final = frozenset({"/healthz", "/readyz"})
+STATIC: Final = "/static/"
+OWN: Final = frozenset({"/login", "/logout", "/session"})  # what is answered here
+STREAM: Final = "/api/v1/stream"
+
+_FORM: Final = "application/x-www-form-urlencoded"
+_FORM_SECONDS: Final = 5.0
+_READING: Final = frozenset({"GET", "HEAD"})
+_CHALLENGE: Final = {"www-authenticate": 'Bearer realm="penstock audit"'}
+_HSTS: Final = (b"strict-transport-security", b"max-age=31536000")
+_QUERY: Final = "%&+=:/?@!$'()*,;~"
+
+log = logging.getLogger(__name__)
+
+
+class Door:
+    """As ASGI has it, in front of `behind`. Belongs to the server's event loop."""
+
+    def __init__(
+        self,
+        behind: ASGIApp,
+        config: AuditConfig,
+        visitors: Visitors,
+        refusals: Refusals,
+        files: Mapping[str, PageFile],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._behind = behind
+        self._is_locked = config.has_logins
+        self._is_encrypted = config.tls is not None
+        self._names = frozenset(each.lower() for each in config.host_names)
+        self._visitors = visitors
+        self._refusals = refusals
+        self._files = files
+        self._clock = clock
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._is_encrypted:
+            send = _with_hsts(send)
+        visitor: Visitor | None = None
+        try:
+            visitor = await self._known(scope)
+            answer = await self._own(scope, receive, visitor)
+        except Unanswerable as error:
+            answer = self._refused(scope, error)
+        except (OSError, TimeoutError):
+            return  # the client went away, or dawdled: there is nobody to tell
+        except Exception:  # a bug in what was asked; the program lives on
+            log.exception("request failed path=%r", scope["path"])
+            answer = problem(HTTPStatus.INTERNAL_SERVER_ERROR, "this failed; the log says how")
+        if answer is not None:
+            with contextlib.suppress(OSError, TimeoutError):
+                await send_answer(answer, scope, send)
+            return
+        # "" is anybody, where nobody is asked.
+        scope["user"] = visitor.name if visitor else None if self._is_locked else ""
+        if visitor is not None and scope["path"] == STREAM:
+            send = _while(visitor.stays, send)
+        await self._behind(scope, receive, send)
+
+    async def _known(self, scope: Scope) -> Visitor | None:
+        """Who it is. Raises Unanswerable where that is wrong, or missing."""
+        path = scope["path"]
+        if path in HEALTH:
+            return await self._perhaps_known(scope)
+        self._check_name(scope)
+        if scope["method"] not in _READING and not self._is_from_us(scope):
+            raise NotAllowed("that is asked for from a page of this audit alone")
+        if not self._is_locked or path.startswith(STATIC):
+            return None
+        visitor = await self._visitors.who(scope)
+        if visitor is None and path not in OWN:
+            if self._leads_to_login(scope):
+                raise _LogIn
+            if self._visitors.is_forged(scope):
+                raise NotKnown("who asks is believed from the proxy alone")
+            raise NotKnown("it is not known who asks: log in, or give a token")
+        return visitor
+
+    async def _perhaps_known(self, scope: Scope) -> Visitor | None:
+        """Whoever asks whether it lives is answered."""
+        if not self._is_locked:
+            return None
+        try:
+            return await self._visitors.who(scope)
+        except Unanswerable:
+            return None
+
+    async def _own(
+        self, scope: Scope, receive: Receive, visitor: Visitor | None
+    ) -> PageAnswer | None:
+        """What is answered here; None: it is answered behind."""
+        match scope["path"], scope["method"]:
+            case "/session", "GET" | "HEAD":
+                who = {"user": visitor.name, "by": visitor.by} if visitor else {}
+                return PageAnswer(msgspec.json.encode({"user": "", "by": "", **who}))
+            case "/login", "GET" | "HEAD" if self._visitors.have_passwords:
+                place = _asked_place(scope)
+                if visitor is not None:
+                    return led_to(_from_login(place))
+                return login_page(self._files, place)
+            case "/login", "POST" if self._visitors.have_passwords:
+                return await self._log_in(scope, receive)
+            case "/logout", "POST" if self._visitors.have_passwords:
+                self._visitors.log_out(scope)
+                return led_to("./login", {"set-cookie": self._cookie("", "; Max-Age=0")})
+            case (("/login" | "/logout"), _) if not self._visitors.have_passwords:
+                raise Unknown("nobody logs in with a password here")
+            case (("/login" | "/logout" | "/session"), _):
+                allowed = {"allow": "POST" if scope["path"] == "/logout" else "GET, HEAD"}
+                return problem(HTTPStatus.METHOD_NOT_ALLOWED, "not in that way", allowed)
+        return None
+
+    async def _log_in(self, scope: Scope, receive: Receive) -> PageAnswer:
+        place, user = "/", ""
+        try:
+            form = typed(await _form(scope, receive))
+            place, user = form["next"], form["user"]
+            secret = await self._visitors.log_in(address_of(scope), user, form["password"])
+        except Unanswerable as error:
+            self._say(error, scope, self._visitors.known_name(user))
+            words = f"{str(error)[:1].upper()}{str(error)[1:]}."
+            after = {"retry-after": str(error.seconds)} if isinstance(error, TooOften) else {}
+            return login_page(self._files, place, words, error.status, after)
+        self._visitors.log_out(scope)  # another one that this browser had
+        log.info("logged in user=%s address=%s", user, address_of(scope))
+        return led_to(_from_login(place), {"set-cookie": self._cookie(secret)})
+
+    def _cookie(self, secret: str, more: str = "") -> str:
+        secure = "; Secure" if self._is_encrypted else ""
+        return f"{self._visitors.cookie}={secret}; Path=/; HttpOnly; SameSite=Strict{secure}{more}"
+
+    def _refused(self, scope: Scope, error: Unanswerable) -> PageAnswer:
+        if isinstance(error, _LogIn):
+            path, query = scope["path"], scope["query_string"].decode("latin-1")
+            there = f"{path}?{query}" if query else path
+            wanted = f"?next={quote(there, safe='')}" if there != "/" else ""
+            return led_to(f"{up_from(path)}login{wanted}")
+        if not isinstance(error, Unknown):
+            self._say(error, scope)
+        more: dict[str, str] = {}
+        if isinstance(error, NotKnown):
+            more = _CHALLENGE
+        elif isinstance(error, TooOften):
+            more = {"retry-after": str(error.seconds)}
+        return problem(error.status, str(error), more)
+
+    def _say(self, error: Unanswerable, scope: Scope, user: str = "") -> None:
+        asked = f"{scope['method']} {scope['path']}"
+        why = "too many tries" if isinstance(error, TooOften) else str(error)
+        self._refusals.say(why, address_of(scope), user, asked, self._clock())
+
+    def _check_name(self, scope: Scope) -> None:
+        """Raises WrongName: a name that leads here is another's, or somebody's trick."""
+        if self._names and _name_of(header(scope, b"host")) not in self._names:
+            raise WrongName("this audit is not asked for by that name (`host_names`)")
+
+    def _is_from_us(self, scope: Scope) -> bool:
+        """Whether a browser has sent it from a page of ours. Programs change nothing here."""
+        origins, hosts = values(scope, b"origin"), values(scope, b"host")
+        if len(origins) != 1 or len(hosts) != 1:
+            return False
+        if any(each != "same-origin" for each in values(scope, b"sec-fetch-site")):
+            return False
+        scheme, _, place = origins[0].lower().partition("://")
+        # Without TLS of ours, a proxy in front may have it.
+        schemes = {"https"} if self._is_encrypted else {"http", "https"}
+        return scheme in schemes and place == hosts[0].lower()
+
+    def _leads_to_login(self, scope: Scope) -> bool:
+        """Whether a person looks for a page, and could log in."""
+        path = scope["path"]
+        return (
+            self._visitors.have_passwords
+            and not path.startswith("/api/")
+            and path != "/metrics"
+            and "text/html" in header(scope, b"accept")
+        )
+
+
+class _LogIn(NotKnown):
+    """A person, who is led to the login."""
+
+
+def _name_of(host: str) -> str:
+    """Without the port."""
+    name, colon, port = host.lower().rpartition(":")
+    return name if colon and port.isdecimal() else host.lower()
+
+
+def _asked_place(scope: Scope) -> str:
+    try:
+        asked = parse_qs(scope["query_string"].decode("latin-1"), max_num_fields=16)
+    except ValueError:
+        return "/"
+    return safe_place(asked.get("next", ["/"])[0])
+
+
+def _from_login(place: str) -> str:
+    """The way to a place of ours, relative, so that it never leads elsewhere."""
+    return f"./{safe_place(place).lstrip('/')}"
+
+
+async def _form(scope: Scope, receive: Receive) -> bytes:
+    """Raises BadForm, TimeoutError."""
+    if header(scope, b"content-type").partition(";")[0].strip().lower() != _FORM:
+        raise BadForm("that is no form")
+    body = bytearray()
+    async with asyncio.timeout(_FORM_SECONDS):
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                raise ConnectionError
+            body += message.get("body", b"")
+            if len(body) > MOST_BYTES:
+                raise BadForm("the form is too large")
+            if not message.get("more_body"):
+                return bytes(body)
+
+
+def _with_hsts(send: Send) -> Send:
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers: list[Any] = [*message["headers"], _HSTS]
+            message = {**message, "headers": headers}
+        await send(message)
+
+    return sent
+
+
+def _while(stays: Callable[[], bool], send: Send) -> Send:
+    """Ends what is streamed when whoever reads it may not any more."""
+
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.body" and not stays():
+            await send({"type": "http.response.body", "body": b""})
+            raise ConnectionError
+        await send(message)
+
+    return sent

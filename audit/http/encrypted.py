@@ -1,0 +1,100 @@
+"""Connections by TLS: encrypted first, and then handed on to who speaks HTTP on them.
+
+Each goes by the certificates as they are when it comes, so that these can be exchanged. Whoever
+does not finish the handshake in time is let go; only so many may be at it at once, and of one
+address only a part of them, so that it leaves room for others.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+from audit.http.refusals import Refusals
+from ground.server_tls import ServerTls
+from ground.tls import why
+
+HANDSHAKE_SECONDS: Final = 5.0
+MOST_HANDSHAKES: Final = 64
+MOST_OF_ONE: Final = 16  # of one address
+
+
+class Handshakes:
+    """Those that are under way at one listener. Belongs to the event loop."""
+
+    def __init__(self, tls: ServerTls, refusals: Refusals) -> None:
+        self.tls = tls
+        self._refusals = refusals
+        self._by_address: Counter[str] = Counter()
+
+    def begin(self, address: str) -> bool:
+        """Whether there is room for one more."""
+        count = self._by_address[address]
+        if count >= MOST_OF_ONE or self._by_address.total() >= MOST_HANDSHAKES:
+            return False
+        self._by_address[address] = count + 1
+        return True
+
+    def refuse(self, address: str, why: str) -> None:
+        """Nothing is known of what was asked."""
+        now = asyncio.get_running_loop().time()
+        self._refusals.say("no TLS handshake", address, "", why, now)
+
+    def end(self, address: str) -> None:
+        self._by_address[address] -= 1
+        if not self._by_address[address]:
+            del self._by_address[address]
+
+
+class EncryptedConnection(asyncio.Protocol):
+    """A connection until its handshake is done; `make` makes who goes on with it."""
+
+    def __init__(
+        self, handshakes: Handshakes, make: Callable[..., asyncio.Protocol], **named: Any
+    ) -> None:
+        self._handshakes = handshakes
+        self._next = make(**named)
+        self._task: asyncio.Task[None] | None = None
+        self._early = bytearray()  # came with the handshake's end
+        self._ended_early = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        connection = cast("asyncio.Transport", transport)
+        connection.pause_reading()  # what comes is for the handshake
+        address = str((connection.get_extra_info("peername") or ("",))[0])
+        if not self._handshakes.begin(address):
+            self._handshakes.refuse(address, "too many at once")
+            connection.abort()
+            return
+        self._task = asyncio.get_running_loop().create_task(self._encrypt(connection, address))
+        self._task.add_done_callback(lambda _: self._handshakes.end(address))
+
+    def data_received(self, data: bytes) -> None:
+        self._early += data
+
+    def eof_received(self) -> bool:
+        self._ended_early = True
+        return False
+
+    async def _encrypt(self, connection: asyncio.Transport, address: str) -> None:
+        try:
+            encrypted = await asyncio.get_running_loop().start_tls(
+                connection,
+                self,
+                self._handshakes.tls.context,
+                server_side=True,
+                ssl_handshake_timeout=HANDSHAKE_SECONDS,
+            )
+        except OSError as error:  # among them all that TLS knows; its transport is closed
+            self._handshakes.refuse(address, why(error, "it broke off"))
+            return
+        # It is None, too, where the client has left in the middle.
+        if encrypted is None or encrypted.is_closing() or self._ended_early:
+            self._handshakes.refuse(address, "it broke off")
+            connection.abort()
+            return
+        encrypted.set_protocol(self._next)
+        self._next.connection_made(encrypted)
+        if self._early:
+            self._next.data_received(bytes(self._early))
+            self._early.clear()

@@ -1,0 +1,251 @@
+"""Who asks: by the cookie of a session, a token, a password, or the word of a proxy.
+
+Rule 1: what a request shows must be right. A wrong token or password is no reason to look for
+        another proof in the same request.
+Rule 2: passwords are hashed slowly, on threads of their own; so many wait for that, and of one
+        address only a few. A password that was right a moment ago is not hashed again.
+Rule 3: what has let somebody in is looked at with every request, and counts until it is gone from
+        its file: whoever is removed, or has another password, is out at once.
+Rule 4: a proxy's header counts from the proxy's addresses alone.
+
+Belongs to the event loop.
+"""
+
+import asyncio
+import base64
+import binascii
+import hmac
+import math
+import secrets
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor
+from ipaddress import IPv6Address, ip_address
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from starlette.types import Scope
+
+from audit.config import AuditConfig
+from audit.errors import AuditFailure, NotKnown, NotNow, TooOften
+from audit.http.answering import values
+from audit.http.sessions import Sessions
+from audit.http.tries import Tries
+from ground.password_file import BadPasswordFile, PasswordFile, check_name
+from ground.token_file import BadTokenFile, TokenFile
+
+HASHING_THREADS: Final = 1  # leaves the processor to answers
+
+_MOST_WAITING: Final = 32
+_REMEMBERED_S: Final = 300.0
+_MOST_REMEMBERED: Final = 1_000
+_WRONG: Final = "the name or the password is not right"
+
+
+class Visitor(NamedTuple):
+    """Somebody who is known. `stays` says whether that is still so; `session` is the cookie's."""
+
+    name: str
+    by: str
+    stays: Callable[[], bool]
+    session: str = ""
+
+
+class _Remembered(NamedTuple):
+    """A password that was right."""
+
+    user: str
+    mark: bytes
+    until: float
+
+
+class Visitors:
+    """`hashing` is where passwords are hashed."""
+
+    def __init__(
+        self, config: AuditConfig, hashing: Executor, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Raises AuditFailure."""
+        try:
+            self._users = PasswordFile(Path(config.users_file)) if config.users_file else None
+            self._tokens = TokenFile(Path(config.tokens_file)) if config.tokens_file else None
+        except BadPasswordFile as error:
+            raise AuditFailure(f"`users_file`: {error}") from None
+        except BadTokenFile as error:
+            raise AuditFailure(f"`tokens_file`: {error}") from None
+        proxy = config.proxy
+        self._header = proxy.header.lower().encode() if proxy else b""
+        self._proxies = {_plain(each) for each in proxy.addresses} if proxy else set()
+        self._hashing = hashing
+        self._clock = clock
+        self._waiting = 0
+        self._tries = Tries()
+        self._key = secrets.token_bytes(32)
+        self._right: dict[bytes, _Remembered] = {}
+        # A browser takes a cookie of that prefix by HTTPS alone, from this host alone.
+        self.cookie: Final = "__Host-penstock-audit" if config.tls else "penstock-audit"
+        self.sessions: Final = Sessions()
+
+    @property
+    def have_passwords(self) -> bool:
+        """Whether people can log in on the page."""
+        return self._users is not None
+
+    async def who(self, scope: Scope) -> Visitor | None:
+        """None if nobody says who he is. Raises NotKnown, TooOften, NotNow."""
+        address = address_of(scope)
+        if _plain(address) in self._proxies and (names := values(scope, self._header)):
+            return self._by_proxy(names)
+        if shown := values(scope, b"authorization"):
+            return await self._by_header(shown, address)
+        return self._by_cookie(scope)
+
+    async def log_in(self, address: str, user: str, password: str) -> str:
+        """The secret of a new session. Raises NotKnown, TooOften, NotNow."""
+        mark = await self._check(address, user, password)
+        return self.sessions.begin(user, mark, self._clock())
+
+    def log_out(self, scope: Scope) -> None:
+        for secret in self._cookies(scope):
+            self.sessions.end(secret)
+
+    def is_forged(self, scope: Scope) -> bool:
+        """Whether it has the proxy's header, and does not come from there."""
+        return bool(
+            self._header
+            and values(scope, self._header)
+            and _plain(address_of(scope)) not in self._proxies
+        )
+
+    def known_name(self, user: str) -> str:
+        """For a log: empty if there is no such user, as it may be a password."""
+        return user if self._users is not None and self._users.has(user) else ""
+
+    def _by_cookie(self, scope: Scope) -> Visitor | None:
+        users = self._users
+        if users is None:
+            return None
+        for secret in self._cookies(scope):
+            session = self.sessions.of(secret, self._clock())
+            if session is None:
+                continue
+            if users.mark_of(session.user) != session.password:
+                self.sessions.end(secret)
+                continue
+            user, password = session.user, session.password
+
+            def stays(secret: str = secret, user: str = user, password: bytes = password) -> bool:
+                return (
+                    self.sessions.is_open(secret, self._clock()) and users.mark_of(user) == password
+                )
+
+            return Visitor(user, "session", stays, secret)
+        return None
+
+    def _cookies(self, scope: Scope) -> list[str]:
+        """All of our name: another program on this host may have set one, too."""
+        found = []
+        for line in values(scope, b"cookie"):
+            for each in line.split(";"):
+                name, _, value = each.strip().partition("=")
+                if name == self.cookie and value:
+                    found.append(value)
+        return found[:4]
+
+    def _by_proxy(self, names: list[str]) -> Visitor:
+        try:
+            (name,) = names
+            name = name.encode("latin-1").decode()
+            check_name(name)
+        except ValueError:
+            raise NotKnown("the proxy names nobody who could be meant") from None
+        return Visitor(name, "proxy", lambda: True)
+
+    async def _by_header(self, shown: list[str], address: str) -> Visitor:
+        if len(shown) > 1:
+            raise NotKnown("there is more than one `Authorization`")
+        kind, _, proof = shown[0].strip().partition(" ")
+        if kind.lower() == "bearer" and self._tokens is not None:
+            return self._by_token(proof.strip(), address)
+        if kind.lower() == "basic" and self._users is not None:
+            return await self._by_password(proof.strip(), address)
+        raise NotKnown("that is no way to log in here")
+
+    def _by_token(self, token: str, address: str) -> Visitor:
+        tokens = self._tokens
+        assert tokens is not None
+        name = tokens.name_of(token)
+        if name is not None:
+            return Visitor(name, "token", lambda: tokens.name_of(token) == name)
+        now = self._clock()
+        self._check_pause(address, "", now)
+        self._tries.begin(address)
+        self._tries.end(address, "", now, right=False)
+        raise NotKnown("there is no such token")
+
+    async def _by_password(self, proof: str, address: str) -> Visitor:
+        try:
+            user, colon, password = base64.b64decode(proof, validate=True).decode().partition(":")
+        except (binascii.Error, ValueError):
+            raise NotKnown("`Authorization` cannot be read") from None
+        if not colon:
+            raise NotKnown("`Authorization` cannot be read")
+        users = self._users
+        assert users is not None
+        key = hmac.digest(self._key, proof.encode(), "sha256")
+        right = self._right.get(key)
+        if right is None or right.until < self._clock() or users.mark_of(user) != right.mark:
+            self._right.pop(key, None)
+            mark = await self._check(address, user, password)
+            if len(self._right) >= _MOST_REMEMBERED:
+                self._right.clear()
+            right = self._right[key] = _Remembered(user, mark, self._clock() + _REMEMBERED_S)
+        mark = right.mark
+        return Visitor(user, "password", lambda: users.mark_of(user) == mark)
+
+    async def _check(self, address: str, user: str, password: str) -> bytes:
+        """The mark of a password that is right. Raises NotKnown, TooOften, NotNow."""
+        users = self._users
+        if users is None:
+            raise NotKnown("nobody logs in with a password here")
+        try:
+            check_name(user)
+        except ValueError:
+            user = ""  # nobody's: it is tried all the same, and takes as long
+        self._check_pause(address, user, self._clock())
+        if self._waiting >= _MOST_WAITING:
+            raise NotNow("too many log in just now: try again in a moment")
+        before = users.mark_of(user)
+        right: bool | None = None
+        self._waiting += 1
+        self._tries.begin(address)
+        try:
+            right = await asyncio.get_running_loop().run_in_executor(
+                self._hashing, users.check, user, password
+            )
+        finally:
+            self._waiting -= 1
+            self._tries.end(address, user, self._clock(), right=right)
+        if not right or before is None or users.mark_of(user) != before:
+            raise NotKnown(_WRONG)
+        return before
+
+    def _check_pause(self, address: str, user: str, now: float) -> None:
+        if pause := self._tries.pause(address, user, now):
+            raise TooOften(math.ceil(pause))
+
+
+def address_of(scope: Scope) -> str:
+    """Of who is at the other end of the connection, whatever headers say."""
+    client = scope.get("client")
+    return str(client[0]) if client else ""
+
+
+def _plain(address: str) -> str:
+    """An address in the one form in which it is compared."""
+    try:
+        known = ip_address(address)
+    except ValueError:
+        return address
+    mapped = known.ipv4_mapped if isinstance(known, IPv6Address) else None
+    return str(mapped or known)

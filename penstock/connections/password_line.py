@@ -1,0 +1,49 @@
+"""`penstock password-line`: a line for a file of users, whose password nobody reads out of it."""
+
+from pathlib import Path
+
+import click
+
+from ground.password_file import SlowHash, check_name
+from ground.secrets import NoSecret, Secret
+from penstock.cli.failures import Failed
+
+_SHORTEST = 8
+_LONGEST = 1_024
+
+
+@click.command()
+@click.argument("name")
+@click.option(
+    "--password-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="The file that holds the password. Without it: it is asked for, and not shown.",
+)
+def command(*, name: str, password_file: Path | None) -> None:
+    """Print the line that lets NAME log in with a password: `name:scrypt:…`.
+
+    The line goes into the file that `users_file` names, in the configuration of a registry or of an
+    audit. The password itself is in no file that this writes, and on no command line.
+
+    \b
+    Example:
+        penstock password-line alice
+        penstock password-line agent --password-file agent-password
+    """
+    try:
+        check_name(name)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    if password_file is None:
+        password: str = click.prompt(
+            "Password", hide_input=True, confirmation_prompt=True, err=True
+        )
+    else:
+        try:
+            password = Secret(file=str(password_file)).read()
+        except NoSecret as error:
+            raise Failed(str(error)) from None
+    if not _SHORTEST <= len(password) <= _LONGEST:
+        raise Failed(f"a password has {_SHORTEST} to {_LONGEST:,} characters")
+    click.echo(f"{name}:{SlowHash.of(password)}")

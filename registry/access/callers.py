@@ -1,0 +1,31 @@
+"""Who is at the other end: of a connection, and behind a request."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from registry.access.permissions import EVERYTHING, Rights
+
+PRINCIPAL: Final = "penstock-principal"  # of a request that a registry passes on: whose it is
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """`certified` is what the client's certificate says that it is; empty without one."""
+
+    host: str
+    certified: str = ""
+
+
+NO_PEER: Final = Peer("")
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """`name` is empty where nobody has to log in."""
+
+    name: str
+    rights: Rights
+    host: str = ""
+
+
+ANYBODY: Final = Caller("", EVERYTHING)

@@ -1,0 +1,102 @@
+"""An audit behind locks: HTTPS, two people, one program, a proxy that is elsewhere."""
+
+import hashlib
+import itertools
+import secrets
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlencode
+
+from ground.password_file import SlowHash
+from harness.audit_process import Answer, AuditProcess
+from harness.certificates import Authority
+
+ALICE: Final = ("alice", "correct horse battery staple")
+BOB: Final = ("bob", "Tr0ub4dor&3")
+TOKEN: Final = secrets.token_urlsafe(32)
+FORM: Final = "application/x-www-form-urlencoded"
+COOKIE: Final = "__Host-penstock-audit"
+
+# Of this machine, and each another one: mistakes of one test are no mistakes of the next.
+ADDRESSES: Final = (f"127.1.{each // 250}.{each % 250 + 1}" for each in itertools.count())
+
+
+class LockedAudit(AuditProcess):
+    def __init__(self, directory: Path, *, settings: Mapping[str, object] | None = None) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        authority = Authority(directory / "authority")
+        signed = authority.sign("audit")
+        self.users = directory / "users"
+        self.write_users(ALICE, BOB)
+        self.tokens = directory / "tokens"
+        digest = hashlib.sha256(TOKEN.encode()).hexdigest()
+        self.tokens.write_text(f"prometheus:sha256:{digest}\n")
+        locks = {
+            "tls": {"certificate": str(signed.certificate), "key": str(signed.key)},
+            "users_file": str(self.users),
+            "tokens_file": str(self.tokens),
+            "proxy": {"header": "X-Forwarded-User", "addresses": ["10.9.9.9"]},
+            "host_names": ["127.0.0.1", "localhost"],
+        }
+        super().__init__(directory, settings={**locks, **(settings or {})})
+        self.is_locked(authority.ca, {"authorization": f"Bearer {TOKEN}"})
+        self.ca = authority.ca
+        self.certificate = signed
+        self.authority = authority
+
+    def write_users(self, *users: tuple[str, str]) -> None:
+        lines = [f"{name}:{SlowHash.of(password)}\n" for name, password in users]
+        fresh = self.users.with_suffix(".new")
+        fresh.write_text("".join(lines))
+        fresh.replace(self.users)
+
+    def log_in(
+        self,
+        user: tuple[str, str] = ALICE,
+        *,
+        address: str = "127.0.0.1",
+        place: str = "/",
+        origin: str | None = None,
+    ) -> Answer:
+        """As the form does."""
+        name, password = user
+        return self.post(
+            "/login",
+            {"user": name, "password": password, "next": place},
+            address=address,
+            origin=origin,
+        )
+
+    def post(
+        self,
+        path: str,
+        fields: Mapping[str, str],
+        *,
+        address: str = "127.0.0.1",
+        origin: str | None = None,
+        cookie: str = "",
+    ) -> Answer:
+        headers = {
+            "content-type": FORM,
+            "origin": self.url if origin is None else origin,
+            **({"cookie": cookie} if cookie else {}),
+        }
+        body = urlencode(fields).encode()
+        return self.ask(path, method="POST", headers=headers, body=body, address=address)
+
+    def session(self, user: tuple[str, str] = ALICE) -> str:
+        """The cookie of a new one."""
+        answer = self.log_in(user)
+        assert answer.status == 303, answer
+        return answer.headers["set-cookie"].partition(";")[0]
+
+    def trusting(self) -> ssl.SSLContext:
+        return ssl.create_default_context(cafile=str(self.ca))
+
+    def shown_certificate(self) -> str:
+        return ssl.get_server_certificate(("127.0.0.1", self.port), ca_certs=str(self.ca))
+
+    def lines_about(self, address: str) -> list[str]:
+        return [each for each in self.log().splitlines() if f"address={address} " in each]

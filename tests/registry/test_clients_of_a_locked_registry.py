@@ -1,0 +1,160 @@
+"""Every kind of client of a registry behind locks, by one `registry_security`."""
+
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+import yaml
+
+from broker.config import Checks
+from broker.counting.reports import Task
+from client.bootstrap import Bootstrap
+from client.brokers import Brokers
+from client.offsets import End, start_offsets
+from client.security import Security
+from harness.agent_process import AgentProcess
+from harness.broker_process import BrokerProcess
+from harness.registry_process import REPOSITORY, RegistryProcess
+from harness.server_process import wait_until
+from ledger.counting.publishing import LedgerWriter
+from loader.landing.task_spec import LandingJob, unpacked
+from loader.landing.writer_schemas import WriterSchemas
+from loader.source.options import read_options
+from schemas.errors import RegistryRefused
+from schemas.remote.address import RegistryAddress
+from tests.loader.landing.decoded_batches import a_spec
+from tests.registry.locked import Locks
+
+MAY = ["read", "write"]
+
+
+@pytest.fixture(scope="module")
+def locks(tmp_path_factory: pytest.TempPathFactory) -> Locks:
+    return Locks(tmp_path_factory.mktemp("locks"))
+
+
+@pytest.fixture(scope="module")
+def registry(
+    locks: Locks, tmp_path_factory: pytest.TempPathFactory, running_broker: BrokerProcess
+) -> Iterator[RegistryProcess]:
+    settings = {
+        "topic": f"_schemas_{uuid.uuid4().hex[:12]}",
+        "permissions": [
+            {"principal": "alice", "subjects": "topic-", "may": [*MAY]},
+            {"principal": "alice", "subjects": "_audit", "may": [*MAY]},
+            {"principal": "root", "subjects": "*", "may": [*MAY]},
+        ],
+    }
+    directory = tmp_path_factory.mktemp("locked-registry")
+    with locks.registry(directory, running_broker.bootstrap, settings=settings) as running:
+        yield running
+
+
+@pytest.fixture
+def alice(registry: RegistryProcess, locks: Locks) -> RegistryAddress:
+    return RegistryAddress(registry.url, locks.login("alice"))
+
+
+def test_an_agent_ships_by_a_login(
+    registry: RegistryProcess,
+    alice: RegistryAddress,
+    running_broker: BrokerProcess,
+    new_topic: str,
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "a.log").write_text("first\nsecond\n")
+    password = Path(alice.security.password_file)
+    password.write_text("not yet the right one")
+    agent = AgentProcess(
+        tmp_path / "host",
+        brokers=running_broker.bootstrap,
+        registry=registry.url,
+        inputs=[{"name": "main", "topic": new_topic, "paths": [f"{tmp_path}/*.log"]}],
+        settings={
+            "auto_register": True,
+            "registry_security": msgspec.to_builtins(alice.security),
+        },
+    )
+    try:
+        agent.process.spawn()
+        wait_until(lambda: "Unauthorized" in agent.log(), within=60, what="the agent is refused")
+        password.write_text("alicealice")
+        with Brokers(Bootstrap.of(running_broker.bootstrap)) as brokers:
+            wait_until(
+                lambda: _end(brokers, new_topic) > 0, within=60, what="the lines are shipped"
+            )
+        assert "not yet the right one" not in agent.log()
+        assert "alicealice" not in agent.log()
+    finally:
+        agent.kill()
+
+
+def _end(brokers: Brokers, topic: str) -> int:
+    known = brokers.refresh(None).topics
+    if topic not in known:
+        return 0
+    partitions = range(len(known[topic].partitions))
+    return sum(start_offsets(brokers, topic, partitions, End()).values())
+
+
+def test_commands_are_told_in_a_file(
+    alice: RegistryAddress, registry: RegistryProcess, tmp_path: Path
+) -> None:
+    path = tmp_path / "security.yaml"
+    path.write_text(yaml.safe_dump(msgspec.to_builtins(alice.security)))
+
+    def penstock(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "penstock", "schemas", *arguments, "--registry", registry.url],
+            cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+
+    listed = penstock("list", "--registry-security", str(path), "--json")
+    assert (listed.returncode, listed.stderr) == (0, "")
+    refused = penstock("list")
+    assert refused.returncode == 1
+    assert "its certificate" in refused.stderr
+    path.write_text("password: alicealice")
+    wrong = penstock("list", "--registry-security", str(path))
+    assert wrong.returncode == 2
+    assert "alicealice" not in wrong.stdout + wrong.stderr
+
+
+def test_a_ledger_is_written_by_a_login(
+    alice: RegistryAddress, running_broker: BrokerProcess, locks: Locks, registry: RegistryProcess
+) -> None:
+    task = Task(
+        "/none", running_broker.bootstrap, Security(), alice, "dc1", "h", 60_000, 10.0, Checks()
+    )
+    told = msgspec.msgpack.decode(msgspec.msgpack.encode(task), type=Task)
+    nobody = RegistryAddress(registry.url, locks.login("bob"))
+    header = {"time": 1, "host": "h", "app": "a", "source": "s", "seq": 0, "position": 0}
+    entry = {"header": header, "version": 1, "tier": "operator", "cluster": "test"}
+    bootstrap = Bootstrap.of(running_broker.bootstrap)
+    writer = LedgerWriter(bootstrap, nobody, client_id="test")
+    with pytest.raises(RegistryRefused, match="Forbidden"):
+        writer.send(entry)
+    writer = LedgerWriter(bootstrap, told.registry, client_id="test")
+    writer.send(entry)
+    writer.close()
+
+
+def test_executors_read_secrets_where_they_run(
+    registry: RegistryProcess, alice: RegistryAddress
+) -> None:
+    schema_id = registry.register("topic-of-executors-value", "string").body["id"]
+    packed = LandingJob(a_spec(registry=alice), ()).packed()
+    spec = unpacked(packed).spec
+    assert "alicealice" not in repr(spec)
+    with WriterSchemas(spec) as schemas:
+        assert schemas.schema(schema_id).text == '"string"'
+
+
+def test_a_data_source_is_told_in_an_option(alice: RegistryAddress) -> None:
+    security = msgspec.json.encode(alice.security).decode()
+    given = {"topic": "x", "registry": alice.urls, "registrySecurity": security}
+    assert read_options(given).registry == alice
