@@ -21,8 +21,11 @@ from harness.broker_process import BrokerProcess
 from harness.registry_process import REPOSITORY, RegistryProcess
 from harness.server_process import wait_until
 from ledger.counting.publishing import LedgerWriter
+from loader.errors import OptionRefused
 from loader.landing.task_spec import LandingJob, unpacked
 from loader.landing.writer_schemas import WriterSchemas
+from loader.source.description import describe
+from loader.source.description import unpacked as unpacked_description
 from loader.source.options import read_options
 from schemas.errors import RegistryRefused
 from schemas.remote.address import RegistryAddress
@@ -30,6 +33,7 @@ from tests.loader.landing.decoded_batches import a_spec
 from tests.registry.locked import Locks
 
 MAY = ["read", "write"]
+RECORD = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}]}
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +158,24 @@ def test_executors_read_secrets_where_they_run(
         assert schemas.schema(schema_id).text == '"string"'
 
 
-def test_a_data_source_is_told_in_an_option(alice: RegistryAddress) -> None:
+def test_a_data_source_is_told_in_an_option(
+    alice: RegistryAddress, registry: RegistryProcess
+) -> None:
+    assert registry.register("topic-of-a-source-value", RECORD).status == 200
     security = msgspec.json.encode(alice.security).decode()
-    given = {"topic": "x", "registry": alice.urls, "registrySecurity": security}
-    assert read_options(given).registry == alice
+    given = {"topic": "topic-of-a-source", "registry": alice.urls, "registrySecurity": security}
+    packed = describe(read_options(given)).packed()
+    assert "alicealice" not in packed
+    description = unpacked_description(packed)
+    assert description.registry == alice
+    known = msgspec.structs.replace(description, writer_schemas={})
+    schema_id = registry.register("topic-of-executors-too-value", "string").body["id"]
+    with WriterSchemas(known) as schemas:
+        assert schemas.schema(schema_id).text == '"string"'
+
+
+@pytest.mark.parametrize("said", ['{"password": "alicealice"}', "alicealice", '{"user": 7}'])
+def test_an_option_that_is_wrong_is_not_shown(said: str) -> None:
+    with pytest.raises(OptionRefused, match="registrySecurity") as refused:
+        read_options({"topic": "x", "registrySecurity": said})
+    assert "alicealice" not in str(refused.value)

@@ -411,3 +411,16 @@ def test_handshakes_that_never_end_keep_nobody_out(
         assert "penstock_registry_insecure 0.0" in body
         for each in silent:
             each.close()
+
+
+def test_who_is_open_to_anybody_says_so(tmp_path: Path, running_broker: BrokerProcess) -> None:
+    settings = {
+        "topic": f"_schemas_{uuid.uuid4().hex[:12]}",
+        "host": "0.0.0.0",
+        "insecure": True,
+    }
+    with RegistryProcess(
+        tmp_path / "r", brokers=running_broker.bootstrap, settings=settings
+    ) as registry:
+        assert "insecure: other machines reach" in log_of(registry)
+        assert "penstock_registry_insecure 1.0" in registry.ask("GET", "/metrics").body
