@@ -1,6 +1,9 @@
 """What is done to users: list, set a password, remove. The password itself is never sent.
 
 What is sent is what SCRAM makes of it, which is enough to log in with: TLS keeps it from others.
+
+Apache Kafka takes one change of a user in a request, so each mechanism has its own. Who is stopped
+in between has done a part of it, and does it again.
 """
 
 from collections.abc import Mapping
@@ -54,31 +57,23 @@ def users(brokers: Brokers, name: str | None = None) -> tuple[UserPasswords, ...
 
 def set_password(brokers: Brokers, name: str, password: str, iterations: int) -> None:
     """For every mechanism, whether or not there is such a user."""
-    salts = {mechanism: new_salt() for mechanism in ScramMechanism}
-    request = AlterUserScramCredentialsRequest(
-        upsertions=tuple(
-            ScramCredentialUpsertion(
-                name=name,
-                mechanism=mechanism.code,
-                iterations=iterations,
-                salt=salt,
-                salted_password=mechanism.salted(password, salt, iterations),
-            )
-            for mechanism, salt in salts.items()
+    for mechanism in ScramMechanism:
+        salt = new_salt()
+        upsertion = ScramCredentialUpsertion(
+            name=name,
+            mechanism=mechanism.code,
+            iterations=iterations,
+            salt=salt,
+            salted_password=mechanism.salted(password, salt, iterations),
         )
-    )
-    _alter(brokers, request)
+        _alter(brokers, AlterUserScramCredentialsRequest(upsertions=(upsertion,)))
 
 
 def remove_user(brokers: Brokers, user: UserPasswords) -> None:
     """Removes the passwords that somebody has."""
-    request = AlterUserScramCredentialsRequest(
-        deletions=tuple(
-            ScramCredentialDeletion(name=user.name, mechanism=mechanism.code)
-            for mechanism in user.iterations
-        )
-    )
-    _alter(brokers, request)
+    for mechanism in user.iterations:
+        deletion = ScramCredentialDeletion(name=user.name, mechanism=mechanism.code)
+        _alter(brokers, AlterUserScramCredentialsRequest(deletions=(deletion,)))
 
 
 def _alter(brokers: Brokers, request: AlterUserScramCredentialsRequest) -> None:

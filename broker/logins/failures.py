@@ -19,6 +19,7 @@ from typing import Final
 
 FIRST_DELAY: Final = 0.1
 LONGEST_DELAY: Final = 5.0
+_LONGEST_PAUSE: Final = 0.5  # who else has that address has to wait, too
 _FREE: Final = 5.0  # failures that cost the first delay alone
 _HALF_LIFE: Final = 60.0  # seconds in which a failure comes to count half
 _MOST_REMEMBERED: Final = 10_000
@@ -70,7 +71,7 @@ class Failures:
     def pause(self, host: str) -> float:
         """Between two passwords of that address that are hashed, in seconds."""
         score = self._addresses.of(network(host))
-        return delay(score) if score > _FREE else 0.0
+        return min(delay(score), _LONGEST_PAUSE) if score > _FREE else 0.0
 
     async def hold(self, host: str, user: str) -> None:
         """Count a failure, and return when it may be told."""

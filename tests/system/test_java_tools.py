@@ -8,7 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from client.bootstrap import Bootstrap
+from client.brokers import Brokers
+from client.users import remove_user, set_password, users
+from ground.scram import ScramMechanism
 from harness.apache_kafka import ToolFailed, kafka_classpath, run_tool, why_no_kafka
+from harness.server_process import wait_until
 from tests.system.clients.contents import EPOCH
 from tests.system.clients.interface import Record
 from tests.system.clients.librdkafka import Librdkafka
@@ -127,3 +132,24 @@ def test_offsets_by_timestamp(server: Server, topic: str, tools: Tools) -> None:
     expected = {str(EPOCH + 1500): 1, "earliest": 0, "latest": 5, "max-timestamp": 3}
     for time, offset in expected.items():
         assert tools.get_offsets("--topic", topic, "--time", time).strip() == f"{topic}:0:{offset}"
+
+
+@against_both
+@pytest.mark.timeout(180)
+def test_passwords_of_users(server: Server, topic: str, tools: Tools) -> None:
+    """Set by Kafka's tool and by our command, seen by both."""
+    entity = ["--entity-type", "users", "--entity-name", topic]
+    tools.configs("--alter", *entity, "--add-config", "SCRAM-SHA-256=[iterations=8192,password=x]")
+    with Brokers(Bootstrap.of(server.bootstrap)) as brokers:
+        (found,) = users(brokers, topic)
+        assert found.iterations == {ScramMechanism.SHA_256: 8192}
+        set_password(brokers, topic, "y", 4096)
+        described = tools.configs("--describe", *entity)
+        for mechanism in ScramMechanism:
+            assert f"{mechanism}=iterations=4096" in described
+        tools.configs("--alter", *entity, "--delete-config", "SCRAM-SHA-256")
+        (found,) = users(brokers, topic)
+        assert found.iterations == {ScramMechanism.SHA_512: 4096}
+        remove_user(brokers, found)
+        wait_until(lambda: not users(brokers, topic), within=10, what="the user is gone")
+    assert "iterations" not in tools.configs("--describe", *entity)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.logins.exchange import LoginRefused
@@ -183,6 +183,7 @@ def test_who_says_more_before_the_answer_is_refused() -> None:
     with_logins(None, run)
 
 
+@settings(max_examples=25)  # each refusal is held back
 @given(
     mechanism=st.sampled_from(sorted(EVERY)),
     messages=st.lists(st.binary(max_size=100), min_size=1, max_size=4),

@@ -25,9 +25,6 @@ from confluent_kafka.admin import (
     AdminClient,
     ResourcePatternType,
     ResourceType,
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialUpsertion,
 )
 
 from harness.jvm import Jvm
@@ -41,7 +38,7 @@ with warnings.catch_warnings():
 
 # Bootstrap and an existing topic of one partition.
 Attempt = Callable[[str, str], object]
-GROUP, TRANSACTIONAL_ID, USER = "a-group", "a-transaction", "a-user"
+GROUP, TRANSACTIONAL_ID = "a-group", "a-transaction"
 _LONG = 600.0  # seconds: nobody waits so long, and no call ends by it
 
 
@@ -113,9 +110,6 @@ def _librdkafka_transaction(bootstrap: str, _topic: str) -> object:
 
 _PATTERN = (ResourceType.TOPIC, "any", ResourcePatternType.LITERAL, "User:any", "*")
 _ALLOWED = (AclOperation.READ, AclPermissionType.ALLOW)
-_CREDENTIAL = UserScramCredentialUpsertion(
-    USER, ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096), b"secret", b"salt"
-)
 
 LIBRDKAFKA: Mapping[str, Attempt] = {
     "subscribe": _consumer(_subscribed),
@@ -141,8 +135,6 @@ LIBRDKAFKA: Mapping[str, Attempt] = {
     "delete acls": _admin(
         lambda client, _: client.delete_acls([AclBindingFilter(*_PATTERN, *_ALLOWED)])
     ),
-    "describe scram": _admin(lambda client, _: client.describe_user_scram_credentials([USER])),
-    "alter scram": _admin(lambda client, _: client.alter_user_scram_credentials([_CREDENTIAL])),
     "elect leaders": _admin(lambda client, _: client.elect_leaders(ElectionType.PREFERRED, None)),
 }
 
@@ -223,9 +215,6 @@ KAFKA_PYTHON: Mapping[str, Attempt] = {
     ),
     "describe acls": _kafka_python_admin(lambda client, _: client.describe_acls(ACLFilter(**_ACL))),
     "create acls": _kafka_python_admin(lambda client, _: client.create_acls([ACL(**_ACL)])),
-    "describe scram": _kafka_python_admin(
-        lambda client, _: client.describe_user_scram_credentials([USER])
-    ),
     "elect leaders": _kafka_python_admin(
         lambda client, topic: client.elect_leaders(0, {topic: [0]})
     ),
@@ -412,12 +401,6 @@ def _java_reassignment(java: Jvm, topic: str) -> Any:
     }
 
 
-def _java_quota(java: Jvm) -> Any:
-    entity = java.new(f"{_COMMON}.quota.ClientQuotaEntity", {"user": USER})
-    operation = java.new(f"{_COMMON}.quota.ClientQuotaAlteration$Op", "consumer_byte_rate", 1.0)
-    return java.new(f"{_COMMON}.quota.ClientQuotaAlteration", entity, [operation])
-
-
 JAVA: Mapping[str, JavaAttempt] = {
     "subscribe": _java_consumer(_java_subscribed),
     "subscribe, new protocol": _java_consumer(_java_subscribed, {"group.protocol": "consumer"}),
@@ -455,17 +438,6 @@ JAVA: Mapping[str, JavaAttempt] = {
     ),
     "delete acls": _java_admin(
         lambda java, client, _: client.deleteAcls([_java_acl(java, "filter")]).all()
-    ),
-    "describe scram": _java_admin(
-        lambda _, client, __: client.describeUserScramCredentials([USER]).all()
-    ),
-    "describe quotas": _java_admin(
-        lambda java, client, _: client.describeClientQuotas(
-            java.find(f"{_COMMON}.quota.ClientQuotaFilter").all()
-        ).entities()
-    ),
-    "alter quotas": _java_admin(
-        lambda java, client, _: client.alterClientQuotas([_java_quota(java)]).all()
     ),
     "elect leaders": _java_admin(
         lambda java, client, topic: client.electLeaders(
