@@ -138,6 +138,7 @@ class UsersView:
     ) -> None:
         """`on_change` gets every snapshot, on the thread that read it."""
         self._users = NOBODY
+        self._read: dict[str, tuple[bytes, Credentials]] = {}  # by node, from what stood there
         self._on_change = on_change
         self._directory = FollowedDirectory(session, paths.USER_CONFIGS, self._take)
 
@@ -157,21 +158,29 @@ class UsersView:
         return self._users
 
     def _take(self, contents: Contents) -> None:
+        before, self._read = self._read, {}
         found = {}
         for node_name, data in contents.items():
             name = user_of_node(node_name)
             if name is None:
                 continue
-            path = paths.user_config(name)
-            try:
-                credentials = _credentials(path, _overrides(path, data))
-            except NodeUnreadable as error:
-                log.warning("user unreadable, and cannot log in error=%r", str(error))
-                continue
-            if credentials:
-                found[name] = credentials
+            known = before.get(node_name)
+            # Of thousands, one has changed: the others are not read again, nor complained about.
+            if known is None or known[0] != data:
+                known = data, _readable(paths.user_config(name), data)
+            self._read[node_name] = known
+            if known[1]:
+                found[name] = known[1]
         self._users = MappingProxyType(found)
         self._on_change(self._users)
+
+
+def _readable(path: str, data: bytes) -> Credentials:
+    try:
+        return _credentials(path, _overrides(path, data))
+    except NodeUnreadable as error:
+        log.warning("user unreadable, and cannot log in error=%r", str(error))
+        return {}
 
 
 def _find(session: Session, path: str) -> _Found | None:

@@ -187,6 +187,10 @@ def test_what_cannot_be_read_is_not_shown(
     assert "hush" not in str(error.value)
     with caplog.at_level(logging.WARNING), followed(session) as view:
         assert view.users.keys() == {"alice"}
+        put(session, "bob", "b")
+        assert view.refresh().keys() == {"alice", "bob"}
+        users.alter(session, "bob", lambda _before: {})
+    assert caplog.text.count("mallory") == 1  # however often others change
     assert users.all_users(session).keys() == {"alice"}
     assert "mallory" in caplog.text
     assert "hush" not in caplog.text
