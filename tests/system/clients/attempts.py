@@ -17,15 +17,7 @@ import aiokafka
 import confluent_kafka
 from aiokafka.admin import AIOKafkaAdminClient
 from confluent_kafka import ConsumerGroupTopicPartitions, ElectionType
-from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AdminClient
 
 from harness.jvm import Jvm
 
@@ -33,8 +25,6 @@ with warnings.catch_warnings():
     warnings.filterwarnings("ignore", "(read|open)_text is deprecated", DeprecationWarning)
     import kafka
     from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
-    from kafka.admin import ACL, ACLFilter, ACLOperation, ACLPermissionType, ResourcePattern
-    from kafka.admin import ResourceType as KafkaPythonResource
 
 # Bootstrap and an existing topic of one partition.
 Attempt = Callable[[str, str], object]
@@ -108,9 +98,6 @@ def _librdkafka_transaction(bootstrap: str, _topic: str) -> object:
     return confluent_kafka.Producer(settings).init_transactions(_LONG)
 
 
-_PATTERN = (ResourceType.TOPIC, "any", ResourcePatternType.LITERAL, "User:any", "*")
-_ALLOWED = (AclOperation.READ, AclPermissionType.ALLOW)
-
 LIBRDKAFKA: Mapping[str, Attempt] = {
     "subscribe": _consumer(_subscribed),
     "go on": _consumer(_going_on),
@@ -127,13 +114,6 @@ LIBRDKAFKA: Mapping[str, Attempt] = {
         lambda client, topic: client.alter_consumer_group_offsets(
             [ConsumerGroupTopicPartitions(GROUP, [confluent_kafka.TopicPartition(topic, 0, 1)])]
         )
-    ),
-    "describe acls": _admin(
-        lambda client, _: client.describe_acls(AclBindingFilter(*_PATTERN, *_ALLOWED))
-    ),
-    "create acls": _admin(lambda client, _: client.create_acls([AclBinding(*_PATTERN, *_ALLOWED)])),
-    "delete acls": _admin(
-        lambda client, _: client.delete_acls([AclBindingFilter(*_PATTERN, *_ALLOWED)])
     ),
     "elect leaders": _admin(lambda client, _: client.elect_leaders(ElectionType.PREFERRED, None)),
 }
@@ -189,14 +169,6 @@ def _kafka_python_transaction(bootstrap: str, _topic: str) -> object:
         producer.close(timeout=0)
 
 
-_ACL = {
-    "principal": "User:any",
-    "host": "*",
-    "operation": ACLOperation.READ,
-    "permission_type": ACLPermissionType.ALLOW,
-    "resource_pattern": ResourcePattern(KafkaPythonResource.TOPIC, "any"),
-}
-
 KAFKA_PYTHON: Mapping[str, Attempt] = {
     "subscribe": _kafka_python_consumer(_kafka_python_subscribed),
     "commit": _kafka_python_consumer(_kafka_python_committing),
@@ -213,8 +185,6 @@ KAFKA_PYTHON: Mapping[str, Attempt] = {
             GROUP, {kafka.TopicPartition(topic, 0): kafka.OffsetAndMetadata(1, "", -1)}
         )
     ),
-    "describe acls": _kafka_python_admin(lambda client, _: client.describe_acls(ACLFilter(**_ACL))),
-    "create acls": _kafka_python_admin(lambda client, _: client.create_acls([ACL(**_ACL)])),
     "elect leaders": _kafka_python_admin(
         lambda client, topic: client.elect_leaders(0, {topic: [0]})
     ),
@@ -376,24 +346,6 @@ def _java_transaction(java: Jvm, bootstrap: str, _topic: str) -> object:
         producer.close(java.find("java.time.Duration").ZERO)
 
 
-def _java_acl(java: Jvm, kind: str) -> Any:
-    pattern = java.new(
-        f"{_COMMON}.resource.ResourcePattern",
-        java.find(f"{_COMMON}.resource.ResourceType").TOPIC,
-        "any",
-        java.find(f"{_COMMON}.resource.PatternType").LITERAL,
-    )
-    entry = java.new(
-        f"{_COMMON}.acl.AccessControlEntry",
-        "User:any",
-        "*",
-        java.find(f"{_COMMON}.acl.AclOperation").READ,
-        java.find(f"{_COMMON}.acl.AclPermissionType").ALLOW,
-    )
-    binding = java.new(f"{_COMMON}.acl.AclBinding", pattern, entry)
-    return binding.toFilter() if kind == "filter" else binding
-
-
 def _java_reassignment(java: Jvm, topic: str) -> Any:
     wanted = java.new(f"{_ADMIN}.NewPartitionReassignment", [1])
     return {
@@ -429,15 +381,6 @@ JAVA: Mapping[str, JavaAttempt] = {
         lambda java, client, topic: client.deleteConsumerGroupOffsets(
             GROUP, {java.new(f"{_COMMON}.TopicPartition", topic, 0)}
         ).all()
-    ),
-    "describe acls": _java_admin(
-        lambda java, client, _: client.describeAcls(_java_acl(java, "filter")).values()
-    ),
-    "create acls": _java_admin(
-        lambda java, client, _: client.createAcls([_java_acl(java, "binding")]).all()
-    ),
-    "delete acls": _java_admin(
-        lambda java, client, _: client.deleteAcls([_java_acl(java, "filter")]).all()
     ),
     "elect leaders": _java_admin(
         lambda java, client, topic: client.electLeaders(
