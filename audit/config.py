@@ -228,8 +228,8 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def certificate_files(self) -> CertificateFiles:
-        """Of all clusters."""
-        found = CertificateFiles()
+        """Of all clusters, and its own: whose end somebody should know of in time."""
+        found = CertificateFiles() if self.tls is None else self.tls.certificate_files
         for each in self.all_clusters.values():
             found |= each.security.certificate_files
         return found

@@ -46,7 +46,7 @@ class RegistryHttpServer:
         self._limits = config.limits
         self._registry = registry
         self._door, tls = _door(config), _tls(config)
-        self._certificates = CertificateWatch(config.security.certificate_files)
+        self._certificates = CertificateWatch(config.certificate_files)
         metrics = RegistryMetrics(self._gauges, self._certificates.ends)
         self._serve = RegistryRoutes(
             registry, metrics, self._door, open_metrics=config.open_metrics
