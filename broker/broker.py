@@ -101,7 +101,7 @@ class Broker:
         self._found = CountingFindings()
         self._descriptors = Descriptors.claim(config.limits.connections)
         self._open_logs = OpenLogs(self._descriptors.log_files)
-        self._certificates = CertificateWatch(config.zookeeper_security.certificate_files)
+        self._certificates = CertificateWatch(config.certificate_files)
         self._metrics = BrokerMetrics(
             self._gauges,
             self._lost,

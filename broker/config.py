@@ -11,6 +11,7 @@ from broker.listeners import PLAINTEXT, BetweenBrokers, ListenerConfig, check_li
 from broker.logins.tokens import TokenRules
 from client.security import Mechanism
 from cluster.security import ZooKeeperSecurity
+from ground.certificate_expiry import CertificateFiles
 from ground.http_security import HttpSecurity
 from ground.listening import check_exposed
 from ground.settings import Bytes, FolderPath, Port, Seconds, Url, WholeSeconds, check_positive
@@ -257,6 +258,17 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     @property
     def _open_listener(self) -> ListenerConfig | None:
         return next((each for each in self.every_listener if each.is_open), None)
+
+    @property
+    def certificate_files(self) -> CertificateFiles:
+        """Whose end somebody should know of in time."""
+        found = self.zookeeper_security.certificate_files
+        if self.between_brokers is not None:
+            found |= self.between_brokers.security.certificate_files
+        for each in self.listeners:
+            if each.tls is not None:
+                found |= each.tls.certificate_files
+        return found
 
     @property
     def keeps_ledger(self) -> bool:
