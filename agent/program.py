@@ -32,6 +32,7 @@ from agent.inputs_directory import InputsDirectory, ReadFile
 from agent.kept.store import take_over
 from agent.status import Status
 from agent.systemd import ServiceManager
+from ground.certificate_expiry import CertificateWatch
 
 CANNOT_START: Final = 1
 STOPPED_BY_ITSELF: Final = 1
@@ -96,7 +97,8 @@ class _Program:
         _say_news(self._directory)
         self._loaded_millis = _now_millis()
         self._agent = Agent(config, self._directory.inputs, take_over())
-        pages = agent_pages(self._status, self._agent.stuck)
+        self._certificates = CertificateWatch(config.security.certificate_files)
+        pages = agent_pages(self._status, self._agent.stuck, self._certificates.ends)
         self._server = AgentServer(config.http_host, config.http_port, pages)
         self._said_refused = False
         self._running = False
@@ -105,6 +107,7 @@ class _Program:
         """Raises AgentError, and then wants to be ended."""
         config = self._config
         self._server.start()
+        self._certificates.start()
         self._agent.start()
         self._running = True
         self._supervisor.tell(systemd.READY, systemd.status(self._in_short()))
@@ -145,6 +148,7 @@ class _Program:
         """Whatever still runs."""
         if self._running:
             self._agent.stop()
+        self._certificates.stop()
         self._server.stop()
 
     def pause(self, signals: SimpleQueue[int]) -> None:

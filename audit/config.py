@@ -12,6 +12,7 @@ import msgspec
 from client.addresses import check_brokers
 from client.bootstrap import Bootstrap
 from client.security import Security
+from ground.certificate_expiry import CertificateFiles
 from ground.http_security import HttpSecurity
 from ground.listening import is_loopback
 from ground.server_tls import ListenerTls
@@ -224,6 +225,14 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def has_logins(self) -> bool:
         """Whether that is asked of each request."""
         return bool(self.users_file or self.tokens_file or self.proxy)
+
+    @property
+    def certificate_files(self) -> CertificateFiles:
+        """Of all clusters, and its own: whose end somebody should know of in time."""
+        found = CertificateFiles() if self.tls is None else self.tls.certificate_files
+        for each in self.all_clusters.values():
+            found |= each.security.certificate_files
+        return found
 
     @property
     def all_clusters(self) -> dict[str, Cluster]:

@@ -38,6 +38,7 @@ from client.fetcher import FetchedBatch
 from client.metadata import NO_LEADER, TopicMetadata
 from client.offsets import offsets_of
 from client.partition_reader import PartitionReader
+from ground.certificate_expiry import CertificateWatch
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CounterFileDamaged, CountingJournal, PartitionKey
@@ -204,6 +205,9 @@ def run_counter(config: AuditConfig) -> int:
         with ExitStack() as ends:
             directory = Path(config.data_dir) / "counters"
             ends.enter_context(held(directory))
+            certificates = CertificateWatch(config.certificate_files)
+            ends.callback(certificates.stop)
+            certificates.start()
             counters = [_counter(config, name, directory, ends) for name in config.all_clusters]
             _count(counters, config.count.interval, told)
     except (AuditFailure, CounterFileDamaged, OSError) as error:

@@ -5,7 +5,7 @@ deleted and made again has one row for each, with its id, so that no two rows ar
 Counters begin at zero with each start, as Prometheus expects.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypeVar
 
 from prometheus_client.metrics_core import (
@@ -22,7 +22,7 @@ from audit.queries import AgentsQuery
 from audit.service import Service, now_millis
 from audit.standing import ClusterStanding
 from audit.store.fleet import patience
-from ground.exposition import exposition_of
+from ground.exposition import certificate_family, exposition_of
 
 PREFIX: Final = "penstock_audit_"
 
@@ -35,8 +35,12 @@ _TOPIC: Final = ["cluster", "topic", "topic_id"]
 class AuditMetrics:
     """Any thread."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(
+        self, service: Service, certificates: Callable[[], Mapping[str, float]] = dict
+    ) -> None:
+        """`certificates`: when they end, by file."""
         self._service = service
+        self._certificates = certificates
         self.exposition: Final = exposition_of(self.families)
 
     def families(self) -> Iterator[Metric]:
@@ -46,6 +50,7 @@ class AuditMetrics:
         yield self._loads()
         yield from self._doors()
         yield from self._self()
+        yield certificate_family(self._certificates())
 
     def _topics(self) -> Iterator[Metric]:
         figures = self._service.figures

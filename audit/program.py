@@ -34,6 +34,7 @@ from audit.standing import ClusterStanding, Standing
 from audit.store.reading import StoreReading
 from audit.store.store import AuditStore
 from client.connection import SOFTWARE_VERSION
+from ground.certificate_expiry import CertificateWatch
 from ground.listening import CannotListen
 
 CANNOT_START: Final = 1
@@ -51,10 +52,13 @@ def run(config: AuditConfig) -> int:
                 ends.enter_context(held(Path(config.data_dir)))
                 standing = Standing({name: ClusterStanding() for name in config.all_clusters})
                 service = Service(config, standing)
-                figures = AuditMetrics(service).exposition
+                certificates = CertificateWatch(config.certificate_files)
+                figures = AuditMetrics(service, certificates.ends).exposition
                 server = AuditHttpServer(service, figures, page_files(), SOFTWARE_VERSION)
                 ends.callback(server.stop)
                 server.start()
+                ends.callback(certificates.stop)
+                certificates.start()
                 log.info(
                     "audit serves host=%s port=%d data_dir=%s",
                     *(config.host, server.port, config.data_dir),

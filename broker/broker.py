@@ -58,6 +58,7 @@ from cluster.session import Session
 from cluster.users import UsersView, decoy_key
 from cluster.values import BrokerInfo, ClusterSnapshot, ControllerEpoch
 from cluster.view import ClusterView
+from ground.certificate_expiry import CertificateWatch
 from wire.record_check import NATIVE, RecordCheck
 
 log = logging.getLogger(__name__)
@@ -100,6 +101,7 @@ class Broker:
         self._found = CountingFindings()
         self._descriptors = Descriptors.claim(config.limits.connections)
         self._open_logs = OpenLogs(self._descriptors.log_files)
+        self._certificates = CertificateWatch(config.certificate_files)
         self._metrics = BrokerMetrics(
             self._gauges,
             self._lost,
@@ -109,6 +111,7 @@ class Broker:
                 "log_files": self._descriptors.log_files,
                 "partitions": config.limits.partitions,
             },
+            certificates=self._certificates.ends,
         )
         self._quotas = Quotas()
         self.authorization = Authorization(config.authorization)
@@ -143,6 +146,8 @@ class Broker:
         )
         http.start()
         ends.callback(http.stop)
+        ends.callback(self._certificates.stop)
+        self._certificates.start()
 
         if not NATIVE:
             log.warning(
@@ -155,6 +160,7 @@ class Broker:
             Session.connect,
             zookeeper,
             secret=secret,
+            security=config.zookeeper_security,
             timeout_s=config.zookeeper_session_seconds,
         )
         ends.push_async_callback(asyncio.to_thread, self.session.close)

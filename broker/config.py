@@ -10,6 +10,8 @@ import msgspec
 from broker.listeners import PLAINTEXT, BetweenBrokers, ListenerConfig, check_listeners
 from broker.logins.tokens import TokenRules
 from client.security import Mechanism
+from cluster.security import ZooKeeperSecurity
+from ground.certificate_expiry import CertificateFiles
 from ground.http_security import HttpSecurity
 from ground.listening import check_exposed
 from ground.settings import Bytes, FolderPath, Port, Seconds, Url, WholeSeconds, check_positive
@@ -161,6 +163,8 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Guards the nodes in ZooKeeper: only who has it can change them. All brokers of a cluster
     have the same. The embedded one makes its own. Keep it in a file:
     `zookeeper_secret_file`."""
+    zookeeper_security: ZooKeeperSecurity = ZooKeeperSecurity()
+    """[How ZooKeeper is connected to](#zookeeper-behind-locks): TLS, and a login."""
     zookeeper_session_seconds: Seconds = 18.0
     """How long a silent broker counts as alive: from 2 to 60."""
     ledger: bool = True
@@ -187,6 +191,11 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             raise ValueError("`data_dir` must name a directory")
         if not self.zookeeper:
             raise ValueError(f"`zookeeper` is missing: {_BOTH_WAYS}")
+        if self.embeds_zookeeper and self.zookeeper_security != ZooKeeperSecurity():
+            raise ValueError(
+                "`zookeeper_security` is for a ZooKeeper of your own: the embedded one is reached "
+                "from this machine alone, and guarded by a secret of its own"
+            )
         for name in ("port", "http_port", "advertised_port", "zookeeper_port"):
             if not 0 <= getattr(self, name) < 65536:
                 raise ValueError(f"`{name}` must be between 0 and 65535")
@@ -249,6 +258,17 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     @property
     def _open_listener(self) -> ListenerConfig | None:
         return next((each for each in self.every_listener if each.is_open), None)
+
+    @property
+    def certificate_files(self) -> CertificateFiles:
+        """Whose end somebody should know of in time."""
+        found = self.zookeeper_security.certificate_files
+        if self.between_brokers is not None:
+            found |= self.between_brokers.security.certificate_files
+        for each in self.listeners:
+            if each.tls is not None:
+                found |= each.tls.certificate_files
+        return found
 
     @property
     def keeps_ledger(self) -> bool:

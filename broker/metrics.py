@@ -21,7 +21,7 @@ from prometheus_client.metrics_core import (
 )
 
 from broker.storage.files import OPEN
-from ground.exposition import Histogram, exposition_of
+from ground.exposition import Histogram, certificate_family, exposition_of
 from wire.errors import ErrorCode
 
 _PREFIX: Final = "penstock_broker_"
@@ -90,8 +90,11 @@ class BrokerMetrics:
         checked: Callable[[], CheckedGauge] = lambda: CheckedGauge({}, 0, -1),
         *,
         allowed: Mapping[str, int] = MappingProxyType({}),
+        certificates: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
-        """`allowed`: how many there may be, by what it is."""
+        """`allowed`: how many there may be, by what it is. `certificates`: when they end, by
+        file."""
+        self._certificates = certificates
         self.connections = 0
         self._partitions = partitions
         self._losses = losses
@@ -180,6 +183,7 @@ class BrokerMetrics:
         for name, most in self._allowed.items():
             allowed.add_metric([name], most)
         yield allowed
+        yield certificate_family(self._certificates())
 
     def _topic_families(self) -> Iterator[Metric]:
         topics = tuple(self._topics.items())

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from ground.certificate_expiry import CertificateFiles
 from ground.secrets import Secret
 from ground.settings import FilePath, Url
 from ground.tls import Tls
@@ -106,3 +107,10 @@ class Security(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 f"`mechanism: {login.mechanism}` sends its secret as it is: add `tls`, or "
                 "`without_tls: true` where nobody listens"
             )
+
+    @property
+    def certificate_files(self) -> CertificateFiles:
+        """Whose end somebody should know of in time."""
+        tls, login = self.tls or Tls(), self.login
+        believed = {tls.ca, login.token_ca if login else ""}
+        return CertificateFiles(frozenset({tls.certificate} - {""}), frozenset(believed - {""}))

@@ -93,6 +93,13 @@ def silent(address: ZooKeeperAddress, path: str) -> Unavailable:
     return Unavailable(_silence(address, path))
 
 
+def login_refused(address: ZooKeeperAddress) -> NotAllowed:
+    return NotAllowed(
+        f"ZooKeeper at {', '.join(address.hosts)} refuses the login of `zookeeper_security`: "
+        "does it know this user and password, or any logins at all?"
+    )
+
+
 def translated(error: Exception, address: ZooKeeperAddress, path: str) -> ClusterError:
     cause = _CAUSES.get(type(error))
     if cause is not None:
@@ -101,7 +108,9 @@ def translated(error: Exception, address: ZooKeeperAddress, path: str) -> Cluste
         return Unanswered(_silence(address, path))
     if isinstance(error, SessionExpiredError):  # also raised when the session has been closed
         return silent(address, path)
-    if isinstance(error, NoAuthError | AuthFailedError):
+    if isinstance(error, AuthFailedError):
+        return login_refused(address)
+    if isinstance(error, NoAuthError):
         return NotAllowed(
             f"ZooKeeper at {', '.join(address.hosts)} refuses access to {address.chroot}{path}: "
             "the node was made with another secret"

@@ -4,7 +4,7 @@
     ├── BadAddress          `zookeeper: …` cannot be understood
     ├── Unavailable         ZooKeeper does not answer; a write did not happen
     │   └── Unanswered      the connection broke during a write: it may have happened
-    ├── NotAllowed          ZooKeeper refuses: the nodes were made with another secret
+    ├── NotAllowed          ZooKeeper refuses: another secret, or a login that it does not know
     ├── NodeUnreadable      a node holds what this release cannot read
     ├── MapMissing          ZooKeeper was wiped or replaced: the nodes of every cluster are gone
     ├── Conflict            a compare-and-set lost: somebody else has changed the node

@@ -10,25 +10,36 @@ it belongs on an event loop or on a thread of kazoo's.
 """
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from enum import Enum
 from typing import Any, Final, TypeVar, assert_never
 
 from kazoo.client import KazooClient, TransactionRequest
 from kazoo.exceptions import WriterNotClosedException
-from kazoo.handlers.threading import SequentialThreadingHandler
-from kazoo.protocol.states import Callback, KazooState, WatchedEvent
-from kazoo.security import OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, make_digest_acl
+from kazoo.protocol.states import Callback, KazooState, KeeperState, WatchedEvent
+from kazoo.security import OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, make_acl, make_digest_acl
 
 from cluster import answers, paths
 from cluster.addresses import ZooKeeperAddress, parse_address
 from cluster.answers import PendingAnswer
+from cluster.connections import Connections
 from cluster.errors import Cause, ClusterError, Conflict, Unanswered, Unavailable
 from cluster.operations import Check, Create, Delete, Node, Operation, Set
+from cluster.probing import Probe
+from cluster.security import ZooKeeperSecurity, can_log_in
+from ground.secrets import NoSecret
+from ground.tls import ClientTls, Tls
 
 USER: Final = "penstock"  # ZooKeeper's digest scheme wants a user; there is one
 _PAUSE_S: Final = 0.05  # before something is tried again
+_GLANCE_S: Final = 0.05
+_PROBE_AFTER_S: Final = 0.5
+_PROBE_AGAIN_S: Final = 2.0
+_LOGIN_AGAIN_S: Final = 5.0
+_NO_SECURITY: Final = ZooKeeperSecurity()
 
 OnChange = Callable[[WatchedEvent], None]  # called on kazoo's callback thread: it must not block
 T = TypeVar("T")
@@ -55,16 +66,29 @@ class Session:
     """A session below a chroot. Safe to use from several threads."""
 
     def __init__(
-        self, client: KazooClient, address: ZooKeeperAddress, secret: str | None, timeout_s: float
+        self,
+        client: KazooClient,
+        address: ZooKeeperAddress,
+        secret: str | None,
+        timeout_s: float,
+        *,
+        user: str = "",
     ) -> None:
         self.client = client
         self.address = address
         self.timeout_s = timeout_s
         self._closed = False
+        self._closing = threading.Event()
+        self._restarting = threading.Lock()
+        self._is_refused = False  # the login: kazoo itself forgets it as soon as it has given up
+        self._is_open = False  # it was laid out: what happens now happens to a session at work
         self._private: list[Any] = OPEN_ACL_UNSAFE  # Any: kazoo's ACL
         self._public: list[Any] = OPEN_ACL_UNSAFE
         if secret is not None:
             self._private = [make_digest_acl(USER, secret, all=True)]
+        elif user:
+            self._private = [make_acl("sasl", user, all=True)]
+        if self._private is not OPEN_ACL_UNSAFE:
             self._public = self._private + READ_ACL_UNSAFE
         self._session_id: int | None = None
         self.add_listener(self._note_state)
@@ -75,6 +99,7 @@ class Session:
         hosts: str,
         *,
         secret: str | None,
+        security: ZooKeeperSecurity = _NO_SECURITY,
         timeout_s: float = 18.0,
         connect_timeout_s: float = 10.0,
         makes_map: bool = True,
@@ -82,25 +107,24 @@ class Session:
         """Open a session; create the chroot, and in it the nodes that every cluster has, unless
         told not to.
 
-        Raises Unavailable if nobody answers, NotAllowed if the map was made with another secret.
+        Raises Unavailable if nobody answers, or cannot be understood or believed; NotAllowed if
+        the map was made with another secret, or the login is refused.
         """
         address = parse_address(hosts)
+        _check_login(security)
+        connections = Connections(timeout_s / (len(address.hosts) + 1), security)
         client = KazooClient(
             ",".join(address.hosts),
             timeout=timeout_s,
-            handler=_Handler(timeout_s / (len(address.hosts) + 1)),
+            handler=connections,
             auth_data=[] if secret is None else [("digest", f"{USER}:{secret}")],
+            sasl_options=connections.login,
             connection_retry={"max_tries": -1, "delay": _PAUSE_S, "max_delay": 1.0},
             logger=_kazoo_log,
         )
-        session = cls(client, address, secret, timeout_s)
-        if not client.start_async().wait(connect_timeout_s):
-            session.close()
-            raise Unavailable(
-                f"no ZooKeeper answers at {', '.join(address.hosts)} "
-                f"(waited {connect_timeout_s:g} s): is it running, is the address right?"
-            )
+        session = cls(client, address, secret, timeout_s, user=security.user)
         try:
+            session._wait_for(client.start_async(), connect_timeout_s, security.tls)
             session._lay_out(makes_map=makes_map)
         except ClusterError:
             session.close()
@@ -131,6 +155,11 @@ class Session:
     def close(self) -> None:
         """End the session: its ephemeral nodes go at once."""
         self._closed = True
+        self._closing.set()
+        with self._restarting:
+            self._stop()
+
+    def _stop(self) -> None:
         try:
             self.client.stop()
         except WriterNotClosedException:  # caught in a connection attempt; its thread is a daemon
@@ -232,6 +261,26 @@ class Session:
             case _:
                 assert_never(operation)
 
+    def _wait_for(self, started: Any, within_s: float, tls: Tls | None) -> None:
+        """Until there is a connection. Raises Unavailable, at once where waiting does not help."""
+        client_tls = ClientTls(tls) if tls is not None else None
+        deadline = time.monotonic() + within_s
+        next_probe = time.monotonic() + _PROBE_AFTER_S
+        probe: Probe | None = None
+        while not started.wait(min(_GLANCE_S, max(0.0, deadline - time.monotonic()))):
+            if probe is not None and probe.is_hopeless:
+                raise Unavailable("; ".join(probe.reasons))
+            now = time.monotonic()
+            if now >= deadline:
+                known = "".join(f"; {reason}" for reason in probe.reasons) if probe else ""
+                raise Unavailable(
+                    f"no ZooKeeper answers at {', '.join(self.address.hosts)} "
+                    f"(waited {within_s:g} s): is it running, is the address right?{known}"
+                )
+            if now >= next_probe and (probe is None or probe.is_over):
+                probe = Probe(self.address.hosts, client_tls)
+                next_probe = now + _PROBE_AGAIN_S
+
     def _lay_out(self, *, makes_map: bool) -> None:
         parts = self.address.chroot.split("/")[1:]
         if makes_map:
@@ -239,6 +288,7 @@ class Session:
         self.client.chroot = self.address.chroot  # kazoo itself cannot create a nested chroot
         if makes_map:
             self._create_missing(paths.SKELETON)
+        self._is_open = True
 
     def _create_missing(self, nodes: Sequence[str]) -> None:
         while missing := [node for node in nodes if self.read(node) is None]:
@@ -257,11 +307,16 @@ class Session:
             try:
                 return start().get(deadline - time.monotonic())
             except Unavailable:
+                if self._is_refused:
+                    raise answers.login_refused(self.address) from None
                 if self._closed or time.monotonic() >= deadline:
                     raise
                 time.sleep(_PAUSE_S)
 
     def _note_state(self, state: SessionState) -> None:
+        is_refused = self.client.client_state == KeeperState.AUTH_FAILED
+        if state is not SessionState.SUSPENDED:
+            self._is_refused = is_refused
         if state is SessionState.CONNECTED:
             self._session_id = self.client.client_id[0]
         elif state is SessionState.LOST:
@@ -269,6 +324,38 @@ class Session:
         if not self._closed:
             level = logging.INFO if state is SessionState.CONNECTED else logging.WARNING
             log.log(level, "zookeeper session %s address=%s", state.value, self.address)
+        if self._is_open and is_refused:
+            threading.Thread(target=self._log_in_again, name="zookeeper login", daemon=True).start()
+
+    def _log_in_again(self) -> None:
+        """kazoo gives up for good when a login is refused. Who changes a password changes it in
+        one place before the other."""
+        log.error(
+            "zookeeper refuses the login, trying again address=%s seconds=%g",
+            *(self.address, _LOGIN_AGAIN_S),
+        )
+        if self._closing.wait(_LOGIN_AGAIN_S):
+            return
+        with self._restarting:
+            if self._closed:
+                return
+            with suppress(WriterNotClosedException):
+                self.client.start_async()
+
+
+def _check_login(security: ZooKeeperSecurity) -> None:
+    """Raises Unavailable."""
+    if not security.user:
+        return
+    if not can_log_in():
+        raise Unavailable(
+            "a login at ZooKeeper needs the package pure-sasl: "
+            "pip install 'penstock[zookeeper-login]'"
+        )
+    try:
+        security.password.read()
+    except NoSecret as error:
+        raise Unavailable(f"the password of {security.user} at ZooKeeper: {error}") from None
 
 
 def _answer(done: Callable[[], bool]) -> bool:
@@ -277,18 +364,3 @@ def _answer(done: Callable[[], bool]) -> bool:
         return done()
     except Unavailable as error:
         raise Unanswered(str(error)) from None
-
-
-class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
-    """kazoo's threads, with a cap on the time that one dead host may cost.
-
-    kazoo would let a single TCP connection attempt take a whole session timeout; with one member
-    of an ensemble unreachable, the session would end before the next member is tried.
-    """
-
-    def __init__(self, connect_timeout_s: float) -> None:
-        super().__init__()
-        self._connect_timeout_s = connect_timeout_s
-
-    def create_connection(self, *args: Any, **kwargs: Any) -> Any:
-        return super().create_connection(*args, **kwargs | {"timeout": self._connect_timeout_s})

@@ -5,13 +5,15 @@ to know of any process comes with them.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
-from prometheus_client.metrics_core import HistogramMetricFamily, Metric
+from prometheus_client.metrics_core import GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
+
+from ground.printable import path_text
 
 EXPOSITION_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"  # what /metrics answers with
 
@@ -28,6 +30,18 @@ def exposition_of(families: Callable[[], Iterable[Metric]]) -> Callable[[], byte
     registry.register(_Families(families))
     ProcessCollector(registry=registry)
     return partial(generate_latest, registry)
+
+
+def certificate_family(ends: Mapping[str, float]) -> Metric:
+    """Until when certificates are good, by file; the same metric in every program."""
+    family = GaugeMetricFamily(
+        "penstock_certificate_expires_seconds",
+        "When the certificate in a file ends, in seconds since 1970.",
+        labels=["file"],
+    )
+    for file, end in ends.items():
+        family.add_metric([path_text(file)], end)
+    return family
 
 
 class _Families(Collector):

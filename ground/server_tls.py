@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from ground.certificate_expiry import CertificateFiles
 from ground.settings import FilePath
 from ground.tls import BadTls, ExchangedFiles, show, why
 
@@ -49,6 +50,11 @@ class ListenerTls(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     @property
     def requires_certificates(self) -> bool:
         return bool(self.client_ca) and self.client_certificates is ClientCertificates.REQUIRED
+
+    @property
+    def certificate_files(self) -> CertificateFiles:
+        """Whose end somebody should know of in time."""
+        return CertificateFiles(frozenset({self.certificate}), frozenset({self.client_ca} - {""}))
 
 
 class ServerTls:

@@ -18,7 +18,8 @@ from ground.settings import FilePath
 
 log = logging.getLogger(__name__)
 
-_Stamp = tuple[tuple[int, int, int], ...]
+FileStamp = tuple[int, int, int]
+_Stamps = tuple[FileStamp, ...]
 _NO_FILE: Final = (0, 0, 0)
 
 
@@ -53,14 +54,14 @@ class ExchangedFiles:
         self._make = make
         self._lock = threading.Lock()
         self._context: ssl.SSLContext | None = None
-        self._stamp: _Stamp = ()
-        self._refused: _Stamp = ()
+        self._stamp: _Stamps = ()
+        self._refused: _Stamps = ()
 
     @property
     def context(self) -> ssl.SSLContext:
         """By the files as they are now. Raises BadTls if none could ever be used."""
         with self._lock:
-            stamp = tuple(map(_of_file, self._files))
+            stamp = tuple(map(file_stamp, self._files))
             if self._context is None or stamp not in (self._stamp, self._refused):
                 try:
                     self._context, self._stamp = self._make(), stamp
@@ -116,7 +117,8 @@ def _no_password() -> bytes:
     raise ValueError("its key has a password: keep it without one, readable for this user alone")
 
 
-def _of_file(path: str) -> tuple[int, int, int]:
+def file_stamp(path: str) -> FileStamp:
+    """What is different once a file was exchanged; of none the same as of an empty path."""
     try:
         found = Path(path).stat() if path else None
     except OSError:

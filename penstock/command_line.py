@@ -61,6 +61,10 @@ SECTIONS: Final = {
         "zookeeper": Lazy("penstock.services.zookeeper", "Run a ZooKeeper here.", "broker"),
     },
     "Settings": {
+        "certificates": Lazy(
+            "penstock.command_line:certificates",
+            "Make, sign, renew, revoke, list, show certificates.",
+        ),
         "check-config": Lazy("penstock.services.check_config", "Validate a configuration file."),
         "keys": Lazy("penstock.config.keys", "Explain the keys of a configuration."),
         "password-line": Lazy(
@@ -124,6 +128,19 @@ USERS: Final = {
         "add": Lazy("penstock.users.commands:add", "Add a user."),
         "password": Lazy("penstock.users.commands:password", "Give a user another password."),
         "remove": Lazy("penstock.users.commands:remove", "Remove a user."),
+    }
+}
+CERTIFICATES: Final = {
+    "Commands": {
+        name: Lazy(f"penstock.certificates.commands:{where}", does, "certificates")
+        for name, where, does in (
+            ("make", "make", "Make an authority."),
+            ("sign", "sign", "Sign a certificate with a new key."),
+            ("renew", "renew", "Sign certificates anew, for a longer time."),
+            ("revoke", "revoke", "Let a certificate be believed no more."),
+            ("list", "list_signed", "List what an authority has signed."),
+            ("show", "show", "Show the certificates in files."),
+        )
     }
 }
 
@@ -205,6 +222,18 @@ def users() -> None:
     Example:
         penstock users add alice
         penstock users list
+    """
+
+
+@click.group(cls=LazyGroup, sections=CERTIFICATES)
+def certificates() -> None:
+    """Be a small authority: certificates for TLS between brokers, agents and everybody else.
+
+    \b
+    Example:
+        penstock certificates make ./authority
+        penstock certificates sign broker-1 --host broker-1.example --authority ./authority
+        penstock certificates list --authority ./authority --warn-days 30
     """
 
 

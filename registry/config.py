@@ -10,6 +10,8 @@ from client.bootstrap import Bootstrap
 from client.security import Security
 from cluster.errors import InvalidTopicName
 from cluster.names import check_topic_name
+from cluster.security import ZooKeeperSecurity
+from ground.certificate_expiry import CertificateFiles
 from ground.certificate_names import NameRule
 from ground.http_security import HttpAccess, HttpSecurity, access_to, check_scheme
 from ground.listening import check_exposed, is_everywhere, is_loopback
@@ -87,6 +89,8 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     zookeeper_secret: str = ""
     """The brokers'. Beside a broker with an embedded ZooKeeper: `zookeeper_secret_file:
     {data_dir}/zookeeper/secret`."""
+    zookeeper_security: ZooKeeperSecurity = ZooKeeperSecurity()
+    """[How ZooKeeper is connected to](broker.md#zookeeper-behind-locks): TLS, and a login."""
     zookeeper_session_seconds: Seconds = 6.0
     """After how long a silent writer is replaced: from 2 to 60."""
     host: str = "127.0.0.1"
@@ -221,6 +225,12 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     @property
     def bootstrap(self) -> Bootstrap:
         return Bootstrap.of(",".join(self.brokers), self.security)
+
+    @property
+    def certificate_files(self) -> CertificateFiles:
+        """Whose end somebody should know of in time."""
+        found = self.security.certificate_files | self.zookeeper_security.certificate_files
+        return found if self.tls is None else found | self.tls.certificate_files
 
     @property
     def ids(self) -> range:

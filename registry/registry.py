@@ -204,6 +204,7 @@ class Registry:
                 Session.connect,
                 config.zookeeper,
                 secret=config.zookeeper_secret or None,
+                security=config.zookeeper_security,
                 timeout_s=config.zookeeper_session_seconds,
                 connect_timeout_s=min(_CONNECT_SECONDS, config.patience.start),
             )

@@ -15,7 +15,7 @@ import msgspec
 
 from agent.http.metrics import families
 from agent.status import STATUS_PATH, Status, why_not_ready
-from ground.exposition import EXPOSITION_TYPE, exposition_of
+from ground.exposition import EXPOSITION_TYPE, certificate_family, exposition_of
 from ground.listening import CannotListen
 from ground.page_server import Page, PageServer, readiness_page, text_page
 
@@ -23,10 +23,13 @@ _KEPT_SECONDS: Final = 1.0
 
 
 def agent_pages(
-    status: Callable[[], Status], stuck: Callable[[], str]
+    status: Callable[[], Status],
+    stuck: Callable[[], str],
+    certificates: Callable[[], Mapping[str, float]] = dict,
 ) -> Mapping[str, Callable[[], Page]]:
-    """`stuck` says why the agent does not move any more; empty while it does."""
-    exposition = exposition_of(lambda: families(status()))
+    """`stuck` says why the agent does not move any more; empty while it does. `certificates`: when
+    they end, by file."""
+    exposition = exposition_of(lambda: (*families(status()), certificate_family(certificates())))
     return {
         "/metrics": lambda: Page(exposition(), EXPOSITION_TYPE),
         "/healthz": lambda: _health(stuck()),

@@ -153,7 +153,7 @@ def _session(config: BrokerConfig) -> Iterator[Session]:
             )
             stack.callback(zookeeper.stop)
             address, secret = zookeeper.address, zookeeper.secret
-        session = Session.connect(address, secret=secret)
+        session = Session.connect(address, secret=secret, security=config.zookeeper_security)
         stack.callback(session.close)
         yield session
 

@@ -10,14 +10,17 @@ import click
 from client import users as over_brokers
 from client.brokers import Brokers
 from client.users import UserPasswords
+from cluster.security import ZooKeeperSecurity
 from ground.scram import FEWEST_ITERATIONS, MOST_ITERATIONS
 from ground.secrets import NoSecret, Secret
 from penstock.cli.confirmation import confirm_deletion, yes_option
-from penstock.cli.failures import Failed
+from penstock.cli.failures import Failed, WrongConfiguration
 from penstock.cli.output import json_option, print_json, print_table
+from penstock.config.configuration import ConfigurationError, load
 from penstock.connections.cluster import bootstrap_option, connected
 from penstock.users.passwords import password_options, said_password
 
+_REMEMBERED: Final = "penstock.zookeeper_security"  # in a command's context
 COLUMNS: Final = ("name", "mechanisms", "iterations")
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -48,7 +51,8 @@ class _OverBrokers:
 
 
 def place_options(command: F) -> F:
-    """Adds `bootstrap`, `zookeeper` and `zookeeper_secret_file`."""
+    """Adds `bootstrap`, `zookeeper` and `zookeeper_secret_file`; and --zookeeper-security, which
+    `users_at` goes by."""
     zookeeper = click.option(
         "--zookeeper",
         metavar="HOST:PORT/CHROOT",
@@ -60,7 +64,29 @@ def place_options(command: F) -> F:
         metavar="FILE",
         help="The brokers' `zookeeper_secret`, in a file.",
     )
-    return bootstrap_option(zookeeper(secret(command)))
+    security = click.option(
+        "--zookeeper-security",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        expose_value=False,
+        callback=_remember,
+        help="The brokers' `zookeeper_security`: a YAML file with those keys.",
+    )
+    return bootstrap_option(zookeeper(secret(security(command))))
+
+
+def _remember(context: click.Context, _: click.Parameter, path: Path | None) -> None:
+    if path is not None:
+        context.meta[_REMEMBERED] = path
+
+
+def _said_security() -> ZooKeeperSecurity | None:
+    """Of the running command; None if nothing was said."""
+    path = click.get_current_context().meta.get(_REMEMBERED)
+    try:
+        return None if path is None else load(ZooKeeperSecurity, path)
+    except ConfigurationError as error:
+        raise WrongConfiguration(str(error)) from None
 
 
 def iterations_option(command: F) -> F:
@@ -78,9 +104,12 @@ def iterations_option(command: F) -> F:
 def users_at(
     bootstrap: str, zookeeper: str | None, zookeeper_secret_file: Path | None
 ) -> Iterator[Users]:
+    security = _said_security()
     if zookeeper is None:
         if zookeeper_secret_file is not None:
             raise click.UsageError("--zookeeper-secret-file needs --zookeeper")
+        if security is not None:
+            raise click.UsageError("--zookeeper-security needs --zookeeper")
         with connected(bootstrap) as brokers:
             yield _OverBrokers(brokers)
         return
@@ -96,7 +125,7 @@ def users_at(
         secret = None if file is None else Secret(file=str(file)).read()
     except NoSecret as error:
         raise Failed(str(error)) from None
-    with zookeeper_users(zookeeper, secret) as users:
+    with zookeeper_users(zookeeper, secret, security or ZooKeeperSecurity()) as users:
         yield users
 
 

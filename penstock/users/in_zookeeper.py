@@ -7,6 +7,7 @@ from client.users import UserPasswords
 from cluster import users
 from cluster.errors import ClusterError
 from cluster.identity import find_cluster_id
+from cluster.security import ZooKeeperSecurity
 from cluster.session import Session
 from cluster.users import Credentials
 from ground.scram import ScramCredential, ScramMechanism, new_salt
@@ -41,13 +42,16 @@ class UsersInZooKeeper:
 
 
 @contextmanager
-def zookeeper_users(address: str, secret: str | None) -> Iterator[UsersInZooKeeper]:
+def zookeeper_users(
+    address: str, secret: str | None, security: ZooKeeperSecurity
+) -> Iterator[UsersInZooKeeper]:
     """Raises Failed."""
     try:
         # Without the secret nothing is made there that everybody could change.
-        session = Session.connect(address, secret=secret, makes_map=secret is not None)
+        guarded = secret is not None or bool(security.user)
+        session = Session.connect(address, secret=secret, security=security, makes_map=guarded)
         try:
-            if secret is None and find_cluster_id(session) is None:
+            if not guarded and find_cluster_id(session) is None:
                 raise Failed(
                     f"no broker has used ZooKeeper at {address} yet: start one first, or say what "
                     "its `zookeeper_secret` will be, with --zookeeper-secret-file"

@@ -4,7 +4,7 @@ Counted on the event loop alone, which also answers `/metrics`. A route is named
 what clients put into paths never becomes a label.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,7 +15,7 @@ from prometheus_client.metrics_core import (
     Metric,
 )
 
-from ground.exposition import Histogram, exposition_of
+from ground.exposition import Histogram, certificate_family, exposition_of
 
 _PREFIX: Final = "penstock_registry_"
 
@@ -34,8 +34,12 @@ class Gauges:
 
 
 class RegistryMetrics:
-    def __init__(self, gauges: Callable[[], Gauges]) -> None:
+    def __init__(
+        self, gauges: Callable[[], Gauges], certificates: Callable[[], Mapping[str, float]] = dict
+    ) -> None:
+        """`certificates`: when they end, by file."""
         self._gauges = gauges
+        self._certificates = certificates
         self._requests: dict[tuple[str, str, int], int] = {}
         self._seconds: dict[tuple[str, str], Histogram] = {}
         self.exposition: Final = exposition_of(self.families)
@@ -79,3 +83,4 @@ class RegistryMetrics:
             ("connections", "Connections of clients.", gauges.connections),
         ):
             yield GaugeMetricFamily(_PREFIX + name, documentation, value=value)
+        yield certificate_family(self._certificates())

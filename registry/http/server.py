@@ -11,6 +11,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
+from ground.certificate_expiry import CertificateWatch
 from ground.listening import listen
 from ground.password_file import BadPasswordFile, PasswordFile
 from ground.server_tls import ServerTls
@@ -45,7 +46,8 @@ class RegistryHttpServer:
         self._limits = config.limits
         self._registry = registry
         self._door, tls = _door(config), _tls(config)
-        metrics = RegistryMetrics(self._gauges)
+        self._certificates = CertificateWatch(config.certificate_files)
+        metrics = RegistryMetrics(self._gauges, self._certificates.ends)
         self._serve = RegistryRoutes(
             registry, metrics, self._door, open_metrics=config.open_metrics
         ).serve
@@ -61,6 +63,7 @@ class RegistryHttpServer:
         self._looking_after: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
+        self._certificates.start()
         if self._in_tls:
             self._in_tls.start()
         else:
@@ -73,6 +76,7 @@ class RegistryHttpServer:
         """Take no more requests; answer those that are being served, as far as there is time."""
         if self._looking_after is not None:
             self._looking_after.cancel()
+        self._certificates.stop()
         if self._server is not None:
             self._server.close()
         if self._in_tls:

@@ -27,7 +27,7 @@ def names() -> set[str]:
 
 
 def spoken_of(text: str) -> set[str]:
-    return set(re.findall(r"penstock_audit_\w+", text))
+    return set(re.findall(r"penstock_(?:audit|certificate)_\w+", text))
 
 
 def test_every_name_is_a_metric() -> None:

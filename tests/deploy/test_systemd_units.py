@@ -1,6 +1,8 @@
 """What the units promise, read from their files. A real systemd runs one in tests/system/agent."""
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,9 @@ from tests.docs.pages import ROOT
 
 UNITS = sorted((ROOT / "deploy" / "systemd").glob("*.service"))
 AGENT = ROOT / "deploy" / "systemd" / "penstock-agent.service"
+PAGES = {"penstock-agent": "agent", "penstock-audit": "audit", "penstock-load": "loader"}
+
+MOST_EXPOSED = 2.5
 
 
 def settings(unit: Path) -> list[tuple[str, str]]:
@@ -42,3 +47,35 @@ def test_the_agent_is_told_how_many_files_are_kept_and_may_have_all_that_it_open
     text = AGENT.read_text(encoding="utf-8")
     (largest,) = re.findall(r"at most (\d+)", text)
     assert most <= int(largest)
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_a_unit_may_do_little_else_than_it_must(unit: Path) -> None:
+    exposure = exposure_of(unit)
+    assert exposure < MOST_EXPOSED
+    page = (ROOT / "docs" / f"{PAGES[unit.stem]}.md").read_text(encoding="utf-8")
+    assert f"exposure {exposure:.1f}" in page, f"docs/{PAGES[unit.stem]}.md: it is {exposure:.1f}"
+
+
+def test_a_unit_that_may_do_everything_would_be_seen(tmp_path: Path) -> None:
+    bare = tmp_path / "bare.service"
+    bare.write_text("[Service]\nExecStart=/bin/true\n")
+    assert exposure_of(bare) > MOST_EXPOSED
+
+
+def exposure_of(unit: Path) -> float:
+    """From 0 to 10, as systemd sees it."""
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not there: apt install systemd")
+    judged = subprocess.run(
+        ["systemd-analyze", "security", "--offline=yes", "--no-pager", str(unit)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    if "--offline" in judged.stderr:
+        pytest.skip("systemd-analyze is older than 250, and judges no files")
+    found = re.search(r"Overall exposure level for \S+: ([\d.]+)", judged.stdout)
+    assert found, judged.stderr
+    return float(found[1])

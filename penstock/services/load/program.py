@@ -28,6 +28,7 @@ from types import FrameType, TracebackType
 from typing import Any, Final
 
 from client.errors import ClientError
+from ground.certificate_expiry import CertificateWatch
 from loader.config import LoaderConfig
 from loader.errors import LoaderError
 from loader.run.load import load
@@ -77,6 +78,7 @@ class LoadProgram:
         self._config = config
         self._request = request
         self._watcher = watcher
+        self._certificates = CertificateWatch(config.security.certificate_files)
         self._packed = self._pack() if pack else None
         self._output = SparkOutput()
         self._events: SimpleQueue[int | Future[list[TableOutcome]]] = SimpleQueue()
@@ -86,6 +88,7 @@ class LoadProgram:
 
     def __enter__(self) -> "LoadProgram":
         check_java()
+        self._certificates.start()
         self._output.__enter__()
         listen_for_signals(self._events)
         return self
@@ -97,6 +100,7 @@ class LoadProgram:
         trace: TracebackType | None,
     ) -> None:
         self._thread.shutdown()
+        self._certificates.stop()
         end_jvm()
         self._output.__exit__(kind, error, trace)
 

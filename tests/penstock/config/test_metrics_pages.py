@@ -47,7 +47,11 @@ def test_of_a_broker() -> None:
     loss = LossGauge(topic="views", partition=0, offsets=200)
     checked = CheckedGauge({("views", 0): 1}, 4_096, 1_795_000_000)
     metrics = BrokerMetrics(
-        lambda: (partition,), lambda: (loss,), lambda: checked, allowed={"partitions": 10_000}
+        lambda: (partition,),
+        lambda: (loss,),
+        lambda: checked,
+        allowed={"partitions": 10_000},
+        certificates=lambda: {"ca.pem": 1_795_000_000.0},
     )
     metrics.topic("views").bytes_in += 1
     metrics.request("Produce", 0.1)
@@ -61,6 +65,6 @@ def test_of_a_broker() -> None:
 
 def test_of_a_registry() -> None:
     gauges = Gauges(versions=1, offset=2, connections=3, highest_id=4, is_writer=True)
-    metrics = RegistryMetrics(lambda: gauges)
+    metrics = RegistryMetrics(lambda: gauges, lambda: {"ca.pem": 1_795_000_000.0})
     metrics.request("GET", "/subjects", 200, 0.1)
     assert explained("registry") == exposed(metrics.families())

@@ -15,6 +15,8 @@ from cluster import users
 from cluster.identity import cluster_id
 from cluster.session import Session
 from cluster.zookeeper import EmbeddedZooKeeper
+from harness.certificates import Authority
+from harness.secured_zookeeper import SecuredZooKeeper
 from tests.penstock.running import At, penstock
 
 
@@ -168,3 +170,21 @@ def test_where_no_broker_was_nothing_is_made_that_is_open_to_all(
         assert not with_map.exists("/")
     finally:
         with_map.close()
+
+
+def test_a_zookeeper_that_speaks_tls(tmp_path: Path, password_file: str) -> None:
+    authority = Authority(tmp_path / "authority")
+    secret, security = tmp_path / "secret", tmp_path / "security.yaml"
+    secret.write_text("s3\n")
+    security.write_text(f"tls: {{ca: {authority.ca}}}\n")
+    with SecuredZooKeeper(tmp_path / "zookeeper", authority) as secured:
+        place = ["--zookeeper", secured.tls_address, "--zookeeper-secret-file", str(secret)]
+        refused = penstock("users", "list", *place)
+        assert refused.returncode == 1
+        assert "it speaks TLS at this port" in refused.stderr
+        place += ["--zookeeper-security", str(security)]
+        added = penstock("users", "add", "admin", "--password-file", password_file, *place)
+        assert (added.returncode, added.stdout, added.stderr) == (0, "added admin\n", "")
+        assert "admin" in penstock("users", "list", *place).stdout
+    alone = penstock("users", "list", "--zookeeper-security", str(security))
+    assert (alone.returncode, "needs --zookeeper" in alone.stderr) == (2, True)

@@ -1,0 +1,352 @@
+"""`penstock certificates make`, `sign`, `renew`, `revoke`, `list`, `show`."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from ground.printable import one_line
+from penstock.certificates.authority import (
+    USUAL_DAYS,
+    Authority,
+    Entry,
+    Refused,
+    make_authority,
+)
+from penstock.certificates.names import AUTHORITY, BadName
+from penstock.certificates.reading import NoCertificate, certificates_in
+from penstock.certificates.signing import Purpose
+from penstock.cli.failures import Failed
+from penstock.cli.output import Row, json_option, print_json, print_table, say
+
+AUTHORITY_VARIABLE: Final = "PENSTOCK_AUTHORITY"
+F = TypeVar("F", bound=Callable[..., Any])
+LISTED: Final = ("name", "state", "purpose", "hosts", "ends", "days_left")
+SHOWN: Final = ("file", "subject", "purpose", "hosts", "ends", "days_left")
+_STYLES: Final[Mapping[str, str]] = {"revoked": "red", "ended": "red"}
+_DAY: Final = timedelta(days=1)
+_MOST_DAYS: Final = 36_500
+
+
+def authority_option(command: F) -> F:
+    return click.option(
+        "--authority",
+        "directory",
+        envvar=AUTHORITY_VARIABLE,
+        show_envvar=True,
+        type=click.Path(path_type=Path),
+        default=".",
+        show_default=True,
+        metavar="DIR",
+        help="The authority's directory.",
+    )(command)
+
+
+def warn_option(command: F) -> F:
+    return click.option(
+        "--warn-days",
+        type=click.IntRange(0, _MOST_DAYS),
+        metavar="N",
+        help="End with 1 if something is good for less than N days.",
+    )(command)
+
+
+def days_option(otherwise: str) -> Callable[[F], F]:
+    return click.option(
+        "--days",
+        type=click.IntRange(1, _MOST_DAYS),
+        metavar="N",
+        help=f"How long it is good; without it, {otherwise}.",
+    )
+
+
+@contextmanager
+def _words_for_what_fails() -> Iterator[None]:
+    try:
+        yield
+    except BadName as error:
+        raise click.UsageError(str(error)) from None
+    except Refused as error:
+        raise Failed(str(error)) from None
+    except OSError as error:
+        raise Failed(f"{error.filename}: {error.strerror}") from None
+
+
+@click.command()
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.option(
+    "--name",
+    default="Penstock authority",
+    show_default=True,
+    metavar="NAME",
+    help="What it is called by those who look at what it signed.",
+)
+@json_option
+def make(directory: Path, name: str, as_json: bool) -> None:
+    """Make an authority, in a directory of its own: a key, and a certificate for ten years.
+
+    Whoever has ca.key can be anybody to those who believe this authority: keep the directory on
+    one machine, readable for one user, with a backup. Others need ca.pem and revoked.pem alone.
+
+    \b
+    Example:
+        penstock certificates make ./authority
+    """
+    with _words_for_what_fails():
+        made = make_authority(directory, name, now=_now())
+    if as_json:
+        files = {"ca": one_line(str(made.ca)), "revoked": one_line(str(made.revoked))}
+        print_json({**files, "ends": _text(made.ends)})
+    else:
+        say(f"made an authority, good until {_day(made.ends)}: programs are told of {made.ca}")
+
+
+@click.command()
+@click.argument("name")
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    metavar="HOST",
+    help="A name or an address that the server is reached as; may be repeated.",
+)
+@click.option(
+    "--client", "purpose", flag_value=Purpose.CLIENT.value, help="To be shown to servers alone."
+)
+@click.option(
+    "--server", "purpose", flag_value=Purpose.SERVER.value, help="To be shown to clients alone."
+)
+@days_option(f"{USUAL_DAYS} days")
+@click.option("--force", is_flag=True, help="Take the place of what is there.")
+@authority_option
+@json_option
+def sign(
+    *,
+    name: str,
+    hosts: tuple[str, ...],
+    purpose: str | None,
+    days: int | None,
+    force: bool,
+    directory: Path,
+    as_json: bool,
+) -> None:
+    """Sign a certificate with a new key, both in one file NAME.pem.
+
+    NAME is who a client is to a server. Without --client or --server it is good for both, as
+    brokers need it.
+
+    \b
+    Example:
+        penstock certificates sign broker-1 --host broker-1.example --host 10.0.0.11
+        penstock certificates sign agent-web-1 --client --days 90 --authority ./authority
+    """
+    with _words_for_what_fails():
+        authority = Authority(directory)
+        entry = authority.sign(
+            name,
+            hosts=hosts,
+            purpose=Purpose(purpose) if purpose else Purpose.BOTH,
+            days=days,
+            now=_now(),
+            force=force,
+        )
+    _say_signed("signed", authority, [entry], as_json=as_json)
+
+
+@click.command()
+@click.argument("names", metavar="NAME…", nargs=-1, required=True)
+@days_option("as long as last time")
+@authority_option
+@json_option
+def renew(names: tuple[str, ...], days: int | None, directory: Path, as_json: bool) -> None:
+    """Sign certificates anew, for the same hosts, each with a new key.
+
+    NAME.pem is replaced at once by the new one: programs that use that file take it over. The
+    earlier certificate is good until it ends.
+
+    \b
+    Example:
+        penstock certificates renew broker-1
+    """
+    renewed = []
+    with _words_for_what_fails():
+        authority = Authority(directory)
+        try:
+            for name in names:
+                renewed.append(authority.renew(name, days=days, now=_now()))  # noqa: PERF401
+        finally:  # those before one that cannot be are renewed, and said to be
+            _say_signed("renewed", authority, renewed, as_json=as_json)
+
+
+@click.command()
+@click.argument("name")
+@authority_option
+@json_option
+def revoke(name: str, directory: Path, as_json: bool) -> None:
+    """Let a certificate be believed no more, and all earlier ones of that name.
+
+    The list revoked.pem is written anew. It counts where it is: servers have it at the path that
+    their key `revoked` names, and look at it before each connection. Open connections stay open.
+
+    \b
+    Example:
+        penstock certificates revoke agent-web-1
+    """
+    with _words_for_what_fails():
+        authority = Authority(directory)
+        revoked = authority.revoke(name, now=_now())
+    if as_json:
+        serials = [each.serial for each in revoked]
+        print_json({"name": name, "serials": serials, "file": one_line(str(authority.revoked))})
+    else:
+        many = "1 certificate" if len(revoked) == 1 else f"{len(revoked)} certificates"
+        say(f"revoked {name} ({many}): bring {authority.revoked} to the servers")
+
+
+@click.command()
+@warn_option
+@authority_option
+@json_option
+def list_signed(warn_days: int | None, directory: Path, as_json: bool) -> None:
+    """List what an authority has signed, the last of each name, and until when it is good.
+
+    \b
+    Example:
+        penstock certificates list
+        penstock certificates list --warn-days 30
+    """
+    now = _now()
+    with _words_for_what_fails():
+        authority = Authority(directory)
+        entries = authority.latest()
+    rows = [_authority_row(authority, now), *(_row(each, now) for each in entries)]
+    if as_json:
+        print_json(rows)
+    else:
+        print_table(LISTED, [_short(row) for row in rows], styles=_STYLES)
+    in_use = [(row["name"], row["days_left"]) for row in rows if row["state"] != "revoked"]
+    _fail(_ending(in_use, warn_days))
+
+
+@click.command()
+@click.argument("files", metavar="FILE…", nargs=-1, required=True, type=click.Path(path_type=Path))
+@warn_option
+@json_option
+def show(files: tuple[Path, ...], warn_days: int | None, as_json: bool) -> None:
+    """Show the certificates in files (PEM), whoever signed them: whose, for what, until when.
+
+    \b
+    Example:
+        penstock certificates show broker-1.pem
+        penstock certificates show --warn-days 14 /etc/penstock/*.pem
+    """
+    now = _now()
+    rows: list[Row] = []
+    unread: list[str] = []
+    for file in files:
+        try:
+            found = certificates_in(file)
+        except NoCertificate as error:
+            unread.append(str(error))
+            continue
+        except OSError as error:
+            unread.append(f"{file}: {error.strerror}")
+            continue
+        rows += [
+            {
+                "file": one_line(str(file)),
+                "subject": each.subject,
+                "issuer": each.issuer,
+                "purpose": each.purpose,
+                "hosts": each.hosts,
+                "begins": _text(each.begins),
+                "ends": _text(each.ends),
+                "days_left": _days_left(each.ends, now),
+                "serial": each.serial,
+                "fingerprint": each.fingerprint,
+            }
+            for each in found
+        ]
+    if as_json:
+        print_json(rows)
+    elif rows:
+        print_table(SHOWN, [_short(row) for row in rows])
+    _fail(unread + _ending([(row["file"], row["days_left"]) for row in rows], warn_days))
+
+
+def _authority_row(authority: Authority, now: datetime) -> Row:
+    return {
+        "name": AUTHORITY,
+        "state": "good" if authority.ends > now else "ended",
+        "purpose": "authority",
+        "hosts": (),
+        "ends": _text(authority.ends),
+        "days_left": _days_left(authority.ends, now),
+        "serial": f"{authority.certificate.serial_number:x}",
+        "file": one_line(str(authority.ca)),
+    }
+
+
+def _row(entry: Entry, now: datetime) -> Row:
+    good = "good" if entry.ends > now else "ended"
+    return {
+        "name": entry.name,
+        "state": "revoked" if entry.revoked else good,
+        "purpose": entry.purpose.value,
+        "hosts": entry.hosts,
+        "ends": _text(entry.ends),
+        "days_left": _days_left(entry.ends, now),
+        "serial": entry.serial,
+    }
+
+
+def _short(row: Row) -> Row:
+    return {**row, "ends": row["ends"][:10], "hosts": row["hosts"] or None}
+
+
+def _say_signed(
+    done: str, authority: Authority, entries: Sequence[Entry], *, as_json: bool
+) -> None:
+    now = _now()
+    for entry in entries:
+        file = authority.file_of(entry.name)
+        if as_json:
+            print_json({**_row(entry, now), "file": one_line(str(file))})
+        else:
+            say(f"{done} {entry.name}, good until {_day(entry.ends)}: {file}")
+
+
+def _ending(ends: Iterable[tuple[str, int]], warn_days: int | None) -> list[str]:
+    """What is good for less than so many days, the soonest first."""
+    soon = sorted((days, name) for name, days in ends if warn_days is not None and days < warn_days)
+    return [f"{name} {_when(days)}" for days, name in soon]
+
+
+def _fail(why: Sequence[str]) -> None:
+    if why:
+        raise Failed("; ".join(why))
+
+
+def _when(days: int) -> str:
+    if days < 0:
+        return "has ended"
+    return "ends in less than a day" if not days else f"ends in {days} days"
+
+
+def _days_left(ends: datetime, now: datetime) -> int:
+    return (ends - now) // _DAY
+
+
+def _text(time: datetime) -> str:
+    return f"{time:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _day(time: datetime) -> str:
+    return f"{time:%Y-%m-%d}"
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
