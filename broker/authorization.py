@@ -5,10 +5,11 @@ in force now. A handler asks for that once a request, so that no answer goes by 
 Where the configuration has no `authorization:`, everybody may do everything, and nothing is looked
 up. Which API needs what stands in `broker.api.operations`.
 
-`follow` is called on the view's thread: what it makes is complete before anybody sees it.
+`follow` is called on the view's thread: what it makes is complete before anybody sees it. Refusals
+are told to `denied`, which counts and logs them; asking `may` tells nobody.
 """
 
-from collections.abc import Iterable, Set
+from collections.abc import Callable, Iterable, Set
 from typing import Final
 
 from broker.caller import Caller
@@ -28,15 +29,20 @@ REFUSALS: Final = {
 """What a client is told that may not do something to a resource of this kind."""
 
 
+Denied = Callable[[Caller, Operation, ResourceType, str], None]
+
+
 class Rights:
     """What one caller may do, by the ACLs of one moment."""
 
-    __slots__ = ("_host", "_permissions", "_principal")
+    __slots__ = ("_caller", "_denied", "_host", "_permissions", "_principal")
 
-    def __init__(self, permissions: Permissions | None, principal: str, host: str) -> None:
+    def __init__(self, permissions: Permissions | None, caller: Caller, denied: Denied) -> None:
         self._permissions = permissions
-        self._principal = principal
-        self._host = host
+        self._principal = caller.principal
+        self._host = caller.host
+        self._caller = caller
+        self._denied = denied
 
     @property
     def limited(self) -> bool:
@@ -72,9 +78,16 @@ class Rights:
             return 0
         return self.operations(ResourceType.CLUSTER, THE_CLUSTER)
 
+    def refuses(self, operation: Operation, kind: ResourceType, name: str) -> bool:
+        """Whether it is not allowed; that the client will be told so is noted."""
+        if self.may(operation, kind, name):
+            return False
+        self._denied(self._caller, operation, kind, name)
+        return True
+
     def check(self, operation: Operation, kind: ResourceType, name: str) -> None:
         """Raise ApiError unless it is allowed."""
-        if not self.may(operation, kind, name):
+        if self.refuses(operation, kind, name):
             raise denial(operation, kind, name)
 
     def check_topic(self, operation: Operation, name: str) -> None:
@@ -93,8 +106,9 @@ def denial(operation: Operation, kind: ResourceType, name: str) -> ApiError:
 class Authorization:
     """What is in force. Any thread."""
 
-    def __init__(self, config: AuthorizationConfig | None) -> None:
+    def __init__(self, config: AuthorizationConfig | None, denied: Denied) -> None:
         self._config = config
+        self._denied = denied
         self._super_users = frozenset(
             name.removeprefix(USER) for name in (config.super_users if config else ())
         )
@@ -124,7 +138,7 @@ class Authorization:
         )
 
     def of(self, caller: Caller) -> Rights:
-        return Rights(self._permissions, caller.principal, caller.host)
+        return Rights(self._permissions, caller, self._denied)
 
     def denied_topics(
         self, caller: Caller, operation: Operation, topics: Iterable[str]
@@ -133,4 +147,4 @@ class Authorization:
         if self._permissions is None:
             return frozenset()
         rights = self.of(caller)
-        return {name for name in topics if not rights.may(operation, _TOPIC, name)}
+        return {name for name in topics if rights.refuses(operation, _TOPIC, name)}

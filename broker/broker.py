@@ -114,8 +114,8 @@ class Broker:
             certificates=self._certificates.ends,
         )
         self._quotas = Quotas()
-        self.authorization = Authorization(config.authorization)
         self._complaints = Complaints(self.loop.time, self._metrics.complained)
+        self.authorization = Authorization(config.authorization, self._complaints.not_authorized)
         self.gone = asyncio.Event()
         self.failure = ""
         self._not_ready = "starting"

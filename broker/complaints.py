@@ -22,7 +22,9 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from enum import Enum
 
+from broker.caller import Caller
 from ground.printable import one_line
+from wire.acls import Operation, ResourceType
 from wire.errors import ErrorCode
 
 log = logging.getLogger(__name__)
@@ -40,6 +42,7 @@ class ComplaintKind(Enum):
     CANNOT_ACCEPT = "cannot accept"
     HANDSHAKE_FAILED = "TLS handshake failed"
     LOGIN_REFUSED = "login refused"
+    NOT_AUTHORIZED = "not authorized"
     REQUEST_REFUSED = "request refused"
     REQUEST_FAILED = "request failed"
     BATCH_REFUSED = "batch refused"
@@ -87,6 +90,17 @@ class Complaints:
         text = f"client={address} topic={topic} partition={partition} error={code.name.upper()}"
         like = (topic, code)
         self.say(ComplaintKind.BATCH_REFUSED, address, f"{text} reason={reason!r}", like=like)
+
+    def not_authorized(
+        self, caller: Caller, operation: Operation, kind: ResourceType, name: str
+    ) -> None:
+        """Somebody may not do that, and is told so: one line for each of such, and user."""
+        text = (
+            f"client={caller.host} principal={caller.principal!r} operation={operation.words} "
+            f"on={kind.words} name={name[:250]!r}"
+        )
+        like = (caller.principal, operation, kind)
+        self.say(ComplaintKind.NOT_AUTHORIZED, caller.host, text, like=like)
 
     def request_failed(self, address: str, text: str, bug: Exception) -> None:
         """A bug of ours: it is said with its traceback, once for each place that it comes from."""

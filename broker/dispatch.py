@@ -89,6 +89,8 @@ class Dispatcher:
         flexible = api.is_flexible(version)
         if self._quotas.active and key not in _NOT_COUNTED:
             self._charge(connection, key, frame, flexible=flexible)
+        elif connection.share is not None and not self._quotas.active:
+            connection.share = connection.share_of = None
         if key == PRODUCE_KEY:
             request = read_request(version, read_body(frame, flexible=flexible))
             produce.serve(self._to_produce, connection, header, request, began)

@@ -48,6 +48,7 @@ class SecuredBroker:
         zookeeper: str,
         login_seconds: int = 0,
         settings: Mapping[str, object] | None = None,
+        revoked: tuple[str, ...] = (),
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
@@ -57,6 +58,10 @@ class SecuredBroker:
         tls = {"certificate": str(shown.certificate), "key": str(shown.key)}
         secret = self._file("zookeeper.secret", _SECRET)
         self.at_zookeeper = ("--zookeeper", zookeeper, "--zookeeper-secret-file", secret)
+        known = {**tls, "client_ca": str(self.authority.ca)}
+        self.revoked = {name: self.authority.sign(name) for name in revoked}
+        for each in self.revoked.values():
+            known["revoked"] = str(self.authority.revoke(each))
         self.locked, self.known, self.plain, self.brokers = free_ports(4)
         for name, password in USERS.items():
             self._file(f"{name}.password", password)
@@ -73,7 +78,7 @@ class SecuredBroker:
                 {
                     "name": "KNOWN",
                     "port": self.known,
-                    "tls": {**tls, "client_ca": str(self.authority.ca)},
+                    "tls": known,
                 },
                 {
                     "name": "PLAIN",

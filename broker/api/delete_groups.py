@@ -21,9 +21,9 @@ def handle(
     rights = authorization.of(caller)
 
     def why_not(name: str) -> ErrorCode:
-        if rights.may(Operation.DELETE, ResourceType.GROUP, name):
-            return ErrorCode.group_id_not_found
-        return ErrorCode.group_authorization_failed
+        if rights.refuses(Operation.DELETE, ResourceType.GROUP, name):
+            return ErrorCode.group_authorization_failed
+        return ErrorCode.group_id_not_found
 
     return DeleteGroupsResponse(
         results=tuple(

@@ -15,7 +15,7 @@ from pathlib import Path
 from broker.authorization import Authorization
 from broker.caller import Caller
 from broker.partitions import Partitions
-from wire.acls import Operation
+from wire.acls import THE_CLUSTER, Operation, ResourceType
 from wire.errors import ErrorCode
 from wire.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -38,7 +38,8 @@ class Needs:
 def handle(
     needs: Needs, request: DescribeLogDirsRequest, caller: Caller
 ) -> DescribeLogDirsResponse:
-    if not needs.authorization.of(caller).may_on_cluster(Operation.DESCRIBE):
+    rights = needs.authorization.of(caller)
+    if rights.refuses(Operation.DESCRIBE, ResourceType.CLUSTER, THE_CLUSTER):
         # Versions before 3 have no place for the error: they are told of no directory, as by Kafka.
         refused = ErrorCode.cluster_authorization_failed
         return DescribeLogDirsResponse(error_code=refused, results=())

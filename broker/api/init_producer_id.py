@@ -18,7 +18,7 @@ from broker.complaints import ComplaintKind, Complaints
 from cluster.errors import ClusterError
 from cluster.producer_ids import allocate
 from cluster.session import Session
-from wire.acls import Operation
+from wire.acls import THE_CLUSTER, Operation, ResourceType
 from wire.errors import ErrorCode
 from wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -58,9 +58,8 @@ async def handle(
     if (request.producer_id < 0) != (request.producer_epoch < 0):
         return InitProducerIdResponse(error_code=ErrorCode.invalid_request)
     rights = needs.authorization.of(caller)
-    if not (
-        rights.may_on_cluster(Operation.IDEMPOTENT_WRITE)
-        or rights.may_on_some_topic(Operation.WRITE)
+    if not rights.may_on_some_topic(Operation.WRITE) and rights.refuses(
+        Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, THE_CLUSTER
     ):
         return InitProducerIdResponse(error_code=ErrorCode.cluster_authorization_failed)
     try:

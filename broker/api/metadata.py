@@ -231,7 +231,7 @@ def _looked_up(
                 topic_id=topic.topic_id,
             )
             missing.append(absent)
-        elif not rights.may_on_topic(Operation.DESCRIBE, name):
+        elif rights.refuses(Operation.DESCRIBE, ResourceType.TOPIC, name):
             # An id is no secret, as in Kafka; a name is told to nobody who did not know it.
             hidden = MetadataResponseTopic(
                 error_code=ErrorCode.topic_authorization_failed,

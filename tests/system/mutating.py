@@ -63,15 +63,15 @@ def valid_requests(chance: random.Random, without: Collection[str] = ()) -> Iter
     while True:
         chance.shuffle(served)
         for api, version in served:
-            message = _message(chance, api.request)
-            body = bytes(api.encode_request(version, message))
+            body = bytes(api.encode_request(version, message(chance, api.request)))
             yield request_frame(api, version, chance.getrandbits(31), "mutated", body)
 
 
 _types = functools.cache(typing.get_type_hints)
 
 
-def _message(chance: random.Random, kind: Any) -> Any:
+def message(chance: random.Random, kind: Any) -> Any:
+    """One of this kind, with values that make sense."""
     types_ = _types(kind).items()
     return kind(**{name: _value(chance, name, type_, kind) for name, type_ in types_})
 
@@ -86,7 +86,7 @@ def _value(chance: random.Random, name: str, type_: Any, owner: Any) -> Any:
         length = chance.choice((0, 1, 1, 1, 2, 5))
         return tuple(_value(chance, name, arguments[0], owner) for _ in range(length))
     if dataclasses.is_dataclass(type_):
-        return _message(chance, type_)
+        return message(chance, type_)
     if type_ is str:
         is_config = name == "name" and "Config" in owner.__name__
         return chance.choice(_CONFIGS if is_config else _TEXTS.get(name, TOPICS))

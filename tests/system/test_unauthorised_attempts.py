@@ -1,0 +1,303 @@
+"""A table of attempts: every API that is served, in every way that must not succeed.
+
+    rows      each API of broker/api/table.py, with a request that would be served
+    columns   no login · a wrong password · an expired token · a login that has ended · a revoked
+              certificate · a replayed proof · in the clear to TLS · TLS with an old version ·
+              the right login without the right
+
+Each is refused, in a way that a client understands, with a line in the log, and nothing is changed:
+topics, users, rules and quotas are the same afterwards. An API without a row cannot be: rows are
+made of the table.
+"""
+
+import functools
+import random
+import socket
+import ssl
+import struct
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.api.operations import RULES
+from broker.api.table import APIS
+from client.admin import all_topics, create_topic
+from client.brokers import Brokers
+from client.logins import Exchange, scram
+from client.quotas import quotas
+from client.security import Mechanism
+from client.users import users
+from cluster.zookeeper import EmbeddedZooKeeper
+from harness.secured_broker import USERS, SecuredBroker
+from harness.server_process import wait_until
+from tests.system.mutating import TOPICS, message
+from tests.system.raw import Closed, RawConnection, int16, int32, request, string
+from wire.codec import Api
+from wire.errors import ErrorCode
+from wire.requests import request_frame
+
+HANDSHAKE, AUTHENTICATE, API_VERSIONS = 17, 36, 18
+WITHOUT_A_LOGIN = {HANDSHAKE, AUTHENTICATE, API_VERSIONS}
+REFUSALS = {
+    ErrorCode.topic_authorization_failed,
+    ErrorCode.group_authorization_failed,
+    ErrorCode.cluster_authorization_failed,
+    ErrorCode.transactional_id_authorization_failed,
+    ErrorCode.unknown_topic_id,  # nobody is told what an id stands for
+}
+_BY_NAME = {20: 5}  # DeleteTopics: later versions take a name or an id, and not both
+KEYS = sorted(APIS.keys() - WITHOUT_A_LOGIN)
+
+
+@pytest.fixture(scope="module")
+def secured(
+    zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SecuredBroker]:
+    directory = tmp_path_factory.mktemp("attempts")
+    with SecuredBroker(
+        directory,
+        zookeeper=f"{zookeeper.address}/attempts",
+        settings={"authorization": {"super_users": ["broker"]}},
+        revoked=("lost",),
+    ) as secured:
+        with Brokers(secured.bootstrap(Mechanism.SCRAM_SHA_512, "broker")) as brokers:
+            for topic in TOPICS:
+                create_topic(brokers, topic)
+            before = state(brokers)
+        yield secured
+        with Brokers(secured.bootstrap(Mechanism.SCRAM_SHA_512, "broker")) as brokers:
+            assert state(brokers) == before, "something was changed"
+
+
+def state(brokers: Brokers) -> object:
+    topics = all_topics(brokers).topics
+    return (
+        {name: len(each.partitions) for name, each in topics.items()},
+        users(brokers),
+        quotas(brokers),
+    )
+
+
+@functools.cache
+def frame_of(key: int) -> tuple[Api[Any, Any], int, bytes]:
+    """A request of that API which asks for something, in its newest version."""
+    api = APIS[key]
+    version = _BY_NAME.get(key, api.versions[-1])
+    for seed in range(10_000):
+        made = message(random.Random(seed), api.request)
+        if _is_full(made) and getattr(made, "acks", True):  # else there is no answer
+            body = bytes(api.encode_request(version, made))
+            return api, version, request_frame(api, version, 1, "attempt", body)
+    raise AssertionError(f"no request of {api.name} that asks for anything")
+
+
+def _is_full(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return bool(value) and all(map(_is_full, value))
+    if is_dataclass(value):
+        return all(_is_full(getattr(value, field.name)) for field in fields(value))
+    return True
+
+
+def said(connection: RawConnection, saying: Exchange) -> bytes:
+    """The last answer to a login, which may be a refusal."""
+    token, answer = next(saying), b""
+    while True:
+        answer = connection.ask(AUTHENTICATE, 1, int32(len(token)) + token)
+        if answer[:2] != int16(0):
+            return answer
+        (size,) = struct.unpack_from(">i", answer, 4)
+        try:
+            token = saying.send(answer[8 : 8 + size])
+        except StopIteration:
+            return answer
+
+
+def begun(connection: RawConnection, mechanism: str) -> None:
+    assert connection.ask(HANDSHAKE, 1, string(mechanism))[:2] == int16(0)
+
+
+def cut_off(connection: RawConnection, frame: bytes) -> None:
+    with pytest.raises((Closed, OSError)):
+        connection.send(frame)
+        connection.answer(10)
+
+
+def logged(secured: SecuredBroker, text: str) -> None:
+    wait_until(lambda: text in secured.broker.log(), within=10, what=f"it logs {text!r}")
+
+
+@pytest.fixture(params=KEYS, ids=[APIS[key].name for key in KEYS])
+def asked(request: pytest.FixtureRequest) -> bytes:
+    return frame_of(request.param)[2]
+
+
+def test_without_a_login(secured: SecuredBroker, asked: bytes) -> None:
+    with RawConnection(f"127.0.0.1:{secured.plain}") as connection:
+        cut_off(connection, asked)
+    logged(secured, "and it has not logged in")
+
+
+def tried(secured: SecuredBroker, exchange: Exchange) -> RawConnection:
+    """A connection that has said its last word, and has not heard the answer: those who fail are
+    kept waiting for it, so all do at once."""
+    connection = RawConnection(f"127.0.0.1:{secured.plain}")
+    begun(connection, "SCRAM-SHA-512")
+    first = next(exchange)
+    answer = connection.ask(AUTHENTICATE, 1, int32(len(first)) + first)
+    (size,) = struct.unpack_from(">i", answer, 4)
+    last = exchange.send(answer[8 : 8 + size])
+    connection.send(request(AUTHENTICATE, 1, int32(len(last)) + last))
+    return connection
+
+
+def recorded(heard: list[bytes], user: str) -> Exchange:
+    exchange = scram("sha512", user, USERS[user], lambda: "a-nonce")
+    token = next(exchange)
+    while True:
+        heard.append(token)
+        try:
+            token = exchange.send((yield token))
+        except StopIteration:
+            return
+
+
+def replayed(heard: list[bytes]) -> Exchange:
+    for token in heard:  # noqa: UP028 -- it does not hear what it is told
+        yield token
+
+
+@pytest.fixture(scope="module")
+def with_wrong_passwords(secured: SecuredBroker) -> Callable[[], RawConnection]:
+    return [tried(secured, scram("sha512", "alice", "wrong", lambda: "a-nonce")) for _ in KEYS].pop
+
+
+@pytest.fixture(scope="module")
+def with_replayed_proofs(secured: SecuredBroker) -> Callable[[], RawConnection]:
+    heard: list[bytes] = []
+    with RawConnection(f"127.0.0.1:{secured.plain}") as connection:
+        begun(connection, "SCRAM-SHA-512")
+        assert said(connection, recorded(heard, "bob"))[:2] == int16(0)
+    return [tried(secured, replayed(heard)) for _ in KEYS].pop
+
+
+def test_with_a_wrong_password(
+    with_wrong_passwords: Callable[[], RawConnection], secured: SecuredBroker, asked: bytes
+) -> None:
+    with with_wrong_passwords() as connection:
+        assert connection.answer()[:2] == int16(ErrorCode.sasl_authentication_failed)
+        cut_off(connection, asked)
+    logged(secured, "wrong password, user alice")
+
+
+def test_with_a_proof_of_another_connection(
+    with_replayed_proofs: Callable[[], RawConnection], secured: SecuredBroker, asked: bytes
+) -> None:
+    with with_replayed_proofs() as connection:
+        assert connection.answer()[:2] == int16(ErrorCode.sasl_authentication_failed)
+        cut_off(connection, asked)
+    logged(secured, "the nonce is another attempt's, user bob")
+
+
+def over_tls(secured: SecuredBroker, port: int, certificate: str = "") -> RawConnection:
+    context = ssl.create_default_context(cafile=str(secured.authority.ca))
+    if certificate:
+        context.load_cert_chain(certificate)
+    connection = RawConnection(f"127.0.0.1:{port}")
+    connection.socket = context.wrap_socket(connection.socket, server_hostname="localhost")
+    return connection
+
+
+def test_with_an_expired_token(secured: SecuredBroker, asked: bytes) -> None:
+    with over_tls(secured, secured.locked) as connection:
+        begun(connection, "OAUTHBEARER")
+        token = f"n,,\1auth=Bearer {secured.token(seconds=-600)}\1\1".encode()
+        answer = connection.ask(AUTHENTICATE, 1, int32(len(token)) + token)
+        assert b"invalid_token" in answer
+        answer = connection.ask(AUTHENTICATE, 1, int32(1) + b"\1")
+        assert answer[:2] == int16(ErrorCode.sasl_authentication_failed)
+        cut_off(connection, asked)
+
+
+def test_with_a_revoked_certificate(secured: SecuredBroker, asked: bytes) -> None:
+    certificate = str(secured.revoked["lost"].both)
+    with pytest.raises((Closed, OSError)), over_tls(secured, secured.known, certificate) as lost:
+        lost.send(asked)
+        lost.answer(10)
+    logged(secured, "certificate revoked")
+
+
+def test_in_the_clear_where_tls_is_spoken(secured: SecuredBroker, asked: bytes) -> None:
+    with RawConnection(f"127.0.0.1:{secured.locked}") as connection:
+        cut_off(connection, asked)
+    logged(secured, "TLS handshake failed")
+
+
+def test_by_an_older_tls(secured: SecuredBroker, asked: bytes) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    with pytest.warns(DeprecationWarning, match="TLSv1"):
+        context.maximum_version = ssl.TLSVersion.TLSv1_1
+    with (
+        socket.create_connection(("127.0.0.1", secured.locked)) as opened,
+        pytest.raises(OSError),
+        context.wrap_socket(opened) as connection,
+    ):
+        connection.sendall(asked)
+
+
+@pytest.fixture(scope="module")
+def ended(
+    zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[], RawConnection]]:
+    """Connections whose login is over, one for each call."""
+    directory: Path = tmp_path_factory.mktemp("ended")
+    with SecuredBroker(
+        directory, zookeeper=f"{zookeeper.address}/ended", login_seconds=1
+    ) as secured:
+        connections = []
+        for _ in KEYS:
+            connection = RawConnection(f"127.0.0.1:{secured.plain}")
+            begun(connection, "SCRAM-SHA-512")
+            exchange = scram("sha512", "alice", USERS["alice"], lambda: "a-nonce")
+            assert said(connection, exchange)[:2] == int16(0)
+            connections.append(connection)
+        time.sleep(1.1)
+        yield connections.pop
+        logged(secured, "and its login has ended")
+
+
+def test_after_the_end_of_a_login(ended: Callable[[], RawConnection], asked: bytes) -> None:
+    with ended() as connection:
+        cut_off(connection, asked)
+
+
+@pytest.mark.parametrize("key", [key for key in KEYS if RULES[key]], ids=lambda key: APIS[key].name)
+def test_logged_in_without_the_right(secured: SecuredBroker, key: int) -> None:
+    api, version, frame = frame_of(key)
+    with RawConnection(f"127.0.0.1:{secured.plain}") as connection:
+        begun(connection, "SCRAM-SHA-512")
+        exchange = scram("sha512", "alice", USERS["alice"], lambda: "a-nonce")
+        assert said(connection, exchange)[:2] == int16(0)
+        connection.send(frame)
+        answer = connection.answer(10)
+    body = memoryview(answer)[1 if api.is_flexible(version) else 0 :]
+    assert codes(api.decode_response(version, body)) & REFUSALS
+    logged(secured, "not authorized client=127.0.0.1 principal='alice'")
+
+
+def codes(answer: Any) -> set[ErrorCode]:
+    found: set[ErrorCode] = set()
+    if isinstance(answer, tuple):
+        for each in answer:
+            found |= codes(each)
+    elif is_dataclass(answer):
+        for field in fields(answer):
+            value = getattr(answer, field.name)
+            found |= {value} if field.name == "error_code" else codes(value)
+    return found
