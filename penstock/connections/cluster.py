@@ -68,10 +68,11 @@ def said_security() -> Security:
 
 
 @contextmanager
-def connected(bootstrap: str) -> Iterator[Brokers]:
-    """The cluster; its errors become the command's one line."""
+def connected(bootstrap: str, security: Security | None = None) -> Iterator[Brokers]:
+    """The cluster, as a file says to connect or else the command; its errors become the command's
+    one line."""
     try:
-        with Brokers(Bootstrap.of(bootstrap, said_security())) as brokers:
+        with Brokers(Bootstrap.of(bootstrap, security or said_security())) as brokers:
             yield brokers
     except BadAddress as error:
         raise click.UsageError(str(error)) from None

@@ -25,6 +25,7 @@ from click.core import ParameterSource
 from audit.answers import AgentRow, AgentsAnswer
 from audit.config import AuditConfig
 from client.brokers import Brokers
+from client.security import Security
 from ground.http_client import HttpUrl
 from ground.printable import one_line
 from ledger.names import VERSION, topic_id_text
@@ -61,10 +62,20 @@ class LedgerPlace(NamedTuple):
     cluster: str
     bootstrap: str
     registry: str | RegistryAddress  # URLs alone are asked as the command was told
+    security: Security | None = None  # None: as the command was told
+
+    @property
+    def entrance(self) -> Security:
+        """Who gives the command says who he is; the file's login is the audit's own."""
+        said = said_security()
+        return said if self.security is None or said != Security() else self.security
 
     @contextmanager
     def opened(self) -> Iterator[tuple[Brokers, RegistryClient]]:
-        with connected(self.bootstrap) as brokers, registry_at(self.registry) as registry:
+        with (
+            connected(self.bootstrap, self.entrance) as brokers,
+            registry_at(self.registry) as registry,
+        ):
             yield brokers, registry
 
 
@@ -103,7 +114,7 @@ def _ledgers(config: Path, cluster: str | None) -> tuple[LedgerPlace, ...]:
     if cluster is not None and cluster not in clusters:
         raise click.UsageError(f"{config} has no cluster {cluster}, but {', '.join(clusters)}")
     return tuple(
-        LedgerPlace(name, ",".join(each.brokers), each.registry_address)
+        LedgerPlace(name, ",".join(each.brokers), each.registry_address, each.security)
         for name, each in clusters.items()
         if cluster in {None, name}
     )
@@ -138,9 +149,9 @@ def write_statement(
     write_entries(brokers, registry, [entry], timestamp=now)
 
 
-def operator() -> str:
+def operator(security: Security) -> str:
     """Who makes the call, as far as this machine knows; and as whom the brokers let him."""
-    name, login = _account(), said_security().login
+    name, login = _account(), security.login
     return f"{name} as {login.user}" if login and login.user not in {"", name} else name
 
 
@@ -290,6 +301,7 @@ def accept(
     if len(ledgers) > 1:
         names = ", ".join(each.cluster for each in ledgers)
         raise click.UsageError(f"say whose topic it is: --cluster, one of {names}")
+    (ledger,) = ledgers
     accepted: dict[str, Any] = {
         "topic": topic,
         "partition": -1 if partition is None else partition,
@@ -299,9 +311,8 @@ def accept(
         "from_time": from_time,
         "to_time": to_time,
         "reason": reason,
-        "operator": operator(),
+        "operator": operator(ledger.entrance),
     }
-    (ledger,) = ledgers
     with ledger.opened() as (brokers, registry):
         accepted["topic_id"] = _topic_id(brokers, topic)
         write_statement(brokers, registry, ledger.cluster, {"accepted": [accepted]})
@@ -407,7 +418,7 @@ def retire(
             "agent": agent or "",
             "since": until,
             "reason": reason,
-            "operator": operator(),
+            "operator": operator(ledger.entrance),
         }
         with ledger.opened() as (brokers, registry):
             write_statement(brokers, registry, ledger.cluster, {"retired": [retired]})

@@ -15,10 +15,11 @@ import click
 import pytest
 import yaml
 
+from client.security import Login, Mechanism, Security
 from harness.server_process import free_ports
 from penstock.cli.time_arguments import time_text
 from penstock.connections.cluster import bootstrap_option
-from penstock.report.operator import operator
+from penstock.report.operator import LedgerPlace, operator
 from tests.penstock.at_registry import AtRegistry
 from tests.penstock.running import REPOSITORY, At, penstock
 
@@ -153,26 +154,28 @@ def test_a_loader_whose_audit_is_away(tmp_path: Path) -> None:
 
 def test_who_makes_a_statement(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUDO_USER", "ada")
-    assert operator() == "ada"
+    assert operator(Security()) == "ada"
+    login = Login(mechanism=Mechanism.SCRAM_SHA_512, user="ops", password_file="unread")
+    assert operator(Security(login=login)) == "ada as ops"
 
 
-def test_who_makes_a_statement_logs_in_as_somebody(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("SUDO_USER", "ada")
+def test_a_ledger_is_entered_as_its_file_says_unless_the_command_says_who(tmp_path: Path) -> None:
     login = {"mechanism": "SCRAM-SHA-512", "user": "ops", "password_file": "unread"}
     path = tmp_path / "security.yaml"
     path.write_text(yaml.safe_dump({"login": login}))
+    audits = Login(mechanism=Mechanism.SCRAM_SHA_512, user="audit", password_file="unread")
     found: list[str] = []
 
     @click.command()
     @bootstrap_option
     def command(bootstrap: str) -> None:
-        found.append(operator())
+        for security in (None, Security(login=audits)):
+            said = LedgerPlace("dc1", bootstrap, "", security).entrance.login
+            found.append(said.user if said else "")
 
     command.main(["--security", str(path)], standalone_mode=False)
     command.main([], standalone_mode=False)
-    assert found == ["ada as ops", "ada"]
+    assert found == ["ops", "ops", "", "audit"]
 
 
 def test_a_time_that_no_calendar_has() -> None:
