@@ -7,10 +7,11 @@ one moment.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from wire.acls import Acls
+if TYPE_CHECKING:  # commands that ask no broker need the errors, and so these values
+    from wire.acls import Acls
 
 NO_LEADER: Final = -1
 NO_EPOCH: Final = -1
@@ -119,4 +120,4 @@ class ClusterSnapshot:
     broker_configs: Mapping[int, Mapping[str, str]] = field(default_factory=_empty)
     broker_defaults: Mapping[str, str] = field(default_factory=_empty)  # for brokers without own
     deleting: frozenset[str] = frozenset()
-    acls: Acls = field(default_factory=_empty)  # the same object as long as none has changed
+    acls: "Acls" = field(default_factory=_empty)  # the same object as long as none has changed

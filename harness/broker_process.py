@@ -51,7 +51,7 @@ class BrokerProcess(RunningServer):
         if "listeners" in wanted:
             self.port = wanted["listeners"][0]["port"]
         else:
-            wanted |= {"host": "127.0.0.1", "port": self.port}
+            wanted = {"host": "127.0.0.1", "port": self.port, **wanted}
         self.bootstrap = f"127.0.0.1:{self.port}"
         self.config.write_text(yaml.safe_dump(wanted))
         limited = () if open_files is None else ("prlimit", f"--nofile={open_files}")

@@ -21,8 +21,9 @@ from penstock.directory.places import HOST, PRIVATE, Places, Ports
 
 # Everything that the extra `all` brings, as modules.
 MODULES: Final = (
-    *("httptools", "inotify_simple", "kazoo", "numpy", "packaging", "prometheus_client"),
-    *("pyarrow", "pyruhvro", "pyspark", "starlette", "uvicorn", "uvloop", "zstandard"),
+    *("cryptography", "httptools", "inotify_simple", "joserfc", "kazoo", "numpy", "packaging"),
+    *("prometheus_client", "pyarrow", "pyruhvro", "pyspark", "starlette", "uvicorn", "uvloop"),
+    "zstandard",
 )
 LOWEST_JAVA: Final = 17
 LEAST_FREE_BYTES: Final = 1_000_000_000

@@ -7,6 +7,7 @@ from client.brokers import Brokers
 from client.delivery import TopicPartition
 from harness.apache_kafka import ApacheKafka
 from harness.broker_process import BrokerProcess
+from harness.server_process import wait_until
 from tests.agent.shipping.agent_side import (
     AgentSide,
     Source,
@@ -66,6 +67,10 @@ def test_a_topic_that_is_made_anew_without_the_partition(
         side.settle()
         parcels = [side.parcel(source, [str(source.seq)], target=last) for _ in range(5)]
         admin.delete_topic(brokers, new_topic)
+        # Apache Kafka still takes what comes to it, for a moment, and deletes it with the topic.
+        wait_until(
+            lambda: new_topic not in admin.all_topics(brokers).topics, within=30, what="it is gone"
+        )
         for parcel in parcels:
             side.shipper.submit(parcel)
         again = create_again(brokers, new_topic, after=topic)
