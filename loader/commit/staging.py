@@ -27,6 +27,8 @@ from loader.tables import Hour, Slice, hour_in_folder, hour_of
 MOST_REPORT_BYTES: Final = 256 * 1024 * 1024
 READERS: Final = 8
 REPORTS_AT_ONCE: Final = 32  # in memory as they are
+# Made here, and not by the first who needs it: threads that make it at once crash in msgspec.
+_REPORTS: Final = msgspec.json.Decoder(SliceReport)
 
 _Key = tuple[FileKind, int, Hour | None]
 
@@ -199,7 +201,7 @@ def _report(store: Store, entry: Entry, number: int) -> SliceReport:
     data = store.read(entry.path, MOST_REPORT_BYTES)
     try:
         text = (data or b"").removesuffix(PIECE_END.encode())
-        report = msgspec.json.decode(text, type=SliceReport)
+        report = _REPORTS.decode(text)
     except msgspec.MsgspecError as error:
         raise Mismatch(f"{entry.path} is no report: {error}") from error
     if report.slice != number:

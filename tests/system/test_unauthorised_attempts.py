@@ -10,6 +10,7 @@ topics, users, rules and quotas are the same afterwards. An API without a row ca
 made of the table.
 """
 
+import contextlib
 import functools
 import random
 import socket
@@ -172,17 +173,22 @@ def replayed(heard: list[bytes]) -> Exchange:
 
 
 @pytest.fixture(scope="module")
-def with_wrong_passwords(secured: SecuredBroker) -> Callable[[], RawConnection]:
-    return [tried(secured, scram("sha512", "alice", "wrong", lambda: "a-nonce")) for _ in KEYS].pop
+def with_wrong_passwords(secured: SecuredBroker) -> Iterator[Callable[[], RawConnection]]:
+    wrong = [tried(secured, scram("sha512", "alice", "wrong", lambda: "a-nonce")) for _ in KEYS]
+    with contextlib.ExitStack() as stack:  # those that other workers' tests would have taken
+        for each in wrong:
+            stack.enter_context(each)
+        yield list(wrong).pop
 
 
 @pytest.fixture(scope="module")
-def with_replayed_proofs(secured: SecuredBroker) -> Callable[[], RawConnection]:
+def with_replayed_proofs(secured: SecuredBroker) -> Iterator[Callable[[], RawConnection]]:
     heard: list[bytes] = []
     with RawConnection(f"127.0.0.1:{secured.plain}") as connection:
         begun(connection, "SCRAM-SHA-512")
         assert said(connection, recorded(heard, "bob"))[:2] == int16(0)
-    return [tried(secured, replayed(heard)) for _ in KEYS].pop
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(tried(secured, replayed(heard))) for _ in KEYS].pop
 
 
 def test_with_a_wrong_password(
@@ -257,12 +263,11 @@ def ended(
 ) -> Iterator[Callable[[], RawConnection]]:
     """Connections whose login is over, one for each call."""
     directory: Path = tmp_path_factory.mktemp("ended")
-    with SecuredBroker(
-        directory, zookeeper=f"{zookeeper.address}/ended", login_seconds=1
-    ) as secured:
+    ended = SecuredBroker(directory, zookeeper=f"{zookeeper.address}/ended", login_seconds=1)
+    with ended as secured, contextlib.ExitStack() as stack:
         connections = []
         for _ in KEYS:
-            connection = RawConnection(f"127.0.0.1:{secured.plain}")
+            connection = stack.enter_context(RawConnection(f"127.0.0.1:{secured.plain}"))
             begun(connection, "SCRAM-SHA-512")
             exchange = scram("sha512", "alice", USERS["alice"], lambda: "a-nonce")
             assert said(connection, exchange)[:2] == int16(0)
