@@ -15,13 +15,14 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from broker.api import fetch, produce
 from broker.api.table import APIS, LISTED, TABLE, BrokerParts, to_fetch, to_produce
 from broker.caller import Caller
 from broker.complaints import ComplaintKind
 from broker.connection import Connection, Reply
+from broker.gate import WITHOUT_LOGIN
 from wire.codec import Api
 from wire.errors import ErrorCode, ProtocolError
 from wire.messages.api_versions import ApiVersionsResponse
@@ -45,9 +46,6 @@ _LARGEST_PLAIN_REQUEST = 1024 * 1024
 
 # Request and response types differ from API to API; the table pairs them.
 Handler = Callable[[Any, Caller], Any]
-
-# Who must wait has to be able to say who it is.
-_NOT_COUNTED: Final = frozenset({17, 18, 36})
 
 
 class Dispatcher:
@@ -87,7 +85,7 @@ class Dispatcher:
             self._refuse(connection, header)
             return
         flexible = api.is_flexible(version)
-        if self._quotas.active and key not in _NOT_COUNTED:
+        if self._quotas.active and key not in WITHOUT_LOGIN:
             self._charge(connection, key, frame, flexible=flexible)
         elif connection.share is not None and not self._quotas.active:
             connection.share = connection.share_of = None
@@ -101,7 +99,7 @@ class Dispatcher:
         request = api.decode_request(version, body)
 
         def encode(response: Any) -> list[Part]:
-            if (throttle := connection.throttle_ms) and key not in _NOT_COUNTED:
+            if (throttle := connection.throttle_ms) and key not in WITHOUT_LOGIN:
                 response = replace(response, throttle_time=throttle)
             self._metrics.request(api.name, time.perf_counter() - began)
             return response_frame(
@@ -123,7 +121,7 @@ class Dispatcher:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         else:
-            if connection.share is not None and key not in _NOT_COUNTED:
+            if connection.share is not None and key not in WITHOUT_LOGIN:
                 connection.charge(connection.share.request, _percent(began))
             connection.send(encode(response))
 

@@ -16,10 +16,7 @@ from broker.logins.exchange import LoginRefused
 from broker.logins.logins import Login, Logins
 from wire.errors import ErrorCode
 
-HANDSHAKE: Final = 17
-AUTHENTICATE: Final = 36
-_API_VERSIONS: Final = 18
-_ALWAYS: Final = frozenset({HANDSHAKE, AUTHENTICATE, _API_VERSIONS})
+WITHOUT_LOGIN: Final = frozenset({17, 18, 36})  # SaslHandshake, ApiVersions, SaslAuthenticate
 LARGEST_REQUEST: Final = 256 * 1024  # before a login; a token of OAuth's may have some kilobytes
 
 
@@ -62,7 +59,7 @@ class Gate:
 
     def lets(self, api_key: int) -> bool:
         """Whether a request of this kind is answered now."""
-        return time.monotonic() < self._until or api_key in _ALWAYS
+        return self.is_open or api_key in WITHOUT_LOGIN
 
     @property
     def is_open(self) -> bool:

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ground.tls import FileStamp, file_stamp
+from ground.exchanged_files import FileStamp, file_stamp
 
 WARN_SECONDS: Final = 14 * 86_400.0
 

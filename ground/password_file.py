@@ -10,9 +10,6 @@ remembered for a while, as a digest that is worth nothing outside of this proces
 
 import hashlib
 import hmac
-import logging
-import os
-import re
 import secrets
 import threading
 import time
@@ -21,12 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-log = logging.getLogger(__name__)
+from ground.exchanged_files import Exchanged
+from ground.login_files import check_name, lines_of
 
-_NAME: Final = re.compile(r"[^\s:/\\,\"'<>&\x00-\x1f\x7f]{1,128}")
 _COST, _BLOCK, _LANES = 16_384, 8, 1
 _MOST_COST: Final = 2**20
-_MOST_BYTES: Final = 4 * 1024 * 1024
 _MOST_PASSWORD: Final = 1_024
 _REMEMBERED_S: Final = 300.0
 _MOST_REMEMBERED: Final = 10_000
@@ -80,13 +76,16 @@ class PasswordFile:
 
     def __init__(self, path: Path) -> None:
         """Raises BadPasswordFile."""
-        self._path = path
+        self._file = Exchanged(
+            (str(path),),
+            lambda: read_users(path),
+            unusable=BadPasswordFile,
+            what="passwords were changed",
+        )
         self._lock = threading.Lock()
         self._key = secrets.token_bytes(32)
         self._nobody = SlowHash.of(secrets.token_hex())
-        self._stamp = _stamp(path)
-        self._refused: tuple[int, int, int] | None = None
-        self._users = read_users(path)
+        self._users = self._file.current  # those that `_known` is of
         self._known: dict[bytes, float] = {}  # what was right, until when
 
     def check(self, name: str, password: str) -> bool:
@@ -131,42 +130,18 @@ class PasswordFile:
         return None if found is None else found.salt + found.digest
 
     def _current(self) -> dict[str, SlowHash]:
-        stamp = _stamp(self._path)
+        users = self._file.current
         with self._lock:
-            if stamp not in (self._stamp, self._refused):
-                try:
-                    self._users, self._stamp = read_users(self._path), stamp
-                    self._known.clear()
-                except BadPasswordFile as error:
-                    self._refused = stamp
-                    log.error("passwords were changed, the old ones stay reason=%s", error)
-            return self._users
-
-
-def check_name(name: str) -> None:
-    """Raises ValueError unless a user may be called that."""
-    if not _NAME.fullmatch(name):
-        raise ValueError("a user's name has no spaces, quotes, slashes, commas or colons")
+            if users is not self._users:
+                self._users = users
+                self._known.clear()
+        return users
 
 
 def read_users(path: Path) -> dict[str, SlowHash]:
     """Raises BadPasswordFile."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
-        if len(content) > _MOST_BYTES:
-            raise BadPasswordFile(f"{path} has more than {_MOST_BYTES} bytes")
-        text = content.decode()
-    except OSError as error:
-        why = (error.strerror or "").lower()
-        raise BadPasswordFile(f"{path} cannot be read: {why}") from None
-    except UnicodeDecodeError:
-        raise BadPasswordFile(f"{path} is not UTF-8") from None
     users: dict[str, SlowHash] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        name, _, rest = line.partition(":")
+    for number, name, rest in lines_of(path, BadPasswordFile):
         try:
             check_name(name)
             users[name] = SlowHash.read(rest)
@@ -179,11 +154,3 @@ def _digest(password: str, salt: bytes, cost: int, block: int, lanes: int) -> by
     return hashlib.scrypt(
         password.encode(), salt=salt, n=cost, r=block, p=lanes, dklen=32, maxmem=2**31 - 1
     )
-
-
-def _stamp(path: Path) -> tuple[int, int, int]:
-    try:
-        found = os.stat(path)  # noqa: PTH116 -- at every login
-    except OSError:
-        return 0, 0, 0
-    return found.st_mtime_ns, found.st_ino, found.st_size

@@ -13,7 +13,7 @@ import msgspec
 
 from ground.certificate_expiry import CertificateFiles
 from ground.settings import FilePath
-from ground.tls import BadTls, ExchangedFiles, show, why
+from ground.tls import BadTls, exchanged, show, why
 
 # Of TLS 1.2 what keeps its secrets when a key is stolen later; 1.3 has nothing else.
 _CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
@@ -63,12 +63,12 @@ class ServerTls:
     def __init__(self, tls: ListenerTls) -> None:
         self.tls = tls
         files = (tls.certificate, tls.key, tls.client_ca, tls.revoked)
-        self._files = ExchangedFiles(files, lambda: server_context(tls))
+        self._files = exchanged(files, lambda: server_context(tls))
 
     @property
     def context(self) -> ssl.SSLContext:
         """By the files as they are now. Raises BadTls if none could ever be used."""
-        return self._files.context
+        return self._files.current
 
 
 def server_context(tls: ListenerTls) -> ssl.SSLContext:

@@ -5,22 +5,15 @@ exchanged while the program runs: every new connection looks at them, and goes b
 those cannot be used, the old ones stay in force, and that is logged once.
 """
 
-import logging
 import ssl
-import threading
 from collections.abc import Callable
-from pathlib import Path
-from typing import Final
 
 import msgspec
 
+from ground.exchanged_files import Exchanged
 from ground.settings import FilePath
 
-log = logging.getLogger(__name__)
-
-FileStamp = tuple[int, int, int]
-_Stamps = tuple[FileStamp, ...]
-_NO_FILE: Final = (0, 0, 0)
+Contexts = Exchanged[ssl.SSLContext]
 
 
 class Tls(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -45,32 +38,9 @@ class BadTls(Exception):
     """The files cannot be used; names the file, and says what helps."""
 
 
-class ExchangedFiles:
-    """A context made of files, and made anew when they have been exchanged; any thread may ask."""
-
-    def __init__(self, files: tuple[str, ...], make: Callable[[], ssl.SSLContext]) -> None:
-        """`make` raises BadTls."""
-        self._files = files
-        self._make = make
-        self._lock = threading.Lock()
-        self._context: ssl.SSLContext | None = None
-        self._stamp: _Stamps = ()
-        self._refused: _Stamps = ()
-
-    @property
-    def context(self) -> ssl.SSLContext:
-        """By the files as they are now. Raises BadTls if none could ever be used."""
-        with self._lock:
-            stamp = tuple(map(file_stamp, self._files))
-            if self._context is None or stamp not in (self._stamp, self._refused):
-                try:
-                    self._context, self._stamp = self._make(), stamp
-                except BadTls as error:
-                    if self._context is None:
-                        raise
-                    self._refused = stamp
-                    log.error("certificates were exchanged, the old ones stay reason=%s", error)
-            return self._context
+def exchanged(files: tuple[str, ...], make: Callable[[], ssl.SSLContext]) -> Contexts:
+    """A context made of files; `make` raises BadTls."""
+    return Exchanged(files, make, unusable=BadTls, what="certificates were exchanged")
 
 
 class ClientTls:
@@ -79,12 +49,12 @@ class ClientTls:
     def __init__(self, tls: Tls) -> None:
         self.tls = tls
         files = (tls.ca, tls.certificate, tls.key)
-        self._files = ExchangedFiles(files, lambda: client_context(tls))
+        self._files = exchanged(files, lambda: client_context(tls))
 
     @property
     def context(self) -> ssl.SSLContext:
         """By the files as they are now. Raises BadTls if none could ever be used."""
-        return self._files.context
+        return self._files.current
 
     def server_name(self, host: str) -> str:
         """What the certificate of this host must be for."""
@@ -115,15 +85,6 @@ def show(context: ssl.SSLContext, certificate: str, key: str) -> None:
 def _no_password() -> bytes:
     """OpenSSL would ask the terminal."""
     raise ValueError("its key has a password: keep it without one, readable for this user alone")
-
-
-def file_stamp(path: str) -> FileStamp:
-    """What is different once a file was exchanged; of none the same as of an empty path."""
-    try:
-        found = Path(path).stat() if path else None
-    except OSError:
-        return _NO_FILE
-    return (found.st_mtime_ns, found.st_ino, found.st_size) if found else _NO_FILE
 
 
 def why(error: Exception, otherwise: str) -> str:

@@ -10,20 +10,15 @@ once.
 
 import hashlib
 import hmac
-import logging
-import os
 import re
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from ground.password_file import check_name
-
-log = logging.getLogger(__name__)
+from ground.exchanged_files import Exchanged
+from ground.login_files import check_name, lines_of
 
 _HASH: Final = re.compile(r"sha256:([0-9a-f]{64})")
-_MOST_BYTES: Final = 4 * 1024 * 1024
 _LONGEST: Final = 16 * 1024
 
 
@@ -36,11 +31,13 @@ class TokenFile:
 
     def __init__(self, path: Path) -> None:
         """Raises BadTokenFile."""
-        self._path = path
-        self._lock = threading.Lock()
-        self._stamp = _stamp(path)
-        self._refused: tuple[int, int, int] | None = None
-        self._names = read_tokens(path)
+        self._file = Exchanged(
+            (str(path),),
+            lambda: read_tokens(path),
+            unusable=BadTokenFile,
+            what="tokens were changed",
+        )
+        _ = self._file.current
 
     def name_of(self, token: str) -> str | None:
         """Whose it is; None if it is nobody's."""
@@ -48,41 +45,16 @@ class TokenFile:
             return None
         # Found by its hash: how long that takes says nothing of the token.
         digest = hashlib.sha256(token.encode(errors="surrogateescape")).digest()
-        for known, name in self._current().get(digest[:8], {}).items():
+        for known, name in self._file.current.get(digest[:8], {}).items():
             if hmac.compare_digest(known, digest):
                 return name
         return None
 
-    def _current(self) -> Mapping[bytes, Mapping[bytes, str]]:
-        stamp = _stamp(self._path)
-        with self._lock:
-            if stamp not in (self._stamp, self._refused):
-                try:
-                    self._names, self._stamp = read_tokens(self._path), stamp
-                except BadTokenFile as error:
-                    self._refused = stamp
-                    log.error("tokens were changed, the old ones stay reason=%s", error)
-            return self._names
-
 
 def read_tokens(path: Path) -> Mapping[bytes, Mapping[bytes, str]]:
     """Names by hashes, those by their first bytes. Raises BadTokenFile."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
-        if len(content) > _MOST_BYTES:
-            raise BadTokenFile(f"{path} has more than {_MOST_BYTES} bytes")
-        text = content.decode()
-    except OSError as error:
-        why = (error.strerror or "").lower()
-        raise BadTokenFile(f"{path} cannot be read: {why}") from None
-    except UnicodeDecodeError:
-        raise BadTokenFile(f"{path} is not UTF-8") from None
     found: dict[bytes, dict[bytes, str]] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        name, _, rest = line.partition(":")
+    for number, name, rest in lines_of(path, BadTokenFile):
         hashed = _HASH.fullmatch(rest.strip())
         try:
             check_name(name)
@@ -93,11 +65,3 @@ def read_tokens(path: Path) -> Mapping[bytes, Mapping[bytes, str]]:
         digest = bytes.fromhex(hashed[1])
         found.setdefault(digest[:8], {})[digest] = name
     return found
-
-
-def _stamp(path: Path) -> tuple[int, int, int]:
-    try:
-        found = os.stat(path)  # noqa: PTH116 -- at every login
-    except OSError:
-        return 0, 0, 0
-    return found.st_mtime_ns, found.st_ino, found.st_size

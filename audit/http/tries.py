@@ -12,8 +12,9 @@ Times are passed in. Belongs to the event loop.
 
 from collections import Counter, OrderedDict
 from dataclasses import dataclass
-from ipaddress import IPv6Address, ip_address
 from typing import Final
+
+from ground.networks import network_of
 
 FREE: Final = 4  # mistakes that cost nothing
 LONGEST_S: Final = 300.0
@@ -81,16 +82,3 @@ class Tries:
         self._mistakes[key] = found
         while len(self._mistakes) > MOST:
             self._mistakes.popitem(last=False)
-
-
-def network_of(address: str) -> str:
-    """Whoever has an IPv6 address has 2^64 of them."""
-    try:
-        known = ip_address(address)
-    except ValueError:
-        return address
-    if not isinstance(known, IPv6Address):
-        return address
-    if known.ipv4_mapped is not None:
-        return str(known.ipv4_mapped)
-    return f"{known.exploded[:19]}::/64"

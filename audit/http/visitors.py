@@ -31,7 +31,8 @@ from audit.errors import AuditFailure, NotKnown, NotNow, TooOften
 from audit.http.answering import values
 from audit.http.sessions import Sessions
 from audit.http.tries import Tries
-from ground.password_file import BadPasswordFile, PasswordFile, check_name
+from ground.login_files import check_name
+from ground.password_file import BadPasswordFile, PasswordFile
 from ground.token_file import BadTokenFile, TokenFile
 
 HASHING_THREADS: Final = 1  # leaves the processor to answers

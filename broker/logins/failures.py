@@ -11,11 +11,12 @@ An IPv6 address stands for its /64, which is what one customer has.
 """
 
 import asyncio
-import ipaddress
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Final
+
+from ground.networks import network_of
 
 FIRST_DELAY: Final = 0.1
 LONGEST_DELAY: Final = 5.0
@@ -66,16 +67,16 @@ class Failures:
 
     def is_swamped(self, host: str) -> bool:
         """Whether so much of that address is held back that no more is looked at."""
-        return self._held[network(host)] >= MOST_HELD_OF_ADDRESS
+        return self._held[network_of(host)] >= MOST_HELD_OF_ADDRESS
 
     def pause(self, host: str) -> float:
         """Between two passwords of that address that are hashed, in seconds."""
-        score = self._addresses.of(network(host))
+        score = self._addresses.of(network_of(host))
         return min(delay(score), _LONGEST_PAUSE) if score > _FREE else 0.0
 
     async def hold(self, host: str, user: str) -> None:
         """Count a failure, and return when it may be told."""
-        address = network(host)
+        address = network_of(host)
         self._addresses.add(address)
         score = self._addresses.of(address)
         if user:
@@ -92,16 +93,3 @@ class Failures:
             self._held[address] -= 1
             if not self._held[address]:
                 del self._held[address]
-
-
-def network(host: str) -> str:
-    """Whom an address stands for."""
-    try:
-        address = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return host
-    if isinstance(address, ipaddress.IPv4Address):
-        return str(address)
-    if address.ipv4_mapped is not None:
-        return str(address.ipv4_mapped)
-    return str(ipaddress.ip_network((address, 64), strict=False))

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from ground.password_file import SlowHash, check_name
+from ground.login_files import check_name
+from ground.password_file import SlowHash
 from ground.secrets import NoSecret, Secret
 from penstock.cli.failures import Failed
 

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote
 
-from ground.password_file import PasswordFile, check_name
+from ground.login_files import check_name
+from ground.password_file import PasswordFile
 from ground.token_file import TokenFile
 from registry.access.callers import ANYBODY, PRINCIPAL, Caller, Peer
 from registry.access.permissions import Permissions

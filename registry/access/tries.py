@@ -12,8 +12,9 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from ipaddress import IPv6Address, ip_address
 from typing import Final, TypeVar
+
+from ground.networks import network_of
 
 _FIRST_S: Final = 0.1
 _OF_A_USER_S: Final = 10.0  # at most
@@ -65,7 +66,7 @@ class Tries:
     async def turn(self, address: str, user: str) -> AsyncIterator[Callable[[], None]]:
         """Within it nobody else from there is looked at. What it gives is called if the login has
         failed. Raises TooManyTries."""
-        host = _network(address)
+        host = network_of(address)
         of_user = _found(self._users, (host, user), _OF_A_USER_S)
         of_host = _found(self._hosts, host, _OF_A_HOST_S)
 
@@ -104,16 +105,3 @@ def _found(queues: "OrderedDict[_Key, _Queue]", key: _Key, longest: float) -> _Q
         queue = queues[key] = _Queue(longest)
     queues.move_to_end(key)
     return queue
-
-
-def _network(address: str) -> str:
-    """Who has one address of IPv6 has the 2**64 beside it."""
-    try:
-        found = ip_address(address.partition("%")[0])
-    except ValueError:
-        return address
-    if isinstance(found, IPv6Address):
-        if found.ipv4_mapped is not None:
-            return str(found.ipv4_mapped)
-        return found.exploded[:19]
-    return address

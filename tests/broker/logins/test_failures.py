@@ -2,8 +2,6 @@
 
 import asyncio
 
-import pytest
-
 from broker.logins.failures import (
     FIRST_DELAY,
     LONGEST_DELAY,
@@ -11,7 +9,6 @@ from broker.logins.failures import (
     Failures,
     Scores,
     delay,
-    network,
 )
 
 
@@ -106,18 +103,3 @@ def test_what_is_remembered_is_bounded() -> None:
 def test_no_score_is_too_large() -> None:
     assert delay(1e300) == LONGEST_DELAY
     assert delay(0) == FIRST_DELAY
-
-
-@pytest.mark.parametrize(
-    ("host", "stands_for"),
-    [
-        ("1.2.3.4", "1.2.3.4"),
-        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
-        ("2001:db8:1:2::1", "2001:db8:1:2::/64"),
-        ("fe80::1%eth0", "fe80::/64"),
-        ("::ffff:1.2.3.4", "1.2.3.4"),
-        ("somewhere", "somewhere"),
-    ],
-)
-def test_whom_an_address_stands_for(host: str, stands_for: str) -> None:
-    assert network(host) == stands_for

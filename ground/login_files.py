@@ -1,0 +1,37 @@
+"""Files with a line for each who may come in: a name, a colon, and what is kept of the secret.
+
+Empty lines and those that begin with # say nothing.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+_NAME: Final = re.compile(r"[^\s:/\\,\"'<>&\x00-\x1f\x7f]{1,128}")
+_MOST_BYTES: Final = 4 * 1024 * 1024
+
+
+def check_name(name: str) -> None:
+    """Raises ValueError unless a user may be called that."""
+    if not _NAME.fullmatch(name):
+        raise ValueError("a user's name has no spaces, quotes, slashes, commas or colons")
+
+
+def lines_of(path: Path, unusable: type[Exception]) -> Iterator[tuple[int, str, str]]:
+    """Each line's number, name and rest; the name may not be one. Raises `unusable`."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+        text = content.decode()
+    except OSError as error:
+        why = (error.strerror or "").lower()
+        raise unusable(f"{path} cannot be read: {why}") from None
+    except UnicodeDecodeError:
+        raise unusable(f"{path} is not UTF-8") from None
+    if len(content) > _MOST_BYTES:
+        raise unusable(f"{path} has more than {_MOST_BYTES} bytes")
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip() and not line.startswith("#"):
+            name, _, rest = line.partition(":")
+            yield number, name, rest
