@@ -13,8 +13,9 @@ from agent.config_inputs import Input, check_distinct
 from client.addresses import check_brokers
 from client.bootstrap import Bootstrap
 from client.security import Security
+from ground.certificate_expiry import CertificateFiles
 from ground.http_security import HttpSecurity
-from ground.listening import check_exposed
+from ground.page_locks import PageLocks, check_pages
 from ground.settings import (
     Bytes,
     FolderPath,
@@ -130,8 +131,11 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """The address of `/metrics`, `/healthz`, `/readyz` and `/status`."""
     http_port: Port = 9464
     """The port of `/metrics`, `/healthz`, `/readyz` and `/status`; 0: any that is free."""
+    http: PageLocks = PageLocks()
+    """[Who sees](#who-sees-the-pages) `/metrics` and `/status`: TLS, certificates, tokens."""
     insecure: bool = False
-    """Allows an `http_host` that other machines can reach, although nobody has to authenticate."""
+    """Allows an `http_host` that other machines can reach, although nobody has to authenticate.
+    Said at each start, and in `/metrics`."""
     scan_interval: Seconds = 5.0
     """Between looks at all files, whatever the kernel tells; also at `inputs_dir`."""
     batches: Batches = Batches()
@@ -159,7 +163,7 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         check_distinct(self.inputs)
         if not 0 <= self.http_port < 65536:
             raise ValueError("`http_port` must be between 0 and 65535")
-        check_exposed("http_host", self.http_host, insecure=self.insecure)
+        check_pages(self.http_host, self.http, insecure=self.insecure)
         if not 1 <= self.window <= 3600 or 3600 % self.window:
             raise ValueError("`window` must divide an hour, in whole seconds")
         check_positive(self, "scan_interval", "ledger_interval")
@@ -168,6 +172,17 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     @property
     def bootstrap(self) -> Bootstrap:
         return Bootstrap.of(",".join(self.brokers), self.security)
+
+    @property
+    def certificate_files(self) -> CertificateFiles:
+        """Whose end somebody should know of in time."""
+        return self.security.certificate_files | self.http.certificate_files
+
+    @property
+    def is_open_to_anybody(self) -> bool:
+        """Whether others see its pages without a login, or in the clear: only `insecure` allows
+        that."""
+        return self.http.are_open(self.http_host)
 
     @property
     def registry_address(self) -> RegistryAddress:

@@ -14,7 +14,7 @@ import logging
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -22,6 +22,7 @@ from types import FrameType
 from typing import Final
 
 import msgspec
+from prometheus_client.metrics_core import Metric
 
 from agent import systemd
 from agent.agent import Agent
@@ -33,6 +34,8 @@ from agent.kept.store import take_over
 from agent.status import Status
 from agent.systemd import ServiceManager
 from ground.certificate_expiry import CertificateWatch
+from ground.exposition import certificate_family, door_families
+from ground.refusals import Refusals
 
 CANNOT_START: Final = 1
 STOPPED_BY_ITSELF: Final = 1
@@ -97,9 +100,12 @@ class _Program:
         _say_news(self._directory)
         self._loaded_millis = _now_millis()
         self._agent = Agent(config, self._directory.inputs, take_over())
-        self._certificates = CertificateWatch(config.security.certificate_files)
-        pages = agent_pages(self._status, self._agent.stuck, self._certificates.ends)
-        self._server = AgentServer(config.http_host, config.http_port, pages)
+        self._certificates = CertificateWatch(config.certificate_files)
+        self._refusals = Refusals()
+        pages = agent_pages(self._status, self._agent.stuck, self._more_metrics)
+        self._server = AgentServer(
+            config.http_host, config.http_port, pages, config.http, self._refusals
+        )
         self._said_refused = False
         self._running = False
 
@@ -119,6 +125,12 @@ class _Program:
             self._server.port,
         )
         self._say_whether_it_can_be_asked()
+        if config.is_open_to_anybody:
+            log.warning(
+                "insecure: other machines reach http_host=%s, and there is %s",
+                config.http_host,
+                "no TLS" if config.http.has_logins else "no login",
+            )
 
     def run(self, signals: SimpleQueue[int]) -> str:
         """Until it is told to stop; why it had to stop by itself, if it did."""
@@ -210,6 +222,11 @@ class _Program:
             refusals=self._directory.refusals,
             loaded_millis=self._loaded_millis,
         )
+
+    def _more_metrics(self) -> Iterator[Metric]:
+        yield certificate_family(self._certificates.ends())
+        is_open = self._config.is_open_to_anybody
+        yield from door_families("penstock_agent_", self._refusals.counts, is_open=is_open)
 
     def _say_whether_it_can_be_asked(self) -> None:
         """When that has changed."""

@@ -158,6 +158,9 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """[Who may log in](#behind-locks) with a password."""
     tokens_file: FilePath = ""
     """Programs that may ask with a token."""
+    operators_file: FilePath = ""
+    """[Who may accept faults and retire hosts](#operators) on the page and over HTTP: a name of
+    those above a line. Without it nobody may."""
     proxy: ProxyLogin | None = None
     """A reverse proxy that is believed when it says who asks."""
     host_names: tuple[str, ...] = ()
@@ -195,6 +198,10 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             raise ValueError("`window` must divide an hour, in whole seconds")
         check_positive(self, "retention", "expected", "poll")
         check_not_negative(self, "grace")
+        if self.operators_file and not self.has_logins:
+            raise ValueError(
+                "`operators_file` needs logins: `users_file`, `tokens_file` or `proxy`"
+            )
         if self.alerts.silent < 2 * self.window:
             raise ValueError(
                 "`alerts.silent` must be two windows at least: an idle agent is heard once a window"

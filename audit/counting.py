@@ -11,6 +11,10 @@ markers, what was aborted, what compaction took.
 
 A topic that was made anew has another id, and is another one. Where brokers have no ids, a log that
 ends before what was counted is taken for a new one.
+
+A topic that may not be read is left out until it may, and keeps no other from being counted. If it
+may not even be seen, that is known of those that the configuration names, and of those that were
+counted before.
 """
 
 import logging
@@ -19,7 +23,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -33,7 +37,7 @@ from audit.errors import AuditFailure
 from client.admin import all_topics
 from client.brokers import Brokers
 from client.delivery import TopicPartition
-from client.errors import ClientError, Corrupt, ErrorCode, OffsetsMissing
+from client.errors import ClientError, Corrupt, ErrorCode, NotAllowed, OffsetsMissing
 from client.fetcher import FetchedBatch
 from client.metadata import NO_LEADER, TopicMetadata
 from client.offsets import offsets_of
@@ -45,6 +49,7 @@ from ledger.counting.journal import CounterFileDamaged, CountingJournal, Partiti
 from ledger.counting.publishing import LedgerWriter
 from ledger.names import topic_id_text
 from schemas.errors import SchemaError
+from wire.acls import Operation
 from wire.messages import list_offsets
 
 log = logging.getLogger(__name__)
@@ -53,6 +58,7 @@ CANNOT_START: Final = 1
 _KIND: Final = "counter"
 _STOP_SECONDS: Final = 10.0
 CLIENT_ID: Final = "penstock-count"
+_WILD: Final = frozenset("*?[")
 _LIVE_INTERVALS: Final = 3  # a partition that was looked at so recently is followed as it grows
 
 
@@ -83,15 +89,23 @@ class ClusterCounter:
         self._seen: set[PartitionKey] = set()  # at the last look
         self._live: set[PartitionKey] = set()
         self._looked_at = 0.0
+        self._left_out: dict[str, str] = {}  # topics, and why
 
     def look(self) -> None:
         """Count what is new. What goes wrong is said, and the next look goes on."""
+        left_out: dict[str, str] = {}
         try:
             with ExitStack() as ends:
                 self._counter.settle()
                 brokers = ends.enter_context(Brokers(self._cluster.bootstrap, client_id=CLIENT_ID))
-                for stretch in self._new(brokers):
-                    self._read(brokers, stretch)
+                for stretch in self._new(brokers, left_out):
+                    try:
+                        self._read(brokers, stretch)
+                    except NotAllowed as error:
+                        if error.right.name != stretch.key.topic:
+                            raise  # it is the ledger that may not be written
+                        left_out[stretch.key.topic] = str(error)
+                self._say_left_out(left_out)
                 self._counter.commit()
             trouble = ""
         except (ClientError, SchemaError, OSError) as error:
@@ -102,9 +116,19 @@ class ClusterCounter:
             log.info("counting goes on")
         self.trouble = trouble
 
-    def _new(self, brokers: Brokers) -> list[_Stretch]:
-        """Partitions in which something was written since they were counted."""
+    def _say_left_out(self, found: dict[str, str]) -> None:
+        """Once of each topic, and once when it is counted again."""
+        for topic in found.keys() - self._left_out.keys():
+            log.warning("topic is not counted topic=%s reason=%r", topic, found[topic])
+        for topic in self._left_out.keys() - found.keys():
+            log.info("topic is counted again topic=%s", topic)
+        self._left_out = found
+
+    def _new(self, brokers: Brokers, left_out: dict[str, str]) -> list[_Stretch]:
+        """Partitions in which something was written since they were counted. Topics that may not
+        be seen are put among those that are left out."""
         topics = self._topics(brokers)
+        left_out.update(self._hidden(brokers, topics))
         keys = {
             TopicPartition(topic.name, each.index): PartitionKey(
                 topic.name, topic_id_text(topic.id), each.index
@@ -134,10 +158,30 @@ class ClusterCounter:
         return {
             name: topic
             for name, topic in all_topics(brokers).topics.items()
-            if not (name.startswith("_") or topic.internal)
-            and topic.error is ErrorCode.none
-            and any(fnmatchcase(name, pattern) for pattern in self._count.topics)
+            if not topic.internal and topic.error is ErrorCode.none and self._is_wanted(name)
         }
+
+    def _is_wanted(self, topic: str) -> bool:
+        patterns = self._count.topics
+        return not topic.startswith("_") and any(fnmatchcase(topic, each) for each in patterns)
+
+    def _hidden(self, brokers: Brokers, shown: Collection[str]) -> dict[str, str]:
+        """Topics that are left out of lists, as we may not see them, and why."""
+        named = {each for each in self._count.topics if not _WILD & set(each)}
+        expected = named | {key.topic for key in self._counter.known}
+        missing = sorted(each for each in expected if each not in shown and self._is_wanted(each))
+        if not missing:
+            return {}
+        known = brokers.persist(lambda: brokers.refresh(missing))
+        hidden: dict[str, str] = {}
+        for name in missing:
+            try:
+                known.topic(name, Operation.READ)
+            except NotAllowed as error:
+                hidden[name] = str(error)
+            except ClientError:
+                continue  # it is not there, or not yet
+        return hidden
 
     def _next(self, key: PartitionKey) -> int:
         place = self._counter.place(key)

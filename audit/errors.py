@@ -8,6 +8,7 @@ Unanswerable                an answer that is an error: its status, and why, in 
 ├── Unknown                 404: nothing of that name
 ├── WrongName               421: asked for by a name that is not ours
 ├── TooOften                429: too many tries; says how long to wait
+├── NotWritten              502: what an operator has said could not be written into the ledger
 └── NotNow                  503: too much is being asked, or nothing can be answered yet
 AuditStoreError             the database cannot be used
 ├── StoreDamaged            it is not as it was written: discard it, build it anew from `_audit`
@@ -51,6 +52,10 @@ class TooOften(Unanswerable):
 
 class Unknown(Unanswerable):
     status = HTTPStatus.NOT_FOUND
+
+
+class NotWritten(Unanswerable):
+    status = HTTPStatus.BAD_GATEWAY
 
 
 class NotNow(Unanswerable):

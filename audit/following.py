@@ -7,11 +7,10 @@ follower that starts begins where the store says.
 """
 
 import logging
-import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,12 +18,15 @@ from audit.config import Cluster
 from audit.service import now_millis
 from audit.standing import BrokerFacts, Standing
 from client.brokers import Brokers
-from client.errors import ClientError
+from client.errors import ClientError, NotAllowed
 from client.metadata import ClusterMetadata
+from ground.jitter import chance
+from ledger.lookup import lookup_at
 from ledger.names import topic_id_text
-from ledger.reading import LedgerChunk, LedgerPositions, LedgerReader, lookup_at
+from ledger.reading import LedgerChunk, LedgerPositions, LedgerReader
 from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
+from wire.acls import Operation
 
 _PATIENCE_S: Final = 5.0  # with one question: longer, and it counts as an outage
 _FIRST_PAUSE_S: Final = 0.2
@@ -73,6 +75,7 @@ class LedgerFollower:
         self._thread = threading.Thread(target=self._run, name=f"follows-{name}", daemon=True)
         self._look_at = 0.0
         self._failed_since: float | None = None
+        self._hidden: frozenset[str] = frozenset()
 
     def start(self) -> None:
         self._thread.start()
@@ -98,7 +101,7 @@ class LedgerFollower:
                 self._note_outage("this failed inside of the audit; its log says how")
             if self._failed_since is None:
                 pause = _FIRST_PAUSE_S
-            self._stopping.wait(pause * (0.5 + random.random() / 2))  # noqa: S311
+            self._stopping.wait(pause * (0.5 + chance() / 2))
             pause = min(_LONGEST_PAUSE_S, pause * 2)
 
     def _follow(self) -> None:
@@ -139,10 +142,28 @@ class LedgerFollower:
         self._look_at = time.monotonic() + _LOOK_S
         known = brokers.refresh(None)
         topic_ids = {name: topic_id_text(topic.id) for name, topic in known.topics.items()}
-        before = self._standing.clusters[self._name].topic_ids
-        self._standing.note(self._name, brokers=_facts(known), topic_ids=topic_ids, looked=began)
-        if topic_ids != before:
+        unlisted = [each for each in self._standing.unlisted(self._name) if each not in topic_ids]
+        absent, hidden = _by_name(brokers, unlisted)
+        # Of those, it is not known whether they are the same as before.
+        topic_ids |= dict.fromkeys(hidden, "")
+        self._say_hidden(hidden)
+        before = self._standing.clusters[self._name]
+        self._standing.note(
+            self._name, brokers=_facts(known), topic_ids=topic_ids, absent=absent, looked=began
+        )
+        if (topic_ids, absent) != (before.topic_ids, before.absent):
             self._standing.changed()
+
+    def _say_hidden(self, hidden: Mapping[str, str]) -> None:
+        """Once of each topic."""
+        for topic in hidden.keys() - self._hidden:
+            log.warning(
+                "topic may not be seen, and would not be missed cluster=%s topic=%s error=%r",
+                *(self._name, topic, hidden[topic]),
+            )
+        for topic in self._hidden - hidden.keys():
+            log.info("topic may be seen again cluster=%s topic=%s", self._name, topic)
+        self._hidden = frozenset(hidden)
 
     def _note_outage(self, why: str) -> None:
         if self._failed_since is None:
@@ -160,6 +181,20 @@ class LedgerFollower:
         if self._standing.clusters[self._name].unreachable:
             self._standing.note(self._name, unreachable="")
             self._standing.changed()
+
+
+def _by_name(brokers: Brokers, names: Sequence[str]) -> tuple[frozenset[str], dict[str, str]]:
+    """Those topics that are not there, and those that we may not see, and why."""
+    known = brokers.refresh(names) if names else ClusterMetadata()
+    hidden: dict[str, str] = {}
+    for name in names:
+        try:
+            known.topic(name, Operation.DESCRIBE)
+        except NotAllowed as error:
+            hidden[name] = str(error)
+        except ClientError:
+            continue
+    return frozenset(each for each in names if not known.has(each)), hidden
 
 
 def _facts(known: ClusterMetadata) -> list[BrokerFacts]:

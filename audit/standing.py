@@ -5,7 +5,7 @@ Each change has a number, by which a page notices that there is something new.
 """
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
@@ -42,6 +42,7 @@ class ClusterStanding:
     left_out: int = 0  # entries that could not be read, since the start
     brokers: Sequence[BrokerFacts] = ()
     topic_ids: Mapping[str, str] = field(default_factory=dict)  # of the topics that are there
+    absent: Collection[str] = frozenset()  # topics that were asked for by name, and are not there
     looked: int = 0  # everything read up to then had been read before these were asked for
 
 
@@ -57,6 +58,7 @@ class Standing:
     inventory: str = ""  # what is wrong with the file
     unjudged: Sequence[TopicKey] = ()  # topics that cannot be judged
     _spoken_of: dict[TopicKey, int] = field(default_factory=dict)  # not there, when last looked
+    _unlisted: set[tuple[str, str]] = field(default_factory=set)  # clusters, topics: see unlisted
     _guard: threading.Lock = field(default_factory=threading.Lock)
     _listeners: list[Callable[[], None]] = field(default_factory=list)
 
@@ -73,8 +75,20 @@ class Standing:
                 self._spoken_of.setdefault(key, cluster.as_of if cluster.read else 0)
 
     def has_new(self, name: str) -> bool:
-        """Whether topics were spoken of that may have come since the cluster was asked for them."""
-        return any(key.cluster == name and self._is_new(key) for key in list(self._spoken_of))
+        """Whether topics were spoken of that may have come since the cluster was asked for them, or
+        that it has not been asked for by name."""
+        if any(key.cluster == name and self._is_new(key) for key in list(self._spoken_of)):
+            return True
+        cluster = self.clusters[name]
+        return any(
+            each not in cluster.topic_ids and each not in cluster.absent
+            for each in self.unlisted(name)
+        )
+
+    def unlisted(self, name: str) -> list[str]:
+        """Topics that somebody wanted to know of and that were not among those that the cluster
+        lists. It lists none that may not be seen: only by name it says why."""
+        return [topic for cluster, topic in list(self._unlisted) if cluster == name]
 
     def may_be_gone(self, key: TopicKey) -> bool:
         """Whether it was deleted, or may have been: nobody has looked yet."""
@@ -86,6 +100,9 @@ class Standing:
         if cluster is None or not key.topic_id or not cluster.topic_ids:
             return False
         there = cluster.topic_ids.get(key.topic)
+        if there is None and key.topic not in cluster.absent:
+            self._unlisted.add((key.cluster, key.topic))
+            return False
         if there in {"", key.topic_id}:  # without ids nobody can tell
             return False
         return not self._is_new(key)

@@ -55,9 +55,11 @@ def kcat_produce(
     return Throughput(messages, _kcat("-P", "-q", *broker, "-l", str(lines)))
 
 
-def kcat_consume(port: int, topic: str, messages: int) -> Throughput:
+def kcat_consume(
+    port: int, topic: str, messages: int, options: Mapping[str, str] | None = None
+) -> Throughput:
     """Ends with the last message, and does not wait for an empty answer after it."""
-    broker = ["-b", f"127.0.0.1:{port}", "-t", topic]
+    broker = ["-b", f"127.0.0.1:{port}", "-t", topic, *_options(options or {})]
     return Throughput(
         messages, _kcat("-C", "-q", "-e", "-c", str(messages), "-o", "beginning", *broker)
     )

@@ -7,7 +7,7 @@ for a given topic, hence a thousand of them are checked with a few strided slice
 
 import struct
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from aiokafka.record.default_records import (
@@ -18,6 +18,7 @@ CLIENT = b"bench"
 MESSAGE_SIZE = 200
 MEGABYTE_BATCH = 4_750  # messages; with their framing just under 1,000,000 bytes
 _PRODUCE, _FETCH, _LIST_OFFSETS, _API_VERSIONS = 0, 1, 2, 18
+_UNKNOWN_TOPIC = 3
 LATEST = -1
 
 
@@ -25,12 +26,14 @@ class AnswerError(Exception):
     """A broker answered with an error, or with something that is no answer."""
 
 
-def _frame(key: int, version: int, correlation: int, body: bytes) -> bytes:
+def frame(key: int, version: int, correlation: int, body: bytes) -> bytes:
+    """A request with its length before it."""
     header = struct.pack(">hhih", key, version, correlation, len(CLIENT)) + CLIENT
     return struct.pack(">i", len(header) + len(body)) + header + body
 
 
-def _string(text: str) -> bytes:
+def string(text: str) -> bytes:
+    """As the protocol has it: its length, and UTF-8."""
     raw = text.encode()
     return struct.pack(">h", len(raw)) + raw
 
@@ -59,34 +62,34 @@ def record_batch(messages: int) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class ProduceRequests:
-    """Equal requests for one partition, one after the other, with correlation ids from 0 on."""
+class EqualRequests:
+    """Requests of one length, one after the other, whose answers are of one length, too."""
 
     cycle: bytes
     request_size: int
-    messages: int  # in each request
     answer_size: int
     error_at: int  # position of the error code in an answer, its length prefix included
+    expected: int = 0  # what that code must be
 
     def check(self, answers: bytearray | memoryview) -> int:
-        """How many answers begin the buffer; raises if one has an error or another length."""
+        """How many answers begin the buffer; raises if one has another error or another length."""
         count = len(answers) // self.answer_size
         end = count * self.answer_size
         length = (self.answer_size - 4).to_bytes(4, "big")
         for position, expected in enumerate(length):
             if bytes(answers[position : end : self.answer_size]).count(expected) != count:
-                raise AnswerError("an answer to Produce has an unexpected length")
-        for position in (self.error_at, self.error_at + 1):
-            if bytes(answers[position : end : self.answer_size]).count(0) != count:
-                raise AnswerError(f"Produce was refused with error {self._error(answers)}")
+                raise AnswerError("an answer has an unexpected length")
+        for position, expected in enumerate(self.expected.to_bytes(2, "big"), self.error_at):
+            if bytes(answers[position : end : self.answer_size]).count(expected) != count:
+                raise AnswerError(f"a request was answered with error {self._error(answers)}")
         return count
 
     def _error(self, answers: bytearray | memoryview) -> int:
         for start in range(0, len(answers) - self.answer_size + 1, self.answer_size):
             (code,) = struct.unpack_from(">h", answers, start + self.error_at)
-            if code:
+            if code != self.expected:
                 return int(code)
-        return 0
+        return self.expected
 
 
 def produce_request(
@@ -94,39 +97,53 @@ def produce_request(
 ) -> bytes:
     """One of Produce v7."""
     partitions = struct.pack(">iii", 1, partition, len(batch)) + batch
-    body = struct.pack(">hhii", -1, acks, 30_000, 1) + _string(topic) + partitions
-    return _frame(_PRODUCE, 7, correlation, body)
+    body = struct.pack(">hhii", -1, acks, 30_000, 1) + string(topic) + partitions
+    return frame(_PRODUCE, 7, correlation, body)
 
 
 def produce_requests(
-    topic: str, partition: int, batch: bytes, messages: int, acks: int, *, at_least: int = 1
-) -> ProduceRequests:
+    topic: str, partition: int, batch: bytes, acks: int, *, at_least: int = 1
+) -> EqualRequests:
     """A cycle of Produce v7 requests, at least 256 KiB long and `at_least` requests."""
     size = len(produce_request(topic, partition, batch, acks))
     count = max(at_least, 2**18 // size, 1)
     cycle = b"".join(produce_request(topic, partition, batch, acks, each) for each in range(count))
-    before_error = 4 + 4 + 4 + len(_string(topic)) + 4 + 4
-    return ProduceRequests(
+    before_error = 4 + 4 + 4 + len(string(topic)) + 4 + 4
+    return EqualRequests(
         cycle=cycle,
         request_size=size,
-        messages=messages,
         answer_size=before_error + 2 + 8 + 8 + 8 + 4,
         error_at=before_error,
     )
 
 
-def fetch_request(topic: str, partition: int, offset: int, max_bytes: int) -> bytes:
+def fetches_in_vain(topics: Sequence[str]) -> EqualRequests:
+    """A Fetch v11 of each of these topics, whose names are equally long and which are not there."""
+    requests = [fetch_request(each, 0, 0, 2**20, wait_ms=0) for each in topics]
+    before_error = 4 + 4 + 4 + 2 + 4 + 4 + len(string(topics[0])) + 4 + 4
+    return EqualRequests(
+        cycle=b"".join(requests),
+        request_size=len(requests[0]),
+        answer_size=before_error + 2 + 8 + 8 + 8 + 4 + 4 + 4,
+        error_at=before_error,
+        expected=_UNKNOWN_TOPIC,
+    )
+
+
+def fetch_request(
+    topic: str, partition: int, offset: int, max_bytes: int, *, wait_ms: int = 500
+) -> bytes:
     """Fetch v11, without a session; waits at the end of the log for at most half a second."""
-    body = struct.pack(">iiiibii", -1, 500, 1, max_bytes, 0, 0, -1)
-    body += struct.pack(">i", 1) + _string(topic)
+    body = struct.pack(">iiiibii", -1, wait_ms, 1, max_bytes, 0, 0, -1)
+    body += struct.pack(">i", 1) + string(topic)
     body += struct.pack(">iiiqqi", 1, partition, -1, offset, -1, max_bytes)
-    return _frame(_FETCH, 11, 0, body + struct.pack(">i", 0) + _string(""))
+    return frame(_FETCH, 11, 0, body + struct.pack(">i", 0) + string(""))
 
 
 def fetched_records(answer: memoryview, topic: str) -> memoryview:
     """The record bytes of a Fetch v11 answer (without its length prefix) for one partition."""
     throttle_and_session = 4 + 4 + 2 + 4
-    position = throttle_and_session + 4 + len(_string(topic)) + 4
+    position = throttle_and_session + 4 + len(string(topic)) + 4
     (request_error,) = struct.unpack_from(">h", answer, 8)
     _, error, _, _, _, aborted = struct.unpack_from(">ihqqqi", answer, position)
     if request_error or error:
@@ -138,7 +155,7 @@ def fetched_records(answer: memoryview, topic: str) -> memoryview:
 
 def api_versions_request() -> bytes:
     """What every client sends first."""
-    return _frame(_API_VERSIONS, 0, 0, b"")
+    return frame(_API_VERSIONS, 0, 0, b"")
 
 
 def end_offsets_request(topics: Iterable[tuple[str, int]]) -> bytes:
@@ -146,9 +163,9 @@ def end_offsets_request(topics: Iterable[tuple[str, int]]) -> bytes:
     asked = list(topics)
     body = struct.pack(">ii", -1, len(asked))
     for topic, partitions in asked:
-        body += _string(topic) + struct.pack(">i", partitions)
+        body += string(topic) + struct.pack(">i", partitions)
         body += b"".join(struct.pack(">iq", index, LATEST) for index in range(partitions))
-    return _frame(_LIST_OFFSETS, 1, 0, body)
+    return frame(_LIST_OFFSETS, 1, 0, body)
 
 
 def end_offsets(answer: bytes) -> dict[tuple[str, int], int]:

@@ -127,7 +127,7 @@ def produce_and_wait(
     port: int, topic: str, *, rate: int, seconds: float, warm_up: float
 ) -> Latencies:
     """From schedule to acknowledgement (acks=1) of batches of one on one connection."""
-    requests = produce_requests(topic, 0, record_batch(1), 1, 1)
+    requests = produce_requests(topic, 0, record_batch(1), 1)
     count = int((warm_up + seconds) * rate)
     gap = 1_000_000_000 // rate
     latencies: list[int] = []

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from client.admin import broker_configs
 from client.brokers import Brokers
 from client.errors import ClientError, check
+from client.rights import on_cluster
 from wire.acls import (
     USER,
     Acl,
@@ -50,7 +51,8 @@ def all_acls(brokers: Brokers, wanted: AclFilter) -> Acls:
         permission_type=wanted.permission,
     )
     answer = brokers.call_any(describe_acls.API, request)
-    check(answer.error_code, "ACLs", answer.error_message)
+    needs = on_cluster(brokers.who, Operation.DESCRIBE)
+    check(answer.error_code, "ACLs", answer.error_message, needs=needs)
     found: dict[ResourcePattern, tuple[Acl, ...]] = {}
     try:
         for each in answer.resources:
@@ -90,12 +92,14 @@ def add_acls(brokers: Brokers, rules: Iterable[Rule]) -> None:
         for pattern, acl in rules
     )
     answer = brokers.call_any(create_acls.API, CreateAclsRequest(creations=creations))
+    needs = on_cluster(brokers.who, Operation.ALTER)
     for result, asked in zip(answer.results, creations, strict=True):
-        check(result.error_code, f"ACL on {asked.resource_name}", result.error_message)
+        check(result.error_code, f"ACL on {asked.resource_name}", result.error_message, needs=needs)
 
 
 def remove_acls(brokers: Brokers, rules: Iterable[Rule]) -> None:
     """Exactly these."""
+    needs = on_cluster(brokers.who, Operation.ALTER)
     for pattern, acl in rules:
         wanted = DeleteAclsFilter(
             resource_type_filter=pattern.resource_type,
@@ -108,9 +112,10 @@ def remove_acls(brokers: Brokers, rules: Iterable[Rule]) -> None:
         )
         answer = brokers.call_any(delete_acls.API, DeleteAclsRequest(filters=(wanted,)))
         for result in answer.filter_results:
-            check(result.error_code, f"ACL on {pattern.name}", result.error_message)
+            what = f"ACL on {pattern.name}"
+            check(result.error_code, what, result.error_message, needs=needs)
             for each in result.matching_acls:
-                check(each.error_code, f"ACL on {pattern.name}", each.error_message)
+                check(each.error_code, what, each.error_message, needs=needs)
 
 
 def beside_acls(brokers: Brokers) -> BesideAcls:

@@ -10,6 +10,8 @@ from typing import Final
 from client.brokers import Brokers
 from client.errors import ErrorCode, Refused, check
 from client.metadata import ClusterMetadata, TopicMetadata
+from client.rights import Right, on_cluster, on_topic
+from wire.acls import Operation
 from wire.messages import (
     create_partitions,
     create_topics,
@@ -74,8 +76,9 @@ def create_topic(
         ),
     )
     request = CreateTopicsRequest(topics=(wanted,), timeout=_TIMEOUT_MS)
+    needs = on_topic(brokers.who, name, Operation.CREATE)
     for each in brokers.call_controller(create_topics.API, request).topics:
-        check(each.error_code, f"topic {each.name}", each.error_message)
+        check(each.error_code, f"topic {each.name}", each.error_message, needs=needs)
     return _once_there(brokers, name, 1)
 
 
@@ -84,8 +87,9 @@ def add_partitions(brokers: Brokers, name: str, count: int) -> TopicMetadata:
     request = CreatePartitionsRequest(
         topics=(CreatePartitionsTopic(name=name, count=count),), timeout=_TIMEOUT_MS
     )
+    needs = on_topic(brokers.who, name, Operation.ALTER)
     for each in brokers.call_controller(create_partitions.API, request).results:
-        check(each.error_code, f"topic {each.name}", each.error_message)
+        check(each.error_code, f"topic {each.name}", each.error_message, needs=needs)
     return _once_there(brokers, name, count)
 
 
@@ -94,21 +98,24 @@ def delete_topic(brokers: Brokers, name: str) -> None:
     request = DeleteTopicsRequest(
         topics=(DeleteTopicState(name=name),), topic_names=(name,), timeout=_TIMEOUT_MS
     )
+    needs = on_topic(brokers.who, name, Operation.DELETE)
     for each in brokers.call_controller(delete_topics.API, request).responses:
-        check(each.error_code, f"topic {each.name}", each.error_message)
+        check(each.error_code, f"topic {each.name}", each.error_message, needs=needs)
 
 
 def topic_configs(brokers: Brokers, name: str) -> tuple[ConfigEntry, ...]:
     """All configs of a topic, by name."""
     request = _describe(ResourceType.TOPIC, name)
-    return _described(brokers.call_any(describe_configs.API, request), f"topic {name}")
+    needs = on_topic(brokers.who, name, Operation.DESCRIBE_CONFIGS)
+    return _described(brokers.call_any(describe_configs.API, request), f"topic {name}", needs)
 
 
 def broker_configs(brokers: Brokers, broker_id: int) -> tuple[ConfigEntry, ...]:
     """All configs of a broker that is known, by name. It is asked itself."""
     request = _describe(ResourceType.BROKER, str(broker_id))
     answer = brokers.persist(lambda: brokers.broker(broker_id).call(describe_configs.API, request))
-    return _described(answer, f"broker {broker_id}")
+    needs = on_cluster(brokers.who, Operation.DESCRIBE_CONFIGS)
+    return _described(answer, f"broker {broker_id}", needs)
 
 
 def _describe(kind: ResourceType, name: str) -> DescribeConfigsRequest:
@@ -118,10 +125,10 @@ def _describe(kind: ResourceType, name: str) -> DescribeConfigsRequest:
     return DescribeConfigsRequest(resources=(wanted,))
 
 
-def _described(answer: DescribeConfigsResponse, what: str) -> tuple[ConfigEntry, ...]:
+def _described(answer: DescribeConfigsResponse, what: str, needs: Right) -> tuple[ConfigEntry, ...]:
     found = []
     for result in answer.results:
-        check(result.error_code, what, result.error_message)
+        check(result.error_code, what, result.error_message, needs=needs)
         found += [
             ConfigEntry(each.name, each.value, each.config_source != ConfigSource.TOPIC_CONFIG)
             for each in result.configs
@@ -145,15 +152,16 @@ def alter_topic(brokers: Brokers, name: str, configs: Mapping[str, str | None]) 
     answer = brokers.call_controller(
         incremental_alter_configs.API, IncrementalAlterConfigsRequest(resources=(resource,))
     )
+    needs = on_topic(brokers.who, name, Operation.ALTER_CONFIGS)
     for each in answer.responses:
-        check(each.error_code, f"topic {name}", each.error_message)
+        check(each.error_code, f"topic {name}", each.error_message, needs=needs)
 
 
 def _once_there(brokers: Brokers, name: str, partitions: int) -> TopicMetadata:
     """The topic as soon as brokers show it with that many partitions, all of them led."""
 
     def attempt() -> TopicMetadata:
-        found = brokers.refresh([name]).topic(name)
+        found = brokers.refresh([name]).topic(name, Operation.DESCRIBE)
         if len(found.partitions) < partitions:
             raise Refused(f"topic {name}", ErrorCode.leader_not_available)
         for partition in found.partitions:

@@ -16,6 +16,8 @@ from client.conversation import PendingResponse
 from client.delivery import TopicPartition
 from client.errors import ConnectionLost, ErrorCode, check
 from client.leaders import by_leader
+from client.rights import Right, on_topic
+from wire.acls import Operation
 from wire.batch import CRC_START, MAGIC, BatchHeader, headers
 from wire.messages import fetch
 from wire.messages.fetch import (
@@ -50,7 +52,7 @@ def batches_at(
                     (each, connection.send(fetch.API, _request(each, offsets[each])))
                     for each in targets[at : at + UNDER_WAY]
                 ]
-                found.update(_received(connection, asked, offsets))
+                found.update(_received(connection, asked, offsets, brokers.who))
         return found
 
     return brokers.persist(attempt)
@@ -70,7 +72,10 @@ def _request(target: TopicPartition, offset: int) -> FetchRequest:
 
 
 def _received(
-    connection: BrokerConnection, asked: list[_Asked], offsets: Mapping[TopicPartition, int]
+    connection: BrokerConnection,
+    asked: list[_Asked],
+    offsets: Mapping[TopicPartition, int],
+    who: str,
 ) -> list[tuple[TopicPartition, BatchHeader | None]]:
     """All answers are taken before any is judged: what one says is no reason to leave others."""
     answers = [(target, connection.receive(pending)) for target, pending in asked]
@@ -80,14 +85,17 @@ def _received(
         parts = [part for topic in answer.responses for part in topic.partitions]
         if not parts:  # a broker that throttles its clients says nothing at all
             raise ConnectionLost(f"{connection.address}: no answer for {target}")
-        found.append((target, _header(target, parts[0], offsets[target])))
+        needs = on_topic(who, target.topic, Operation.READ)
+        found.append((target, _header(target, parts[0], offsets[target], needs)))
     return found
 
 
-def _header(target: TopicPartition, data: PartitionData, offset: int) -> BatchHeader | None:
+def _header(
+    target: TopicPartition, data: PartitionData, offset: int, needs: Right
+) -> BatchHeader | None:
     if data.error_code is ErrorCode.offset_out_of_range:
         return None
-    check(data.error_code, str(target))
+    check(data.error_code, str(target), needs=needs)
     assert not isinstance(data.records, FileSlice)  # those only leave
     view = memoryview(data.records or b"")
     for start, header in headers(view):

@@ -9,8 +9,8 @@ from functools import cache
 from typing import Final, Self
 
 from client.addresses import Address, parse_addresses
+from client.credentials import Credentials
 from client.security import Security
-from client.tokens import Credentials
 from ground.tls import ClientTls
 
 
@@ -20,8 +20,19 @@ class Access:
     def __init__(self, security: Security) -> None:
         self.credentials = Credentials(security.login) if security.login else None
         self.tls = ClientTls(security.tls) if security.tls is not None else None
+        self._certificate = security.tls.certificate if security.tls is not None else ""
+
+    @property
+    def who(self) -> str:
+        """Who one is to the brokers, in words, as far as it is known here."""
+        if self.credentials is not None:
+            return self.credentials.who
+        if self._certificate:
+            return f"the owner of certificate {self._certificate}"
+        return NOBODY
 
 
+NOBODY: Final = "User:ANONYMOUS (there is no login)"
 access_to = cache(Access)
 IN_THE_CLEAR: Final = access_to(Security())  # and as nobody
 

@@ -17,6 +17,7 @@ from client.conversation import Memory, fresh_memory
 from client.errors import ClientError, ErrorCode, NotReachable, Refused, UnknownTopic
 from client.metadata import ClusterMetadata, TopicMetadata, metadata_of
 from client.patience import Patience
+from wire.acls import Operation
 from wire.codec import Api
 from wire.messages import metadata as metadata_api
 from wire.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -74,6 +75,11 @@ class Brokers:
         addresses = dict.fromkeys([*known, *self._bootstrap.addresses])
         return replace(self._bootstrap, addresses=tuple(addresses))
 
+    @property
+    def who(self) -> str:
+        """Who one is to them, in words."""
+        return self._bootstrap.access.who
+
     def patience(self) -> Patience:
         return Patience(self.patience_seconds)
 
@@ -92,23 +98,24 @@ class Brokers:
             None if topics is None else tuple(MetadataRequestTopic(name=name) for name in topics)
         )
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=create)
-        answer = metadata_of(self._any().call(metadata_api.API, request))
+        answer = metadata_of(self._any().call(metadata_api.API, request), self.who)
         # What is known of other topics stays: several readers and writers share this.
         others = {} if topics is None else self.known.topics
         self.known = replace(answer, topics={**others, **answer.topics})
         return self.known
 
-    def topic(self, name: str, *, create: bool = False) -> TopicMetadata:
+    def topic(self, name: str, *to: Operation, create: bool = False) -> TopicMetadata:
         """The topic, once all its partitions have leaders; `create` asks the broker to make it.
 
-        A topic that nobody asked to create and that does not exist is an error at once.
+        A topic that nobody asked to create and that does not exist is an error at once. `to` is
+        what is wanted with it, for whoever reads that it is not allowed.
         """
 
         def attempt() -> TopicMetadata:
             known = self.refresh([name], create=create)
             if not create and not known.has(name):
                 raise UnknownTopic(f"no topic {name}")
-            found = known.topic(name)
+            found = known.topic(name, *to, creates=create)
             for partition in found.partitions:
                 found.partition(partition.index)
             return found

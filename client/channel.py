@@ -13,6 +13,7 @@ the channel is `spent`, and whoever owns it opens another.
 """
 
 import ssl
+import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ Request = TypeVar("Request")
 Response = TypeVar("Response")
 CalledBack = Callable[[Any], None]
 
+_ALL: Final = sys.maxsize
 _MOST_PIECES: Final = 512  # Linux takes twice as many
 _TLS_RECORD: Final = 16 * 1024
 
@@ -129,15 +131,21 @@ class Channel:
                 if frame.called_back is not None:
                     frame.called_back(None)
 
-    def read(self) -> None:
-        """Takes what has come. Raises `ConnectionLost` or `NotKafka`, after what came before."""
-        while count := self._receive():
+    def read(self, most: int = _ALL) -> bool:
+        """Takes what has come, so many bytes at most; whether there may be more. Raises
+        `ConnectionLost` or `NotKafka`, after what came before."""
+        while most > 0:
+            count = self._receive(most)
+            if not count:
+                return False
+            most -= count
             arrived = self._conversation.received(count)
             if arrived is not None:
                 pending, body = arrived
                 answer = self._conversation.decode(pending, body)
                 self.answers += 1
                 self._callbacks.pop(pending)(answer)
+        return True
 
     @property
     def deadline(self) -> float:
@@ -192,10 +200,10 @@ class Channel:
         except OSError as error:
             raise self._lost(reason(error)) from None
 
-    def _receive(self) -> int:
+    def _receive(self, most: int) -> int:
         """How many bytes came; 0 if none are there."""
         try:
-            count = self._socket.recv_into(self._conversation.wanted())
+            count = self._socket.recv_into(self._conversation.wanted()[:most])
         except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return 0
         except OSError as error:

@@ -18,7 +18,7 @@ from client.addresses import Address
 from client.bootstrap import Access
 from client.conversation import Conversation, Memory, PendingResponse, fresh_memory
 from client.errors import ClientError, ConnectionLost, NotKafka, NotLetIn, NotReachable, Unsupported
-from client.logins import Exchange, LoginFailed, exchange
+from client.logins import Exchange, LoginFailed
 from client.patience import NEVER
 from ground.printable import plain_words
 from ground.tls import BadTls, ClientTls
@@ -138,7 +138,7 @@ class BrokerConnection:
         login = self._credentials.login
         began = time.monotonic()
         try:
-            saying = exchange(login, self._credentials.read())
+            saying = self._credentials.exchange(self.address.host)
             self._choose(login.mechanism)
             lifetime = self._prove(saying)
         except LoginFailed as error:

@@ -11,6 +11,7 @@ from client.brokers import Brokers
 from client.errors import Corrupt
 from client.fetcher import FetchedBatch, Fetcher
 from client.offsets import End, Start, start_offsets
+from wire.acls import Operation
 from wire.errors import BatchError
 from wire.records import Record, records
 
@@ -35,7 +36,7 @@ class Consumer:
         to_end: bool = False,
     ) -> None:
         """With `to_end` it reads what is there now, and ends."""
-        found = brokers.topic(topic)
+        found = brokers.topic(topic, Operation.READ)
         wanted = range(len(found.partitions)) if partitions is None else partitions
         for partition in wanted:
             found.partition(partition)

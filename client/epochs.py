@@ -6,6 +6,8 @@ from client.brokers import Brokers
 from client.delivery import TopicPartition
 from client.errors import check
 from client.leaders import by_leader
+from client.rights import on_topic
+from wire.acls import Operation
 from wire.messages import offset_for_leader_epoch
 from wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -35,7 +37,8 @@ def end_offsets_of_epochs(
             for topic in answer.topics:
                 for each in topic.partitions:
                     target = TopicPartition(topic.topic, each.partition)
-                    check(each.error_code, str(target))
+                    needs = on_topic(brokers.who, topic.topic, Operation.DESCRIBE)
+                    check(each.error_code, str(target), needs=needs)
                     found[target] = each.end_offset
         return found
 

@@ -11,11 +11,15 @@
     ├── Corrupt             a record batch is damaged: its partition and offset are named
     ├── OffsetsMissing      what should be read is not in the log, or not any more
     └── Refused             the broker answered with one of Kafka's error codes: `code`
+        └── NotAllowed      an ACL is missing: `right` says which, and for whom
 
 `retriable` says whether the same request may succeed a moment later. Functions of this package
 raise these and nothing else of their own.
 """
 
+from typing import Final
+
+from client.rights import Right
 from wire.errors import ErrorCode
 
 __all__ = [
@@ -24,6 +28,7 @@ __all__ = [
     "ConnectionLost",
     "Corrupt",
     "ErrorCode",
+    "NotAllowed",
     "NotKafka",
     "NotLetIn",
     "NotReachable",
@@ -100,7 +105,35 @@ class Refused(ClientError):
         self.retriable = code.retriable
 
 
-def check(code: ErrorCode, what: str, message: str | None = None) -> None:
+class NotAllowed(Refused):
+    """`right` is what must be granted."""
+
+    def __init__(self, what: str, code: ErrorCode, right: Right) -> None:
+        super().__init__(what, code, f"not allowed: {right}")
+        self.right = right
+
+
+_WITHOUT_A_RIGHT: Final = frozenset(
+    {
+        ErrorCode.topic_authorization_failed,
+        ErrorCode.group_authorization_failed,
+        ErrorCode.cluster_authorization_failed,
+    }
+)
+
+
+def refusal(
+    what: str, code: ErrorCode, message: str | None = None, *, needs: Right | None = None
+) -> Refused:
+    """What to raise. `needs` is the right without which such a request is refused."""
+    if needs is not None and code in _WITHOUT_A_RIGHT:
+        return NotAllowed(what, code, needs)
+    return Refused(what, code, message)
+
+
+def check(
+    code: ErrorCode, what: str, message: str | None = None, *, needs: Right | None = None
+) -> None:
     """Raise `Refused` unless the code says that all is well."""
     if code is not ErrorCode.none:
-        raise Refused(what, code, message)
+        raise refusal(what, code, message, needs=needs)

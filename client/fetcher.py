@@ -20,6 +20,8 @@ from client.brokers import Brokers
 from client.connection import REQUEST_SECONDS, BrokerConnection
 from client.conversation import PendingResponse
 from client.errors import ClientError, ConnectionLost, Corrupt, ErrorCode, Refused, check
+from client.rights import on_topic
+from wire.acls import Operation
 from wire.batch import CRC_START, MAGIC, BatchHeader, headers
 from wire.messages import fetch
 from wire.messages.fetch import (
@@ -162,7 +164,8 @@ class Fetcher:
         position = self.positions[partition]
         if data.error_code is ErrorCode.offset_out_of_range:
             raise Refused(name, data.error_code, f"offset {position} is not there (any more)")
-        check(data.error_code, name)
+        needs = on_topic(self._brokers.who, self.topic, Operation.READ)
+        check(data.error_code, name, needs=needs)
         self.ends[partition] = data.high_watermark
         assert not isinstance(data.records, FileSlice)  # those only leave
         view = memoryview(data.records or b"")

@@ -9,6 +9,8 @@ from typing import Final, NamedTuple, Self
 
 from client.brokers import Brokers
 from client.errors import check
+from client.rights import Right, on_topic
+from wire.acls import Operation
 from wire.batch import NO_PRODUCER
 from wire.messages import init_producer_id
 from wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -30,14 +32,22 @@ class Identity(NamedTuple):
 NOBODY: Final = Identity(NO_PRODUCER, -1)
 
 
-def take_identity(brokers: Brokers) -> Identity:
-    """A producer id that nobody had before."""
+def take_identity(brokers: Brokers, topic: str = "") -> Identity:
+    """A producer id that nobody had before, to write to the topic; without one, to any."""
+    needs = to_be_numbered(brokers.who, topic)
+    request = InitProducerIdRequest()
     return brokers.persist(
-        lambda: identity_of(brokers.call_any(init_producer_id.API, InitProducerIdRequest()))
+        lambda: identity_of(brokers.call_any(init_producer_id.API, request), needs)
     )
 
 
-def identity_of(answer: InitProducerIdResponse) -> Identity:
+def to_be_numbered(who: str, topic: str = "") -> Right:
+    """Whoever may write to some topic gets a producer id. So it was not before Apache Kafka 2.8:
+    there it takes IDEMPOTENT_WRITE on the cluster."""
+    return on_topic(who, topic, Operation.WRITE)
+
+
+def identity_of(answer: InitProducerIdResponse, needs: Right) -> Identity:
     """What InitProducerId was answered with; raises `Refused` if that is an error."""
-    check(answer.error_code, "producer id")
+    check(answer.error_code, "producer id", needs=needs)
     return Identity(answer.producer_id, answer.producer_epoch)

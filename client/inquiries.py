@@ -9,7 +9,7 @@ from collections.abc import Callable
 from client.channel import Channel
 from client.delivery import TopicPartition
 from client.errors import ClientError, Unsupported
-from client.identity import Identity, identity_of
+from client.identity import Identity, identity_of, to_be_numbered
 from client.links import Links
 from client.metadata import metadata_of
 from client.patience import NEVER, Pauses
@@ -83,7 +83,7 @@ class Inquiries:
             self._routes.failed(now)
         else:
             self._pauses.reset()
-            self._learned(self._routes.learn(metadata_of(answer), now), now)
+            self._learned(self._routes.learn(metadata_of(answer, self._links.who), now), now)
 
     def _ask_identity(self, asked: Channel, now: float) -> None:
         deadline = now + self._seconds
@@ -100,7 +100,7 @@ class Inquiries:
         try:
             if isinstance(answer, ClientError):
                 raise answer
-            identity = identity_of(answer)
+            identity = identity_of(answer, to_be_numbered(self._links.who))
         except ClientError as error:
             self._identity_at = now + self._pauses.next()
             self._identified(error, now)

@@ -42,6 +42,7 @@ class Links:
     ) -> None:
         """`failed` is called by `serve`, which alone lets things happen."""
         self._failed = failed
+        self._access = access
         self._links: dict[Address, _Link] = {}
         self._selector = selectors.DefaultSelector()
         self._waking, self._woken = socket.socketpair()
@@ -49,6 +50,11 @@ class Links:
         self._woken.setblocking(False)
         self._selector.register(self._woken, selectors.EVENT_READ)
         self._arrivals = _Arrivals(client_id, access, self.wake)
+
+    @property
+    def who(self) -> str:
+        """Who one is to the brokers, in words."""
+        return self._access.who
 
     def channel(self, address: Address, now: float) -> Channel | None:
         """The channel to this broker; without one, it is opened as soon as the pauses allow. One

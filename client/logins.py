@@ -1,4 +1,5 @@
-"""What a client says to prove who it is, by SASL's mechanisms: one generator for each. No I/O.
+"""What a client says to prove who it is, by SASL's mechanisms: one generator for each that has a
+secret. No I/O.
 
 A generator yields what is sent and is sent what came; it ends when nothing more is to be said, and
 the broker's last word was right. Whatever it raises is `LoginFailed`; no message holds a secret.
@@ -11,7 +12,7 @@ import hashlib
 import hmac
 import secrets
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from typing import Final
 
 from client.security import Login, Mechanism
@@ -28,16 +29,9 @@ class LoginFailed(Exception):
 
 
 def exchange(login: Login, secret: str) -> Exchange:
-    """What is said. `secret` is the password, or the token."""
-    match login.mechanism:
-        case Mechanism.PLAIN:
-            return _plain(login.user, secret)
-        case Mechanism.SCRAM_SHA_256:
-            return scram("sha256", login.user, secret, _nonce)
-        case Mechanism.SCRAM_SHA_512:
-            return scram("sha512", login.user, secret, _nonce)
-        case Mechanism.OAUTHBEARER:
-            return _bearer(secret)
+    """What is said. `secret` is the password, or the token; GSSAPI, which has none, is
+    `client.kerberos`."""
+    return _WITH_SECRET[login.mechanism](login.user, secret)
 
 
 def _plain(user: str, password: str) -> Exchange:
@@ -46,7 +40,7 @@ def _plain(user: str, password: str) -> Exchange:
     yield f"\0{user}\0{password}".encode()
 
 
-def _bearer(token: str) -> Exchange:
+def _bearer(_: str, token: str) -> Exchange:
     if not token.isprintable() or not token.isascii():
         raise LoginFailed("the token is none: it has a line break, or letters that none may have")
     refusal = yield f"n,,\1auth=Bearer {token}\1\1".encode()
@@ -99,3 +93,11 @@ def _decoded(text: str) -> bytes:
         return b64decode(text, validate=True)
     except ValueError:
         raise LoginFailed("the broker's answer to SCRAM cannot be understood") from None
+
+
+_WITH_SECRET: Final[Mapping[Mechanism, Callable[[str, str], Exchange]]] = {
+    Mechanism.PLAIN: _plain,
+    Mechanism.SCRAM_SHA_256: lambda user, password: scram("sha256", user, password, _nonce),
+    Mechanism.SCRAM_SHA_512: lambda user, password: scram("sha512", user, password, _nonce),
+    Mechanism.OAUTHBEARER: _bearer,
+}

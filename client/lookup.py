@@ -14,6 +14,8 @@ from typing import Final
 from client.brokers import Brokers
 from client.delivery import Stamped, TopicPartition, Unsettled
 from client.errors import check
+from client.rights import on_topic
+from wire.acls import Operation
 from wire.batch import MAX_SEQUENCE, next_sequence
 from wire.messages import describe_producers
 from wire.messages.describe_producers import DescribeProducersRequest, ProducerState, TopicRequest
@@ -67,5 +69,6 @@ def _states(brokers: Brokers, target: TopicPartition) -> tuple[ProducerState, ..
     request = DescribeProducersRequest(topics=(wanted,))
     answer = brokers.broker(leader).call(describe_producers.API, request)
     found = answer.topics[0].partitions[0]
-    check(found.error_code, str(target), found.error_message)
+    needs = on_topic(brokers.who, target.topic, Operation.READ)
+    check(found.error_code, str(target), found.error_message, needs=needs)
     return found.active_producers

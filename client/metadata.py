@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from client.addresses import Address
-from client.errors import ErrorCode, Refused
+from client.errors import ErrorCode, Refused, refusal
+from client.rights import TO_SEE, on_topic
+from wire.acls import Operation
 from wire.messages.metadata import MetadataResponse
 
 NO_LEADER = -1
@@ -56,6 +58,7 @@ class TopicMetadata:
 class ClusterMetadata:
     """One answer: all live brokers, and the topics that were asked for."""
 
+    who: str = ""  # has asked
     cluster_id: str | None = None
     controller: int = -1
     brokers: Mapping[int, BrokerMetadata] = field(default_factory=dict)
@@ -66,19 +69,22 @@ class ClusterMetadata:
         found = self.topics.get(name)
         return found is not None and found.error is not ErrorCode.unknown_topic_or_partition
 
-    def topic(self, name: str) -> TopicMetadata:
-        """The topic, which exists; its absence may be a passing one."""
+    def topic(self, name: str, *to: Operation, creates: bool = False) -> TopicMetadata:
+        """The topic, which exists; its absence may be a passing one. If it is not shown to us, the
+        error names what is wanted `to` be done with it as the right that is missing."""
         found = self.topics.get(name)
         if found is None:
             raise Refused(f"topic {name}", ErrorCode.unknown_topic_or_partition)
         if found.error is not ErrorCode.none:
-            raise Refused(f"topic {name}", found.error)
+            needs = on_topic(self.who, name, *(to or TO_SEE), creates=creates)
+            raise refusal(f"topic {name}", found.error, needs=needs)
         return found
 
 
-def metadata_of(response: MetadataResponse) -> ClusterMetadata:
+def metadata_of(response: MetadataResponse, who: str = "") -> ClusterMetadata:
     """The response as values of ours; partitions in the order of their numbers."""
     return ClusterMetadata(
+        who=who,
         cluster_id=response.cluster_id,
         controller=response.controller_id,
         brokers={

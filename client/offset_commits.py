@@ -10,6 +10,8 @@ from client.brokers import Brokers
 from client.connection import BrokerConnection
 from client.delivery import TopicPartition
 from client.errors import ErrorCode, Refused, Unsupported, check
+from client.rights import on_group, on_topic
+from wire.acls import Operation
 from wire.messages import find_coordinator, offset_commit
 from wire.messages.find_coordinator import GROUP, Coordinator, FindCoordinatorRequest
 from wire.messages.offset_commit import (
@@ -46,7 +48,10 @@ def _commit(brokers: Brokers, group: str, offsets: Mapping[TopicPartition, Consu
     for topic in answer.topics:
         for each in topic.partitions:
             target = TopicPartition(topic.name, each.partition_index)
-            check(each.error_code, f"offset of group {group} in {target}")
+            needs = on_topic(brokers.who, topic.name, Operation.READ)
+            if each.error_code is ErrorCode.group_authorization_failed:
+                needs = on_group(brokers.who, group, Operation.READ)
+            check(each.error_code, f"offset of group {group} in {target}", needs=needs)
 
 
 def _topics(offsets: Mapping[TopicPartition, Consumed]) -> tuple[OffsetCommitRequestTopic, ...]:
@@ -80,7 +85,8 @@ def _coordinator(brokers: Brokers, group: str) -> BrokerConnection:
         error_message=answer.error_message,
     )
     found = next(iter(answer.coordinators), alone)
-    check(found.error_code, f"coordinator of group {group}", found.error_message)
+    needs = on_group(brokers.who, group, Operation.READ)
+    check(found.error_code, f"coordinator of group {group}", found.error_message, needs=needs)
     if found.node_id not in known.brokers:
         raise Refused(f"coordinator of group {group}", ErrorCode.coordinator_not_available)
     return brokers.broker(found.node_id)

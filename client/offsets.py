@@ -8,6 +8,8 @@ from client.committed import READ_COMMITTED, READ_UNCOMMITTED
 from client.delivery import TopicPartition
 from client.errors import check
 from client.leaders import by_leader
+from client.rights import on_topic
+from wire.acls import Operation
 from wire.messages import list_offsets
 from wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
@@ -83,7 +85,8 @@ def offsets_of(
             for topic in answer.topics:
                 for each in topic.partitions:
                     target = TopicPartition(topic.name, each.partition_index)
-                    check(each.error_code, str(target))
+                    needs = on_topic(brokers.who, topic.name, Operation.DESCRIBE)
+                    check(each.error_code, str(target), needs=needs)
                     found[target] = each.offset
         return found
 

@@ -45,6 +45,8 @@ from client.errors import (
 from client.fetcher import FetchedBatch
 from client.metadata import PartitionMetadata
 from client.plain_batches import PlainBatches, cut
+from client.rights import on_topic
+from wire.acls import Operation
 from wire.batch import CRC_START, MAGIC, BatchHeader, headers
 from wire.errors import BatchError
 from wire.messages import fetch
@@ -368,14 +370,15 @@ class PartitionReader:
             for data in topic.partitions:
                 if data.error_code is ErrorCode.offset_out_of_range:
                     raise self._missing("they are not there (any more)")
-                check(data.error_code, self._name)
+                needs = on_topic(self._brokers.who, self._topic, Operation.READ)
+                check(data.error_code, self._name, needs=needs)
                 return data
         # A broker that throttles its clients says nothing at all.
         raise ConnectionLost(f"{leader.connection.address}: no answer for {self._name}")
 
     def _current_partition(self) -> PartitionMetadata:
         """As the brokers know it now, of the topic that is meant."""
-        topic = self._brokers.refresh([self._topic]).topic(self._topic)
+        topic = self._brokers.refresh([self._topic]).topic(self._topic, Operation.READ)
         if self._topic_id and topic.id is not None and str(topic.id) != self._topic_id:
             raise self._missing(f"the topic was made anew, {topic.id} after {self._topic_id}")
         return topic.partition(self._partition)

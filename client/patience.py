@@ -3,11 +3,11 @@
 Jitter keeps a thousand clients that lost the same broker from coming back in the same instant.
 """
 
-import random
 import time
 from collections.abc import Callable
 
 from client.errors import ClientError
+from ground.jitter import chance
 
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 2.0
@@ -17,7 +17,7 @@ NEVER = float("inf")
 class Pauses:
     """How long to wait after each of several failures in a row."""
 
-    def __init__(self, chance: Callable[[], float] = random.random) -> None:
+    def __init__(self, chance: Callable[[], float] = chance) -> None:
         self._chance = chance
         self._pause = FIRST_PAUSE
 
@@ -40,7 +40,7 @@ class Patience:
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
-        chance: Callable[[], float] = random.random,
+        chance: Callable[[], float] = chance,
     ) -> None:
         self._seconds = seconds
         self._clock = clock

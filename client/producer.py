@@ -23,6 +23,7 @@ from client.errors import ErrorCode, Refused
 from client.identity import Identity, take_identity
 from client.lookup import look_up
 from client.shipping import ShippingLimits
+from wire.acls import Operation
 from wire.records import Codec, Record, build_batch
 
 __all__ = ["BATCH_BYTES", "Acks", "Delivered", "Identity", "Producer", "take_identity"]
@@ -77,14 +78,14 @@ class Producer:
         self._brokers = brokers
         self._codec = codec
         self._batch_bytes = batch_bytes
-        self._found = brokers.topic(topic, create=create)
+        self._found = brokers.topic(topic, Operation.WRITE, create=create)
         self._partitions = len(self._found.partitions)
         self._collecting: dict[int, _Collecting] = {}
         self._unkeyed = itertools.cycle(range(self._partitions))
         self._current = next(self._unkeyed)
         self._is_lent = identity is not None
         if acks is Acks.ALL and identity is None:
-            identity = take_identity(brokers)
+            identity = take_identity(brokers, topic)
         limits = ShippingLimits(
             memory_bytes=_UNDER_WAY_BYTES,
             request_seconds=request_seconds,

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from client.brokers import Brokers
 from client.errors import check
+from client.rights import on_cluster
+from wire.acls import Operation
 from wire.messages import alter_client_quotas, describe_client_quotas
 from wire.messages.alter_client_quotas import AlterClientQuotasRequest, EntryData, OpData
 from wire.messages.describe_client_quotas import DescribeClientQuotasRequest, EntityData
@@ -21,7 +23,8 @@ class EntityQuotas:
 def quotas(brokers: Brokers) -> tuple[EntityQuotas, ...]:
     request = DescribeClientQuotasRequest(components=())
     answer = brokers.call_any(describe_client_quotas.API, request)
-    check(answer.error_code, "quotas", answer.error_message)
+    needs = on_cluster(brokers.who, Operation.DESCRIBE_CONFIGS)
+    check(answer.error_code, "quotas", answer.error_message, needs=needs)
     return tuple(
         EntityQuotas(
             {each.entity_type: each.entity_name for each in entry.entity},
@@ -45,5 +48,6 @@ def alter_quotas(
         ),
     )
     request = AlterClientQuotasRequest(entries=(wanted,))
+    needs = on_cluster(brokers.who, Operation.ALTER_CONFIGS)
     for each in brokers.call_controller(alter_client_quotas.API, request).entries:
-        check(each.error_code, "quotas", each.error_message)
+        check(each.error_code, "quotas", each.error_message, needs=needs)

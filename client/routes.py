@@ -12,6 +12,7 @@ from client.delivery import TopicPartition
 from client.errors import ClientError, ErrorCode, NotReachable, Refused
 from client.metadata import ClusterMetadata
 from client.patience import NEVER, Pauses
+from wire.acls import Operation
 
 Shuffle = Callable[[Sequence[Address]], Sequence[Address]]
 
@@ -97,7 +98,7 @@ class PartitionRoutes:
 
 
 def _leader(metadata: ClusterMetadata, target: TopicPartition) -> Address:
-    topic = metadata.topic(target.topic)
+    topic = metadata.topic(target.topic, Operation.WRITE)
     if target.partition >= len(topic.partitions):  # it may be on its way to this broker
         raise Refused(str(target), ErrorCode.unknown_topic_or_partition)
     leader = topic.partition(target.partition).leader

@@ -2,7 +2,10 @@
 program that is their client.
 """
 
+import re
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -20,9 +23,25 @@ class Mechanism(StrEnum):
     SCRAM_SHA_256 = "SCRAM-SHA-256"
     SCRAM_SHA_512 = "SCRAM-SHA-512"
     OAUTHBEARER = "OAUTHBEARER"
+    GSSAPI = "GSSAPI"  # Kerberos
 
 
-_BY_PASSWORD: Final = frozenset({Mechanism.PLAIN, Mechanism.SCRAM_SHA_256, Mechanism.SCRAM_SHA_512})
+_PASSWORD: Final = ("user", "password_file", "password_env")
+_TOKEN: Final = (
+    *("token_file", "token_url", "client_id", "client_secret_file", "client_secret_env"),
+    *("scope", "token_ca"),
+)
+_TICKET: Final = ("principal", "keytab", "ccache", "service")
+_KEYS: Final[Mapping[Mechanism, tuple[str, ...]]] = MappingProxyType(
+    {
+        Mechanism.PLAIN: _PASSWORD,
+        Mechanism.SCRAM_SHA_256: _PASSWORD,
+        Mechanism.SCRAM_SHA_512: _PASSWORD,
+        Mechanism.OAUTHBEARER: _TOKEN,
+        Mechanism.GSSAPI: _TICKET,
+    }
+)
+_SERVICE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _READABLE: Final = frozenset({Mechanism.PLAIN, Mechanism.OAUTHBEARER})  # for who listens
 
 
@@ -52,35 +71,58 @@ class Login(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     token_ca: FilePath = ""
     """Certificates (PEM) of those who may sign that of an https `token_url`. Without it: the
     system's."""
+    principal: str = ""
+    """With GSSAPI: who the client is to Kerberos, `agent@EXAMPLE.ORG`. Without it: whose tickets
+    there are."""
+    keytab: FilePath = ""
+    """With GSSAPI: the principal's key. Tickets are got with it, kept in memory, and renewed before
+    they end; it is read again each time."""
+    ccache: str = ""
+    """With GSSAPI, in place of a keytab: the cache in which somebody else keeps tickets, a file or
+    what else `KRB5CCNAME` may say. Without both: the cache of the user who runs the program."""
+    service: str = "kafka"
+    """With GSSAPI: the first part of the brokers' principals, `kafka/broker-1.example.org`."""
     without_tls: bool = False
     """Allows PLAIN and OAUTHBEARER without `tls`: whoever is on the network reads the secret."""
 
     def __post_init__(self) -> None:
-        if self.mechanism in _BY_PASSWORD:
-            self._check(
-                ("user", "password_file or password_env"),
-                not (self.token_file or self.token_url or self.client_id or self.scope),
-                "user, password_file and password_env",
-            )
-        else:
-            self._check(
-                ("token_file or token_url",),
-                not (self.user or self.password_file or self.password_env),
-                "token_file, or token_url with client_id and its secret",
-            )
-            if self.token_url and not (
-                self.client_id and (self.client_secret_file or self.client_secret_env)
-            ):
-                raise ValueError("`token_url` needs `client_id`, and its secret")
+        keys = _KEYS[self.mechanism]
+        if keys is _PASSWORD:
+            self._check_needed("user", "password_file or password_env")
+        elif keys is _TOKEN:
+            self._check_needed("token_file or token_url")
+        self._check_foreign(keys)
+        if self.token_url and not (
+            self.client_id and (self.client_secret_file or self.client_secret_env)
+        ):
+            raise ValueError("`token_url` needs `client_id`, and its secret")
+        if keys is _TICKET:
+            self._check_ticket()
 
-    def _check(self, needed: tuple[str, ...], is_clean: bool, understood: str) -> None:
+    def _check_needed(self, *needed: str) -> None:
         for each in needed:
             given = [name for name in each.split(" or ") if getattr(self, name)]
             if len(given) != 1:
                 one = "one of " if " or " in each else ""
                 raise ValueError(f"`mechanism: {self.mechanism}` needs {one}{each}")
-        if not is_clean:
-            raise ValueError(f"`mechanism: {self.mechanism}` understands {understood} alone")
+
+    def _check_foreign(self, keys: tuple[str, ...]) -> None:
+        """Nothing is said that this mechanism would pass over."""
+        others = {name for each in _KEYS.values() for name in each if name not in keys}
+        fields = (each for each in msgspec.structs.fields(Login) if each.name in others)
+        if any(getattr(self, each.name) != each.default for each in fields):
+            raise ValueError(
+                f"`mechanism: {self.mechanism}` understands {', '.join(keys[:-1])} and {keys[-1]} "
+                "alone"
+            )
+
+    def _check_ticket(self) -> None:
+        if self.keytab and not self.principal:
+            raise ValueError("`keytab` needs the `principal` whose key it has")
+        if self.keytab and self.ccache:
+            raise ValueError("tickets come by a `keytab`, or out of a `ccache`: give one of them")
+        if not _SERVICE.fullmatch(self.service):
+            raise ValueError("`service` is the part of a principal before the slash, `kafka`")
 
     @property
     def secret(self) -> Secret:

@@ -278,7 +278,7 @@ class Shipping:
     def _settle(
         self, shipment: Shipment, parts: dict[TopicPartition, PartitionProduceResponse]
     ) -> None:
-        now = self._clock()
+        now, who = self._clock(), self.links.who
         for stream, batch in shipment:
             part = parts.get(stream.target)
             if part is None:
@@ -287,7 +287,7 @@ class Shipping:
                 continue
             if part.error_code in MOVED:
                 self._routes.doubt(stream.target)
-            self._follow(stream, stream.answered(batch, part, now), now)
+            self._follow(stream, stream.answered(batch, part, now, who), now)
 
     def _lose(self, shipment: Shipment, error: ClientError) -> None:
         now = self._clock()

@@ -43,11 +43,13 @@ from client.delivery import (
     Unsettled,
     unnumbered,
 )
-from client.errors import ClientError, ConnectionLost, ErrorCode, Refused
+from client.errors import ClientError, ConnectionLost, ErrorCode, Refused, refusal
 from client.identity import Identity
 from client.patience import NEVER, Pauses
+from client.rights import on_topic
 from client.stamping import stamped
 from client.verdicts import FENCED, NOTHING_WRITTEN, ErrorVerdict, verdict
+from wire.acls import Operation
 from wire.batch import next_sequence
 from wire.messages.produce import PartitionProduceResponse
 
@@ -159,10 +161,14 @@ class Stream:
         entry.tried = entry.under_way = True
         self._under_way += 1
 
-    def answered(self, batch: Stamped, answer: PartitionProduceResponse, now: float) -> list[Event]:
+    def answered(
+        self, batch: Stamped, answer: PartitionProduceResponse, now: float, who: str = ""
+    ) -> list[Event]:
+        """`who` has asked, in words."""
         entry = self._arrived(batch)
         code = answer.error_code
-        error = Refused(str(self.target), code, answer.error_message)
+        needs = on_topic(who, self.target.topic, Operation.WRITE)
+        error = refusal(str(self.target), code, answer.error_message, needs=needs)
         match verdict(code):
             case ErrorVerdict.TAKEN:
                 events = self._taken(entry, answer.base_offset, now)

@@ -12,7 +12,9 @@ from typing import Final
 
 from client.brokers import Brokers
 from client.errors import ErrorCode, check
+from client.rights import on_cluster
 from ground.scram import ScramMechanism, new_salt, of_code
+from wire.acls import Operation
 from wire.messages import alter_user_scram_credentials, describe_user_scram_credentials
 from wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -40,12 +42,13 @@ def users(brokers: Brokers, name: str | None = None) -> tuple[UserPasswords, ...
     asked = None if name is None else (UserName(name=name),)
     request = DescribeUserScramCredentialsRequest(users=asked)
     answer = brokers.call_any(describe_user_scram_credentials.API, request)
-    check(answer.error_code, "users", answer.error_message)
+    needs = on_cluster(brokers.who, Operation.DESCRIBE)
+    check(answer.error_code, "users", answer.error_message, needs=needs)
     found = []
     for each in answer.results:
         if each.error_code is _NOT_THERE and name is not None:
             continue
-        check(each.error_code, f"user {each.user}", each.error_message)
+        check(each.error_code, f"user {each.user}", each.error_message, needs=needs)
         iterations = {
             mechanism: info.iterations
             for info in each.credential_infos
@@ -78,5 +81,6 @@ def remove_user(brokers: Brokers, user: UserPasswords) -> None:
 
 def _alter(brokers: Brokers, request: AlterUserScramCredentialsRequest) -> None:
     answer = brokers.call_controller(alter_user_scram_credentials.API, request)
+    needs = on_cluster(brokers.who, Operation.ALTER)
     for each in answer.results:
-        check(each.error_code, f"user {each.user}", each.error_message)
+        check(each.error_code, f"user {each.user}", each.error_message, needs=needs)

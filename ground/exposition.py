@@ -5,12 +5,17 @@ to know of any process comes with them.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
-from prometheus_client.metrics_core import GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
 
 from ground.printable import path_text
@@ -42,6 +47,21 @@ def certificate_family(ends: Mapping[str, float]) -> Metric:
     for file, end in ends.items():
         family.add_metric([path_text(file)], end)
     return family
+
+
+def door_families(prefix: str, refused: Mapping[str, int], *, is_open: bool) -> Iterator[Metric]:
+    """What the door of a program has to tell. `is_open`: see `insecure` in its configuration."""
+    yield GaugeMetricFamily(
+        prefix + "insecure",
+        "1 if other machines reach it without a login, or show one without TLS.",
+        value=int(is_open),
+    )
+    family = CounterMetricFamily(
+        prefix + "pages_refused", "Requests for pages, and handshakes, refused.", labels=["why"]
+    )
+    for why, count in sorted(refused.items()):
+        family.add_metric([why], count)
+    yield family
 
 
 class _Families(Collector):

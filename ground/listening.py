@@ -2,8 +2,10 @@
 whoever cannot have one.
 """
 
+import contextlib
 import errno
 import socket
+from collections.abc import Iterator
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
@@ -89,15 +91,18 @@ def who_listens(port: int) -> str | None:
     """Number and name of the process, as far as the kernel tells us; others' are hidden."""
     sockets = {f"socket:[{inode}]" for inode in _inodes(port)}
     for process in Path("/proc").glob("[0-9]*"):
-        try:
-            for descriptor in (process / "fd").iterdir():
-                if str(descriptor.readlink()) in sockets:
-                    # A name is any bytes, and cut after fifteen of them.
-                    name = (process / "comm").read_text(errors="replace").strip()
-                    return f"process {process.name} ({name})"
-        except OSError:  # it ended meanwhile, or is somebody else's
-            continue
+        with contextlib.suppress(OSError):  # it ended meanwhile, or is somebody else's
+            if not sockets.isdisjoint(_open_in(process)):
+                # A name is any bytes, and cut after fifteen of them.
+                name = (process / "comm").read_text(errors="replace").strip()
+                return f"process {process.name} ({name})"
     return None
+
+
+def _open_in(process: Path) -> Iterator[str]:
+    for descriptor in (process / "fd").iterdir():
+        with contextlib.suppress(OSError):  # closed meanwhile: others are still open
+            yield str(descriptor.readlink())
 
 
 def _inodes(port: int) -> list[str]:

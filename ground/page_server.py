@@ -3,25 +3,33 @@
 It has a thread and an event loop of its own, so that a scrape waits for nothing and is seen even
 while the program starts. It answers GET and HEAD, reads no bodies, and closes each connection after
 one answer. What a client may hold is bounded: its head, the time it takes to send and to read, and
-the number of connections.
+the number of connections, of one address and of all. Who may see which page is for its `PageDoor`.
 """
 
 import asyncio
 import errno
 import logging
-import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Final
+from typing import Final, NamedTuple
 
 from ground.listening import listen
+from ground.networks import network_of
+from ground.page_connection import PageConnection
+from ground.page_door import OPEN_PAGES, NotLetIn, PageDoor
+from ground.page_locks import PageLocks
+from ground.refusals import Refusals
+from ground.server_tls import ServerTls
+from ground.tls import BadTls, why
 
 _HEAD_BYTES: Final = 8 * 1024
 _CLIENT_S: Final = 5.0  # from a connection's first byte to its last
 _CONNECTIONS: Final = 32
+_OF_ONE_ADDRESS: Final = 24
 _PAUSE_S: Final = 0.5  # where there are no files left
 _PLAIN: Final = "text/plain; charset=utf-8"
 
@@ -35,6 +43,7 @@ class Page:
     body: bytes
     content_type: str = _PLAIN
     status: HTTPStatus = HTTPStatus.OK
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 def text_page(text: str, status: HTTPStatus = HTTPStatus.OK) -> Page:
@@ -60,15 +69,25 @@ class _Refused(Exception):
 class PageServer:
     """Listens from its construction on; `start` begins to answer.
 
-    `pages` are by path; each is made when it is asked for, on this server's thread.
+    `pages` are by path; each is made when it is asked for, on this server's thread. Without a
+    `door` everybody may see them.
     """
 
-    def __init__(self, host: str, port: int, pages: Mapping[str, Callable[[], Page]]) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        pages: Mapping[str, Callable[[], Page]],
+        door: PageDoor | None = None,
+    ) -> None:
+        """Raises CannotListen."""
         self._pages = pages
+        self._door = door or PageDoor(PageLocks(), Refusals())
         self._listener = listen(host, port, backlog=_CONNECTIONS, keys=("http_host", "http_port"))
         self.port: int = self._listener.getsockname()[1]
         self._loop = asyncio.new_event_loop()
         self._stopping = asyncio.Event()
+        self._conversations: dict[asyncio.Task[None], str] = {}  # and where their clients are
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
 
     def start(self) -> None:
@@ -86,68 +105,95 @@ class PageServer:
         self._loop.run_until_complete(self._serve())
 
     async def _serve(self) -> None:
-        conversations: set[asyncio.Task[None]] = set()
-        self._loop.add_reader(self._listener.fileno(), self._accept, conversations)
+        self._loop.add_reader(self._listener.fileno(), self._accept)
         await self._stopping.wait()
         self._loop.remove_reader(self._listener.fileno())
-        for conversation in conversations:
+        for conversation in self._conversations:
             conversation.cancel()
-        await asyncio.gather(*conversations, return_exceptions=True)
+        await asyncio.gather(*self._conversations, return_exceptions=True)
 
-    def _accept(self, conversations: set[asyncio.Task[None]]) -> None:
+    def _accept(self) -> None:
         try:
-            connection, _ = self._listener.accept()
+            accepted, client = self._listener.accept()
         except OSError as error:  # the client has gone again, or we are out of files
             if error.errno in {errno.EMFILE, errno.ENFILE}:
                 log.warning("http connection not accepted error=%r", error.strerror)
                 time.sleep(_PAUSE_S)
             return
-        if len(conversations) >= _CONNECTIONS:
-            connection.close()
+        address = str(client[0])
+        place = network_of(address)
+        places = self._conversations.values()
+        if len(places) >= _CONNECTIONS or list(places).count(place) >= _OF_ONE_ADDRESS:
+            accepted.close()
             return
-        connection.setblocking(False)
-        conversation = self._loop.create_task(self._converse(connection))
-        conversations.add(conversation)
+        accepted.setblocking(False)
+        connection = PageConnection(accepted, self._loop)
+        conversation = self._loop.create_task(self._converse(connection, address))
+        self._conversations[conversation] = place
 
         def ended(_: asyncio.Task[None]) -> None:
             connection.close()  # here, because a task may be cancelled before it has begun
-            conversations.discard(conversation)
+            del self._conversations[conversation]
 
         conversation.add_done_callback(ended)
 
-    async def _converse(self, connection: socket.socket) -> None:
+    async def _converse(self, connection: PageConnection, address: str) -> None:
         try:
             async with asyncio.timeout(_CLIENT_S):
-                await self._answer(connection)
+                if self._door.tls is not None:
+                    await self._encrypt(connection, self._door.tls, address)
+                await self._answer(connection, address)
                 # What the client still sends is taken, or its end would reset the answer.
-                connection.shutdown(socket.SHUT_WR)
-                while await self._loop.sock_recv(connection, _HEAD_BYTES):
+                connection.end_sending()
+                while await connection.receive(_HEAD_BYTES):
                     pass
         except (OSError, EOFError, TimeoutError):
             pass  # the client went away, or dawdled: there is nobody to tell
 
-    async def _answer(self, connection: socket.socket) -> None:
+    async def _encrypt(self, connection: PageConnection, tls: ServerTls, address: str) -> None:
         try:
-            method, target = _request_line(await self._head(connection))
+            await connection.encrypt(tls.context)
+        except (ssl.SSLError, BadTls) as error:
+            said = why(error, "it broke off")
+            self._door.refusals.say("no TLS handshake", address, "", said, self._loop.time())
+            raise ConnectionAbortedError from None
+
+    async def _answer(self, connection: PageConnection, address: str) -> None:
+        method = ""
+        try:
+            request = _request(await self._head(connection))
+            method = request.method
+            page = self._page_for(request, connection, address)
         except _Refused as refused:
-            method, page = "", text_page(refused.status.phrase, refused.status)
-        else:
-            page = self._page(target.partition("?")[0])
-        await self._loop.sock_sendall(connection, _head_of(page))
+            page = text_page(refused.status.phrase, refused.status)
+        await connection.send(_head_of(page))
         if method != "HEAD":
             # Not joined to its head: a large page that many clients read is held once.
-            await self._loop.sock_sendall(connection, page.body)
+            await connection.send(page.body)
 
-    async def _head(self, connection: socket.socket) -> bytes:
+    async def _head(self, connection: PageConnection) -> bytes:
         head = b""
         while b"\r\n\r\n" not in head:
             if len(head) >= _HEAD_BYTES:
                 raise _Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
-            received = await self._loop.sock_recv(connection, _HEAD_BYTES - len(head))
+            received = await connection.receive(_HEAD_BYTES - len(head))
             if not received:
                 raise EOFError
             head += received
         return head.partition(b"\r\n\r\n")[0]
+
+    def _page_for(self, request: "_Request", connection: PageConnection, address: str) -> Page:
+        try:
+            self._door.check(request.authorization, has_certificate=connection.has_certificate)
+        except NotLetIn as error:
+            if request.path in OPEN_PAGES:
+                status = self._page(request.path).status
+                return text_page(status.phrase.lower(), status)
+            asked = f"{request.method} {request.path}"
+            self._door.refusals.say(str(error), address, "", asked, self._loop.time())
+            status, headers = self._door.refusal
+            return Page(f"{error}\n".encode(), status=status, headers=headers)
+        return self._page(request.path)
 
     def _page(self, path: str) -> Page:
         made = self._pages.get(path)
@@ -161,14 +207,26 @@ class PageServer:
             return text_page(said, HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
-def _request_line(head: bytes) -> tuple[str, str]:
-    """Method and target. What the headers say changes nothing that is served here."""
-    words = head.partition(b"\r\n")[0].split(b" ")
+class _Request(NamedTuple):
+    """What is read of one. What other headers say changes nothing that is served here."""
+
+    method: str
+    path: str
+    authorization: tuple[str, ...]
+
+
+def _request(head: bytes) -> _Request:
+    first, *lines = head.split(b"\r\n")
+    words = first.split(b" ")
     if len(words) != 3 or not words[2].startswith(b"HTTP/1.") or not head.isascii():
         raise _Refused(HTTPStatus.BAD_REQUEST)
     if words[0] not in {b"GET", b"HEAD"}:
         raise _Refused(HTTPStatus.METHOD_NOT_ALLOWED)
-    return words[0].decode(), words[1].decode()
+    named = (line.partition(b":") for line in lines)
+    authorization = tuple(
+        value.strip().decode() for name, _, value in named if name.lower() == b"authorization"
+    )
+    return _Request(words[0].decode(), words[1].decode().partition("?")[0], authorization)
 
 
 def _head_of(page: Page) -> bytes:
@@ -176,6 +234,7 @@ def _head_of(page: Page) -> bytes:
         "Content-Type": page.content_type,
         "Content-Length": str(len(page.body)),
         "Connection": "close",
+        **page.headers,
     }
     if page.status is HTTPStatus.METHOD_NOT_ALLOWED:
         headers["Allow"] = "GET, HEAD"

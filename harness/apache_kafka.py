@@ -1,9 +1,9 @@
 """Apache Kafka itself, as the oracle of the tests and the peer of the benchmarks.
 
 Its jars come by Maven; where they cannot be had, `kafka_classpath` is None and `why_no_kafka` says
-why. A broker runs alone (KRaft, one node) on loopback, with Apache Kafka's own
-start-script options for the JVM unless others are asked for; its directory is the caller's, and is
-all it leaves behind.
+why. Brokers are of VERSION, clients and tools can be had of NEWEST, too. A broker runs alone
+(KRaft, one node) on loopback, with Apache Kafka's own start-script options for the JVM unless
+others are asked for; its directory is the caller's, and is all it leaves behind.
 """
 
 import socket
@@ -17,15 +17,21 @@ from harness.maven_jars import MavenJars
 from harness.server_process import RunningServer, ServerProcess, free_ports
 
 VERSION = "3.9.1"
-_JARS = MavenJars(
-    "Apache Kafka",
-    f"apache-kafka-{VERSION}",
-    (
-        ("org.apache.kafka", "kafka_2.13", VERSION),
-        ("org.apache.kafka", "kafka-tools", VERSION),
-        ("org.slf4j", "slf4j-reload4j", "1.7.36"),
-    ),
-)
+# Its clients no longer know the versions of APIs from before Kafka 2.1. Of 4.4.0, the tools are not
+# at Maven Central.
+NEWEST = "4.3.1"
+_JARS = {
+    version: MavenJars(
+        "Apache Kafka",
+        f"apache-kafka-{version}",
+        (
+            ("org.apache.kafka", "kafka_2.13", version),
+            ("org.apache.kafka", "kafka-tools", version),
+            ("org.slf4j", "slf4j-reload4j", "1.7.36"),
+        ),
+    )
+    for version in (VERSION, NEWEST)
+}
 # What bin/kafka-server-start.sh gives the JVM.
 JVM = (
     "-server",
@@ -53,23 +59,27 @@ class ToolFailed(Exception):
     """One of Apache Kafka's tools ended with an error; carries what it printed."""
 
 
-def kafka_classpath() -> str | None:
+def kafka_classpath(version: str = VERSION) -> str | None:
     """The class path of Apache Kafka and all it needs; None where it cannot be had."""
-    return _JARS.classpath
+    return _JARS[version].classpath
 
 
-def why_no_kafka() -> str:
+def why_no_kafka(version: str = VERSION) -> str:
     """Why `kafka_classpath` is None."""
-    return _JARS.why_not
+    return _JARS[version].why_not
 
 
 def java_command(
-    *arguments: str, directory: Path, heap: str = "256m", jvm: Sequence[str] = JVM
+    *arguments: str,
+    directory: Path,
+    heap: str = "256m",
+    jvm: Sequence[str] = JVM,
+    version: str = VERSION,
 ) -> list[str]:
     """The command line of a main class of Apache Kafka; its logging is set up in `directory`."""
-    classpath = kafka_classpath()
+    classpath = kafka_classpath(version)
     if classpath is None:
-        raise KafkaUnavailable(why_no_kafka())
+        raise KafkaUnavailable(why_no_kafka(version))
     logging = directory / "log4j.properties"
     if not logging.exists():
         logging.write_text(
@@ -85,10 +95,14 @@ def java_command(
 
 
 def run_tool(
-    *arguments: str, directory: Path, stdin: bytes = b"", within: float = 60
+    *arguments: str,
+    directory: Path,
+    stdin: bytes = b"",
+    within: float = 60,
+    version: str = VERSION,
 ) -> subprocess.CompletedProcess[bytes]:
     """Runs a main class to its end; its standard output and error come back as bytes."""
-    command = java_command(*arguments, directory=directory, jvm=QUICK_JVM)
+    command = java_command(*arguments, directory=directory, jvm=QUICK_JVM, version=version)
     run = subprocess.run(command, input=stdin, capture_output=True, timeout=within, check=False)
     if run.returncode:
         said = (run.stdout + run.stderr).decode(errors="replace")
@@ -116,24 +130,32 @@ class ApacheKafka(RunningServer):
         heap: str = "1g",
         jvm: Sequence[str] = JVM,
         protocol: str = "PLAINTEXT",
+        beside: Mapping[str, int] | None = None,
         scram: Sequence[str] = (),
+        version: str = VERSION,
     ) -> None:
-        """`protocol` is that of its listener; `scram` are users that it has from the beginning."""
+        """`protocol` is that of its listener; `beside` has the ports of further ones, by theirs.
+        `scram` are users that it has from the beginning."""
         self.directory = directory
+        self.version = version
         self._scram = scram
         self.data_dir = directory / "data"
         directory.mkdir(parents=True, exist_ok=True)
         self.port, controller = free_ports(2)
         self.bootstrap = f"127.0.0.1:{self.port}"
         self._properties = directory / "server.properties"
+        ports = {protocol: self.port, **(beside or {})}
+        served = ",".join(f"{each}://127.0.0.1:{ports[each]}" for each in ports)
         wanted = {
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.quorum.voters": f"1@127.0.0.1:{controller}",
             "controller.listener.names": "CONTROLLER",
-            "listeners": f"{protocol}://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller}",
-            "advertised.listeners": f"{protocol}://127.0.0.1:{self.port}",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "listeners": f"{served},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": served,
+            "listener.security.protocol.map": ",".join(
+                ["CONTROLLER:PLAINTEXT", *(f"{each}:{each}" for each in ports)]
+            ),
             "log.dirs": str(self.data_dir),
             # Records have old times, by which Kafka would delete them: not while tests run.
             "log.retention.check.interval.ms": str(24 * 3600 * 1000),
@@ -148,7 +170,7 @@ class ApacheKafka(RunningServer):
         }
         self._properties.write_text("".join(f"{key}={wanted[key]}\n" for key in wanted))
         main = ("kafka.Kafka", str(self._properties))
-        command = java_command(*main, directory=directory, heap=heap, jvm=jvm)
+        command = java_command(*main, directory=directory, heap=heap, jvm=jvm, version=version)
         self.process = ServerProcess(command, output=directory / "kafka.log")
 
     def spawn(self) -> None:
@@ -158,7 +180,9 @@ class ApacheKafka(RunningServer):
             arguments = ["format", f"--cluster-id={cluster}", "--config", str(self._properties)]
             for user in self._scram:
                 arguments += ["--add-scram", user]
-            run_tool("kafka.tools.StorageTool", *arguments, directory=self.directory)
+            tool = "kafka.tools.StorageTool"
+            # A second alone, minutes where much else runs.
+            run_tool(tool, *arguments, directory=self.directory, within=300, version=self.version)
         super().spawn()
 
     def ready(self) -> bool:

@@ -4,6 +4,7 @@ The jars come by Maven; where they cannot be had, `hadoop_classpath` is None and
 says why. The version is that of the Hadoop client in PySpark's distribution.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -39,11 +40,13 @@ def why_no_hadoop() -> str:
     return _JARS.why_not
 
 
-def hadoop_command(*arguments: str, configuration: Path, temporary: Path, heap: str) -> list[str]:
+def hadoop_command(
+    *arguments: str, configuration: Path, temporary: Path, heap: str, jvm: Sequence[str] = ()
+) -> list[str]:
     """The command line of a main class of Hadoop, with the files of `configuration` first."""
     classpath = hadoop_classpath()
     if classpath is None:
         raise JarsUnavailable(why_no_hadoop())
     # What Jetty unpacks would stay in /tmp if the server was killed.
-    options = [f"-Xmx{heap}", f"-Djava.io.tmpdir={temporary}"]
+    options = [f"-Xmx{heap}", f"-Djava.io.tmpdir={temporary}", *jvm]
     return ["java", *_JVM, *options, "-cp", f"{configuration}:{classpath}", *arguments]

@@ -4,6 +4,9 @@ Everything listens on free ports of loopback, which stay the same over all start
 looked up by name, and the user who runs the tests is the superuser. All files lie in the caller's
 directory: `conf` (read by both), `name`, `data`, `temporary`, and one log for each process. A
 restart finds all that was there; a SIGKILL leaves what a crash leaves.
+
+With a KDC it is as Hadoop calls secure: whoever has no ticket is refused, blocks are handed out by
+tokens, and what is said to a DataNode is authenticated. Who has a ticket may do everything.
 """
 
 import http.client
@@ -15,6 +18,7 @@ from typing import Any, Final
 from xml.sax.saxutils import escape
 
 from harness.hadoop import hadoop_command
+from harness.kdc import REALM, Kdc
 from harness.server_process import (
     LEAST_START_SECONDS,
     RunningServer,
@@ -36,6 +40,17 @@ log4j.appender.stderr.target=System.err
 log4j.appender.stderr.layout=org.apache.log4j.PatternLayout
 log4j.appender.stderr.layout.ConversionPattern=[%d] %p %m (%c)%n
 """
+
+
+_SERVICE: Final = "hdfs/127.0.0.1"
+_HTTP: Final = "HTTP/127.0.0.1"
+# What a client says, too.
+_KERBERIZED: Final = {
+    "hadoop.security.authentication": "kerberos",
+    "dfs.namenode.kerberos.principal": f"{_SERVICE}@{REALM}",
+    "dfs.datanode.kerberos.principal": f"{_SERVICE}@{REALM}",
+    "dfs.data.transfer.protection": "authentication",
+}
 
 
 class NameNode(RunningServer):
@@ -89,7 +104,7 @@ class RunningHdfs(RunningServers):
     `configuration` is what a client should set, beside the URI.
     """
 
-    def __init__(self, directory: Path, *, heap: str = "128m") -> None:
+    def __init__(self, directory: Path, *, heap: str = "128m", kdc: Kdc | None = None) -> None:
         self.directory = directory
         rpc, namenode_http, data, datanode_http, datanode_ipc, proxy = free_ports(6)
         self.uri = f"hdfs://127.0.0.1:{rpc}"
@@ -99,7 +114,9 @@ class RunningHdfs(RunningServers):
             # earlier asks again, by default after 400 ms: that would be every fourth file.
             "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "5",
             "dfs.client.block.write.locateFollowingBlock.retries": "11",
+            **({} if kdc is None else _KERBERIZED),
         }
+        self._jvm = () if kdc is None else kdc.java_options
         self._conf, self._temporary = directory / "conf", directory / "temporary"
         self._heap = heap
         self._write_configuration(
@@ -127,6 +144,7 @@ class RunningHdfs(RunningServers):
                 "dfs.datanode.http.address": f"127.0.0.1:{datanode_http}",
                 "dfs.datanode.ipc.address": f"127.0.0.1:{datanode_ipc}",
                 "dfs.datanode.http.internal-proxy.port": str(proxy),
+                **({} if kdc is None else _servers(kdc.keytab(_SERVICE), kdc.keytab(_HTTP))),
             },
         )
         self.namenode = NameNode(
@@ -148,7 +166,11 @@ class RunningHdfs(RunningServers):
 
     def _command(self, *arguments: str) -> list[str]:
         return hadoop_command(
-            *arguments, configuration=self._conf, temporary=self._temporary, heap=self._heap
+            *arguments,
+            configuration=self._conf,
+            temporary=self._temporary,
+            heap=self._heap,
+            jvm=self._jvm,
         )
 
     def _write_configuration(self, core: Mapping[str, str], hdfs: Mapping[str, str]) -> None:
@@ -159,6 +181,19 @@ class RunningHdfs(RunningServers):
         (self._conf / "log4j.properties").write_text(_LOGGING)
         (self._conf / "core-site.xml").write_text(_xml(core))
         (self._conf / "hdfs-site.xml").write_text(_xml(hdfs))
+
+
+def _servers(keytab: Path, of_http: Path) -> Mapping[str, str]:
+    return {
+        "dfs.block.access.token.enable": "true",
+        "dfs.namenode.keytab.file": str(keytab),
+        "dfs.datanode.keytab.file": str(keytab),
+        "dfs.web.authentication.kerberos.principal": f"{_HTTP}@{REALM}",
+        "dfs.web.authentication.kerberos.keytab": str(of_http),
+        # Whose port is not root's would have to speak HTTPS.
+        "ignore.secure.ports.for.testing": "true",
+        "dfs.permissions.enabled": "false",
+    }
 
 
 def _xml(properties: Mapping[str, str]) -> str:

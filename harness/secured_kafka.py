@@ -1,6 +1,7 @@
 """Apache Kafka with locks: TLS of a test's own authority, every mechanism, and ACLs if asked for.
 
-Its users are in USERS; the broker itself is one of them, and may do everything.
+Its users are in USERS; the broker itself is one of them, and may do everything. With a realm of
+Kerberos, GSSAPI is a mechanism, too, and whoever has a principal there is a user.
 """
 
 import base64
@@ -10,17 +11,24 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from harness.apache_kafka import ApacheKafka
+from harness.apache_kafka import JVM, QUICK_JVM, ApacheKafka
 from harness.certificates import Authority
+from harness.kdc import REALM, Kdc
+from harness.made_secrets import made_secret
 
-USERS: Final = {"alice": "a secret that 'nobody' = uses", "agent": "agent-secret-1f0c"}
+USERS: Final = {
+    "alice": made_secret("a secret that 'nobody' = uses"),
+    "agent": made_secret("agent"),
+}
+_OWN: Final = made_secret("broker")
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
-_PLAIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule required"
-_SCRAM: Final = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
 _BEARER: Final = (
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
     'unsecuredLoginStringClaim_sub="broker";'
 )
+_SERVICE: Final = "kafka/127.0.0.1"
 
 
 def secured_kafka(
@@ -29,24 +37,23 @@ def secured_kafka(
     *,
     client_certificates: bool = False,
     settings: Mapping[str, str] | None = None,
+    kdc: Kdc | None = None,
 ) -> ApacheKafka:
-    """A broker whose listener takes TLS and a login, by any of MECHANISMS; with
-    `client_certificates` TLS alone, which then says who a client is."""
+    """A broker whose listener takes TLS and a login, by any of MECHANISMS and, with `kdc`, by
+    GSSAPI; with `client_certificates` TLS alone, which then says who a client is."""
     server = authority.sign("kafka")
-    users = " ".join(f'user_{name}="{_jaas(secret)}"' for name, secret in USERS.items())
+    users = " ".join(f'user_{name}="{jaas(secret)}"' for name, secret in USERS.items())
     protocol = "SSL" if client_certificates else "SASL_SSL"
     listener = f"listener.name.{protocol.lower()}"
     wanted = {
-        "listener.security.protocol.map": f"{protocol}:{protocol},CONTROLLER:PLAINTEXT",
         "inter.broker.listener.name": protocol,
-        "sasl.enabled.mechanisms": ",".join(MECHANISMS),
+        "sasl.enabled.mechanisms": ",".join([*MECHANISMS, *(["GSSAPI"] if kdc else [])]),
         "sasl.mechanism.inter.broker.protocol": "PLAIN",
         f"{listener}.plain.sasl.jaas.config": (
-            f'{_PLAIN} username="broker" password="broker-secret" '
-            f'user_broker="broker-secret" {users};'
+            f'{PLAIN_MODULE} username="broker" password="{_OWN}" user_broker="{_OWN}" {users};'
         ),
-        f"{listener}.scram-sha-256.sasl.jaas.config": _SCRAM,
-        f"{listener}.scram-sha-512.sasl.jaas.config": _SCRAM,
+        f"{listener}.scram-sha-256.sasl.jaas.config": SCRAM_MODULE,
+        f"{listener}.scram-sha-512.sasl.jaas.config": SCRAM_MODULE,
         f"{listener}.oauthbearer.sasl.jaas.config": _BEARER,
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(server.both),
@@ -54,6 +61,7 @@ def secured_kafka(
         "ssl.truststore.location": str(authority.ca),
         "ssl.client.auth": "required" if client_certificates else "none",
         "super.users": "User:broker;User:ANONYMOUS",
+        **({} if kdc is None else _gssapi(listener, kdc)),
         **(settings or {}),
     }
     scram = [
@@ -62,7 +70,14 @@ def secured_kafka(
         for mechanism in MECHANISMS
         if mechanism.startswith("SCRAM")
     ]
-    made = ApacheKafka(directory, settings=wanted, protocol=protocol, scram=scram, heap="512m")
+    made = ApacheKafka(
+        directory,
+        settings=wanted,
+        protocol=protocol,
+        scram=scram,
+        heap="512m",
+        jvm=JVM if kdc is None else (*QUICK_JVM, *kdc.java_options),
+    )
     with (directory / "log4j.properties").open("a") as logging:
         logging.write("log4j.logger.kafka.network.Processor=DEBUG\n")  # whom it cuts off, and why
     return made
@@ -76,5 +91,16 @@ def unsigned_token(user: str, *, seconds: float = 3600) -> str:
     return b".".join(part.rstrip(b"=") for part in parts).decode() + "."
 
 
-def _jaas(text: str) -> str:
+def _gssapi(listener: str, kdc: Kdc) -> Mapping[str, str]:
+    keytab = kdc.keytab(_SERVICE)
+    return {
+        "sasl.kerberos.service.name": "kafka",
+        f"{listener}.gssapi.sasl.jaas.config": (
+            "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true "
+            f'keyTab="{keytab}" principal="{_SERVICE}@{REALM}";'
+        ),
+    }
+
+
+def jaas(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -19,6 +19,7 @@ from cluster.names import check_topic_name
 from ground.http_security import HttpSecurity, check_scheme
 from ground.settings import (
     Bytes,
+    FilePath,
     HostAndPort,
     Seconds,
     Url,
@@ -147,6 +148,20 @@ class Hive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise ValueError("`database` may have letters, digits and `_`, at most 128")
 
 
+class Kerberos(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who the loader is to a Hadoop that wants Kerberos: HDFS, YARN, Hive's metastore."""
+
+    principal: str
+    """`penstock@EXAMPLE.ORG`."""
+    keytab: FilePath
+    """The principal's key. Tickets are got with it, and renewed for as long as the loader
+    runs."""
+
+    def __post_init__(self) -> None:
+        if not self.principal or not self.keytab:
+            raise ValueError("`kerberos` needs a `principal` and its `keytab`")
+
+
 class Spark(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where the work is done. `conf` is Spark's own configuration, handed on as it is."""
 
@@ -201,6 +216,9 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """`flat`: `time`, `host`, `app`, `source`, `seq`, `position` are columns; `nested`: one
     column `header`."""
     spark: Spark = Spark()
+    kerberos: Kerberos | None = None
+    """[Who the loader is to Hadoop](#kerberos), where Hadoop wants Kerberos. Without it: whoever
+    has logged in by `kinit`."""
     tasks: Tasks = Tasks()
     completeness: CompletenessConfig = CompletenessConfig()
     dead_share: float = 0.01
@@ -263,6 +281,7 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         named = [topic for table in self.tables.values() for topic in table.topics]
         if len(set(named)) < len(named):
             raise ValueError("`tables`: a topic belongs to one table")
+        self._check_kerberos()
         for share in ("dead_share", "duplicate_share"):
             if not 0 <= getattr(self, share) <= 1:
                 raise ValueError(f"`{share}` must be between 0 and 1")
@@ -277,6 +296,18 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             raise ValueError("`keep_manifests` must be 10 at least")
         check_positive(self, "forget_sources", "oldest")
         check_not_negative(self, "newest", "check_files_hours", "check_files_bytes", "few_dead")
+
+    def _check_kerberos(self) -> None:
+        if self.kerberos is None:
+            return
+        if self.spark.master.startswith("spark://"):
+            raise ValueError(
+                "`kerberos`: Spark's standalone clusters hand their executors nothing to write "
+                "with; use YARN, Kubernetes or `local[*]`"
+            )
+        for key in ("spark.kerberos.principal", "spark.kerberos.keytab"):
+            if key in self.spark.conf:
+                raise ValueError(f"`kerberos` says it: take `{key}` out of `spark.conf`")
 
     @property
     def bootstrap(self) -> Bootstrap:

@@ -3,6 +3,7 @@ what is to be done about it, for whoever reads that in a terminal, or far away, 
 
     LoaderError              1  says in one line what is wrong and what to do
     ├── StoreError           1  the Hadoop filesystem refuses, or cannot do what is needed
+    │   └── NoTicket            it wants Kerberos, which gives none, or one that is over
     ├── EnvironmentFailed    1  says what the driver or the executors lack to run our Python
     │   └── NotPackable         what is installed here cannot be shipped: a distribution is missing,
     │                           or is there only as a link to somebody's working directory
@@ -27,7 +28,7 @@ What goes wrong with a broker is an error of `client.errors`, with a registry of
 import re
 from typing import ClassVar, Final
 
-from client.errors import ClientError, OffsetsMissing
+from client.errors import ClientError, NotAllowed, OffsetsMissing
 from schemas.errors import RegistryError, SchemaError
 
 _DAMAGED: Final = re.compile(r"([A-Za-z0-9._-]+)-(\d+), offsets (\d+) to (\d+): (.+)")
@@ -40,6 +41,10 @@ class LoaderError(Exception):
 
 
 class StoreError(LoaderError):
+    pass
+
+
+class NoTicket(StoreError):
     pass
 
 
@@ -153,12 +158,14 @@ _CURES: Final[tuple[tuple[type[Exception], str], ...]] = (
         "give executors more memory, or tasks less (`tasks.memory_bytes`); see Spark's log",
     ),
     (NoSchema, "register a schema of the topic: penstock schemas register"),
+    (NoTicket, "do what the reason says, and try it with `kinit -k -t`; the next load goes on"),
     (StoreError, "see that `root` can be reached, written to, and has room; the next load goes on"),
     (Mismatch, "load again; if it stays like that, it is a fault of the loader's: report it"),
     (RunTaken, "let one loader be in charge of a table"),
     (Interrupted, "nothing: the next load goes on"),
     (RegistryError, "bring the registry back; the next load goes on"),
     (SchemaError, "register a schema that its events can be read with: penstock schemas register"),
+    (NotAllowed, "allow it: penstock acls add; the next load goes on"),
     (ClientError, "bring the brokers back; the next load goes on"),
     (LoaderError, "do what the reason says; the next load goes on"),
 )

@@ -37,6 +37,7 @@ SECTIONS: Final = {
         "topics": Lazy(
             "penstock.command_line:topics", "List, describe, create, alter, delete topics."
         ),
+        "brokers": Lazy("penstock.command_line:brokers", "List, describe brokers."),
         "acls": Lazy("penstock.command_line:acls", "List, add, remove, try who may do what."),
         "produce": Lazy("penstock.topics.produce", "Write lines into a topic."),
         "consume": Lazy("penstock.topics.consume", "Read a topic."),
@@ -49,6 +50,7 @@ SECTIONS: Final = {
             "penstock.command_line:quotas", "List, set, remove how much clients may have."
         ),
         "users": Lazy("penstock.command_line:users", "List, add, remove users; set passwords."),
+        "changes": Lazy("penstock.changes.command", "Show who changed what, and when."),
     },
     "Programs": {
         "agent": Lazy("penstock.services.agent", "Run one agent, or ask the one here.", "agent"),
@@ -92,6 +94,12 @@ TOPICS: Final = {
             "Cut a damaged partition off at its first damage.",
             "broker",
         ),
+    }
+}
+BROKERS: Final = {
+    "Commands": {
+        "list": Lazy("penstock.brokers.commands:list_brokers", "List brokers, also who is away."),
+        "describe": Lazy("penstock.brokers.commands:describe", "Show one broker's partitions."),
     }
 }
 QUOTAS: Final = {
@@ -175,6 +183,17 @@ def topics() -> None:
     Example:
         penstock topics create page_views --partitions 8 --config retention.ms=86400000
         penstock topics describe page_views
+    """
+
+
+@click.group(cls=LazyGroup, sections=BROKERS)
+def brokers() -> None:
+    """Show the brokers of a cluster; Apache Kafka is as good.
+
+    \b
+    Example:
+        penstock brokers list
+        penstock brokers describe 2 --behind
     """
 
 

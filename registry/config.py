@@ -11,6 +11,7 @@ from client.security import Security
 from cluster.errors import InvalidTopicName
 from cluster.names import check_topic_name
 from cluster.security import ZooKeeperSecurity
+from ground.administration_log import AdministrationLogConfig
 from ground.certificate_expiry import CertificateFiles
 from ground.certificate_names import NameRule
 from ground.http_security import HttpAccess, HttpSecurity, access_to, check_scheme
@@ -125,6 +126,9 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     and nobody else is."""
     forwarding_security: HttpSecurity = HttpSecurity()
     """How this registry gets into the one that writes, to pass writes on."""
+    administration_log: AdministrationLogConfig = AdministrationLogConfig()
+    """Where it is [remembered](administration.md) who registered and deleted schemas, and changed
+    levels and modes. Without its `file`: nowhere but in the program's log."""
     compatibility: Level = Level.BACKWARD
     """The level for subjects where nobody has set another."""
     id_base: int = 1

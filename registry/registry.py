@@ -70,7 +70,7 @@ class Registry:
         self._ends.push_async_callback(asyncio.to_thread, follower.stop)
         self._ends.callback(reading.close)
         follower.start()
-        await self._read_to(reading, topic.end)
+        await self._read_to(reading, topic.end, follower)
         if config.zookeeper and not config.read_only:
             self._session = await self._connect()
 
@@ -171,7 +171,7 @@ class Registry:
                 outage.over()
                 return topic
 
-    async def _read_to(self, reading: TopicReading, end: int) -> None:
+    async def _read_to(self, reading: TopicReading, end: int, follower: TopicFollower) -> None:
         """Wait until it is read, however long that takes, unless it stands still."""
         began = self._loop.time()
         reached = asyncio.ensure_future(reading.reach(end))
@@ -190,6 +190,7 @@ class Registry:
                     raise RegistryFailure(
                         f"topic {self.config.topic} was read up to offset {before} of {end}, and "
                         f"nothing more came for {self.config.patience.start:g} s"
+                        f"{follower.trouble and f': {follower.trouble}'}"
                     )
         finally:
             reached.cancel()
@@ -241,7 +242,7 @@ class Registry:
         with Brokers(
             self.config.bootstrap, client_id=CLIENT_ID, patience_seconds=seconds
         ) as brokers:
-            return take_identity(brokers).producer_id
+            return take_identity(brokers, self.config.topic).producer_id
 
     def _tell(self, what: Callable[[A], None], argument: A) -> None:
         """Have the event loop call it."""

@@ -2,22 +2,27 @@
 
 An agent follows files, whoever has its port and whether the network is up or not: what is written
 before may be gone by then. So the address is tried on a thread of its own, and again every few
-seconds for as long as it cannot be had. Nothing is left behind in a crash.
+seconds for as long as it cannot be had, nor the files by which somebody is let in. Nothing is left
+behind in a crash.
 """
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from typing import Final
 
 import msgspec
+from prometheus_client.metrics_core import Metric
 
 from agent.http.metrics import families
 from agent.status import STATUS_PATH, Status, why_not_ready
-from ground.exposition import EXPOSITION_TYPE, certificate_family, exposition_of
+from ground.exposition import EXPOSITION_TYPE, exposition_of
 from ground.listening import CannotListen
+from ground.page_door import BadLocks, PageDoor
+from ground.page_locks import PageLocks
 from ground.page_server import Page, PageServer, readiness_page, text_page
+from ground.refusals import Refusals
 
 _KEPT_SECONDS: Final = 1.0
 
@@ -25,11 +30,11 @@ _KEPT_SECONDS: Final = 1.0
 def agent_pages(
     status: Callable[[], Status],
     stuck: Callable[[], str],
-    certificates: Callable[[], Mapping[str, float]] = dict,
+    more: Callable[[], Iterable[Metric]] = tuple,
 ) -> Mapping[str, Callable[[], Page]]:
-    """`stuck` says why the agent does not move any more; empty while it does. `certificates`: when
-    they end, by file."""
-    exposition = exposition_of(lambda: (*families(status()), certificate_family(certificates())))
+    """`stuck` says why the agent does not move any more; empty while it does. `more` metrics than
+    those of its status."""
+    exposition = exposition_of(lambda: (*families(status()), *more()))
     return {
         "/metrics": lambda: Page(exposition(), EXPOSITION_TYPE),
         "/healthz": lambda: _health(stuck()),
@@ -68,10 +73,19 @@ class AgentServer:
     """`refused` says why nobody can ask; it is empty once somebody can. Started and stopped by one
     thread."""
 
-    def __init__(self, host: str, port: int, pages: Mapping[str, Callable[[], Page]]) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        pages: Mapping[str, Callable[[], Page]],
+        locks: PageLocks,
+        refusals: Refusals,
+    ) -> None:
         self._host = host
         self._port = port
         self._pages = pages
+        self._locks = locks
+        self._refusals = refusals
         self._server: PageServer | None = None
         self._guard = threading.Lock()
         self._tried = threading.Event()
@@ -101,8 +115,10 @@ class AgentServer:
     def _try(self) -> None:
         while not self._stopping.is_set():
             try:
-                server = PageServer(self._host, self._port, self._pages)
-            except (CannotListen, OSError, UnicodeError) as error:  # no files left, no such name
+                door = PageDoor(self._locks, self._refusals)
+                server = PageServer(self._host, self._port, self._pages, door)
+            # No files left, no such name.
+            except (BadLocks, CannotListen, OSError, UnicodeError) as error:
                 self.refused = str(error)
             else:
                 self._take(server)

@@ -29,6 +29,7 @@ from client.delivery import TopicPartition
 from client.errors import ClientError
 from client.offsets import offsets_at
 from ledger.names import topic_id_text
+from wire.acls import Operation
 from wire.messages.list_offsets import LATEST
 
 REFRESH_SECONDS: Final = 60.0
@@ -84,6 +85,7 @@ class Facts:
     batch_bytes: int = DEFAULT_BATCH_BYTES
     bounds: TimeBounds = UNKNOWN_BOUNDS
     ends: tuple[int, ...] = ()  # of the partitions, if they were asked for
+    hidden: str = ""  # why its limits are not known
 
 
 @dataclass(slots=True)
@@ -212,6 +214,8 @@ class Topics:
         except JournalFull:
             entry.due = now + _LONGEST_PAUSE
             return
+        if answer.hidden and (entry.facts is None or not entry.facts.hidden):
+            log.warning("limits of a topic are not known topic=%s error=%r", name, answer.hidden)
         entry.facts = answer
 
     def _place(self, name: str, entry: _Entry, facts: Facts) -> None:
@@ -240,10 +244,10 @@ def _facts_or_error(brokers: Brokers, name: str, *, ends: bool) -> Facts | Clien
 
 
 def _facts(brokers: Brokers, name: str, *, ends: bool) -> Facts:
-    topic = brokers.topic(name, create=True)
+    topic = brokers.topic(name, Operation.WRITE, create=True)
     partitions = range(len(topic.partitions))
     found = offsets_at(brokers, name, partitions, LATEST) if ends else {}
-    configs = _configs(brokers, name)
+    configs, hidden = _configs(brokers, name)
     batch_bytes = _number(configs, "max.message.bytes", DEFAULT_BATCH_BYTES)
     if not partitions or batch_bytes < LEAST_BATCH_BYTES:
         raise TopicUnusable(
@@ -256,17 +260,18 @@ def _facts(brokers: Brokers, name: str, *, ends: bool) -> Facts:
         batch_bytes=batch_bytes,
         bounds=_bounds(configs),
         ends=tuple(found[each] for each in partitions) if ends else (),
+        hidden=hidden,
     )
 
 
-def _configs(brokers: Brokers, name: str) -> Sequence[ConfigEntry]:
-    """None if this agent may not see them, or the broker does not tell."""
+def _configs(brokers: Brokers, name: str) -> tuple[Sequence[ConfigEntry], str]:
+    """None if this agent may not see them, or the broker does not tell; and why."""
     try:
-        return topic_configs(brokers, name)
+        return topic_configs(brokers, name), ""
     except ClientError as error:
         if error.retriable:
             raise
-        return ()
+        return (), str(error)
 
 
 def _bounds(configs: Sequence[ConfigEntry]) -> TimeBounds:

@@ -160,6 +160,23 @@ class Offsets:
 
 
 @dataclass(frozen=True, slots=True)
+class EpochBeginnings:
+    """Passages that say where their leader epoch begins, by a stretch of no offsets."""
+
+    passage: Numbers
+    first: Numbers
+
+    @classmethod
+    def of(cls, passages: Passages) -> "EpochBeginnings":
+        lists = passages.struct.field("offsets")
+        flat = lists.flatten()
+        passage, first = parents(lists), numbers(flat.field("first"))
+        good = (numbers(flat.field("count")) == 0) & (first >= 0) & (first < _MOST_SUM)
+        good &= (passages.partition[passage] >= 0) & (passages.epoch[passage] >= 0)
+        return cls(passage[good], first[good])
+
+
+@dataclass(frozen=True, slots=True)
 class Windows:
     """Of passages. `start` is where such a window can begin."""
 

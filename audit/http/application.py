@@ -1,11 +1,12 @@
 """What the audit answers over HTTP: `/api/v1`, its description, the page, figures, and whether it
 is well.
 
-Nothing can be changed here: there are only GET and HEAD. Who may ask is settled at the door
-(`audit/http/door.py`), which leaves a name in the scope's `user`: None is nobody who is known. An
-answer is made on one of a few threads, as it may wait for the disk; if too many wait already,
-whoever asks is told to come again. Whatever a client sends, its answer is a JSON `Problem` at
-worst, and a bug is one line in the log.
+There are only GET and HEAD, but for what operators say (`audit/http/statements.py`). Who may ask is
+settled at the door (`audit/http/door.py`), which leaves a name in the scope's `user`: None is
+nobody who is known; and in `operator` who may say something, and from where. An answer is made on
+one of a few threads, as it may wait for the disk; if too many wait already, whoever asks is told to
+come again. Whatever a client sends, its answer is a JSON `Problem` at worst, and a bug is one line
+in the log.
 """
 
 import asyncio
@@ -25,6 +26,7 @@ from audit import queries
 from audit.errors import NotNow, StoreDamaged, Unanswerable, Unknown
 from audit.http.answering import (
     FRESH,
+    JSON,
     PLAIN,
     PageAnswer,
     header,
@@ -33,8 +35,11 @@ from audit.http.answering import (
     send_answer,
     up_from,
 )
+from audit.http.bodies import BadBody, body_of
 from audit.http.page_files import INDEX, PageFile
 from audit.http.resources import RESOURCES, Resource, description
+from audit.http.statements import MOST_BYTES, Statements
+from audit.http.statements import PATHS as STATEMENTS
 from audit.http.stream import MOST_STREAMS, Streams
 from audit.service import Service, now_millis
 from ground.exposition import EXPOSITION_TYPE, Histogram
@@ -61,11 +66,14 @@ class AuditApplication:
         files: Mapping[str, PageFile],
         executor: Executor,
         version: str,
+        *,
+        statements: Statements,
     ) -> None:
         self._service = service
         self._figures = figures
         self._files = files
         self._executor = executor
+        self._statements = statements
         self._waiting = 0
         self._resources = {each.path: each for each in RESOURCES}
         self._description = msgspec.json.encode(description(version))
@@ -77,10 +85,23 @@ class AuditApplication:
             if path == "/api/v1/stream" and scope["method"] == "GET" and not self.streams.full:
                 await self.streams.serve(receive, send)
                 return
-            answer = await self._answer(scope, path)
+            if path in STATEMENTS:
+                answer = await self._said(scope, receive, path)
+            else:
+                answer = await self._answer(scope, path)
             await send_answer(answer, scope, send)
         except (OSError, TimeoutError):
             pass  # the client went away, or dawdled: there is nobody to tell
+
+    async def _said(self, scope: Scope, receive: Receive, path: str) -> PageAnswer:
+        if scope["method"] != "POST":
+            words = "there is only POST"
+            return problem(HTTPStatus.METHOD_NOT_ALLOWED, words, {"allow": "POST"})
+        try:
+            body = await body_of(scope, receive, JSON, MOST_BYTES)
+        except BadBody as error:
+            return problem(error.status, str(error))
+        return await self._statements.answer(path, body, scope["operator"])
 
     async def _answer(self, scope: Scope, path: str) -> PageAnswer:
         if scope["method"] not in {"GET", "HEAD"}:

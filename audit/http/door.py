@@ -5,12 +5,13 @@ Rule 1: the default is no. What is open without a login is a short list: the hea
 Rule 2: whoever changes something, be it his own session, must come from a page of ours: a browser
         says so in `Origin`, whatever site it was led from.
 Rule 3: programs are answered with 401 and JSON, people are led to the login.
-Rule 4: whoever is refused is counted, and said in the log; nothing of what he showed is.
+        Programs, which show a token or a password with each request, have no page.
+Rule 4: what is written is written by operators alone; everybody else who is known may read.
+Rule 5: whoever is refused is counted, and said in the log; nothing of what he showed is.
 
 Without logins everybody comes in, as far as `Host` is right.
 """
 
-import asyncio
 import contextlib
 import logging
 import time
@@ -23,7 +24,14 @@ import msgspec
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from audit.config import AuditConfig
-from audit.errors import NotAllowed, NotKnown, TooOften, Unanswerable, Unknown, WrongName
+from audit.errors import (
+    NotAllowed,
+    NotKnown,
+    TooOften,
+    Unanswerable,
+    Unknown,
+    WrongName,
+)
 from audit.http.answering import (
     PageAnswer,
     header,
@@ -33,10 +41,12 @@ from audit.http.answering import (
     up_from,
     values,
 )
-from audit.http.login_page import MOST_BYTES, BadForm, login_page, safe_place, typed
+from audit.http.bodies import body_of
+from audit.http.login_page import MOST_BYTES, login_page, safe_place, typed
 from audit.http.page_files import PageFile
-from audit.http.refusals import Refusals
+from audit.http.statements import PATHS as STATEMENTS
 from audit.http.visitors import Visitor, Visitors, address_of
+from ground.refusals import Refusals
 
 HEALTH: Final = frozenset({"/healthz", "/readyz"})
 STATIC: Final = "/static/"
@@ -44,8 +54,9 @@ OWN: Final = frozenset({"/login", "/logout", "/session"})  # what is answered he
 STREAM: Final = "/api/v1/stream"
 
 _FORM: Final = "application/x-www-form-urlencoded"
-_FORM_SECONDS: Final = 5.0
 _READING: Final = frozenset({"GET", "HEAD"})
+_WITH_EACH_REQUEST: Final = frozenset({"token", "password"})  # no browser adds these by itself
+_NOT_OURS: Final = "that is asked for from a page of this audit alone"
 _CHALLENGE: Final = {"www-authenticate": 'Bearer realm="penstock audit"'}
 _HSTS: Final = (b"strict-transport-security", b"max-age=31536000")
 _QUERY: Final = "%&+=:/?@!$'()*,;~"
@@ -81,9 +92,10 @@ class Door:
         visitor: Visitor | None = None
         try:
             visitor = await self._known(scope)
+            scope["operator"] = self._operator(scope, visitor)
             answer = await self._own(scope, receive, visitor)
         except Unanswerable as error:
-            answer = self._refused(scope, error)
+            answer = self._refused(scope, error, visitor.name if visitor else "")
         except (OSError, TimeoutError):
             return  # the client went away, or dawdled: there is nobody to tell
         except Exception:  # a bug in what was asked; the program lives on
@@ -105,11 +117,14 @@ class Door:
         if path in HEALTH:
             return await self._perhaps_known(scope)
         self._check_name(scope)
-        if scope["method"] not in _READING and not self._is_from_us(scope):
-            raise NotAllowed("that is asked for from a page of this audit alone")
+        is_ours = scope["method"] in _READING or self._is_from_us(scope)
+        if not is_ours and not _may_be_a_program(scope):
+            raise NotAllowed(_NOT_OURS)
         if not self._is_locked or path.startswith(STATIC):
             return None
         visitor = await self._visitors.who(scope)
+        if not is_ours and (visitor is None or visitor.by not in _WITH_EACH_REQUEST):
+            raise NotAllowed(_NOT_OURS)
         if visitor is None and path not in OWN:
             if self._leads_to_login(scope):
                 raise _LogIn
@@ -117,6 +132,15 @@ class Door:
                 raise NotKnown("who asks is believed from the proxy alone")
             raise NotKnown("it is not known who asks: log in, or give a token")
         return visitor
+
+    def _operator(self, scope: Scope, visitor: Visitor | None) -> str:
+        """Who says what is to be written, and from where; empty for who only reads. Raises
+        NotAllowed."""
+        if visitor is not None and self._visitors.is_operator(visitor.name):
+            return f"{visitor.name} by {visitor.by} from {address_of(scope)}"
+        if scope["path"] in STATEMENTS and scope["method"] == "POST":
+            raise NotAllowed("only operators may say that (`operators_file`)")
+        return ""
 
     async def _perhaps_known(self, scope: Scope) -> Visitor | None:
         """Whoever asks whether it lives is answered."""
@@ -134,7 +158,8 @@ class Door:
         match scope["path"], scope["method"]:
             case "/session", "GET" | "HEAD":
                 who = {"user": visitor.name, "by": visitor.by} if visitor else {}
-                return PageAnswer(msgspec.json.encode({"user": "", "by": "", **who}))
+                may = {"operator": bool(scope["operator"])}
+                return PageAnswer(msgspec.json.encode({"user": "", "by": "", **who, **may}))
             case "/login", "GET" | "HEAD" if self._visitors.have_passwords:
                 place = _asked_place(scope)
                 if visitor is not None:
@@ -155,7 +180,7 @@ class Door:
     async def _log_in(self, scope: Scope, receive: Receive) -> PageAnswer:
         place, user = "/", ""
         try:
-            form = typed(await _form(scope, receive))
+            form = typed(await body_of(scope, receive, _FORM, MOST_BYTES))
             place, user = form["next"], form["user"]
             secret = await self._visitors.log_in(address_of(scope), user, form["password"])
         except Unanswerable as error:
@@ -171,14 +196,14 @@ class Door:
         secure = "; Secure" if self._is_encrypted else ""
         return f"{self._visitors.cookie}={secret}; Path=/; HttpOnly; SameSite=Strict{secure}{more}"
 
-    def _refused(self, scope: Scope, error: Unanswerable) -> PageAnswer:
+    def _refused(self, scope: Scope, error: Unanswerable, user: str) -> PageAnswer:
         if isinstance(error, _LogIn):
             path, query = scope["path"], scope["query_string"].decode("latin-1")
             there = f"{path}?{query}" if query else path
             wanted = f"?next={quote(there, safe='')}" if there != "/" else ""
             return led_to(f"{up_from(path)}login{wanted}")
         if not isinstance(error, Unknown):
-            self._say(error, scope)
+            self._say(error, scope, user)
         more: dict[str, str] = {}
         if isinstance(error, NotKnown):
             more = _CHALLENGE
@@ -197,7 +222,7 @@ class Door:
             raise WrongName("this audit is not asked for by that name (`host_names`)")
 
     def _is_from_us(self, scope: Scope) -> bool:
-        """Whether a browser has sent it from a page of ours. Programs change nothing here."""
+        """Whether a browser has sent it from a page of ours."""
         origins, hosts = values(scope, b"origin"), values(scope, b"host")
         if len(origins) != 1 or len(hosts) != 1:
             return False
@@ -217,6 +242,13 @@ class Door:
             and path != "/metrics"
             and "text/html" in header(scope, b"accept")
         )
+
+
+def _may_be_a_program(scope: Scope) -> bool:
+    """Whether it could be one that says something as an operator: of a browser's requests that
+    change anything each has an `Origin`."""
+    is_browsers = values(scope, b"origin") or values(scope, b"sec-fetch-site")
+    return scope["path"] in STATEMENTS and not is_browsers and bool(values(scope, b"authorization"))
 
 
 class _LogIn(NotKnown):
@@ -240,23 +272,6 @@ def _asked_place(scope: Scope) -> str:
 def _from_login(place: str) -> str:
     """The way to a place of ours, relative, so that it never leads elsewhere."""
     return f"./{safe_place(place).lstrip('/')}"
-
-
-async def _form(scope: Scope, receive: Receive) -> bytes:
-    """Raises BadForm, TimeoutError."""
-    if header(scope, b"content-type").partition(";")[0].strip().lower() != _FORM:
-        raise BadForm("that is no form")
-    body = bytearray()
-    async with asyncio.timeout(_FORM_SECONDS):
-        while True:
-            message = await receive()
-            if message["type"] != "http.request":
-                raise ConnectionError
-            body += message.get("body", b"")
-            if len(body) > MOST_BYTES:
-                raise BadForm("the form is too large")
-            if not message.get("more_body"):
-                return bytes(body)
 
 
 def _with_hsts(send: Send) -> Send:

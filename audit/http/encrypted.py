@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final, cast
 
-from audit.http.refusals import Refusals
+from ground.refusals import Refusals
 from ground.server_tls import ServerTls
 from ground.tls import why
 

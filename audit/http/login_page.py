@@ -11,8 +11,8 @@ from http import HTTPStatus
 from typing import Final
 from urllib.parse import parse_qsl
 
-from audit.errors import Unanswerable
 from audit.http.answering import FRESH, PageAnswer
+from audit.http.bodies import BadBody
 from audit.http.page_files import PageFile
 
 LOGIN: Final = "login.html"
@@ -45,7 +45,7 @@ def safe_place(place: str) -> str:
 
 
 def typed(body: bytes) -> dict[str, str]:
-    """What the form sends. Raises BadForm."""
+    """What the form sends. Raises BadBody."""
     try:
         pairs = parse_qsl(
             body.decode("ascii"),
@@ -55,12 +55,8 @@ def typed(body: bytes) -> dict[str, str]:
             max_num_fields=len(_FIELDS),
         )
     except ValueError:
-        raise BadForm("the form cannot be read") from None
+        raise BadBody("the form cannot be read") from None
     fields = dict(pairs)
     if len(fields) < len(pairs) or not fields.keys() <= _FIELDS:
-        raise BadForm("the form has other fields")
+        raise BadBody("the form has other fields")
     return {name: fields.get(name, "") for name in _FIELDS}
-
-
-class BadForm(Unanswerable):
-    status = HTTPStatus.BAD_REQUEST

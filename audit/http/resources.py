@@ -10,6 +10,7 @@ import msgspec
 
 from audit import answers, queries
 from audit.http import lists, topics
+from audit.http.statements import STATEMENTS, Kind, Written
 from audit.queries import Query
 from audit.service import Service
 
@@ -112,14 +113,22 @@ _PROBLEMS: Final = {
     "503": "Too much is being asked, or nothing can be answered yet.",
 }
 
+_REFUSALS: Final = {
+    "400": "The body cannot be meant.",
+    "403": "Whoever asks is no operator, or it is not asked from a page of this audit.",
+    "502": "The ledger could not be written.",
+    "503": "Too much is being written.",
+}
+
 
 def description(version: str) -> dict[str, Any]:
     """OpenAPI 3.1."""
     answered = [each.answered for each in RESOURCES]
     schemas, components = msgspec.json.schema_components(
-        [*answered, answers.Problem], ref_template=_REFERENCE
+        [*answered, *(each.asked for each in STATEMENTS), Written, answers.Problem],
+        ref_template=_REFERENCE,
     )
-    problem = schemas[-1]
+    *asked, written, problem = schemas[len(RESOURCES) :]
     return {
         "openapi": "3.1.0",
         "info": {
@@ -129,7 +138,11 @@ def description(version: str) -> dict[str, Any]:
         },
         "paths": {
             each.path: {"get": _operation(each, schema, problem)}
-            for each, schema in zip(RESOURCES, schemas[:-1], strict=True)
+            for each, schema in zip(RESOURCES, schemas[: len(RESOURCES)], strict=True)
+        }
+        | {
+            each.path: {"post": _statement(each, schema, written, problem)}
+            for each, schema in zip(STATEMENTS, asked, strict=True)
         },
         "components": {"schemas": components},
     }
@@ -147,6 +160,23 @@ def _operation(
             **{
                 status: {"description": words, "content": _json(problem)}
                 for status, words in _PROBLEMS.items()
+            },
+        },
+    }
+
+
+def _statement(
+    kind: Kind, asked: dict[str, Any], written: dict[str, Any], problem: dict[str, Any]
+) -> dict[str, Any]:
+    return {
+        "operationId": kind.path.rpartition("/")[2],
+        "summary": kind.summary,
+        "requestBody": {"required": True, "content": _json(asked)},
+        "responses": {
+            "200": {"description": "It is in the ledger.", "content": _json(written)},
+            **{
+                status: {"description": words, "content": _json(problem)}
+                for status, words in _REFUSALS.items()
             },
         },
     }

@@ -27,10 +27,12 @@ from audit.http.application import THREADS, AuditApplication
 from audit.http.door import Door
 from audit.http.encrypted import EncryptedConnection, Handshakes
 from audit.http.page_files import PageFile
-from audit.http.refusals import Refusals
+from audit.http.statements import THREADS as WRITING_THREADS
+from audit.http.statements import Statements
 from audit.http.visitors import HASHING_THREADS, Visitors
 from audit.service import Service
 from ground.listening import listen
+from ground.refusals import Refusals
 from ground.server_tls import ServerTls
 from ground.tls import BadTls
 
@@ -166,9 +168,18 @@ class AuditHttpServer:
     async def _serve(self) -> None:
         loop = self._loop = asyncio.get_running_loop()
         figures, files, version = self._parts
-        with ThreadPoolExecutor(THREADS, thread_name_prefix="answers") as executor:
+        with (
+            ThreadPoolExecutor(THREADS, thread_name_prefix="answers") as executor,
+            ThreadPoolExecutor(WRITING_THREADS, thread_name_prefix="statements") as writing,
+        ):
+            clusters = self._service.config.all_clusters
             application = self._application = AuditApplication(
-                self._service, figures, files, executor, version
+                self._service,
+                figures,
+                files,
+                executor,
+                version,
+                statements=Statements(clusters, writing),
             )
 
             door = Door(application, self._service.config, self._visitors, self._refusals, files)

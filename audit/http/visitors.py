@@ -29,6 +29,7 @@ from starlette.types import Scope
 from audit.config import AuditConfig
 from audit.errors import AuditFailure, NotKnown, NotNow, TooOften
 from audit.http.answering import values
+from audit.http.operators import BadOperatorsFile, OperatorsFile
 from audit.http.sessions import Sessions
 from audit.http.tries import Tries
 from ground.login_files import check_name
@@ -70,6 +71,11 @@ class Visitors:
         try:
             self._users = PasswordFile(Path(config.users_file)) if config.users_file else None
             self._tokens = TokenFile(Path(config.tokens_file)) if config.tokens_file else None
+            self._operators = (
+                OperatorsFile(Path(config.operators_file)) if config.operators_file else None
+            )
+        except BadOperatorsFile as error:
+            raise AuditFailure(f"`operators_file`: {error}") from None
         except BadPasswordFile as error:
             raise AuditFailure(f"`users_file`: {error}") from None
         except BadTokenFile as error:
@@ -91,6 +97,10 @@ class Visitors:
     def have_passwords(self) -> bool:
         """Whether people can log in on the page."""
         return self._users is not None
+
+    def is_operator(self, name: str) -> bool:
+        """Whether what he says is written."""
+        return self._operators is not None and self._operators.has(name)
 
     async def who(self, scope: Scope) -> Visitor | None:
         """None if nobody says who he is. Raises NotKnown, TooOften, NotNow."""

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from audit.picture import Acceptance
 from audit.reconciling.windows import Pair
+from audit.said_by import said_by
 from audit.verdicts import FaultKind, Finding
 from ground.intervals import Intervals, covers, has
 
@@ -59,8 +60,7 @@ def why_accepted(fault: Fault, accepted: Sequence[Acceptance]) -> str:
     """Nothing if it is not."""
     for each in accepted:
         if _applies(each, fault):
-            who = f" ({each.operator})" if each.operator else ""
-            return (each.reason or "accepted") + who
+            return said_by(each.reason or "accepted", each.operator, each.time)
     return ""
 
 

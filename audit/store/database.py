@@ -118,7 +118,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, check: bool) -> None
             raise StoreDamaged(f"{path} is damaged ({found[0][0]}): it must be built anew")
 
 
-VERSION: Final = 13
+VERSION: Final = 14
 
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -199,6 +199,9 @@ CREATE TABLE cuts (topic INT, partition INT, epoch INT, next_offset INT, first I
 -- How far one journal has counted a partition under each leader epoch, and when it began to.
 CREATE TABLE counted_under (topic INT, partition INT, journal INT, epoch INT, first INT,
     next_offset INT, time INT, PRIMARY KEY (topic, partition, journal, epoch)) WITHOUT ROWID;
+-- Where leader epochs begin, as their leaders say, and when that was first said.
+CREATE TABLE begun (topic INT, partition INT, epoch INT, first INT, time INT,
+    PRIMARY KEY (topic, partition, epoch)) WITHOUT ROWID;
 -- Offsets of which a tier has not said exactly as many events as there are (exactness.py).
 CREATE TABLE inexact (topic INT, tier INT, partition INT, epoch INT, said INT, first INT,
     next_offset INT, from_time INT, to_time INT,

@@ -100,6 +100,7 @@ _OF_TOPICS: Final = (
     "DELETE FROM claimed WHERE topic NOT IN (SELECT id FROM topics)",
     "DELETE FROM cuts WHERE topic NOT IN (SELECT id FROM topics)",
     "DELETE FROM counted_under WHERE topic NOT IN (SELECT id FROM topics)",
+    "DELETE FROM begun WHERE topic NOT IN (SELECT id FROM topics)",
     "DELETE FROM files WHERE name NOT IN (SELECT name FROM topics)",
     "DELETE FROM topic_tiers WHERE topic NOT IN (SELECT id FROM topics)",
     "DELETE FROM histories WHERE topic NOT IN (SELECT id FROM topics)",

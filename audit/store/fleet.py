@@ -35,6 +35,7 @@ from audit.folding.columns import Numbers, numbers, parents, texts
 from audit.folding.keyed import Mask, grouped
 from audit.picture import ExpectedAgent, TopicKey
 from audit.queries import AgentsQuery, order, pattern
+from audit.said_by import said_by
 from audit.store.chunks import Chunk
 from audit.store.rows import JournalRow
 from ledger.agents import LEFT_MILLIS
@@ -230,8 +231,7 @@ class Retired:
             " ORDER BY time, since",
             (cluster,),
         ):
-            who = f" ({operator})" if operator else ""
-            self.by_host[host, agent] = since, time, (reason or "retired") + who
+            self.by_host[host, agent] = since, time, said_by(reason or "retired", operator, time)
 
     def until(self, host: str, agent: str, heard: int) -> int | None:
         """Up to when something is expected; None if there is no such time."""

@@ -12,11 +12,15 @@ Rule 2: between two cuts lies a generation. What of a partition is in the log ha
         was cut off by its cut number i is as if it were of a partition of its own, of the number
         `partition + i * STRIDE`, to which nothing will ever be added. Whoever compares offsets
         compares them there.
-Rule 3: a cut is what a broker calls withdrawn, or where one and the same journal counts offsets
-        again under a higher epoch: a counter goes back only if the log ends before where it was.
-        Another journal that counts them counts the same log once more. A rise of the epoch alone,
-        as with each change of leader, cuts nothing.
+Rule 3: a cut is what a broker calls withdrawn; where one and the same journal counts offsets again
+        under a higher epoch, as a counter goes back only if the log ends before where it was; and
+        where a leader says that its epoch begins, if anybody has counted beyond that under a lower
+        one. Another journal that counts offsets under a higher epoch counts the same log once more.
+        A rise of the epoch alone, as with each change of leader, cuts nothing.
 Rule 4: an epoch that is not known (-1) is that of the log as it is now.
+Rule 5: an agent that names a lower epoch beyond where a higher one begins may have lost what it
+        speaks of, or not have heard of the next leader yet. That cuts nothing, but offsets prove
+        nothing there either, and windows are compared by their sums (`doubtful_times`).
 
 Of batches that are not what was written nobody says under which leader epoch they were. When one
 was last found tells: damage that was found before the log was cut there has gone with the rest,
@@ -30,7 +34,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from audit.folding.columns import Numbers
+from audit.folding.columns import EpochBeginnings, Numbers
 from audit.folding.keyed import Keyed, grouped
 from audit.folding.stretches import STRETCH, Stretches
 from audit.picture import AlteredBatch, TierKind
@@ -53,6 +57,29 @@ SELECT later.topic, later.partition, later.epoch, later.first, later.time
         SELECT 1 FROM counted_under AS before WHERE before.topic = later.topic
         AND before.partition = later.partition AND before.journal = later.journal
         AND before.epoch < later.epoch AND before.next_offset > later.first)
+"""
+_BEGUN: Final = """
+INSERT INTO begun VALUES (?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET first = min(first, excluded.first), time = min(time, excluded.time)
+"""
+# Of what was counted up to some offset; and of an epoch that begins at one.
+_COUNTED_BEYOND: Final = """
+SELECT topic, partition, epoch, first, time FROM begun
+    WHERE topic = ? AND partition = ? AND epoch > ? AND first < ?
+"""
+_BEGUN_BEFORE: Final = """
+SELECT topic, partition, epoch, first, time FROM begun
+    WHERE topic = ?1 AND partition = ?2 AND epoch = ?3 AND EXISTS (
+        SELECT 1 FROM counted_under AS before WHERE before.topic = ?1 AND before.partition = ?2
+        AND before.epoch < ?3 AND before.next_offset > begun.first)
+"""
+_DOUBTFUL: Final = """
+SELECT DISTINCT hour, to_time FROM placed
+    JOIN begun ON begun.topic = placed.topic AND begun.partition = placed.partition
+        AND begun.epoch > placed.epoch AND begun.first < placed.next_offset
+    WHERE placed.topic = ?1 AND hour < ?3 AND to_time >= ?2 AND placed.epoch >= 0 AND NOT EXISTS (
+        SELECT 1 FROM cuts WHERE cuts.topic = begun.topic AND cuts.partition = begun.partition
+        AND cuts.epoch > placed.epoch AND cuts.first <= begun.first AND cuts.next_offset = ?4)
 """
 _CUT: Final = """
 INSERT INTO cuts VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
@@ -179,9 +206,28 @@ def all_generations(
 
 def keep(chunk: Chunk, first: Numbers, next_offset: Numbers, count: Numbers) -> None:
     """Cuts that the chunk tells of. Before its offsets are. By passage; `count` is 0 without."""
-    at = np.flatnonzero((count > 0) & chunk.passages_of("broker") & (chunk.passages.epoch >= 0))
-    if not len(at):
-        return
+    connection = chunk.connection
+    counters = chunk.passages_of("broker") & (chunk.passages.epoch >= 0)
+    found: list[tuple[int, int, int, int, int]] = []
+    begun = EpochBeginnings.of(chunk.passages)
+    mine = counters[begun.passage]
+    if mine.any():
+        for began in _keep_begun(chunk, begun.passage[mine], begun.first[mine]):
+            found += connection.execute(_BEGUN_BEFORE, began).fetchall()
+    at = np.flatnonzero((count > 0) & counters)
+    if len(at):
+        for counted in _keep_counted(chunk, at, first[at], next_offset[at]):
+            found += connection.execute(_COUNTED_BEYOND, counted).fetchall()
+        topics = str(np.unique(chunk.topic[at]).tolist())
+        found += connection.execute(_WENT_BACK, (topics,)).fetchall()
+    for topic, partition, epoch, offset, time in found:
+        cut(chunk, topic, partition, Truncation(epoch, FOR_EVER, offset, "", time))
+
+
+def _keep_counted(
+    chunk: Chunk, at: Numbers, first: Numbers, next_offset: Numbers
+) -> list[tuple[int, int, int, int]]:
+    """By journal and epoch; topic, partition, epoch, and up to where."""
     passages = chunk.passages
     together = grouped(
         chunk.topic[at],
@@ -189,21 +235,45 @@ def keep(chunk: Chunk, first: Numbers, next_offset: Numbers, count: Numbers) -> 
         chunk.journal[passages.entry[at]],
         passages.epoch[at],
     )
-    chunk.connection.executemany(
-        _COUNTED,
-        zip(
-            *(key.tolist() for key in together.keys),
-            together.least(first[at]).tolist(),
-            together.most(next_offset[at]).tolist(),
-            together.least(chunk.entries.time[passages.entry[at]]).tolist(),
-            strict=True,
-        ),
-    )
-    topics = str(np.unique(together.keys[0]).tolist())
-    for topic, partition, epoch, offset, time in chunk.connection.execute(
-        _WENT_BACK, (topics,)
-    ).fetchall():
-        cut(chunk, topic, partition, Truncation(epoch, FOR_EVER, offset, "", time))
+    topic, partition, journal, epoch = (key.tolist() for key in together.keys)
+    reached = together.most(next_offset).tolist()
+    begin = together.least(first).tolist()
+    time = together.least(chunk.entries.time[passages.entry[at]]).tolist()
+    rows = zip(topic, partition, journal, epoch, begin, reached, time, strict=True)
+    chunk.connection.executemany(_COUNTED, rows)
+    return list(zip(topic, partition, epoch, reached, strict=True))
+
+
+def _keep_begun(chunk: Chunk, at: Numbers, first: Numbers) -> list[tuple[int, int, int]]:
+    """By topic, partition, epoch; returned."""
+    passages = chunk.passages
+    together = grouped(chunk.topic[at], passages.partition[at], passages.epoch[at])
+    topic, partition, epoch = (key.tolist() for key in together.keys)
+    begin = together.least(first).tolist()
+    time = together.least(chunk.entries.time[passages.entry[at]]).tolist()
+    rows = zip(topic, partition, epoch, begin, time, strict=True)
+    chunk.connection.executemany(_BEGUN, rows)
+    _judge_again(chunk, together.keys[0], together.keys[1])
+    return list(zip(topic, partition, epoch, strict=True))
+
+
+def _judge_again(chunk: Chunk, topic: Numbers, partition: Numbers) -> None:
+    """What agents have said beyond there may be doubtful now."""
+    for pair in zip(topic.tolist(), partition.tolist(), strict=True):
+        rows = chunk.connection.execute(
+            "SELECT DISTINCT placed.topic, hour FROM placed JOIN begun USING (topic, partition)"
+            " WHERE topic = ? AND partition = ? AND begun.epoch > placed.epoch"
+            " AND placed.epoch >= 0 AND begun.first < placed.next_offset",
+            pair,
+        )
+        chunk.touched.update(rows.fetchall())
+
+
+def doubtful_times(
+    connection: sqlite3.Connection, topic: int, from_time: int, to_time: int
+) -> list[tuple[int, int]]:
+    """Of these times the hours in which offsets prove nothing (Rule 5)."""
+    return connection.execute(_DOUBTFUL, (topic, from_time, to_time, FOR_EVER)).fetchall()
 
 
 def cut(chunk: Chunk, topic: int, partition: int, made: Truncation) -> None:

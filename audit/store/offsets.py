@@ -337,7 +337,7 @@ def _in_generations(
 
 
 def _again(chunk: Chunk, places: PassagePlaces, here: _Here) -> Mask:
-    """Brokers' passages whose offsets were all spoken of, or that are in the chunk twice."""
+    """Brokers' passages whose offsets were all spoken of, or are by another one of the chunk."""
     counters = chunk.passages_of("broker", "mirror") & (places.count > 0)
     found = np.zeros(len(chunk.passages), np.bool_)
     mine = counters[here.passage]
@@ -345,15 +345,19 @@ def _again(chunk: Chunk, places: PassagePlaces, here: _Here) -> Mask:
         return found
     new = np.zeros(len(chunk.passages), np.bool_)
     said, passage = here.said.where(mine), here.passage[mine]
-    new[passage[~here.there.cover(said)]] = True
+    said, passage = said.where(~here.there.cover(said)), passage[~here.there.cover(said)]
+    new[passage[~_inside_another(said)]] = True
     found |= counters & ~new
-    generation = np.zeros(len(found), np.int64)
-    generation[passage] = said.key
-    at = np.flatnonzero(counters & new)
-    together = grouped(generation[at], places.first[at], places.next_offset[at])
-    once = np.zeros(len(found), np.bool_)
-    once[at[together.order[together.begins]]] = True
-    found[at] |= ~once[at]
+    return found
+
+
+def _inside_another(said: Keyed) -> Mask:
+    """Which lie within one that begins earlier or reaches further; of equal ones, all but one."""
+    found = np.zeros(len(said.key), np.bool_)
+    order = in_order(said.key, said.first, -said.end)
+    key, end = said.key[order], said.end[order]
+    same = key[1:] == key[:-1]
+    found[order[1:]] = same & (end[1:] <= running_most(key, end)[:-1])
     return found
 
 

@@ -20,6 +20,7 @@ from audit.picture import (
     Acceptance,
     FileFault,
     Hole,
+    Inexact,
     OffsetSpan,
     PartitionPicture,
     Tier,
@@ -32,7 +33,7 @@ from audit.picture import (
 )
 from audit.store import exactness, placed
 from audit.store.fleet import expected_agents, renewed_hosts
-from audit.store.generations import STRIDE, Generations, damage_of
+from audit.store.generations import STRIDE, Generations, damage_of, doubtful_times
 from audit.store.journals import unpacked
 from audit.store.offsets import limits_of
 from audit.store.statements import HOUR
@@ -41,6 +42,7 @@ from ground.intervals import Interval, Intervals, merged
 
 _ORDER: Final = list(TierKind)
 _NO_SUMS: Final = WindowSums()
+_AGENTS: Final = Tier(TierKind.AGENT)
 
 _SUMS: Final = """
 SELECT start, length, tier, sum(events), sum(bytes), sum(crc_sum), sum(late), sum(duplicates),
@@ -164,6 +166,10 @@ def picture(
         inexact=[
             *exactness.of(connection, topic.id, topic.tiers, hours),
             *exactness.rebuilt(connection, topic.id, topic.tiers, first, to_time),
+            *(
+                Inexact(_AGENTS, *times)
+                for times in doubtful_times(connection, topic.id, first, to_time)
+            ),
         ],
         placed=[each for each in hours if each.partition in odd],
         accepted=known,
@@ -250,7 +256,7 @@ def _partitions(topic: Topic, generations: Generations) -> list[PartitionPicture
     found = []
     for number, by_tier in claimed.items():
         cut = generations.cut_of(number)
-        reason = cut.reason or "it was written anew from there on" if cut else ""
+        reason = cut.reason or "it went on before them" if cut else ""
         time = cut.time if cut else -1
         found.append(
             PartitionPicture(number, by_tier, cut is not None, number % STRIDE, reason, time)

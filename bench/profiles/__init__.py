@@ -4,6 +4,7 @@ from enum import Enum, auto
 
 from bench.profile import Profile
 from bench.profiles import (
+    acls,
     agent_backlog,
     agent_latency,
     agent_steady,
@@ -14,14 +15,18 @@ from bench.profiles import (
     durability,
     latency,
     loader,
+    logins,
     produce,
     recovery,
     registry_reads,
     registry_startup,
     registry_writes,
     startup,
+    tls,
 )
 
+_OF_LOCKS = (tls.PROFILE, logins.PROFILE, connections.OVER_TLS)
+_OF_AUTHORIZATION = (acls.PROFILE,)
 _OF_REGISTRIES = (registry_startup.PROFILE, registry_reads.PROFILE, registry_writes.PROFILE)
 _OF_AGENTS = (agent_backlog.PROFILE, agent_steady.PROFILE, agent_latency.PROFILE)
 _OF_LOADERS = (loader.PROFILE,)
@@ -37,6 +42,8 @@ PROFILES: dict[str, Profile] = {
         connections.PROFILE,
         startup.PROFILE,
         recovery.PROFILE,
+        *_OF_LOCKS,
+        *_OF_AUTHORIZATION,
         *_OF_REGISTRIES,
         *_OF_AGENTS,
         *_OF_LOADERS,
@@ -49,6 +56,8 @@ class Measured(Enum):
     """What a profile is about."""
 
     BROKERS = auto()
+    LOCKS = auto()
+    AUTHORIZATION = auto()
     REGISTRIES = auto()
     AGENTS = auto()
     LOADERS = auto()
@@ -57,6 +66,10 @@ class Measured(Enum):
 
 def measured_by(name: str) -> Measured:
     profile = PROFILES[name]
+    if profile in _OF_LOCKS:
+        return Measured.LOCKS
+    if profile in _OF_AUTHORIZATION:
+        return Measured.AUTHORIZATION
     if profile in _OF_REGISTRIES:
         return Measured.REGISTRIES
     if profile in _OF_AGENTS:

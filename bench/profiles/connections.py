@@ -1,7 +1,8 @@
 """Ten thousand idle connections: what they weigh, and what a producing client notices of them.
 
 They have introduced themselves (ApiVersions) and then say nothing. A process of its own holds them,
-so that the descriptors and the memory are not the generator's.
+so that the descriptors and the memory are not the generator's; it opens some at a time, from
+several addresses. One profile has them in the clear, and one by TLS, each after its handshake.
 """
 
 import contextlib
@@ -10,43 +11,64 @@ import resource
 import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from multiprocessing.connection import Connection
+from pathlib import Path
 
+from bench.locked_brokers import client_context
 from bench.measurement import Figure, Goal, Sample
 from bench.processes import Meter, proportional_bytes, resident_bytes
 from bench.profile import Case, Place, Profile
-from bench.requests import api_versions_request
+from bench.requests import AnswerError, api_versions_request
 from bench.steady_load import produce_and_wait
 from bench.topics import topic
 
 _PATIENCE = 60.0
+_AT_ONCE = 8
 
 
-def _hold(port: int, count: int, pipe: Connection) -> None:
+def _hold(port: int, ca: Path | None, count: int, pipe: Connection) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    tls = None if ca is None else client_context(ca)
     request = api_versions_request()
-    with contextlib.ExitStack() as stack:
-        for _ in range(count):
-            connection = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
-            connection.settimeout(_PATIENCE)
-            connection.sendall(request)
-            if not connection.recv(2**16):
-                raise ConnectionError("the broker refused a connection")
-        pipe.send(count)
+
+    def opened(number: int) -> socket.socket:
+        source = f"127.0.0.{1 + number % _AT_ONCE}", 0
+        connection = socket.create_connection(("127.0.0.1", port), _PATIENCE, source)
+        if tls is not None:
+            connection = tls.wrap_socket(connection, server_hostname="localhost")
+        connection.sendall(request)
+        if not connection.recv(2**16):
+            raise ConnectionError("the broker refused a connection")
+        return connection
+
+    with contextlib.ExitStack() as stack, ThreadPoolExecutor(_AT_ONCE) as threads:
+        began = time.perf_counter()
+        try:
+            for connection in threads.map(opened, range(count)):
+                stack.enter_context(connection)
+        except OSError as error:  # TLS's are among them
+            pipe.send(f"{type(error).__name__}: {error}")
+            return
+        pipe.send(time.perf_counter() - began)
         pipe.recv()
 
 
 @contextlib.contextmanager
-def idle_connections(port: int, count: int) -> Iterator[None]:
+def idle_connections(port: int, count: int, ca: Path | None = None) -> Iterator[float]:
+    """The seconds that it took to open them; with `ca` they speak TLS."""
     ours, theirs = multiprocessing.Pipe()
     context = multiprocessing.get_context("spawn")
-    holder = context.Process(target=_hold, args=(port, count, theirs), daemon=True)
+    holder = context.Process(target=_hold, args=(port, ca, count, theirs), daemon=True)
     holder.start()
     theirs.close()
     try:
-        ours.recv()
-        yield
+        seconds = ours.recv()
+        if isinstance(seconds, str):
+            raise AnswerError(seconds)
+        yield seconds
         ours.send(None)
     finally:
         ours.close()
@@ -55,6 +77,8 @@ def idle_connections(port: int, count: int) -> Iterator[None]:
 
 
 _RATE = 1_000
+_OPENED = Figure("connections opened a second", more_is_better=True)
+_CPU_EACH = Figure("broker CPU-ms a connection opened", 3)
 _BARE = Figure("RSS without them, MB")
 _LOADED = Figure("RSS with them, MB")
 _PROPORTIONAL = Figure("Pss with them, MB")
@@ -73,8 +97,11 @@ def _idle_cores(place: Place) -> float:
     return meter.broker_cpu / seconds
 
 
-def _run(place: Place) -> Sample:
+def _run(place: Place, *, with_tls: bool) -> Sample:
     broker, scale = place.broker, place.scale
+    port = place.locked.tls_port if with_tls else broker.port
+    ca = place.locked.ca if with_tls else None
+    count = scale.idle_connections
 
     def p99(name: str) -> float:
         return produce_and_wait(
@@ -90,15 +117,19 @@ def _run(place: Place) -> Sample:
         before = p99(name)
         idle = _idle_cores(place)
         bare = resident_bytes(broker.pid)
-        with idle_connections(broker.port, scale.idle_connections):
+        with contextlib.ExitStack() as held:
+            with Meter(broker.pid) as meter:
+                seconds = held.enter_context(idle_connections(port, count, ca))
             after = p99(name)
             loaded, proportional = resident_bytes(broker.pid), proportional_bytes(broker.pid)
             idle_after = _idle_cores(place)
     return {
+        _OPENED: count / seconds,
+        _CPU_EACH: meter.broker_cpu / count * 1e3,
         _BARE: bare / 1e6,
         _LOADED: loaded / 1e6,
         _PROPORTIONAL: proportional / 1e6,
-        _EACH: (loaded - bare) / scale.idle_connections,
+        _EACH: (loaded - bare) / count,
         _BEFORE: before,
         _AFTER: after,
         _RATIO: after / before,
@@ -107,9 +138,25 @@ def _run(place: Place) -> Sample:
     }
 
 
+_BESIDE = f"and one that sends {_RATE:,} batches of one a second, acks=1"
+_FEW_BYTES = Goal(_LOADED, at_most=300)
+_UNNOTICED = Goal(_RATIO, at_most=2)
+
 PROFILE = Profile(
     "connections",
-    f"10,000 idle connections, and one that sends {_RATE:,} batches of one a second, acks=1",
-    (Case("idle connections", _run, (Goal(_LOADED, at_most=300), Goal(_RATIO, at_most=2))),),
+    f"10,000 idle connections, {_BESIDE}",
+    (Case("idle connections", partial(_run, with_tls=False), (_FEW_BYTES, _UNNOTICED)),),
+    once=True,
+)
+OVER_TLS = Profile(
+    "tls-connections",
+    f"10,000 idle connections by TLS 1.3, {_BESIDE}, in the clear",
+    (
+        Case(
+            "idle connections",
+            partial(_run, with_tls=True),
+            (Goal(_OPENED, ahead=True), Goal(_LOADED, ahead=True), _UNNOTICED),
+        ),
+    ),
     once=True,
 )

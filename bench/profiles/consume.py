@@ -5,6 +5,7 @@ every message and writes it to /dev/null. Both read what the raw producer wrote 
 """
 
 import socket
+import ssl
 import struct
 import time
 from functools import partial
@@ -13,6 +14,7 @@ from bench import librdkafka
 from bench.measurement import CPU_PER_GB, RATE, Goal, Sample
 from bench.profile import Case, Place, Profile
 from bench.raw_producer import Throughput, produce
+from bench.request_load import connect
 from bench.requests import MEGABYTE_BATCH, AnswerError, fetch_request, fetched_records
 from bench.throughput import SMALL, metered
 from bench.topics import create, ends, wait_for_end
@@ -25,11 +27,18 @@ _ANSWER_SECONDS = 60.0
 _ROOM = 2**20  # an answer may exceed max_bytes by one batch, and by its own framing
 
 
-def consume(port: int, topic: str, *, end: int, max_bytes: int, times: int = 1) -> Throughput:
+def consume(
+    port: int,
+    topic: str,
+    *,
+    end: int,
+    max_bytes: int,
+    times: int = 1,
+    tls: ssl.SSLContext | None = None,
+) -> Throughput:
     """Reads partition 0 from its beginning up to `end`, `times` times."""
     buffer = memoryview(bytearray(max_bytes + 2 * _ROOM))
-    with socket.create_connection(("127.0.0.1", port)) as connection:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    with connect(port, tls) as connection:
         connection.settimeout(_ANSWER_SECONDS)
         started = time.perf_counter()
         for _ in range(times):

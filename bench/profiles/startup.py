@@ -23,7 +23,7 @@ def _prepare(place: Place) -> None:
     create(place.broker.port, topics)
     for name, partitions in topics.items():
         for partition in range(partitions):
-            requests = produce_requests(name, partition, batch, _MESSAGES, 1)
+            requests = produce_requests(name, partition, batch, 1)
             answer = ask(place.broker.port, requests.cycle[: requests.request_size])
             requests.check(bytearray(struct.pack(">i", len(answer)) + answer))
 

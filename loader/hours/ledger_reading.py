@@ -27,14 +27,15 @@ from client.brokers import Brokers
 from client.delivery import TopicPartition
 from client.offsets import offsets_of
 from ledger.agents import Agents, Beat, HeardAgent, HostRetired, LeftTopics
-from ledger.entries import Lookup
 from ledger.heartbeats import said
+from ledger.lookup import Lookup, lookup_at
 from ledger.names import LEDGER_TOPIC
-from ledger.reading import LedgerPositions, LedgerReader, id_of, lookup_at
+from ledger.reading import LedgerPositions, LedgerReader, id_of
 from loader.config import LoaderConfig
 from loader.hours.completeness import TopicEnd, Watermarks
 from loader.store.store import PENSTOCK, Store
 from schemas.registry_client import RegistryClient
+from wire.acls import Operation
 from wire.messages.list_offsets import LATEST
 
 VERSION: Final = 1  # of the small file
@@ -183,7 +184,7 @@ def topic_ends(brokers: Brokers, topics: Iterable[str]) -> Mapping[str, TopicEnd
     """Where they end; None for those that do not exist."""
     wanted = sorted(set(topics))
     known = brokers.refresh(wanted)
-    there = {name: brokers.topic(name) for name in wanted if known.has(name)}
+    there = {name: brokers.topic(name, Operation.READ) for name in wanted if known.has(name)}
     targets = [
         TopicPartition(name, each.index)
         for name, topic in there.items()

@@ -24,6 +24,7 @@ from client.offsets import offsets_of
 from loader.manifests import PartitionState, TopicState
 from loader.planning.facts import Parted, PartitionFacts, TopicFacts, is_another
 from loader.reports import LastBatch
+from wire.acls import Operation
 from wire.batch import BatchHeader
 from wire.messages.list_offsets import EARLIEST, LATEST
 
@@ -53,7 +54,7 @@ def _existing(brokers: Brokers, names: Iterable[str]) -> dict[str, TopicMetadata
 
     def attempt() -> dict[str, TopicMetadata]:
         known = brokers.refresh(wanted)
-        return {name: known.topic(name) for name in wanted if known.has(name)}
+        return {name: known.topic(name, Operation.READ) for name in wanted if known.has(name)}
 
     return brokers.persist(attempt)
 

@@ -28,9 +28,11 @@ from loader.errors import (
     GapError,
     LoaderError,
     Mismatch,
+    NoTicket,
     SparkFailed,
     TooManyHours,
 )
+from loader.kerberos import no_ticket
 from loader.landing.pieces import PIECE_END
 from loader.landing.task_spec import LandingJob
 
@@ -80,6 +82,8 @@ def working(on: str) -> Iterator[None]:
 
 def failure(on: str, said: str) -> LoaderError:
     """Why Spark gave up, in one line: what our code raised in a task, or Spark's first words."""
+    if why := no_ticket(said):
+        return NoTicket(f"{on}: {why}")
     raised = _RAISED.findall(said)
     if raised:
         kind, _, text = str(raised[-1]).partition(": ")

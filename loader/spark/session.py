@@ -36,6 +36,7 @@ from pyspark.sql.datasource import DataSource
 
 from loader.config import LoaderConfig
 from loader.errors import EnvironmentFailed
+from loader.kerberos import for_tokens, log_in
 from loader.spark.job import working
 from loader.spark.packing import PackedEnvironment
 
@@ -76,6 +77,7 @@ def open_session(
     asked = config.spark.settings
     os.environ.update(driver_environment(packed, config.spark.master, asked, os.environ))
     settings = {**DEFAULTS, **local(config.spark.master), **asked, **NEEDED}
+    kerberos = config.kerberos
     if packed is not None:
         settings |= spark_settings(packed, config.spark.master, settings)
     builder = SparkSession.builder.master(config.spark.master).appName(
@@ -85,9 +87,14 @@ def open_session(
         builder = builder.config(key, value)
     if config.hive is not None:
         builder = builder.enableHiveSupport()
+    if kerberos is not None:
+        for key, value in for_tokens(kerberos).items():
+            builder = builder.config(key, value)
     with working("starting Spark"):
-        if output is not None:
+        if output is not None or kerberos is not None:
             start_jvm({**settings, "spark.master": config.spark.master}, output)
+        if kerberos is not None:
+            log_in(SparkContext._jvm, kerberos, settings)
         session = builder.getOrCreate()
     for source in sources:
         session.dataSource.register(source)
@@ -154,8 +161,9 @@ def _interpreter(name: str) -> dict[str, str]:
     return {"PYSPARK_PYTHON": name, "PYSPARK_DRIVER_PYTHON": name}
 
 
-def start_jvm(settings: Mapping[str, str], output: int) -> None:
-    """Unless it runs. What it and its children write goes to the file descriptor.
+def start_jvm(settings: Mapping[str, str], output: int | None) -> None:
+    """Unless it runs. What it and its children write goes to the file descriptor, or where this
+    process writes.
 
     It is in a session of its own: Ctrl-C in a terminal reaches this process, and not the tasks.
     """

@@ -22,7 +22,8 @@ from typing import Any, Final, Protocol
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 
-from loader.errors import StoreError
+from loader.errors import NoTicket, StoreError
+from loader.kerberos import no_ticket
 from loader.store.store import CREATING, MOST_BYTES, Entry, check_path
 
 _TAKEN: Final = frozenset(
@@ -375,11 +376,15 @@ def _as_store_error(what: str, path: str) -> Iterator[None]:
     try:
         yield
     except Py4JJavaError as error:
-        raise StoreError(
-            f"cannot {what} {path}: {_line(error.java_exception.toString())}"
-        ) from error
+        raise _failure(what, path, error.java_exception.toString()) from error
     except (Py4JError, CapturedException) as error:
-        raise StoreError(f"cannot {what} {path}: {_line(str(error))}") from error
+        raise _failure(what, path, str(error)) from error
+
+
+def _failure(what: str, path: str, said: str) -> StoreError:
+    if why := no_ticket(said):
+        return NoTicket(f"cannot {what} {path}: {why}")
+    return StoreError(f"cannot {what} {path}: {_line(said)}")
 
 
 def _line(text: str) -> str:

@@ -91,4 +91,5 @@ def existing_topics(context: click.Context, _: click.Parameter, incomplete: str)
         with connected(bootstrap) as brokers:
             return brokers.refresh(None).topics
 
-    return words(topics, incomplete)
+    with context.scope(cleanup=False):  # where the file is that says how to get in
+        return words(topics, incomplete)

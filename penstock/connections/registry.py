@@ -111,7 +111,8 @@ def existing_subjects(context: click.Context, _: click.Parameter, incomplete: st
         with registry_at(urls) as client:
             return client.subjects()
 
-    return words(subjects, incomplete)
+    with context.scope(cleanup=False):  # where the file is that says how to get in
+        return words(subjects, incomplete)
 
 
 def shortened(text: str) -> str:

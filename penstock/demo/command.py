@@ -21,9 +21,10 @@ from penstock.demo.figures import DemonstrationOutcome, document, totals
 from penstock.demo.folder import Folder, free_ports
 from penstock.demo.watch import DemoFailed, DemonstrationStopped, Watch, look_after, stop
 from penstock.directory.errors import UpError
+from penstock.directory.locks import ADMIN, Locks
 from penstock.directory.places import Addresses, Places, Ports
 from penstock.report.words import Count
-from penstock.status.asking import KeptStatus
+from penstock.status.asking import Asking, KeptStatus
 from penstock.up.pipeline import LocalPipeline
 from penstock.up.preconditions import problems
 from penstock.up.screen import watching
@@ -85,6 +86,7 @@ def while_it_runs(places: Places, addresses: Addresses) -> list[str]:
         "It goes on running, without the applications, until Ctrl-C.",
         "",
         f"  dashboard  {addresses.audit}",
+        *_how_to_log_in(places, addresses),
         *_left(places),
         "",
         "Three commands to try, in another terminal:",
@@ -124,6 +126,13 @@ def _where_nothing_is_left() -> list[str]:
         f"  {penstock} up --follow '/var/log/*.log'  # your own logs",
         f"  {penstock} --help",
     ]
+
+
+def _how_to_log_in(places: Places, addresses: Addresses) -> list[str]:
+    if not addresses.page_wants_login:
+        return []
+    password = one_line(str(Locks.of(places).password(ADMIN)))
+    return [f"  log in     as {ADMIN}, password in {password}"]
 
 
 def _left(places: Places) -> list[str]:
@@ -172,6 +181,7 @@ def _penstock() -> str:
 )
 @click.option("--no-kills", is_flag=True, help="Kill no program meanwhile.")
 @click.option("--keep-running", is_flag=True, help="Let everything run until Ctrl-C, to look at.")
+@click.option("--secure", is_flag=True, help="Want TLS and a login on every connection.")
 @json_option
 def command(
     *,
@@ -181,6 +191,7 @@ def command(
     port_base: int | None,
     no_kills: bool,
     keep_running: bool,
+    secure: bool,
     as_json: bool,
 ) -> int:
     """Show the whole pipeline at work on this machine, and count what arrives.
@@ -205,7 +216,9 @@ def command(
                 if wrong := problems(places, ports):
                     return _cannot_start(wrong)
                 write_inputs(places)
-                with LocalPipeline(places, ports, loads_every=_LOADS_EVERY) as pipeline:
+                with LocalPipeline(
+                    places, ports, secure=secure, loads_every=_LOADS_EVERY
+                ) as pipeline:
                     try:
                         outcome = _demonstrated(pipeline, asked, seconds, kills=not no_kills)
                         _tell(outcome, places, as_json=as_json)
@@ -235,7 +248,7 @@ def _demonstrated(
     """With all that is to be seen meanwhile on stderr."""
     screen = watching(sys.stderr, pipeline.places, pipeline.addresses)
     try:
-        with KeptStatus(pipeline.addresses) as following:
+        with KeptStatus(Asking(pipeline.entrance)) as following:
             watch = Watch(pipeline, screen, following, asked)
             return Demonstration(watch, seconds=seconds, kills=kills).run()
     finally:

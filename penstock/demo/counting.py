@@ -14,7 +14,6 @@ from typing import Any, Final
 import pyarrow
 import pyarrow.parquet
 
-from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.consumer import Consumer
 from client.errors import ClientError
@@ -78,11 +77,11 @@ def counted(
     """Of each application, in their order. Raises DemoFailed if something cannot be counted."""
     found = []
     try:
-        addresses = watch.pipeline.addresses
-        said = {each.topic: each for each in asked(addresses.audit, asked_about).topics}
+        entrance = watch.pipeline.entrance
+        said = {each.topic: each for each in asked(entrance, asked_about).topics}
         with (
-            Brokers(Bootstrap.of(addresses.brokers)) as brokers,
-            RegistryClient(addresses.registry, patience_seconds=_PATIENCE_SECONDS) as registry,
+            Brokers(entrance.bootstrap) as brokers,
+            RegistryClient(entrance.registry, patience_seconds=_PATIENCE_SECONDS) as registry,
         ):
             for sample, tally in zip(SAMPLES, tallies, strict=True):
                 figures = Figures(

@@ -110,8 +110,8 @@ class Demonstration:
         """Once, as soon as there is a registry: the agent waits for it."""
         if self._registered or not self._watch.runs("registry"):
             return
-        url = self._watch.pipeline.addresses.registry
-        with RegistryClient(url, patience_seconds=_PATIENCE_SECONDS) as registry:
+        address = self._watch.pipeline.entrance.registry
+        with RegistryClient(address, patience_seconds=_PATIENCE_SECONDS) as registry:
             try:
                 for sample in SAMPLES:
                     if sample.typed:

@@ -10,9 +10,11 @@ from typing import Final, NamedTuple
 from audit.answers import ReportAnswer, TopicReport
 from audit.verdicts import State
 from ground.http_client import parse_program_url
+from ground.http_security import access_to
 from penstock.cli.failures import Failed
 from penstock.demo.samples import SAMPLES
 from penstock.demo.watch import Watch
+from penstock.directory.entrance import Entrance
 from penstock.directory.places import CLUSTER, WINDOW_SECONDS
 from penstock.report.asking import Parameters, ask
 from penstock.report.words import failing_words
@@ -38,10 +40,12 @@ def span(began: float, ended: float) -> TimeSpan:
     return TimeSpan(begin * _WINDOW_MILLIS, (end + 1) * _WINDOW_MILLIS)
 
 
-def asked(audit: str, asked_about: TimeSpan) -> ReportAnswer:
+def asked(entrance: Entrance, asked_about: TimeSpan) -> ReportAnswer:
     """Raises Failed if there is no answer."""
     parameters: Parameters = {"cluster": CLUSTER, "from": asked_about.begin, "to": asked_about.end}
-    return ask(parse_program_url(audit), "report", parameters, ReportAnswer)
+    audit = parse_program_url(entrance.addresses.audit)
+    access = access_to(entrance.audit_security)
+    return ask(audit, "report", parameters, ReportAnswer, access=access)
 
 
 def waits_for(report: ReportAnswer, topics: Collection[str]) -> str:
@@ -89,7 +93,7 @@ def _is_under_way(topic: TopicReport) -> bool:
 
 def settle(watch: Watch, asked_about: TimeSpan) -> str:
     """Waits for the verdict; what it is still waiting for, if that takes too long."""
-    audit = _Audit(watch.pipeline.addresses.audit, asked_about)
+    audit = _Audit(watch.pipeline.entrance, asked_about)
     if watch.until(audit.is_done, _SETTLE_SECONDS):
         return ""
     return f"there is no verdict {_SETTLE_SECONDS:.0f} s after the last line: {audit.waits_for}"
@@ -98,8 +102,8 @@ def settle(watch: Watch, asked_about: TimeSpan) -> str:
 class _Audit:
     """Asked again and again."""
 
-    def __init__(self, url: str, asked_about: TimeSpan) -> None:
-        self._url = url
+    def __init__(self, entrance: Entrance, asked_about: TimeSpan) -> None:
+        self._entrance = entrance
         self._asked_about = asked_about
         self._next = 0.0
         self._faulty_since: float | None = None
@@ -113,7 +117,7 @@ class _Audit:
         self._next = now + _ASK_SECONDS
         topics = [sample.name for sample in SAMPLES]
         try:
-            report = asked(self._url, self._asked_about)
+            report = asked(self._entrance, self._asked_about)
         except Failed as error:
             self.waits_for = error.message
             return False

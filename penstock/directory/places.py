@@ -4,8 +4,9 @@
     config/         a file for each program, written anew at every start
     inputs.d/       what the agent follows: the user's, and read again while it runs
     logs/           a file for each program, cut when it is long
-    zookeeper/ broker/ agent/ audit/      each program's own
+    zookeeper/ broker/ registry/ agent/ audit/      each program's own
     warehouse/      where the loader lands tables
+    security/       keys, where everything is behind locks (see locks.py)
     environment     for `.`: the addresses, as variables that all commands know
     up.json         what the next start goes on with
     lock            held while it runs
@@ -50,14 +51,20 @@ class Addresses(NamedTuple):
     broker_http: str = f"http://{HOST}:{Ports().broker_http}"  # some, by commas
 
     @classmethod
-    def of(cls, ports: Ports) -> "Addresses":
+    def of(cls, ports: Ports, *, secure: bool = False) -> "Addresses":
+        http = "https" if secure else "http"
         return cls(
             brokers=f"{HOST}:{ports.broker}",
-            registry=f"http://{HOST}:{ports.registry}",
-            audit=f"http://{HOST}:{ports.audit}",
+            registry=f"{http}://{HOST}:{ports.registry}",
+            audit=f"{http}://{HOST}:{ports.audit}",
             agent=f"http://{HOST}:{ports.agent_http}",
             broker_http=f"http://{HOST}:{ports.broker_http}",
         )
+
+    @property
+    def page_wants_login(self) -> bool:
+        """Whether the audit's page lets nobody in unasked."""
+        return self.audit.startswith("https:")
 
 
 class Places(NamedTuple):

@@ -5,13 +5,15 @@ What a user keeps there is never touched: data, and all of `inputs.d` but `follo
 asked for. What `penstock up` writes itself is never followed: an agent that ships its own log would
 have something new to say of every line.
 
-What each program is told is a configuration file. Everything listens on this machine only. Each
+What each program is told is a configuration file. Everything listens on this machine only, open to
+whoever is on it or, if that is asked for, behind the locks of locks.py. Each
 time that counts is shorter than in production, so that a verdict is there soon: windows are ten
 seconds, and the ledger is written every two.
 """
 
 import glob
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -21,10 +23,12 @@ import yaml
 
 from agent.config_inputs import Input
 from agent.files.patterns import split
+from ground.administration_log import FILE_NAME
 from ground.durable_files import replace_file
 from penstock.directory.errors import DirectoryUnusable, WrongFollow
+from penstock.directory.locks import Locks, locked_settings
 from penstock.directory.places import CLUSTER, HOST, WINDOW_SECONDS, Addresses, Places, Ports
-from penstock.directory.remembered import remember
+from penstock.directory.remembered import RememberedStart, remember
 
 SETTINGS_HEADER: Final = """\
 # Written by `penstock up` at each start: changes are lost.
@@ -49,9 +53,17 @@ _TOPIC: Final = re.compile(r"([^/=]*)=(.*)", re.DOTALL)
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 
 
-def settings(places: Places, ports: Ports) -> Mapping[str, Settings]:
+def settings(places: Places, ports: Ports, *, secure: bool = False) -> Mapping[str, Settings]:
     """By program."""
-    addresses = Addresses.of(ports)
+    found = _settings(places, ports, Addresses.of(ports, secure=secure))
+    if not secure:
+        return found | {"broker": found["broker"] | {"port": ports.broker}}
+    added = locked_settings(Locks.of(places), ports)
+    return {program: said | literal_in(added[program]) for program, said in found.items()}
+
+
+def _settings(places: Places, ports: Ports, addresses: Addresses) -> dict[str, dict[str, Any]]:
+    """All but where the broker listens, and for whom."""
     shared = {"cluster": CLUSTER, "window": WINDOW_SECONDS}
     reached = {"brokers": [addresses.brokers], "registry": addresses.registry}
     return {
@@ -59,7 +71,6 @@ def settings(places: Places, ports: Ports) -> Mapping[str, Settings]:
         | {
             "id": 1,
             "data_dir": literal(str(places.data("broker"))),
-            "port": ports.broker,
             "http_port": ports.broker_http,
             "zookeeper": f"{HOST}:{ports.zookeeper}",
             "zookeeper_secret_file": literal(str(places.data("zookeeper") / "secret")),
@@ -70,6 +81,7 @@ def settings(places: Places, ports: Ports) -> Mapping[str, Settings]:
             "cluster": CLUSTER,
             "brokers": [addresses.brokers],
             "port": ports.registry,
+            "administration_log": {"file": literal(str(places.data("registry") / FILE_NAME))},
         },
         "agent": shared
         | reached
@@ -101,6 +113,22 @@ def settings(places: Places, ports: Ports) -> Mapping[str, Settings]:
 def literal(text: str) -> str:
     """As it must stand in a configuration file, where ${NAME} would be filled in."""
     return text.replace("${", "$${")
+
+
+def literal_in(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The same of every text in it."""
+
+    def value(of: Any) -> Any:
+        match of:
+            case str():
+                return literal(of)
+            case dict():
+                return literal_in(of)
+            case list():
+                return [value(each) for each in of]
+        return of
+
+    return {key: value(of) for key, of in content.items()}
 
 
 def settings_text(content: Settings) -> str:
@@ -187,31 +215,51 @@ def _names_of(directory: Path, follows: Iterable[Follow]) -> list[str]:
     return sorted(map(str, names))
 
 
-def prepare(places: Places, ports: Ports, follows: Sequence[Follow]) -> None:
-    """Raises DirectoryUnusable."""
+def prepare(
+    places: Places, ports: Ports, follows: Sequence[Follow], *, secure: bool = False
+) -> None:
+    """Raises DirectoryUnusable. Behind locks the keys are keys.py's to make."""
     try:
-        for folder in (places.config("").parent, places.log("").parent, places.inputs):
+        for folder in (
+            places.config("").parent,
+            places.log("").parent,
+            places.inputs,
+            places.data("registry"),
+        ):
             folder.mkdir(parents=True, exist_ok=True)
         places.warehouse.mkdir(exist_ok=True)
-        for program, content in settings(places, ports).items():
+        for program, content in settings(places, ports, secure=secure).items():
             replace_file(places.config(program), settings_text(content).encode())
         if follows:
             follow(places, follows)
-        replace_file(places.environment, environment(Addresses.of(ports)).encode())
-        remember(places, ports)
+        replace_file(places.environment, environment(places, ports, secure=secure).encode())
+        remember(places, RememberedStart(ports, secure))
     except OSError as error:
         raise DirectoryUnusable(
             f"{error.filename or places.directory} cannot be written: {error.strerror}"
         ) from None
 
 
-def environment(addresses: Addresses) -> str:
-    """For the shell's `.`: all commands talk to this pipeline then."""
-    return (
-        "# . this file, and all penstock commands talk to this pipeline.\n"
-        f"export PENSTOCK_BOOTSTRAP={addresses.brokers}\n"
-        f"export PENSTOCK_REGISTRY={addresses.registry}\n"
-        f"export PENSTOCK_AUDIT={addresses.audit}\n"
-        f"export PENSTOCK_AGENT={addresses.agent}\n"
-        f"export PENSTOCK_BROKER_HTTP={addresses.broker_http}\n"
-    )
+def environment(places: Places, ports: Ports, *, secure: bool) -> str:
+    """For the shell's `.`: all commands talk to this pipeline then, and get in."""
+    addresses, locks = Addresses.of(ports, secure=secure), Locks.of(places)
+    entrance = {
+        "PENSTOCK_SECURITY": locks.for_commands("brokers"),
+        "PENSTOCK_REGISTRY_SECURITY": locks.for_commands("registry"),
+        "PENSTOCK_AUDIT_SECURITY": locks.for_commands("audit"),
+        "PENSTOCK_AUTHORITY": locks.authority,
+    }
+    if secure:
+        ways = [f"export {name}={shlex.quote(str(path))}" for name, path in entrance.items()]
+    else:
+        ways = [f"unset {' '.join(entrance)}"]  # of another pipeline
+    lines = [
+        "# . this file, and all penstock commands talk to this pipeline.",
+        f"export PENSTOCK_BOOTSTRAP={addresses.brokers}",
+        f"export PENSTOCK_REGISTRY={addresses.registry}",
+        f"export PENSTOCK_AUDIT={addresses.audit}",
+        f"export PENSTOCK_AGENT={addresses.agent}",
+        f"export PENSTOCK_BROKER_HTTP={addresses.broker_http}",
+        *ways,
+    ]
+    return "".join(f"{line}\n" for line in lines)

@@ -16,6 +16,7 @@ _NAMES: Final = {
     "fetch": "consumer_byte_rate",
     "request": "request_percentage",
     "connections": "connection_creation_rate",
+    "mutations": "controller_mutation_rate",
 }
 COLUMNS: Final = (*_KINDS, *_NAMES)
 
@@ -81,6 +82,7 @@ def _row(each: EntityQuotas) -> dict[str, object]:
 @rate_option("fetch", "Bytes a second that are read.")
 @rate_option("request", "Percent of a broker's time.")
 @rate_option("connections", "Connections a second, of an address.")
+@rate_option("mutations", "Partitions a second that are created and deleted.")
 @bootstrap_option
 @json_option
 def set_quotas(
@@ -103,10 +105,12 @@ def set_quotas(
         penstock quotas set --user loader --fetch 50e6
         penstock quotas set --client-id '*' --produce 10e6 --request 50
         penstock quotas set --ip '*' --connections 20
+        penstock quotas set --user '*' --mutations 5
     """
     changes = {_NAMES[key]: rate for key, rate in rates.items() if rate is not None}
     if not changes:
-        raise click.UsageError("say how much: --produce, --fetch, --request or --connections")
+        names = [f"--{name}" for name in _NAMES]
+        raise click.UsageError(f"say how much: {', '.join(names[:-1])} or {names[-1]}")
     _alter(bootstrap, _entity(user, client_id, ip), changes, as_json=as_json)
 
 

@@ -8,30 +8,27 @@ to people: whoever prints it makes it printable.
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import urlencode
 
-import click
 import msgspec
 
 from audit.answers import Problem, ReportAnswer
 from audit.verdicts import State, worst
 from ground.http_client import HttpUrl
-from ground.http_security import HttpSecurity, access_to, check_scheme
+from ground.http_security import HttpAccess, HttpSecurity, access_to
 from penstock.cli import address_variables
 from penstock.cli.address_variables import what_to_do
-from penstock.cli.failures import Failed, WrongConfiguration
+from penstock.cli.failures import Failed
 from penstock.cli.http_address import NobodyAnswers, get, url_option
 from penstock.cli.time_arguments import DAY_MILLIS, HOUR_MILLIS, TimeRange
-from penstock.config.configuration import ConfigurationError, load
+from penstock.connections.http_security_option import http_security_option, said_http_security
 from penstock.connections.registry import shortened
 
 DEFAULT_AUDIT: Final = "http://127.0.0.1:8090"
 
 SECURITY: Final = "PENSTOCK_AUDIT_SECURITY"  # the environment's variable for the option
 
-_REMEMBERED: Final = "penstock.audit_security"  # in a command's context
 _SECONDS: Final = 30.0
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -41,45 +38,32 @@ Parameters = Mapping[str, str | int]
 
 def audit_option(command: F) -> F:
     """Adds `audit`; and --audit-security, which `ask` goes by."""
-    security = click.option(
-        "--audit-security",
-        type=click.Path(dir_okay=False, path_type=Path),
-        envvar=SECURITY,
-        show_envvar=True,
-        metavar="FILE",
-        expose_value=False,
-        callback=_remember,
-        help="How the audit is asked: a YAML file with `tls`, and `user` or `token_file`.",
+    security = http_security_option(
+        "audit",
+        SECURITY,
+        "How the audit is asked: a YAML file with `tls`, and `user` or `token_file`.",
     )
     return url_option("audit", DEFAULT_AUDIT, address_variables.AUDIT)(security(command))
 
 
-def _remember(context: click.Context, _: click.Parameter, path: Path | None) -> None:
-    if path is not None:
-        context.meta[_REMEMBERED] = path
-
-
 def said_audit_security(audit: HttpUrl) -> HttpSecurity:
     """What the running command was told of how to ask the audit there."""
-    context = click.get_current_context(silent=True)
-    path = context.meta.get(_REMEMBERED) if context else None
-    if path is None:
-        return HttpSecurity()
-    try:
-        security = load(HttpSecurity, path)
-        check_scheme(security, audit.scheme)
-    except ConfigurationError as error:
-        raise WrongConfiguration(str(error)) from None
-    except ValueError as error:
-        raise WrongConfiguration(f"{path}, for {audit}: {error}") from None
-    return security
+    return said_http_security("audit", audit)
 
 
-def ask(audit: HttpUrl, path: str, parameters: Parameters, kind: type[T]) -> T:
-    """The answer; Failed if there is none of that kind."""
+def ask(
+    audit: HttpUrl,
+    path: str,
+    parameters: Parameters,
+    kind: type[T],
+    *,
+    access: HttpAccess | None = None,
+) -> T:
+    """The answer; Failed if there is none of that kind. Without `access` it is asked as the
+    command was told."""
     query = urlencode({name: value for name, value in parameters.items() if value != ""})
     hint = what_to_do(str(audit), DEFAULT_AUDIT, "--audit", address_variables.AUDIT)
-    access = access_to(said_audit_security(audit))
+    access = access or access_to(said_audit_security(audit))
     try:
         answer = get(
             audit, f"/api/v1/{path}?{query}", program="audit", seconds=_SECONDS, access=access

@@ -1,18 +1,11 @@
 """What an operator says to the audit, `penstock audit accept` and `retire`: an entry in `_audit`.
 
-Each call is a journal of its own, with one entry: nobody has to remember how far it was, and the
-audit sees at once that none is missing. Whoever makes the same call twice has said it twice, which
-means the same.
-
 Ranges of offsets, events and bytes are options, written as a verdict's words have them.
 """
 
 import getpass
 import os
 import re
-import secrets
-import socket
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
@@ -28,8 +21,7 @@ from client.brokers import Brokers
 from client.security import Security
 from ground.http_client import HttpUrl
 from ground.printable import one_line
-from ledger.names import VERSION, topic_id_text
-from ledger.publishing import write_entries
+from ledger.operators import write_accepted, write_retired
 from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json
 from penstock.cli.time_arguments import TimeType, time_text
@@ -45,11 +37,8 @@ from penstock.report.asking import Parameters, ask, audit_option
 from schemas.registry_client import RegistryClient
 from schemas.remote.address import RegistryAddress
 
-_APP: Final = "penstock-audit"
 _DEFAULT_CLUSTER: Final = "local"
-_RANDOM_BYTES: Final = 8
 F = TypeVar("F", bound=Callable[..., Any])
-Entry = Mapping[str, Any]  # as Ledger.avsc has it
 # With thousands separated or not, so that they can be copied.
 _RANGE: Final = re.compile(r"(\d[\d,]{0,30})(?:\s*(?:-|–|to)\s*(\d[\d,]{0,30}))?", re.ASCII)
 _MOST: Final = 2**62  # what the ledger can add up
@@ -124,29 +113,6 @@ def _is_given(option: str) -> bool:
     """On the command line: a default from the environment yields to a file."""
     source = click.get_current_context().get_parameter_source(option)
     return source is ParameterSource.COMMANDLINE
-
-
-def write_statement(
-    brokers: Brokers, registry: RegistryClient, cluster: str, statement: Entry
-) -> None:
-    """Returns when `_audit` has it. Raises ClientError or SchemaError."""
-    now = time.time_ns() // 1_000_000
-    header = {
-        "time": now,
-        "host": socket.gethostname(),
-        "app": _APP,
-        "source": f"operator-{secrets.token_hex(_RANDOM_BYTES)}",
-        "seq": 0,
-        "position": 0,
-    }
-    entry = {
-        "header": header,
-        "version": VERSION,
-        "tier": "operator",
-        "cluster": cluster,
-        **statement,
-    }
-    write_entries(brokers, registry, [entry], timestamp=now)
 
 
 def operator(security: Security) -> str:
@@ -302,7 +268,7 @@ def accept(
         names = ", ".join(each.cluster for each in ledgers)
         raise click.UsageError(f"say whose topic it is: --cluster, one of {names}")
     (ledger,) = ledgers
-    accepted: dict[str, Any] = {
+    given: dict[str, Any] = {
         "topic": topic,
         "partition": -1 if partition is None else partition,
         "offsets": [{"first": each.first, "count": each.size} for each in offsets],
@@ -314,8 +280,7 @@ def accept(
         "operator": operator(ledger.entrance),
     }
     with ledger.opened() as (brokers, registry):
-        accepted["topic_id"] = _topic_id(brokers, topic)
-        write_statement(brokers, registry, ledger.cluster, {"accepted": [accepted]})
+        accepted = write_accepted(brokers, registry, ledger.cluster, given)
     if as_json:
         print_json({"cluster": ledger.cluster, **accepted})
         return
@@ -338,12 +303,6 @@ def _runs(
             "position": each.first,
             "end_position": each.end,
         }
-
-
-def _topic_id(brokers: Brokers, topic: str) -> str:
-    """Of the topic that there is now; if there is none, any of that name is meant."""
-    known = brokers.persist(lambda: brokers.refresh([topic]))
-    return topic_id_text(known.topic(topic).id) if known.has(topic) else ""
 
 
 def _accepted_words(accepted: Mapping[str, Any]) -> Iterator[str]:
@@ -421,7 +380,7 @@ def retire(
             "operator": operator(ledger.entrance),
         }
         with ledger.opened() as (brokers, registry):
-            write_statement(brokers, registry, ledger.cluster, {"retired": [retired]})
+            write_retired(brokers, registry, ledger.cluster, retired)
         told.append({"cluster": ledger.cluster, **retired})
     if as_json:
         print_json(told)

@@ -72,7 +72,7 @@ def _listens_at(agent: HttpUrl, config: Path | None, overrides: tuple[str, ...])
             raise click.UsageError("--set lies over a file's keys: give --config, or --agent URL")
         return agent
     loaded = load_agent(config, overrides)
-    return listening(loaded.http_host, loaded.http_port)
+    return listening(loaded.http_host, loaded.http_port, in_tls=loaded.http.tls is not None)
 
 
 def _show(agent: HttpUrl, *, as_json: bool) -> None:

@@ -22,6 +22,7 @@ from client.errors import ClientError
 from ledger.names import LEDGER_TOPIC
 from penstock.services.agent_configuration import load_inputs, or_not_taken
 from penstock.services.findings import Ask, print_findings, print_section
+from penstock.services.locks_check import broken_locks
 from schemas.errors import RegistryError
 from schemas.registry_client import RegistryClient
 
@@ -54,7 +55,7 @@ def check_agent(config: AgentConfig, ask: Ask) -> AgentCheck:
     path = Path(config.inputs_dir) if config.inputs_dir else None
     directory = InputsDirectory(path, config.inputs, _read_file)
     directory.look()
-    problems: list[str] = []
+    problems = [*broken_locks(config)]
     remarks: list[str] = []
     unanswered = problems if ask is Ask.ALL else remarks
     inputs = check_inputs(config, directory.inputs, None)

@@ -1,24 +1,28 @@
 """What a running agent says of itself, asked for over its HTTP port and shown."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from agent.status import STATUS_PATH, FileStatus, InputStatus, Status, TopicStatus, why_not_ready
 from ground.http_client import HttpUrl
+from ground.http_security import HttpSecurity, access_to
 from ground.listening import is_everywhere
 from ground.printable import one_line
 from penstock.cli import address_variables
 from penstock.cli.failures import Failed
 from penstock.cli.http_address import get, url_option
 from penstock.cli.output import print_table
+from penstock.connections.http_security_option import http_security_option, said_http_security
 from penstock.connections.registry import shortened
 
 DEFAULT_AGENT: Final = "http://127.0.0.1:9464"
 
-agent_option = url_option("agent", DEFAULT_AGENT, address_variables.AGENT)
+SECURITY: Final = "PENSTOCK_AGENT_SECURITY"  # the environment's variable for the option
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _SECONDS: Final = 10.0
 _FILES: Final = (
@@ -32,14 +36,36 @@ _INPUTS: Final = (
 _TOPICS: Final = ("topic", "partitions", "schema", "batches", "events", "in_flight", "remark")
 
 
-def listening(host: str, port: int) -> HttpUrl:
+def agent_option(command: F) -> F:
+    """Adds `agent`; and --agent-security, which `said_agent_security` reads."""
+    security = http_security_option(
+        "agent", SECURITY, "How the agent is asked: a YAML file with `tls`, and `token_file`."
+    )
+    return url_option("agent", DEFAULT_AGENT, address_variables.AGENT)(security(command))
+
+
+def said_agent_security(agent: HttpUrl) -> HttpSecurity:
+    """What the running command was told of how to ask the agent there."""
+    return said_http_security("agent", agent)
+
+
+def listening(host: str, port: int, *, in_tls: bool = False) -> HttpUrl:
     """Where to ask an agent whose configuration says this."""
-    return HttpUrl("http", "127.0.0.1" if is_everywhere(host) else host, port)
+    return HttpUrl(
+        "https" if in_tls else "http", "127.0.0.1" if is_everywhere(host) else host, port
+    )
 
 
 def ask_status(agent: HttpUrl) -> bytes:
     """The agent's answer, as JSON; Failed if there is none."""
-    answer = get(agent, STATUS_PATH, program="agent", seconds=_SECONDS)
+    access = access_to(said_agent_security(agent))
+    answer = get(agent, STATUS_PATH, program="agent", seconds=_SECONDS, access=access)
+    if answer.status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+        said = shortened(answer.body[:200].decode(errors="replace").strip())
+        raise Failed(
+            f"the agent at {agent} lets nobody in like that: {said} (--agent-security, or "
+            f"{SECURITY})"
+        )
     if answer.status != HTTPStatus.OK:
         said = shortened(answer.body[:200].decode(errors="replace").strip())
         raise Failed(f"what answers at {agent} is no agent: {answer.status} {said}")

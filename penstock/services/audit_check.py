@@ -15,13 +15,10 @@ from client.admin import topic_configs
 from client.brokers import Brokers
 from client.errors import ClientError
 from client.metadata import ClusterMetadata
-from ground.password_file import BadPasswordFile, read_users
-from ground.server_tls import server_context
-from ground.tls import BadTls
-from ground.token_file import BadTokenFile, read_tokens
 from ledger.names import LEDGER_TOPIC, SUBJECT
 from penstock.cli.output import print_table
 from penstock.services.findings import Ask, print_findings
+from penstock.services.locks_check import broken_locks
 from schemas.errors import RegistryError
 from schemas.registry_client import RegistryClient
 
@@ -71,7 +68,7 @@ def check_audit(config: AuditConfig, ask: Ask) -> AuditCheck:
         except (OSError, BadInventory) as error:
             why = error.strerror if isinstance(error, OSError) else error
             problems.append(f"`inventory: {config.inventory}`: {why}")
-    problems += _locks_that_do_not_work(config)
+    problems += broken_locks(config)
     clusters = tuple(
         _cluster(name, each, ask, config.retention) for name, each in config.all_clusters.items()
     )
@@ -81,25 +78,6 @@ def check_audit(config: AuditConfig, ask: Ask) -> AuditCheck:
         problems=tuple(problems),
         remarks=tuple(_remarks(config)),
     )
-
-
-def _locks_that_do_not_work(config: AuditConfig) -> Iterator[str]:
-    """Files without which it would not start."""
-    try:
-        if config.tls is not None:
-            server_context(config.tls)
-    except BadTls as error:
-        yield f"`tls`: {error}"
-    try:
-        if config.users_file:
-            read_users(Path(config.users_file))
-    except BadPasswordFile as error:
-        yield f"`users_file`: {error}"
-    try:
-        if config.tokens_file:
-            read_tokens(Path(config.tokens_file))
-    except BadTokenFile as error:
-        yield f"`tokens_file`: {error}"
 
 
 def _remarks(config: AuditConfig) -> Iterator[str]:

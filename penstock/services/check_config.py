@@ -15,7 +15,8 @@ from penstock.config.options import configured
 from penstock.config.reference import KINDS
 from penstock.services.agent_configuration import load_agent
 from penstock.services.audit_check import check_audit, show_report
-from penstock.services.findings import Ask
+from penstock.services.findings import Ask, print_findings
+from penstock.services.locks_check import broken_locks
 
 _SECRET = ("secret", "password", "token")
 _SECRET_NAMES = {"key", "webhook"}  # a webhook's URL often holds one
@@ -41,6 +42,8 @@ def command(kind: str, file: Path, *, offline: bool, online: bool, as_json: bool
 
     Of an audit, it says which ledgers it would read, and how many hosts its inventory has.
 
+    Of each, it says which files with certificates, users, tokens and passwords cannot be used.
+
     Exit code 1: there are problems.
 
     \b
@@ -61,11 +64,14 @@ def command(kind: str, file: Path, *, offline: bool, online: bool, as_json: bool
         raise click.UsageError(
             "--offline and --online are for agent, loader and audit: others ask nobody"
         )
-    effective = _effective(configured(KINDS[kind], file, ()))
+    config = configured(KINDS[kind], file, ())
+    problems = [*broken_locks(config)]
     if as_json:
-        print_json(effective)
+        print_json({"configuration": _effective(config), "problems": problems})
     else:
-        _show(effective)
+        _show(_effective(config))
+        print_findings(problems, ())
+    _end(file, problems)
 
 
 def _check_agent(file: Path, ask: Ask, *, as_json: bool) -> None:

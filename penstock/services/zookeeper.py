@@ -1,15 +1,18 @@
 """`penstock zookeeper`."""
 
-from ipaddress import ip_address
+import logging
 from pathlib import Path
 
 import click
 
 from cluster.errors import EmbeddedError
 from cluster.zookeeper import DEFAULT_PORT, run_standalone
+from ground.listening import is_loopback
 from penstock.cli.event_log import LogFormat, log_to_stderr
 from penstock.cli.failures import Failed
 from penstock.config.options import log_format_option
+
+log = logging.getLogger(__name__)
 
 
 @click.command()
@@ -61,17 +64,12 @@ def command(
         penstock zookeeper --data-dir ./zookeeper
         penstock broker --config broker.yaml --set zookeeper=127.0.0.1:2181
     """
-    if not insecure and not _is_loopback(host):
+    if not insecure and not is_loopback(host):
         raise click.UsageError(f"{host} can be reached from other machines: that needs --insecure")
     log_to_stderr(log_format)
+    if not is_loopback(host):
+        log.warning("insecure: other machines reach host=%s, and there is no login", host)
     try:
         return run_standalone(data_dir, port, host, jars=jars)
     except EmbeddedError as error:
         raise Failed(str(error)) from None
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

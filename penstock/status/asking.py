@@ -17,10 +17,9 @@ import msgspec
 
 from agent.status import STATUS_PATH, Status
 from client.errors import ClientError
-from client.security import Security
 from ground.http_client import HttpClient, HttpUrl, parse_program_url
-from ground.http_security import HttpSecurity, access_to
-from penstock.directory.places import Addresses
+from ground.http_security import HttpAccess, access_to
+from penstock.directory.entrance import Entrance
 from penstock.status.audit import AskingAudit
 from penstock.status.cluster import AskingBrokerPages, AskingCluster, page_addresses
 from penstock.status.joining import StatusParts, joined
@@ -28,7 +27,6 @@ from penstock.status.part import NoStatus, Part, Silent, said_by
 from penstock.status.values import PipelineStatus
 from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
-from schemas.remote.address import RegistryAddress
 
 T = TypeVar("T")
 _SECONDS: Final = 2.0
@@ -41,11 +39,8 @@ class Asking:
 
     def __init__(
         self,
-        addresses: Addresses,
+        entrance: Entrance,
         *,
-        security: Security = Security(),  # noqa: B008 -- it is a value
-        audit_security: HttpSecurity = HttpSecurity(),  # noqa: B008 -- so is this
-        registry_security: HttpSecurity = HttpSecurity(),  # noqa: B008 -- so is this
         within: float = _SECONDS,
     ) -> None:
         """ValueError, BadAddress if an address cannot be understood. Nobody is asked yet.
@@ -53,13 +48,18 @@ class Asking:
         `within` so many seconds all of them answer, or are said not to.
         """
         self._within = within
-        cluster = AskingCluster(addresses.brokers, security)
+        addresses = entrance.addresses
+        cluster = AskingCluster(addresses.brokers, entrance.security)
         audit = AskingAudit(
-            parse_program_url(addresses.audit), within=within, access=access_to(audit_security)
+            parse_program_url(addresses.audit),
+            within=within,
+            access=access_to(entrance.audit_security),
         )
-        self._agent = HttpClient(parse_program_url(addresses.agent))
+        self._agent = HttpClient(
+            parse_program_url(addresses.agent), access=access_to(entrance.agent_security)
+        )
         self._registry = RegistryClient(
-            RegistryAddress(addresses.registry, registry_security),
+            entrance.registry,
             patience_seconds=0,
             first_contact_seconds=0,
             attempt_seconds=within,
@@ -73,7 +73,8 @@ class Asking:
         )
         self._audit = Part(f"audit at {addresses.audit}", audit.ask, audit.close, every=2)
         self._pages = {
-            str(at): _part_of_pages(at, within) for at in page_addresses(addresses.broker_http)
+            str(at): _part_of_pages(at, within, access_to(entrance.broker_http_security))
+            for at in page_addresses(addresses.broker_http)
         }
 
     def __enter__(self) -> Self:
@@ -138,17 +139,17 @@ class Asking:
         return None
 
 
-def _part_of_pages(at: HttpUrl, within: float) -> Part[Sequence[str]]:
-    pages = AskingBrokerPages(at, within=within)
+def _part_of_pages(at: HttpUrl, within: float, access: HttpAccess) -> Part[Sequence[str]]:
+    pages = AskingBrokerPages(at, within=within, access=access)
     return Part(f"broker's page at {at}", pages.ask, pages.close, every=2)
 
 
 class KeptStatus:
     """Asks every second from when it is entered until it is left. A context."""
 
-    def __init__(self, addresses: Addresses) -> None:
-        """ValueError, BadAddress if an address cannot be understood."""
-        self._asking = Asking(addresses)
+    def __init__(self, asking: Asking) -> None:
+        """It is closed in the end."""
+        self._asking = asking
         self._left = threading.Event()
         self._latest: PipelineStatus | None = None
         self._thread = threading.Thread(target=self._run, name="standing", daemon=True)

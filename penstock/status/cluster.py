@@ -19,6 +19,7 @@ from client.metadata import NO_LEADER, ClusterMetadata
 from client.offsets import offsets_of
 from client.security import Security
 from ground.http_client import HttpClient, HttpUrl, parse_program_url
+from ground.http_security import HttpAccess
 from penstock.status.part import NoStatus, said_by
 from penstock.status.values import BrokerStanding
 from wire.messages.list_offsets import EARLIEST, LATEST
@@ -28,6 +29,7 @@ OWN: Final = "_"  # how the names of topics begin that nobody's lines are in
 Offsets = Mapping[TopicPartition, int]
 _PAGE: Final = "/readyz"
 _READY: Final = "ready"
+_READY_TO_ANYBODY: Final = "ok"  # where who asks is not known
 Remarks = Mapping[str, Sequence[str]]  # by address, as brokers make them
 
 
@@ -131,9 +133,9 @@ def _sum(offsets: Offsets, partitions: Iterable[TopicPartition]) -> int:
 class AskingBrokerPages:
     """One thread at a time."""
 
-    def __init__(self, at: HttpUrl, *, within: float) -> None:
+    def __init__(self, at: HttpUrl, *, within: float, access: HttpAccess | None = None) -> None:
         self._within = within
-        self._client = HttpClient(at)
+        self._client = HttpClient(at, access=access)
 
     def close(self) -> None:
         self._client.close()
@@ -142,6 +144,8 @@ class AskingBrokerPages:
         """A line for each thing that is wrong. Raises NoStatus."""
         body = said_by(self._client, _PAGE, within=self._within)
         first, *remarks = body.decode(errors="replace").splitlines() or [""]
+        if first == _READY_TO_ANYBODY:
+            raise NoStatus("it does not say more to who is not known: --broker-http-security")
         if first != _READY:
             raise NoStatus("what answers is no broker of this release")
         return remarks

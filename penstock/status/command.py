@@ -11,18 +11,21 @@ import click
 import msgspec
 
 from client.errors import BadAddress
-from ground.http_client import HttpUrl, parse_program_url
+from ground.http_client import HttpUrl
 from penstock.cli import address_variables
 from penstock.cli.output import json_option, print_table
 from penstock.connections.cluster import DEFAULT_BOOTSTRAP, bootstrap_option, said_security
+from penstock.connections.http_security_option import http_security_option, said_http_security
 from penstock.connections.registry import registry_option, said_registry
+from penstock.directory.entrance import Entrance
 from penstock.directory.errors import UpError
 from penstock.directory.places import Addresses, Places
-from penstock.directory.remembered import remembered_ports
+from penstock.directory.remembered import remembered
 from penstock.report.asking import audit_option, said_audit_security
 from penstock.report.words import MARKS
-from penstock.services.agent_status import agent_option
+from penstock.services.agent_status import agent_option, said_agent_security
 from penstock.status.asking import Asking
+from penstock.status.cluster import page_addresses
 from penstock.status.loader_log import LoaderLog
 from penstock.status.values import AgentStanding, BrokerStanding, PipelineStatus, TopicStanding
 from penstock.status.words import (
@@ -55,6 +58,7 @@ _STYLES: Final = {f"{MARKS[state]} {state.value}": colour for state, colour in C
 _WELL: Final = 0
 _NOT_WELL: Final = 1
 _SECONDS: Final = 5.0
+_BROKER_HTTP: Final = "broker-http"
 
 
 class Figure(int):
@@ -160,6 +164,11 @@ def _what_to_do(standing: PipelineStatus) -> str:
     help="HTTP ports of brokers, asked what they have lost; without it "
     f"{Addresses().broker_http}, and none where --bootstrap is given.",
 )
+@http_security_option(
+    _BROKER_HTTP,
+    "PENSTOCK_BROKER_HTTP_SECURITY",
+    "How these ports are asked: a YAML file with `tls`, and `token_file`.",
+)
 @click.option(
     "--dir",
     "directory",
@@ -193,18 +202,20 @@ def command(
     if broker_http is None:
         broker_http = Addresses().broker_http if bootstrap == DEFAULT_BOOTSTRAP else ""
     try:
-        addresses = (
-            Addresses(bootstrap, registry, str(audit), str(agent), broker_http)
-            if directory is None
-            else Addresses.of(remembered_ports(directory))
-        )
-        with Asking(
-            addresses,
-            security=said_security(),
-            audit_security=said_audit_security(parse_program_url(addresses.audit)),
-            registry_security=said_registry(registry).security,
-            within=_SECONDS,
-        ) as asking:
+        if directory is None:
+            entrance = Entrance(
+                Addresses(bootstrap, registry, str(audit), str(agent), broker_http),
+                security=said_security(),
+                registry_security=said_registry(registry).security,
+                audit_security=said_audit_security(audit),
+                agent_security=said_agent_security(agent),
+                broker_http_security=said_http_security(_BROKER_HTTP, *page_addresses(broker_http)),
+            )
+        else:
+            start = remembered(directory)
+            places = Places(directory.absolute())
+            entrance = Entrance.of(places, start.ports, secure=start.secure)
+        with Asking(entrance, within=_SECONDS) as asking:
             standing = asking.ask()
         if directory is not None:
             loader_log = LoaderLog(Places(directory.absolute()).log("loader"))

@@ -17,13 +17,18 @@ from client.admin import (
 from client.brokers import Brokers
 from client.errors import UnknownTopic
 from client.metadata import NO_LEADER, TopicMetadata
+from penstock.brokers.standing import is_under, why_under
 from penstock.cli.confirmation import confirm_deletion, yes_option
 from penstock.cli.output import json_option, print_json, print_table
 from penstock.connections.cluster import bootstrap_option, connected, existing_topics
 
 F = TypeVar("F", bound=Callable[..., Any])
-TOPIC_COLUMNS = ("name", "partitions", "replication_factor", "without_leader", "id")
+TOPIC_COLUMNS = (
+    *("name", "partitions", "replication_factor"),
+    *("under_replicated", "without_leader", "id"),
+)
 PARTITION_COLUMNS = ("partition", "leader", "epoch", "replicas", "in_sync", "first", "next")
+WHY = "why"  # shown where there is something to say
 CONFIG_COLUMNS = ("config", "value", "is_default")
 
 
@@ -78,6 +83,7 @@ def _row(topic: TopicMetadata) -> dict[str, object]:
         "id": str(topic.id) if topic.id else None,
         "partitions": len(topic.partitions),
         "replication_factor": max((len(each.replicas) for each in topic.partitions), default=0),
+        "under_replicated": sum(is_under(each) for each in topic.partitions),
         "without_leader": sum(each.leader == NO_LEADER for each in topic.partitions),
     }
 
@@ -90,6 +96,9 @@ def _row(topic: TopicMetadata) -> dict[str, object]:
 def describe(topic: str, all_configs: bool, bootstrap: str, as_json: bool) -> None:
     """Show one topic: its partitions with their offsets, and the configs set for it.
 
+    With replicas, also how many must be in sync for acks=all; and where fewer are in sync than
+    there are, which broker is away, and which is behind.
+
     \b
     Example:
         penstock topics describe page_views
@@ -100,16 +109,24 @@ def describe(topic: str, all_configs: bool, bootstrap: str, as_json: bool) -> No
         configs = [
             {"config": each.name, "value": each.value, "is_default": each.is_default}
             for each in topic_configs(brokers, topic)
-            if all_configs or not each.is_default
+            if all_configs or not each.is_default or _is_worth_showing(each.name, found)
         ]
     if as_json:
         identity = str(found.id) if found.id else None
         print_json({"name": topic, "id": identity, "partitions": partitions, "configs": configs})
         return
-    print_table(PARTITION_COLUMNS, partitions)
+    is_well = not any(each[WHY] for each in partitions)
+    print_table(PARTITION_COLUMNS if is_well else (*PARTITION_COLUMNS, WHY), partitions)
     if configs:
         print()
         print_table(CONFIG_COLUMNS, configs)
+
+
+def _is_worth_showing(config: str, topic: TopicMetadata) -> bool:
+    """Its default is not the same for every topic."""
+    return config == "min.insync.replicas" and any(
+        len(each.replicas) > 1 for each in topic.partitions
+    )
 
 
 def _topic(brokers: Brokers, name: str) -> TopicMetadata:
@@ -136,6 +153,7 @@ def _partitions(brokers: Brokers, topic: TopicMetadata) -> list[dict[str, object
             "in_sync": list(each.in_sync),
             "first": first.get(each.index),
             "next": following.get(each.index),
+            WHY: why_under(each, brokers.known),
         }
         for each in topic.partitions
     ]

@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -14,8 +14,8 @@ from penstock.cli.failures import Failed
 from penstock.directory.errors import UpError, WrongFollow
 from penstock.directory.places import Places, Ports
 from penstock.directory.preparing import Follow, parse_follow
-from penstock.directory.remembered import remembered_ports
-from penstock.status.asking import KeptStatus
+from penstock.directory.remembered import RememberedStart, remembered
+from penstock.status.asking import Asking, KeptStatus
 from penstock.status.loader_log import LoaderLog
 from penstock.up.pipeline import LocalPipeline
 from penstock.up.preconditions import problems
@@ -24,6 +24,7 @@ from penstock.up.stop_requests import StopRequests
 
 DIRECTORY: Final = Path("penstock-data")
 _CANNOT_START: Final = 1
+_OTHERS: Final = 0o077  # of a mode: all but its user
 _TURN_SECONDS: Final = 0.2
 _STOPPING_TURN_SECONDS: Final = 0.05
 
@@ -72,6 +73,11 @@ class FollowType(click.ParamType[Follow]):
     "may be repeated.",
 )
 @click.option(
+    "--secure/--no-secure",
+    default=None,
+    help="Want TLS and a login on every connection, now and at later starts; or no longer.",
+)
+@click.option(
     "--log-format",
     type=click.Choice(FORMATS),
     default="text",
@@ -84,6 +90,7 @@ def command(
     directory: Path,
     port_base: int | None,
     follows: tuple[Follow, ...],
+    secure: bool | None,
     log_format: LogFormat,
     unquoted: tuple[str, ...],
 ) -> int:
@@ -97,6 +104,7 @@ def command(
         penstock up
         penstock up --follow '/var/log/*.log'
         penstock up --follow 'shop=./shop/*.log' --dir /srv/penstock --port-base 19000
+        penstock up --secure
     """
     if unquoted:
         raise click.UsageError(
@@ -109,7 +117,9 @@ def command(
         raise Failed("the folder in which you are is gone: cd into another one") from None
     with StopRequests() as asked:
         try:
-            ports = Ports.beginning_at(port_base) if port_base else remembered_ports(directory)
+            before = remembered(directory)
+            ports = Ports.beginning_at(port_base) if port_base else before.ports
+            locked = before.secure if secure is None else secure
             wrong = problems(places, ports)
             if asked.times:
                 click.echo("Nothing was started.")
@@ -118,9 +128,9 @@ def command(
                 # Before programs run: a disk that does not answer would keep them from Ctrl-C.
                 absent = [each for each in follows if not each.has_files()]
                 with LocalPipeline(
-                    places, ports, follow=follows, log_format=log_format
+                    places, ports, follow=follows, secure=locked, log_format=log_format
                 ) as pipeline:
-                    _run(pipeline, absent, asked)
+                    _run(pipeline, absent, asked, _remarks(places, before, secure=locked))
         except UpError as error:
             wrong = [str(error)]
     for each in wrong:
@@ -131,15 +141,35 @@ def command(
     return 0
 
 
-def _run(pipeline: LocalPipeline, absent: Sequence[Follow], asked: StopRequests) -> None:
+def _remarks(places: Places, before: RememberedStart, *, secure: bool) -> Iterator[str]:
+    """What is to be known of the locks beforehand."""
+    if secure and before.there_was_one and not before.secure:
+        yield (
+            "this pipeline was open, and is behind locks from now on: its data stay, clients of "
+            "your own need TLS and a user (docs/up.md)"
+        )
+    elif before.secure and not secure:
+        yield "the locks are off: whoever is on this machine gets in; --secure puts them on again"
+    if secure and places.directory.stat().st_mode & _OTHERS:
+        yield f"others on this machine can read the data: chmod 700 {places.directory}"
+
+
+def _run(
+    pipeline: LocalPipeline,
+    absent: Sequence[Follow],
+    asked: StopRequests,
+    remarks: Iterable[str],
+) -> None:
     """Until it is told to stop, and everything has stopped."""
     screen = watching(sys.stdout, pipeline.places, pipeline.addresses)
     try:
+        for remark in remarks:
+            screen.note(remark)
         for each in absent:
             words = f"no file matches {each.pattern} yet: those to come are followed"
             screen.note(words, until=each.topic)
         loader_log = LoaderLog(pipeline.places.log("loader"))
-        with KeptStatus(pipeline.addresses) as following:
+        with KeptStatus(Asking(pipeline.entrance)) as following:
             while not asked.times:
                 standing = following.latest
                 loader_log.read()

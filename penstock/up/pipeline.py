@@ -12,19 +12,24 @@ thread that made it, which must be the main one.
 
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import Final, Self
 
 from penstock.cli.event_log import LogFormat
+from penstock.directory.entrance import Entrance
 from penstock.directory.errors import DirectoryGone, DirectoryUnusable
 from penstock.directory.lock import Lock
+from penstock.directory.locks import Locks
 from penstock.directory.places import PRIVATE, Addresses, Places, Ports
 from penstock.directory.preparing import Follow, prepare
+from penstock.up.admission import Admission
 from penstock.up.programs import ProgramStanding, programs
 from penstock.up.supervisor import Supervisor
 
 _TURN_SECONDS: Final = 0.05
+_RENEWAL_SECONDS: Final = 3600.0
 
 
 class LocalPipeline:
@@ -39,15 +44,28 @@ class LocalPipeline:
         ports: Ports,
         *,
         follow: Sequence[Follow] = (),
+        secure: bool = False,
         loads_every: str = "1m",
         log_format: LogFormat = "text",
     ) -> None:
+        """`secure`: TLS and a login on every connection, by keys that are made where they are
+        missing."""
         self.places = places
         self.ports = ports
-        self.addresses = Addresses.of(ports)
+        self.entrance = Entrance.of(places, ports, secure=secure)
+        self._secure = secure
+        self._renewal_at = time.monotonic() + _RENEWAL_SECONDS
+        self._admission = Admission(places, ports) if secure else None
         self._follow = follow
         self._supervisor = Supervisor(
-            programs(places, ports, loads_every=loads_every, log_format=log_format),
+            programs(
+                places,
+                ports,
+                self.entrance,
+                self._admission,
+                loads_every=loads_every,
+                log_format=log_format,
+            ),
             log=places.log,
             directory=places.directory,
         )
@@ -63,7 +81,9 @@ class LocalPipeline:
                 raise DirectoryUnusable(
                     f"{self.places.directory} cannot be used: {error.strerror}"
                 ) from None
-            prepare(self.places, self.ports, self._follow)
+            if self._secure:
+                _make_keys(self.places)
+            prepare(self.places, self.ports, self._follow, secure=self._secure)
             self._held = held.pop_all()
         return self
 
@@ -79,14 +99,36 @@ class LocalPipeline:
     def turn(self) -> tuple[ProgramStanding, ...]:
         """Does what is due, and says how all programs stand. Several times a second, please.
 
-        Raises DirectoryGone: files that are open would be written on, and be nowhere.
+        Raises DirectoryGone: files that are open would be written on, and be nowhere. Raises
+        DirectoryUnusable if nobody can be let in.
         """
-        if self._lock and not self._supervisor.stopping and not self._lock.is_there:
+        if self._lock and not self._supervisor.stopping:
+            self._check_directory(self._lock)
+            self._renew_certificates()
+        return self._supervisor.turn()
+
+    def _check_directory(self, lock: Lock) -> None:
+        if not lock.is_there:
             raise DirectoryGone(
                 f"{self.places.directory} was removed while everything ran: what it kept is gone, "
                 "and everything has stopped"
             )
-        return self._supervisor.turn()
+        if self._admission and self._admission.failure:
+            raise DirectoryUnusable(self._admission.failure)
+
+    def _renew_certificates(self) -> None:
+        if not self._secure or time.monotonic() < self._renewal_at:
+            return
+        self._renewal_at = time.monotonic() + _RENEWAL_SECONDS
+        from penstock.directory.keys import renew_certificates  # noqa: PLC0415
+
+        # It is tried again; two weeks before the end programs warn in their logs.
+        with suppress(DirectoryUnusable, OSError):
+            renew_certificates(Locks.of(self.places), datetime.now(UTC))
+
+    @property
+    def addresses(self) -> Addresses:
+        return self.entrance.addresses
 
     @property
     def ready(self) -> bool:
@@ -124,3 +166,16 @@ class LocalPipeline:
         except BaseException:
             self.kill_all()
             raise
+
+
+def _make_keys(places: Places) -> None:
+    """Raises DirectoryUnusable."""
+    # An open pipeline needs no cryptography.
+    from penstock.directory.keys import make_keys  # noqa: PLC0415
+
+    try:
+        make_keys(Locks.of(places))
+    except OSError as error:
+        raise DirectoryUnusable(
+            f"{error.filename or places.directory} cannot be used: {error.strerror}"
+        ) from None

@@ -8,9 +8,12 @@ from http import HTTPStatus
 from typing import Final, NamedTuple
 
 from cluster.zookeeper import answers
-from ground.http_client import HttpClient, HttpError, HttpUrl
+from ground.http_client import HttpClient, HttpError, parse_program_url
+from ground.http_security import HttpAccess, HttpSecurity, access_to
 from penstock.cli.event_log import LogFormat
-from penstock.directory.places import HOST, Addresses, Places, Ports
+from penstock.directory.entrance import Entrance
+from penstock.directory.places import HOST, Places, Ports
+from penstock.up.admission import Admission
 
 
 class Program(NamedTuple):
@@ -63,10 +66,19 @@ _PENSTOCK: Final = (sys.executable, "-P", "-m", "penstock")
 
 
 def programs(
-    places: Places, ports: Ports, *, loads_every: str, log_format: LogFormat
+    places: Places,
+    ports: Ports,
+    entrance: Entrance,
+    admission: Admission | None,
+    *,
+    loads_every: str,
+    log_format: LogFormat,
 ) -> tuple[Program, ...]:
-    """In the order in which people think of them: a line goes from top to bottom."""
-    addresses = Addresses.of(ports)
+    """In the order in which people think of them: a line goes from top to bottom. Nobody needs
+    ZooKeeper before the `admission` is done, if there is one."""
+    addresses = entrance.addresses
+    # Whether a server is ready it says to everybody.
+    access = access_to(HttpSecurity(tls=entrance.registry_security.tls))
 
     def command(name: str, *arguments: str) -> tuple[str, ...]:
         return (*_PENSTOCK, name, *arguments, "--log-format", log_format)
@@ -82,21 +94,21 @@ def programs(
                 *("--host", HOST, "--port", str(ports.zookeeper)),
             ),
             f"{HOST}:{ports.zookeeper}",
-            partial(answers, HOST, ports.zookeeper),
+            admission.is_done if admission else partial(answers, HOST, ports.zookeeper),
             stop_seconds=1.0,
         ),
         Program(
             "broker",
             configured("broker", "broker"),
             addresses.brokers,
-            partial(_says_yes, ports.broker_http, "/readyz"),
+            partial(_says_yes, addresses.broker_http, "/readyz"),
             frozenset({"zookeeper"}),
         ),
         Program(
             "registry",
             configured("registry", "registry"),
             addresses.registry,
-            partial(_says_yes, ports.registry, "/readyz"),
+            partial(_says_yes, addresses.registry, "/readyz", access),
             frozenset({"broker"}),
             stop_seconds=1.5,
         ),
@@ -105,7 +117,7 @@ def programs(
             configured("agent", "agent"),
             addresses.agent,
             # Not /readyz: an input that is wrong is the user's to mend, and keeps nobody waiting.
-            partial(_says_yes, ports.agent_http, "/healthz"),
+            partial(_says_yes, addresses.agent, "/healthz"),
             # It waits for nobody: what is written before brokers answer may be gone by then.
             uses=frozenset({"registry"}),
             stop_seconds=4.0,  # it drains
@@ -123,17 +135,17 @@ def programs(
             "audit",
             configured("audit", "audit"),
             addresses.audit,
-            partial(_says_yes, ports.audit, "/readyz"),
+            partial(_says_yes, addresses.audit, "/readyz", access),
             frozenset({"registry"}),
             stop_seconds=1.5,
         ),
     )
 
 
-def _says_yes(port: int, path: str) -> bool:
+def _says_yes(url: str, path: str, access: HttpAccess | None = None) -> bool:
     """Whether this page of a program's says that all is well."""
     try:
-        with HttpClient(HttpUrl("http", HOST, port)) as client:
+        with HttpClient(parse_program_url(url), access=access) as client:
             answer = client.ask("GET", path, within=_ANSWER_SECONDS, whole=False)
             return answer.status == HTTPStatus.OK
     except HttpError:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Final, Protocol, TextIO
 
 from penstock.cli.output import give_up
+from penstock.directory.locks import ADMIN, Locks
 from penstock.directory.places import Addresses, Places
 from penstock.status.values import PipelineStatus, Rates
 from penstock.status.words import (
@@ -65,6 +66,13 @@ class PlainScreen:
                 f"everything runs: dashboard {self._addresses.audit}, data in "
                 f"{shown(str(self._places.directory))}"
             )
+            if self._addresses.page_wants_login:
+                locks = Locks.of(self._places)
+                password, ca = (shown(str(each)) for each in (locks.password(ADMIN), locks.ca))
+                self._say(
+                    f"log in there as {ADMIN}, with the password in {password}; a browser believes "
+                    f"the page once it knows {ca}"
+                )
             if self._addresses != Addresses():
                 environment = shlex.quote(str(self._places.environment))
                 self._say(f"for commands in a shell: . {shown(environment)}")

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from rich.text import Text
 
+from penstock.directory.locks import ADMIN
 from penstock.status.values import PipelineStatus, Rates, TopicStanding
 from penstock.status.words import (
     NOT_LOADED,
@@ -117,6 +118,7 @@ class ScreenState:
     directory: Path
     here: Path  # where the user stands
     dashboard: str
+    password: Path | None  # that the admin logs in with there; None if nobody has to
     loads: str  # what the loader is about; empty if no load runs
     elsewhere: bool  # than where commands look by themselves
     follows: bool  # whether the agent has been told of any files
@@ -324,8 +326,10 @@ def _load(standing: PipelineStatus, now: str) -> str:
 
 
 def _places(seen: ScreenState, width: int) -> list[Text]:
-    rows = {
-        "dashboard": seen.dashboard,
+    rows = {"dashboard": seen.dashboard}
+    if seen.password is not None:
+        rows["log in"] = f"as {ADMIN}, password in {_short(seen.password, seen.here)}"
+    rows |= {
         "logs": _short(seen.directory / "logs", seen.here),
         "warehouse": _short(seen.directory / "warehouse", seen.here),
     }

@@ -23,6 +23,7 @@ from rich.console import Console
 from rich.text import Text
 
 from penstock.cli.output import give_up
+from penstock.directory.locks import ADMIN, Locks
 from penstock.directory.places import Addresses, Places
 from penstock.status.loader_log import load_at_work
 from penstock.status.values import PipelineStatus, Rates
@@ -62,6 +63,8 @@ class TerminalScreen:
         self._stream = stream
         self._places = places
         self._addresses = addresses
+        locked = addresses.page_wants_login
+        self._password = Locks.of(places).password(ADMIN) if locked else None
         self._here = Path.cwd()
         self._console = Console(file=stream, highlight=False)
         self._rates = Rates()
@@ -127,6 +130,7 @@ class TerminalScreen:
             directory=self._places.directory,
             here=self._here,
             dashboard=self._addresses.audit,
+            password=self._password,
             loads=self._loads(),
             elsewhere=self._addresses != Addresses(),
             follows=any(self._places.inputs.glob("*.yaml")),

@@ -20,7 +20,9 @@ from penstock.config.configuration import ConfigurationError, load
 from penstock.connections.cluster import bootstrap_option, connected
 from penstock.users.passwords import password_options, said_password
 
-_REMEMBERED: Final = "penstock.zookeeper_security"  # in a command's context
+# In a command's context:
+_REMEMBERED: Final = "penstock.zookeeper_security"
+_NOTED_IN: Final = "penstock.administration_log"
 COLUMNS: Final = ("name", "mechanisms", "iterations")
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -51,8 +53,8 @@ class _OverBrokers:
 
 
 def place_options(command: F) -> F:
-    """Adds `bootstrap`, `zookeeper` and `zookeeper_secret_file`; and --zookeeper-security, which
-    `users_at` goes by."""
+    """Adds `bootstrap`, `zookeeper` and `zookeeper_secret_file`; and --zookeeper-security and
+    --administration-log, which `users_at` goes by."""
     zookeeper = click.option(
         "--zookeeper",
         metavar="HOST:PORT/CHROOT",
@@ -72,12 +74,25 @@ def place_options(command: F) -> F:
         callback=_remember,
         help="The brokers' `zookeeper_security`: a YAML file with those keys.",
     )
-    return bootstrap_option(zookeeper(secret(security(command))))
+    noted = click.option(
+        "--administration-log",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        expose_value=False,
+        callback=_remember_log,
+        help="With --zookeeper: note the change in this file, a broker's.",
+    )
+    return bootstrap_option(zookeeper(secret(security(noted(command)))))
 
 
 def _remember(context: click.Context, _: click.Parameter, path: Path | None) -> None:
     if path is not None:
         context.meta[_REMEMBERED] = path
+
+
+def _remember_log(context: click.Context, _: click.Parameter, path: Path | None) -> None:
+    if path is not None:
+        context.meta[_NOTED_IN] = path
 
 
 def _said_security() -> ZooKeeperSecurity | None:
@@ -105,7 +120,10 @@ def users_at(
     bootstrap: str, zookeeper: str | None, zookeeper_secret_file: Path | None
 ) -> Iterator[Users]:
     security = _said_security()
+    noted_in: Path | None = click.get_current_context().meta.get(_NOTED_IN)
     if zookeeper is None:
+        if noted_in is not None:
+            raise click.UsageError("--administration-log needs --zookeeper: brokers note it")
         if zookeeper_secret_file is not None:
             raise click.UsageError("--zookeeper-secret-file needs --zookeeper")
         if security is not None:
@@ -125,7 +143,8 @@ def users_at(
         secret = None if file is None else Secret(file=str(file)).read()
     except NoSecret as error:
         raise Failed(str(error)) from None
-    with zookeeper_users(zookeeper, secret, security or ZooKeeperSecurity()) as users:
+    security = security or ZooKeeperSecurity()
+    with zookeeper_users(zookeeper, secret, security, noted_in) as users:
         yield users
 
 
@@ -195,7 +214,7 @@ def add(
         penstock users add alice
         penstock users add agent-web-1 --generate web-1.password
         penstock users add admin --zookeeper-secret-file zookeeper.secret \\
-            --zookeeper 127.0.0.1:2181/penstock
+            --zookeeper 127.0.0.1:2181/penstock --administration-log administration.log
     """
     with users_at(bootstrap, zookeeper, zookeeper_secret_file) as users:
         if users.find(name):

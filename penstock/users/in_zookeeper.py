@@ -1,7 +1,14 @@
-"""Users written into ZooKeeper, past the brokers: for the first, when nobody can log in yet."""
+"""Users written into ZooKeeper, past the brokers: for the first, when nobody can log in yet.
 
-from collections.abc import Iterator
+No broker can say who has done that: whoever does, notes it, if the command is told where.
+"""
+
+import os
+import pwd
+import socket
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 from client.users import UserPasswords
 from cluster import users
@@ -10,13 +17,16 @@ from cluster.identity import find_cluster_id
 from cluster.security import ZooKeeperSecurity
 from cluster.session import Session
 from cluster.users import Credentials
+from ground.administration import Change, Kind, Program, Who
+from ground.administration_log import append
 from ground.scram import ScramCredential, ScramMechanism, new_salt
 from penstock.cli.failures import Failed
 
 
 class UsersInZooKeeper:
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, administration_log: Path | None) -> None:
         self._session = session
+        self._administration_log = administration_log
 
     def find(self, name: str | None) -> tuple[UserPasswords, ...]:
         """Everybody, or one."""
@@ -35,15 +45,62 @@ class UsersInZooKeeper:
             mechanism: ScramCredential.of_password(mechanism, password, new_salt(), iterations)
             for mechanism in ScramMechanism
         }
-        users.alter(self._session, name, lambda _before: made)
+        kept: Credentials = {}
+
+        def replaced(before: Credentials) -> Credentials:
+            nonlocal kept
+            kept = before
+            return made
+
+        users.alter(self._session, name, replaced)
+        self._note(
+            "alter" if kept else "create",
+            name,
+            {str(each): f"{old.iterations} iterations" for each, old in kept.items()},
+            {str(each): f"another password, {iterations} iterations" for each in made},
+        )
 
     def remove(self, user: UserPasswords) -> None:
         users.alter(self._session, user.name, lambda _before: {})
+        before = {str(each): f"{count} iterations" for each, count in user.iterations.items()}
+        self._note("delete", user.name, before, {})
+
+    def _note(
+        self, action: str, name: str, before: Mapping[str, str], after: Mapping[str, str]
+    ) -> None:
+        if self._administration_log is None:
+            return
+        change = Change(
+            action=action,
+            kind=Kind.USER,
+            name=name,
+            before=before,
+            after=after,
+            message="in ZooKeeper, past the brokers",
+        )
+        who = Who(_account(), socket.gethostname(), "zookeeper", "penstock users")
+        try:
+            append(self._administration_log, Program("", "penstock users"), who, change)
+        except OSError as error:
+            raise Failed(
+                f"it is done, and not noted: {self._administration_log}: {error.strerror}"
+            ) from None
+
+
+def _account() -> str:
+    """Of this machine: nobody has logged in."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
 
 
 @contextmanager
 def zookeeper_users(
-    address: str, secret: str | None, security: ZooKeeperSecurity
+    address: str,
+    secret: str | None,
+    security: ZooKeeperSecurity,
+    administration_log: Path | None,
 ) -> Iterator[UsersInZooKeeper]:
     """Raises Failed."""
     try:
@@ -56,7 +113,7 @@ def zookeeper_users(
                     f"no broker has used ZooKeeper at {address} yet: start one first, or say what "
                     "its `zookeeper_secret` will be, with --zookeeper-secret-file"
                 )
-            yield UsersInZooKeeper(session)
+            yield UsersInZooKeeper(session, administration_log)
         finally:
             session.close()
     except ClusterError as error:

@@ -16,9 +16,10 @@ from registry.requests import SchemaRequest
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Call:
-    """`path` holds what stood in the path where its pattern has names."""
+    """`path` holds what stood in the path where its pattern has names. Nobody changes one, as with
+    HttpRequest."""
 
     registry: Registry
     request: HttpRequest

@@ -61,11 +61,12 @@ def error_answer(status: int, code: int, message: str) -> HttpResponse:
     return HttpResponse(status, encode(_Error(code, message)))
 
 
-@dataclass(frozen=True)
+@dataclass
 class HttpRequest:
     """`target` is what stood in the request line; header names are in lower case.
 
-    `dropped` says why the body was not kept: it is too large, or too much is held already.
+    `dropped` says why the body was not kept: it is too large, or too much is held already. Nobody
+    changes one; to have that enforced, Python would take longer than to read the request.
     """
 
     method: str

@@ -179,6 +179,8 @@ def _head_too_large() -> Answered:
 def _path(target: str) -> str:
     """The path and query of an address, which proxies are sent whole."""
     path, _, _ = target.partition("#")
+    if path.startswith("/"):
+        return path
     for scheme in ("http://", "https://"):
         if path.lower().startswith(scheme):
             return "/" + path[len(scheme) :].partition("/")[2]

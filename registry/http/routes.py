@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 
+from ground.administration import Kind
 from ground.exposition import EXPOSITION_TYPE
 from registry.access.callers import Caller
 from registry.access.door import Door
@@ -23,6 +24,7 @@ from registry.errors import (
 from registry.http import resources_judging as judging
 from registry.http import resources_reading as reading
 from registry.http import resources_writing as writing
+from registry.http.administration import Administration, Remembered
 from registry.http.call import Call
 from registry.http.messages import HttpRequest, HttpResponse, error_answer
 from registry.http.metrics import RegistryMetrics
@@ -113,6 +115,16 @@ NEEDED: Final[Mapping[Resource, Operation | None]] = {
     writing.change_mode: Operation.MODE,
     writing.remove_mode: Operation.MODE,
 }
+# What of it is administration, and leaves an entry: all that changes anything.
+CHANGES: Final[Mapping[Resource, Remembered]] = {
+    writing.register_schema: Remembered("register", Kind.SCHEMA),
+    writing.delete_whole_subject: Remembered("delete", Kind.SCHEMA),
+    writing.delete_one_version: Remembered("delete", Kind.SCHEMA),
+    writing.change_config: Remembered("alter", Kind.COMPATIBILITY),
+    writing.remove_config: Remembered("delete", Kind.COMPATIBILITY),
+    writing.change_mode: Remembered("alter", Kind.MODE),
+    writing.remove_mode: Remembered("delete", Kind.MODE),
+}
 _OPEN: Final = {("healthz",), ("readyz",)}
 _METRICS: Final = ("metrics",)
 
@@ -161,12 +173,14 @@ class RegistryRoutes:
         registry: Registry,
         metrics: RegistryMetrics,
         door: Door,
+        administration: Administration | None,
         *,
         open_metrics: bool = False,
     ) -> None:
         self._registry = registry
         self._metrics = metrics
         self._door = door
+        self._administration = administration
         self._open_metrics = open_metrics
 
     def serve(self, request: HttpRequest) -> HttpResponse | Awaitable[HttpResponse]:
@@ -241,11 +255,12 @@ class RegistryRoutes:
         if resource is None:
             raise method_not_allowed()
         call = Call(self._registry, request, names, caller)
-        needed = NEEDED[resource]
-        if needed is not None and not call.may(needed, call.subject_or_all):
-            raise call.refused(needed, call.subject_or_all)
-        _check(request, route)
-        return resource(call)
+        change = CHANGES.get(resource)
+        # What another registry passes on was asked for there, and is noted there.
+        passed_on = FORWARDED in request.headers and self._door.locks.any
+        if self._administration is None or change is None or passed_on:
+            return _answered(call, route, resource)
+        return self._administration.noted(call, change, lambda: _answered(call, route, resource))
 
     def _is_open(self, request: HttpRequest) -> bool:
         """Whether a page is for everybody."""
@@ -262,6 +277,16 @@ class RegistryRoutes:
                 # Nothing is answered before the topic was read; without a writer reads still are.
                 return _plain(self._registry.failure)
         raise no_such_path()
+
+
+def _answered(
+    call: Call, route: _Route, resource: Resource
+) -> HttpResponse | Awaitable[HttpResponse]:
+    needed = NEEDED[resource]
+    if needed is not None and not call.may(needed, call.subject_or_all):
+        raise call.refused(needed, call.subject_or_all)
+    _check(call.request, route)
+    return resource(call)
 
 
 def _find(segments: tuple[str, ...]) -> tuple[_Route, Mapping[str, str]]:

@@ -11,6 +11,9 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
+from client.addresses import Address
+from ground.administration import Program
+from ground.administration_log import AdministrationLog, CannotRemember
 from ground.certificate_expiry import CertificateWatch
 from ground.listening import listen
 from ground.password_file import BadPasswordFile, PasswordFile
@@ -21,6 +24,7 @@ from registry.access.door import Door, Locks
 from registry.access.permissions import Permissions
 from registry.config import RegistryConfig
 from registry.errors import RegistryFailure
+from registry.http.administration import Administration
 from registry.http.connection import HttpConnection, Unread
 from registry.http.listening_in_tls import TlsListening
 from registry.http.metrics import Gauges, RegistryMetrics
@@ -48,9 +52,6 @@ class RegistryHttpServer:
         self._door, tls = _door(config), _tls(config)
         self._certificates = CertificateWatch(config.certificate_files)
         metrics = RegistryMetrics(self._gauges, self._certificates.ends)
-        self._serve = RegistryRoutes(
-            registry, metrics, self._door, open_metrics=config.open_metrics
-        ).serve
         self._bodies = Bodies(
             config.limits.request_bytes, max(_BODIES, config.limits.request_bytes)
         )
@@ -58,6 +59,14 @@ class RegistryHttpServer:
         self._connections: set[HttpConnection] = set()
         self._listener = listen(config.host, config.port, backlog=_BACKLOG, keys=("host", "port"))
         self.port: int = self._listener.getsockname()[1]
+        self._administration = self._administration_log()
+        self._serve = RegistryRoutes(
+            registry,
+            metrics,
+            self._door,
+            self._noting(),
+            open_metrics=config.open_metrics,
+        ).serve
         self._server: asyncio.Server | None = None
         self._in_tls = None if tls is None else self._listening_in(tls)
         self._looking_after: asyncio.Task[None] | None = None
@@ -91,6 +100,27 @@ class RegistryHttpServer:
             await asyncio.sleep(_LOOK_WHILE_STOPPING_S)
         for connection in list(self._connections):
             connection.abort()
+        if self._administration is not None:
+            await asyncio.to_thread(self._administration.close)
+
+    def _noting(self) -> Administration | None:
+        if self._administration is None:
+            return None
+        return Administration(self._administration, "https" if self._config.tls else "http")
+
+    def _administration_log(self) -> AdministrationLog | None:
+        config = self._config
+        log_config = config.administration_log
+        if not log_config.file:
+            log.info("who changes schemas is not remembered (`administration_log.file`)")
+            return None
+        address = Address(config.advertised_host or config.host, self.port)
+        program = Program(config.cluster, f"registry {address}")
+        try:
+            return AdministrationLog(Path(log_config.file), log_config, program)
+        except CannotRemember as error:
+            self._listener.close()
+            raise RegistryFailure(str(error)) from None
 
     def _listening_in(self, tls: ServerTls) -> TlsListening:
         return TlsListening(

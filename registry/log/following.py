@@ -21,10 +21,12 @@ from client.brokers import Brokers
 from client.errors import ClientError, ErrorCode, Refused, UnknownTopic, check
 from client.fetcher import FetchedBatch, Fetcher
 from client.producer import Identity
+from client.rights import on_topic
 from registry.errors import RegistryFailure
 from registry.log.outage import Outage
 from registry.log.topic import CLIENT_ID, SchemasTopic, check_partitions, known_id
 from registry.values import LogRecord
+from wire.acls import Operation
 from wire.errors import BatchError
 from wire.messages import offset_for_leader_epoch
 from wire.messages.offset_for_leader_epoch import (
@@ -90,6 +92,11 @@ class TopicFollower:
             self._thread.join(_STOP_SECONDS)
 
     @property
+    def trouble(self) -> str:
+        """Why it does not get on just now; empty while it does."""
+        return self._outage.why
+
+    @property
     def stopping(self) -> bool:
         return self._stopping.is_set()
 
@@ -115,7 +122,7 @@ class TopicFollower:
         """Whether what comes at the position still follows what was read."""
         name = self._topic.name
         try:
-            found = brokers.topic(name)
+            found = brokers.topic(name, Operation.READ)
         except UnknownTopic:
             self._missing_since = self._missing_since or time.monotonic()
             if time.monotonic() - self._missing_since > self._missing_seconds:
@@ -141,7 +148,8 @@ class TopicFollower:
         )
         answer = brokers.broker(leader).call(offset_for_leader_epoch.API, request)
         ((found,),) = (each.partitions for each in answer.topics)
-        check(found.error_code, f"{self._topic.name}-0")
+        needs = on_topic(brokers.who, self._topic.name, Operation.DESCRIBE)
+        check(found.error_code, f"{self._topic.name}-0", needs=needs)
         return found.end_offset
 
     def _follow(self, brokers: Brokers) -> None:

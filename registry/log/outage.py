@@ -1,10 +1,11 @@
 """Something that does not work for a while: said once, tried again after pauses, said when over."""
 
 import logging
-import random
 import time
 from collections.abc import Callable
 from typing import Final
+
+from ground.jitter import chance
 
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 2.0
@@ -15,10 +16,11 @@ log = logging.getLogger(__name__)
 class Outage:
     """One at a time of one thing. Belongs to whoever does that thing."""
 
-    def __init__(self, what: str, chance: Callable[[], float] = random.random) -> None:
+    def __init__(self, what: str, chance: Callable[[], float] = chance) -> None:
         self._what = what
         self._chance = chance
         self._began: float | None = None
+        self.why = ""  # it lasts, as of the last attempt
         self._pause = FIRST_PAUSE
 
     @property
@@ -28,6 +30,7 @@ class Outage:
 
     def failed(self, error: Exception) -> float:
         """One more attempt did; how long to pause before the next."""
+        self.why = str(error)
         if self._began is None:
             self._began = time.monotonic()
             log.warning("%s failed, trying again error=%r", self._what, str(error))
@@ -39,5 +42,5 @@ class Outage:
         """It works, again or still."""
         if self._began is not None:
             log.info("%s works again seconds=%.1f", self._what, self.seconds)
-            self._began = None
+            self._began, self.why = None, ""
         self._pause = FIRST_PAUSE

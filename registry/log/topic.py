@@ -16,6 +16,7 @@ from client.errors import ErrorCode, Refused, UnknownTopic
 from client.metadata import TopicMetadata
 from client.offsets import Beginning, End, start_offsets
 from registry.errors import RegistryFailure
+from wire.acls import Operation
 
 CLIENT_ID: Final = "penstock-registry"
 _POLICY: Final = "cleanup.policy"
@@ -44,7 +45,7 @@ def ready_topic(
     """
     with Brokers(bootstrap, client_id=CLIENT_ID, patience_seconds=0) as brokers:
         try:
-            topic = brokers.topic(name)
+            topic = brokers.topic(name, Operation.READ)
         except UnknownTopic:
             if not create:
                 raise RegistryFailure(

@@ -13,7 +13,6 @@ ground/http_client.py bounds an answer in time and size, whatever the peer sends
 connections, which all threads share. A process that forks makes a new transport.
 """
 
-import random
 import time
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -30,6 +29,7 @@ from ground.http_client import (
     TooLarge,
 )
 from ground.http_security import access_to
+from ground.jitter import chance
 from schemas.errors import RegistryError, RegistryNotReachable, RegistryRefused
 from schemas.remote.address import RegistryAddress, check_registry
 from schemas.remote.urls import parse_urls
@@ -151,7 +151,7 @@ class Transport:
             left = start + patience - time.monotonic()
             if left <= 0:
                 raise failed from None
-            self._sleep(min(left, pause * (0.5 + random.random() / 2)))  # noqa: S311 jitter
+            self._sleep(min(left, pause * (0.5 + chance() / 2)))
             pause = min(_LONGEST_PAUSE, pause * 2)
 
     def _hint(self, status: int) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from agent.config_inputs import Format
 from agent.http.metrics import families
 from agent.status import AgentPhase, Status
+from ground.exposition import door_families
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = (ROOT / "docs" / "agent.md").read_text()
@@ -26,7 +27,10 @@ def test_every_metric_is_explained() -> None:
     named = set(re.findall(r"`(penstock_agent_\w+)`", PAGE))
     shown = {
         f"{each.name}_total" if each.type == "counter" else each.name
-        for each in families(Status(phase=AgentPhase.RUNNING, version="1"))
+        for each in (
+            *families(Status(phase=AgentPhase.RUNNING, version="1")),
+            *door_families("penstock_agent_", {}, is_open=False),
+        )
     }
     shown = {f"{name}_info" if name == "penstock_agent" else name for name in shown}
     assert shown == named

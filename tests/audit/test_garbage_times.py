@@ -3,6 +3,8 @@
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from audit.picture import TopicKey
 from audit.reconciling.verdict import reconcile
 from audit.store.store import AuditStore
@@ -19,6 +21,7 @@ AGENTS, FOREIGN = 100, 9_000
 YEAR = 366 * 24 * HOUR
 
 
+@pytest.mark.not_quick("very many entries")
 def test_a_batch_of_ten_thousand_years(tmp_path: Path) -> None:
     count = PartitionCount(TOPIC, TOPIC_ID, 0, 0)
     counting = Counting(WINDOW)

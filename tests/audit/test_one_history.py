@@ -6,8 +6,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from audit.queries import HostsQuery, LoadsQuery
 from audit.store.store import AuditStore
 from audit.verdicts import FaultKind, State, TopicVerdict
@@ -28,7 +26,7 @@ from tests.audit.store.said import (
     run,
     window,
 )
-from tests.audit.store.test_generations import agent, broker, in_orders, shipped
+from tests.audit.store.test_generations import agent, broker, each_order, in_orders, shipped
 
 TIME = FIRST + MINUTE
 NEXT = TIME + 5 * MINUTE
@@ -83,7 +81,7 @@ def pending(verdict: TopicVerdict) -> int:
     return sum(each.pending for each in verdict.windows)
 
 
-@pytest.mark.parametrize("order", range(6))
+@each_order
 def test_a_table_that_is_another_is_not_the_same_twice(tmp_path: Path, order: int) -> None:
     moved = [
         load("new", 0, 0, 600, TIME, at=AGAIN),
@@ -94,7 +92,7 @@ def test_a_table_that_is_another_is_not_the_same_twice(tmp_path: Path, order: in
     assert not verdict.findings
 
 
-@pytest.mark.parametrize("order", range(6))
+@each_order
 def test_what_was_lost_with_its_table_is_missing(tmp_path: Path, order: int) -> None:
     """Retention has left only what is loaded again."""
     again = load("new", 0, 600, 400, NEXT, at=AGAIN)
@@ -161,7 +159,7 @@ def test_what_was_doubtful_in_the_former_history_is_not_in_this_one(tmp_path: Pa
     assert State.DUPLICATED not in states(verdict)
 
 
-@pytest.mark.parametrize("order", range(6))
+@each_order
 def test_who_goes_back_to_the_former_table_goes_on_there(tmp_path: Path, order: int) -> None:
     """It has kept where it was."""
     said = [

@@ -22,7 +22,7 @@ from tests.audit.store.said import (
     run,
     window,
 )
-from tests.audit.store.test_generations import in_orders
+from tests.audit.store.test_generations import each_order, in_orders
 
 TIME = FIRST + MINUTE
 OTHER = FIRST + 2 * HOUR + MINUTE
@@ -234,7 +234,7 @@ def foreign(number: int, *, elsewhere: int = 100, hours: int = 0) -> Json:
     ) | {"rebuilt": [hour | {"to_time": FIRST + hours * HOUR}] if hours else []}
 
 
-@pytest.mark.parametrize("order", range(6))
+@each_order
 @pytest.mark.parametrize("times", [1, 2])
 def test_an_hour_that_is_rebuilt_as_it_was(tmp_path: Path, order: int, times: int) -> None:
     """It proves as much as what it has replaced."""
@@ -245,7 +245,7 @@ def test_an_hour_that_is_rebuilt_as_it_was(tmp_path: Path, order: int, times: in
     assert [each.elsewhere for each in verdict.windows] == [-100, 100]
 
 
-@pytest.mark.parametrize("order", range(6))
+@each_order
 @pytest.mark.parametrize("events", [99, 101])
 def test_an_hour_that_is_rebuilt_with_other_sums(tmp_path: Path, order: int, events: int) -> None:
     said = [

@@ -16,6 +16,7 @@ import msgspec
 import pytest
 
 from audit import answers
+from audit.said_by import said_by
 from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from cluster.zookeeper import EmbeddedZooKeeper
@@ -199,7 +200,7 @@ def test_what_is_missing_is_named(ledger: Ledger, audit: AuditProcess) -> None:
     ledger.write([accept("holed")])
     wait_until(lambda: state_of(audit, "holed") == "complete", within=20, what="accepted")
     (finding,) = audit.get("findings", answers.Findings, topic="holed").items
-    assert finding.accepted == "known (me)"
+    assert finding.accepted == said_by("known", "me", NOW)
     figure = b'penstock_audit_topic_events{cluster="test",destination="",tier="agent",topic="holed"'
     wait_until(lambda: figure in audit.ask("/metrics").body, within=20, what="it is a figure")
 

@@ -9,12 +9,26 @@ GONE = TopicKey("east", "gone", "g")
 
 
 def standing(looked: int, **topics: str) -> Standing:
-    return Standing({"east": ClusterStanding(topic_ids=topics, looked=looked)})
+    east = ClusterStanding(topic_ids=topics, absent={"gone"}, looked=looked)
+    return Standing({"east": east})
 
 
 def test_what_was_deleted_or_made_anew_is_there_no_more() -> None:
     known = standing(5, clicks="new")
     assert [known.is_deleted(each) for each in (OLD, NEW, GONE)] == [True, False, True]
+
+
+def test_what_is_not_listed_may_only_be_hidden_until_it_is_asked_for_by_name() -> None:
+    known = standing(5, other="o")
+    assert not known.has_new("east")
+    assert not known.is_deleted(OLD)
+    assert known.unlisted("east") == ["clicks"]
+    assert known.has_new("east")
+    known.note("east", topic_ids={"other": "o", "clicks": ""}, looked=6)  # it may not be seen
+    assert not known.has_new("east")
+    assert not known.is_deleted(OLD)
+    known.note("east", topic_ids={"other": "o"}, absent={"clicks"}, looked=7)
+    assert known.is_deleted(OLD)
 
 
 def test_before_anybody_has_looked_nothing_is_known() -> None:

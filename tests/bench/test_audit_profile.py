@@ -49,6 +49,7 @@ def test_one_name_stands_for_all_profiles_of_the_audit() -> None:
     assert called("audit") == ["audit-folding", "audit-service", "audit-broker", "audit-agent"]
 
 
+@pytest.mark.not_quick("runs a benchmark")
 def test_folding_is_measured_beside_row_by_row(tmp_path: Path) -> None:
     ours, rows = _run("audit-folding", folders(beside=True), tmp_path).values()
     assert ours[ENTRIES] == 60 * (10 + 3) + 2  # agents, brokers, and an entry for each topic

@@ -41,6 +41,7 @@ def test_a_source_counts_its_events_and_ascends_in_time() -> None:
     assert times == [BEGAN + seq * STEP_MILLIS for seq in range(7_000, 7_200)]
 
 
+@pytest.mark.not_quick("very many events")
 def test_an_event_takes_about_200_bytes_and_is_like_no_other() -> None:
     data = finished_batch(0, _ID, 0, BATCH)
     values = [record.value or b"" for record in records(data)]

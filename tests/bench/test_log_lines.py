@@ -4,6 +4,8 @@ import itertools
 import json
 from pathlib import Path
 
+import pytest
+
 from bench.log_files import Growth, grow, growth, put, write_backlog
 from bench.log_lines import (
     BLOCK_LINES,
@@ -20,6 +22,7 @@ from schemas.definitions.types import Record
 from schemas.parsing import parse
 
 
+@pytest.mark.not_quick("very many lines")
 def test_every_line_has_the_same_length() -> None:
     for line in (plain_line, json_line):
         lines = block(line).splitlines(keepends=True)

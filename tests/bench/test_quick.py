@@ -77,11 +77,14 @@ def test_every_kind_of_profile_runs_on_penstock(directory: Path) -> None:
 def test_apache_kafka_can_be_measured(directory: Path) -> None:
     if kafka_classpath() is None:
         pytest.skip(f"Apache Kafka cannot be had: {why_no_kafka()}")
-    profiles = _bench(directory, "produce-50", "--broker", APACHE_KAFKA)
-    assert list(profiles) == ["produce-50"]
+    names = ["produce-50", "logins", "acls"]  # one of each way in which it is started
+    some = [word for case in ("acks=0", "TLS 1.3", "fetch") for word in ("--case", case)]
+    profiles = _bench(directory, *names, *some, "--broker", APACHE_KAFKA)
+    assert list(profiles) == names
     _nothing_failed(profiles, APACHE_KAFKA)
 
 
+@pytest.mark.not_quick("starts a process")
 def test_an_unknown_profile_is_named_with_those_there_are() -> None:
     run = subprocess.run(
         [sys.executable, "-m", "bench", "produce-2"],

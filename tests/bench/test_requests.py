@@ -12,9 +12,10 @@ from bench.requests import (
     MEGABYTE_BATCH,
     MESSAGE_SIZE,
     AnswerError,
-    ProduceRequests,
+    EqualRequests,
     end_offsets,
     fetched_records,
+    fetches_in_vain,
     message,
     produce_requests,
     record_batch,
@@ -36,18 +37,18 @@ def test_the_large_batch_is_a_megabyte() -> None:
 
 
 @pytest.fixture
-def requests() -> ProduceRequests:
-    return produce_requests("topic", 3, record_batch(1), 1, 1)
+def requests() -> EqualRequests:
+    return produce_requests("topic", 3, record_batch(1), 1)
 
 
-def _answer(requests: ProduceRequests, error: int = 0) -> bytes:
+def _answer(requests: EqualRequests, error: int = 0) -> bytes:
     body = struct.pack(">ii", 7, 1) + struct.pack(">h", 5) + b"topic"
     body += struct.pack(">iihqqqi", 1, 3, error, 4711, -1, 0, 0)
     return struct.pack(">i", len(body)) + body
 
 
 def test_a_cycle_repeats_one_request_with_growing_correlation_ids(
-    requests: ProduceRequests,
+    requests: EqualRequests,
 ) -> None:
     size = requests.request_size
     assert len(requests.cycle) % size == 0
@@ -57,24 +58,41 @@ def test_a_cycle_repeats_one_request_with_growing_correlation_ids(
     assert first[12:] == second[12:]
 
 
-def test_whole_answers_are_counted(requests: ProduceRequests) -> None:
+def test_whole_answers_are_counted(requests: EqualRequests) -> None:
     answer = _answer(requests)
     assert len(answer) == requests.answer_size
     assert requests.check(bytearray(answer * 3 + answer[:-1])) == 3
 
 
 @pytest.mark.parametrize("error", [3, 6, 87, -1, 0x100])
-def test_an_error_among_many_answers_is_found(requests: ProduceRequests, error: int) -> None:
+def test_an_error_among_many_answers_is_found(requests: EqualRequests, error: int) -> None:
     answers = _answer(requests) * 5 + _answer(requests, error) + _answer(requests)
     with pytest.raises(AnswerError, match=f"error {error}$"):
         requests.check(bytearray(answers))
 
 
-def test_an_answer_of_another_length_is_found(requests: ProduceRequests) -> None:
+def test_an_answer_of_another_length_is_found(requests: EqualRequests) -> None:
     wrong = bytearray(_answer(requests))
     wrong[3] += 1
     with pytest.raises(AnswerError, match="length"):
         requests.check(bytearray(_answer(requests)) + wrong)
+
+
+def _refused_fetch(requests: EqualRequests, error: int) -> bytes:
+    body = struct.pack(">iihi", 0, 0, 0, 0) + struct.pack(">i", 1) + struct.pack(">h", 5) + b"one-1"
+    body += struct.pack(">i", 1) + struct.pack(">ihqqqiii", 0, error, -1, -1, -1, 0, -1, 0)
+    assert 4 + len(body) == requests.answer_size
+    return struct.pack(">i", len(body)) + body
+
+
+def test_fetches_in_vain_want_to_be_told_so() -> None:
+    requests = fetches_in_vain(["one-1", "two-2"])
+    assert len(requests.cycle) == 2 * requests.request_size
+    assert requests.cycle.index(b"one-1") < requests.request_size < requests.cycle.index(b"two-2")
+    unknown, unauthorized = _refused_fetch(requests, 3), _refused_fetch(requests, 29)
+    assert requests.check(bytearray(unknown * 2)) == 2
+    with pytest.raises(AnswerError, match=r"error 29$"):
+        requests.check(bytearray(unknown + unauthorized))
 
 
 def test_errors_of_other_answers_are_raised() -> None:

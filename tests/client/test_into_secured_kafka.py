@@ -1,6 +1,5 @@
 """The client against Apache Kafka's own locks: every mechanism, and every way not to get in."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +16,8 @@ from client.security import Login, Mechanism, Security
 from ground.tls import Tls
 from harness.apache_kafka import ApacheKafka, kafka_classpath, why_no_kafka
 from harness.certificates import Authority
-from harness.secured_kafka import USERS, secured_kafka, unsigned_token
+from harness.secured_kafka import MECHANISMS, USERS, secured_kafka, unsigned_token
+from tests.client.writing_and_reading import write_and_read_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 MESSAGES = 2_000
@@ -72,7 +72,7 @@ def write_and_read(bootstrap: Bootstrap, topic: str) -> None:
     assert got == list(range(MESSAGES))
 
 
-@pytest.mark.parametrize("mechanism", Mechanism)
+@pytest.mark.parametrize("mechanism", [Mechanism(each) for each in MECHANISMS])
 def test_what_is_written_can_be_read(
     kafka: ApacheKafka, authority: Authority, mechanism: Mechanism, tmp_path: Path
 ) -> None:
@@ -98,27 +98,12 @@ def test_a_login_that_ends_is_made_anew_under_load(
     kafka: ApacheKafka, authority: Authority, mechanism: Mechanism, tmp_path: Path
 ) -> None:
     security = Security(tls=Tls(ca=str(authority.ca)), login=login(mechanism, tmp_path))
-    topic = f"for-long-{mechanism.lower()}"
-    sent = 0
     with Brokers(Bootstrap.of(kafka.bootstrap, security), patience_seconds=5) as brokers:
-        create_topic(brokers, topic)
-        producer = Producer(brokers, topic, batch_bytes=10_000)
-        until = time.monotonic() + 3 * GOOD_FOR / 1000
-        with Consumer(brokers, topic, Beginning()) as consumer:
-            got = 0
-            while time.monotonic() < until or got < sent:
-                if time.monotonic() < until:
-                    for _ in range(100):
-                        producer.send(b"%d" % sent)
-                        sent += 1
-                    producer.flush()
-                for message in consumer.poll(0.1):
-                    assert message.record.value == b"%d" % got
-                    got += 1
+        write_and_read_for(3 * GOOD_FOR / 1000, brokers, f"for-long-{mechanism.lower()}")
     assert "Disconnecting expired channel" not in kafka.process.log()
 
 
-@pytest.mark.parametrize("mechanism", Mechanism)
+@pytest.mark.parametrize("mechanism", [Mechanism(each) for each in MECHANISMS])
 def test_a_wrong_secret(
     kafka: ApacheKafka, authority: Authority, mechanism: Mechanism, tmp_path: Path
 ) -> None:

@@ -115,6 +115,7 @@ def ask(channel: Channel, called: Called, *, within: float = 60.0) -> None:
     channel.ask(metadata.API, request, called.answers.append, deadline=deadline)
 
 
+@pytest.mark.not_quick("sends megabytes")
 def test_a_large_request_and_a_large_answer_do_not_wait_for_each_other() -> None:
     """The broker reads the next request only when its last answer has been taken."""
     pieces: list[Buffer] = [b"%d" % number for number in range(2000)]

@@ -14,6 +14,9 @@ def test_what_is_whole() -> None:
         mechanism=Mechanism.OAUTHBEARER, token_url="https://x", client_id="me",
         client_secret_env="X",
     )  # fmt: skip
+    Login(mechanism=Mechanism.GSSAPI)  # as whoever has logged in by `kinit`
+    Login(mechanism=Mechanism.GSSAPI, ccache="/x", principal="me")
+    Security(login=Login(mechanism=Mechanism.GSSAPI, principal="me@X", keytab="/x", service="k"))
     Security(tls=Tls(), login=bearer)
 
 
@@ -36,6 +39,17 @@ def test_what_is_whole() -> None:
         (
             {"mechanism": "OAUTHBEARER", "token_url": "https://x", "client_id": "me"},
             "`token_url` needs `client_id`",
+        ),
+        ({"mechanism": "GSSAPI", "keytab": "/x"}, "`keytab` needs the `principal`"),
+        (
+            {"mechanism": "GSSAPI", "principal": "me", "keytab": "/x", "ccache": "/y"},
+            "give one of them",
+        ),
+        ({"mechanism": "GSSAPI", "service": "kafka/host"}, "the part of a principal"),
+        ({"mechanism": "GSSAPI", "user": "me"}, "understands principal, keytab, ccache and serv"),
+        (
+            {"mechanism": "PLAIN", "user": "me", "password_file": "/x", "service": "kafka2"},
+            "understands user, password_file and password_env alone",
         ),
     ],
 )

@@ -3,17 +3,20 @@
 import http.server
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
+from client.credentials import Credentials
 from client.logins import LoginFailed
 from client.security import Login, Mechanism
-from client.tokens import Credentials
+from harness.made_secrets import made_secret
 
-SECRET = "s3cret:with a colon"
+SECRET = made_secret("s3cret:with a colon")
 
 
 class Endpoint(http.server.BaseHTTPRequestHandler):
@@ -74,10 +77,10 @@ def credentials(server: Server, directory: Path) -> Credentials:
 def test_a_token_is_asked_for_once_while_it_lives(tmp_path: Path) -> None:
     with endpoint() as server:
         one = credentials(server, tmp_path)
-        assert [one.read(), one.read()] == ["t0", "t0"]
+        assert [one.secret(), one.secret()] == ["t0", "t0"]
         assert server.asked == [
             (
-                "Basic bWUlMjAlMjYlMjB5b3U6czNjcmV0JTNBd2l0aCUyMGElMjBjb2xvbg==",
+                f"Basic {b64encode(f'me%20%26%20you:{quote(SECRET)}'.encode()).decode()}",
                 b"grant_type=client_credentials&scope=kafka",
             )
         ]
@@ -87,10 +90,10 @@ def test_and_again_before_its_end(tmp_path: Path) -> None:
     with endpoint() as server:
         server.answer = (200, b'{"access_token": "short", "expires_in": 0.5}')
         one = credentials(server, tmp_path)
-        assert one.read() == "short"
+        assert one.secret() == "short"
         server.answer = (200, b'{"access_token": "next", "expires_in": 3600}')
         time.sleep(0.45)
-        assert one.read() == "next"
+        assert one.secret() == "next"
 
 
 @pytest.mark.parametrize(
@@ -111,7 +114,7 @@ def test_what_goes_wrong_is_said_without_a_secret(
     with endpoint() as server:
         server.answer = answer
         with pytest.raises(LoginFailed, match=why) as failed:
-            credentials(server, tmp_path).read()
+            credentials(server, tmp_path).secret()
     said = str(failed.value)
     assert server.url.removesuffix("/token") in said
     assert SECRET not in said
@@ -122,7 +125,7 @@ def test_nobody_is_there(tmp_path: Path) -> None:
     with endpoint() as server:
         one = credentials(server, tmp_path)
     with pytest.raises(LoginFailed, match="no token from http"):
-        one.read()
+        one.secret()
 
 
 def test_a_secret_that_is_not_there(tmp_path: Path) -> None:
@@ -130,4 +133,4 @@ def test_a_secret_that_is_not_there(tmp_path: Path) -> None:
         one = credentials(server, tmp_path)
         (tmp_path / "secret").unlink()
         with pytest.raises(LoginFailed, match="secret cannot be read: no such file or directory"):
-            one.read()
+            one.secret()

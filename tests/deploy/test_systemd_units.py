@@ -8,11 +8,19 @@ from pathlib import Path
 import pytest
 
 from agent.config import AgentLimits
+from broker.config import BrokerLimits
 from tests.docs.pages import ROOT
 
 UNITS = sorted((ROOT / "deploy" / "systemd").glob("*.service"))
 AGENT = ROOT / "deploy" / "systemd" / "penstock-agent.service"
-PAGES = {"penstock-agent": "agent", "penstock-audit": "audit", "penstock-load": "loader"}
+PAGES = {
+    "penstock-agent": "agent",
+    "penstock-audit": "audit",
+    "penstock-broker": "broker",
+    "penstock-load": "loader",
+    "penstock-registry": "registry",
+    "penstock-zookeeper": "broker",
+}
 
 MOST_EXPOSED = 2.5
 
@@ -47,6 +55,18 @@ def test_the_agent_is_told_how_many_files_are_kept_and_may_have_all_that_it_open
     text = AGENT.read_text(encoding="utf-8")
     (largest,) = re.findall(r"at most (\d+)", text)
     assert most <= int(largest)
+
+
+@pytest.mark.parametrize("name", ["penstock-broker", "penstock-registry", "penstock-zookeeper"])
+def test_servers_are_always_back_and_have_room(name: str) -> None:
+    found = dict(settings(UNITS[0].with_name(f"{name}.service")))
+    assert (found["Restart"], found["StartLimitIntervalSec"]) == ("always", "0")
+    assert found["RestartPreventExitStatus"] == "2"
+    assert f"/penstock {name.removeprefix('penstock-')} --" in found["ExecStart"]
+    assert found["User"] == name
+    assert "PrivateTmp" in found
+    wanted = {"penstock-broker": BrokerLimits().connections * 4 // 3}
+    assert int(found["LimitNOFILE"]) > wanted.get(name, 4_096)
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)

@@ -22,6 +22,7 @@ from loader.config import LoaderConfig
         ("audit", "audit:8090", "`audit`: the URL 'audit:8090': a URL begins with http://"),
         ("audit", "http://u:secret@a", "`audit`: the URL: a user and password"),
         ("audit", "http://a,http://b", "`audit`: one audit knows all clusters"),
+        ("kerberos", {"principal": "me", "keytab": ""}, "needs a `principal` and its `keytab`"),
     ],
 )
 def test_values_that_cannot_be(key: str, value: Any, why: str) -> None:
@@ -29,3 +30,18 @@ def test_values_that_cannot_be(key: str, value: Any, why: str) -> None:
     assert msgspec.convert(known, LoaderConfig).topics == ("a",)
     with pytest.raises(msgspec.ValidationError, match=why):
         msgspec.convert({**known, key: value}, LoaderConfig)
+
+
+@pytest.mark.parametrize(
+    ("spark", "why"),
+    [
+        ({"master": "spark://a:7077"}, "standalone clusters hand their executors nothing"),
+        ({"conf": {"spark.kerberos.keytab": "/x"}}, "take `spark.kerberos.keytab` out"),
+    ],
+)
+def test_where_kerberos_would_be_of_no_use(spark: dict[str, Any], why: str) -> None:
+    kerberos = {"principal": "me@X", "keytab": "/x"}
+    known = {"root": "hdfs://x/y", "topics": ["a"], "kerberos": kerberos}
+    assert msgspec.convert({**known, "spark": {"master": "yarn"}}, LoaderConfig).kerberos
+    with pytest.raises(msgspec.ValidationError, match=why):
+        msgspec.convert({**known, "spark": spark}, LoaderConfig)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from harness.made_secrets import is_told
 from tests.penstock import forked
 from tests.penstock.forked import WITHIN, Forks
 
@@ -21,12 +22,12 @@ Ended = subprocess.CompletedProcess[str]
 
 def penstock(*arguments: str, stdin: str = "") -> Ended:
     """Runs it to its end, in a process that has imported it already."""
-    return FORKS.run(arguments, stdin)
+    return _discreet(FORKS.run(arguments, stdin))
 
 
 def fresh_penstock(*arguments: str, stdin: str = "") -> Ended:
     """Runs it to its end, in a process that imports what it needs, as a user's does."""
-    return subprocess.run(
+    ended = subprocess.run(
         [*PENSTOCK, *arguments],
         input=stdin,
         cwd=REPOSITORY,
@@ -35,6 +36,12 @@ def fresh_penstock(*arguments: str, stdin: str = "") -> Ended:
         timeout=WITHIN,
         check=False,
     )
+    return _discreet(ended)
+
+
+def _discreet(ended: Ended) -> Ended:
+    assert not is_told(ended.stdout + ended.stderr), f"it tells a secret: {ended.args}"
+    return ended
 
 
 @contextmanager

@@ -17,10 +17,11 @@ from ground.http_security import HttpSecurity
 from ground.password_file import SlowHash
 from ground.tls import Tls
 from harness.certificates import Authority
+from harness.made_secrets import made_secret
 from harness.registry_process import RegistryProcess
 
 USERS: Final = ("root", "alice", "bob", "peer")
-TOKEN: Final = "a-long-and-random-token"
+TOKEN: Final = made_secret("a-long-and-random-token")
 EVERYTHING: Final = ["read", "write", "compatibility", "delete", "mode"]
 PERMISSIONS: Final = [
     {"principal": "root", "subjects": "*", "may": EVERYTHING},
@@ -31,7 +32,7 @@ PERMISSIONS: Final = [
 
 
 class Locks:
-    """In a directory of its own. Everybody's password is the name, twice."""
+    """In a directory of its own. Everybody's password is the secret made of the name."""
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -40,7 +41,9 @@ class Locks:
         self.server = self.authority.sign("server")
         self.client = self.authority.sign("a-certificate")
         self.users = directory / "users"
-        self.users.write_text("".join(f"{each}:{SlowHash.of(each * 2)}\n" for each in USERS))
+        self.users.write_text(
+            "".join(f"{each}:{SlowHash.of(made_secret(each))}\n" for each in USERS)
+        )
         self.tokens = directory / "tokens"
         hashed = hashlib.sha256(TOKEN.encode()).hexdigest()
         self.tokens.write_text(f"a-token:sha256:{hashed}\n")
@@ -51,7 +54,7 @@ class Locks:
 
     def login(self, user: str, password: str | None = None) -> HttpSecurity:
         path = self.directory / f"password-{uuid.uuid4().hex}"
-        path.write_text(user * 2 if password is None else password)
+        path.write_text(made_secret(user) if password is None else password)
         return HttpSecurity(tls=self.tls, user=user, password_file=str(path))
 
     def token(self, token: str = TOKEN) -> HttpSecurity:

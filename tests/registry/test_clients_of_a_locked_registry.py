@@ -18,6 +18,7 @@ from client.offsets import End, start_offsets
 from client.security import Security
 from harness.agent_process import AgentProcess
 from harness.broker_process import BrokerProcess
+from harness.made_secrets import made_secret
 from harness.registry_process import REPOSITORY, RegistryProcess
 from harness.server_process import wait_until
 from ledger.counting.publishing import LedgerWriter
@@ -33,6 +34,7 @@ from tests.loader.landing.decoded_batches import a_spec
 from tests.registry.locked import Locks
 
 MAY = ["read", "write"]
+SECRET = made_secret("alice")
 RECORD = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}]}
 
 
@@ -86,13 +88,13 @@ def test_an_agent_ships_by_a_login(
     try:
         agent.process.spawn()
         wait_until(lambda: "Unauthorized" in agent.log(), within=60, what="the agent is refused")
-        password.write_text("alicealice")
+        password.write_text(SECRET)
         with Brokers(Bootstrap.of(running_broker.bootstrap)) as brokers:
             wait_until(
                 lambda: _end(brokers, new_topic) > 0, within=60, what="the lines are shipped"
             )
         assert "not yet the right one" not in agent.log()
-        assert "alicealice" not in agent.log()
+        assert SECRET not in agent.log()
     finally:
         agent.kill()
 
@@ -122,10 +124,10 @@ def test_commands_are_told_in_a_file(
     refused = penstock("list")
     assert refused.returncode == 1
     assert "its certificate" in refused.stderr
-    path.write_text("password: alicealice")
+    path.write_text(f"password: {SECRET}")
     wrong = penstock("list", "--registry-security", str(path))
     assert wrong.returncode == 2
-    assert "alicealice" not in wrong.stdout + wrong.stderr
+    assert SECRET not in wrong.stdout + wrong.stderr
 
 
 def test_a_ledger_is_written_by_a_login(
@@ -153,7 +155,7 @@ def test_executors_read_secrets_where_they_run(
     schema_id = registry.register("topic-of-executors-value", "string").body["id"]
     packed = LandingJob(a_spec(registry=alice), ()).packed()
     spec = unpacked(packed).spec
-    assert "alicealice" not in repr(spec)
+    assert SECRET not in repr(spec)
     with WriterSchemas(spec) as schemas:
         assert schemas.schema(schema_id).text == '"string"'
 
@@ -165,7 +167,7 @@ def test_a_data_source_is_told_in_an_option(
     security = msgspec.json.encode(alice.security).decode()
     given = {"topic": "topic-of-a-source", "registry": alice.urls, "registrySecurity": security}
     packed = describe(read_options(given)).packed()
-    assert "alicealice" not in packed
+    assert SECRET not in packed
     description = unpacked_description(packed)
     assert description.registry == alice
     known = msgspec.structs.replace(description, writer_schemas={})
@@ -174,8 +176,8 @@ def test_a_data_source_is_told_in_an_option(
         assert schemas.schema(schema_id).text == '"string"'
 
 
-@pytest.mark.parametrize("said", ['{"password": "alicealice"}', "alicealice", '{"user": 7}'])
+@pytest.mark.parametrize("said", [f'{{"password": "{SECRET}"}}', SECRET, '{"user": 7}'])
 def test_an_option_that_is_wrong_is_not_shown(said: str) -> None:
     with pytest.raises(OptionRefused, match="registrySecurity") as refused:
         read_options({"topic": "x", "registrySecurity": said})
-    assert "alicealice" not in str(refused.value)
+    assert SECRET not in str(refused.value)

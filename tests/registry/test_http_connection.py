@@ -144,6 +144,7 @@ def test_a_bug_is_answered_and_hurts_nobody_else(caplog: pytest.LogCaptureFixtur
     assert "ZeroDivisionError" in caplog.text
 
 
+@pytest.mark.not_quick("sends megabytes")
 def test_a_long_answer_comes_whole_to_who_reads_it_slowly() -> None:
     async def scenario() -> None:
         async with listening() as served:

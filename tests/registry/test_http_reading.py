@@ -61,6 +61,7 @@ def test_a_body_that_is_too_large_is_dropped_and_its_request_still_answered() ->
     assert following.dropped is None
 
 
+@pytest.mark.not_quick("measures memory")
 def test_a_body_in_small_chunks_takes_no_more_than_is_counted() -> None:
     bodies = Bodies(1_000_000, 1_000_000)
     reader = RequestReader(bodies)

@@ -20,6 +20,7 @@ from ground.http_security import HttpAccess, HttpSecurity
 from ground.tls import Tls
 from harness.broker_process import BrokerProcess
 from harness.certificates import Authority
+from harness.made_secrets import made_secret
 from harness.registry_process import RegistryProcess
 from harness.server_process import wait_until
 from registry.http.routes import _TABLE, NEEDED
@@ -221,7 +222,7 @@ def test_confluents_client_registers_and_reads(registry: RegistryProcess, locks:
             }
         )
 
-    with client("alicealice") as right:
+    with client(made_secret("alice")) as right:
         schema_id = right.register_schema("pay-confluent", Schema(STRING, "AVRO"))
         assert right.get_schema(schema_id).schema_str == STRING
         with pytest.raises(SchemaRegistryError) as refused:

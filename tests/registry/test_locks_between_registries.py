@@ -8,7 +8,9 @@ from urllib.parse import quote
 import pytest
 
 from cluster.zookeeper import EmbeddedZooKeeper
+from ground.administration import OK, read_entry
 from harness.broker_process import BrokerProcess
+from harness.made_secrets import made_secret
 from harness.registry_process import RegistryProcess
 from harness.server_process import wait_until
 from tests.registry.locked import Locks
@@ -23,7 +25,7 @@ class Pair:
     ) -> None:
         self.locks = Locks(directory / "locks")
         path = self.locks.directory / "peers-password"
-        path.write_text("peerpeer")
+        path.write_text(made_secret("peer"))
         self.password = path
         topic, chroot = f"_schemas_{uuid.uuid4().hex[:12]}", uuid.uuid4().hex
         peer = {"user": "peer", "password_file": str(path)}
@@ -38,7 +40,10 @@ class Pair:
                 directory / name,
                 broker.bootstrap,
                 zookeeper=f"{zookeeper.address}/{chroot}",
-                settings=settings,
+                settings={
+                    **settings,
+                    "administration_log": {"file": str(directory / name / "administration.log")},
+                },
             )
             for name in ("a", "b")
         ]
@@ -71,6 +76,17 @@ def test_a_write_is_passed_on_for_who_asked(pair: Pair) -> None:
     assert "/subjects/pay-passed-on/versions" in said
     assert "principal='alice'" in said
     assert ask(other, alice, "POST", "/subjects/secret/versions", SCHEMA)[0] == 403
+    # It is remembered where she asked.
+    for entry in (("alice", "pay-passed-on", OK), ("alice", "secret", "40301")):
+        wait_until(lambda entry=entry: entry in remembered(other), within=30, what=str(entry))
+    assert "pay-passed-on" not in {subject for _, subject, _ in remembered(writer)}
+
+
+def remembered(registry: RegistryProcess) -> list[tuple[str, str, str]]:
+    """By whom, about which subject, and what came of it."""
+    log = registry.config.parent / "administration.log"
+    entries = [read_entry(line) for line in log.read_bytes().splitlines()]
+    return [(each.principal, each.name, each.result) for each in entries]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +127,7 @@ def test_a_client_is_not_blamed_for_the_login_of_its_registry(pair: Pair) -> Non
         path = "/subjects/pay-not-passed/versions"
         status, answer = ask(other, pair.locks.login("alice"), "POST", path, SCHEMA)
     finally:
-        pair.password.write_text("peerpeer")
+        pair.password.write_text(made_secret("peer"))
     assert (status, answer["error_code"]) == (500, 50003)
     assert "forwarding_security" in log_of(other)
     assert "wrong" not in log_of(other)

@@ -224,6 +224,7 @@ def _is_value_or_bad(schema: AvroSchema, body: bytes) -> None:
     assert "\n" not in why
 
 
+@pytest.mark.not_quick("reads very many spoilt events")
 @pytest.mark.parametrize("kind", sorted(EVENTS))
 def test_events_cut_short_or_changed_are_no_surprise(kind: str) -> None:
     schema = SCHEMAS[kind]

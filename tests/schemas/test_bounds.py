@@ -147,6 +147,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.not_quick("reads the largest schemas there may be")
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_what_is_hostile_is_refused_soon(hostile: str) -> None:
     began = time.process_time()

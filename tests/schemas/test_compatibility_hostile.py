@@ -52,6 +52,7 @@ def wide(count: int, of: str) -> dict[str, Any]:
     return record("Wide", *((f"field{index}", of) for index in range(count)))
 
 
+@pytest.mark.not_quick("measures time")
 def test_ten_thousand_fields_take_ten_times_what_a_thousand_take() -> None:
     assert effort(wide(10_000, "long"), wide(10_000, "int")) < 11 * effort(
         wide(1_000, "long"), wide(1_000, "int")
@@ -62,6 +63,7 @@ def branches(count: int, of: str, name: str = "R") -> list[dict[str, Any]]:
     return [record(f"{name}{i}", ("a", of), ("b", of), ("c", of)) for i in range(count)]
 
 
+@pytest.mark.not_quick("measures time")
 @pytest.mark.parametrize("other", ["R", "S"])
 def test_a_thousand_branches_are_found_by_name(other: str) -> None:
     assert effort(branches(1_000, "long"), branches(1_000, "int", other)[::-1]) < 20_000
@@ -117,6 +119,7 @@ def entangled(count: int, of: str) -> Any:
     return made
 
 
+@pytest.mark.not_quick("goes as far as a bound on effort")
 def test_records_that_lead_to_each_other_in_every_way() -> None:
     assert effort(entangled(20, "long"), entangled(20, "int")) < 20_000
     assert effort(entangled(20, "string"), entangled(20, "int")) < 20_000

@@ -31,3 +31,22 @@ export async function ask(question, parameters = {}, signal = undefined) {
   }
   return answer;
 }
+
+/** Says something, as an operator: it is in the ledger once this has come back. */
+export async function say(statement, body) {
+  let response;
+  try {
+    response = await fetch(`api/v1/${statement}`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(body),
+      signal: AbortSignal.timeout(PATIENCE),
+    });
+  } catch {
+    throw new Refusal("The audit does not answer.");
+  }
+  if (response.status === 401) location.reload(); // the session is over: to the login
+  if (response.ok) return;
+  const answer = await response.json().catch(() => null);
+  throw new Refusal(answer?.error ?? `The audit answers with status ${response.status}.`);
+}

@@ -154,7 +154,7 @@ replace(
   STATES.map((each) => h("li", {}, stateBadge(each), MEANINGS[each])),
 );
 listenToKeys();
-showAccount();
+await showAccount(); // what is shown next goes by who looks
 window.addEventListener("hashchange", show);
 document.getElementById("skip").addEventListener("click", (event) => {
   event.preventDefault(); // the address names the view

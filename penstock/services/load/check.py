@@ -16,6 +16,7 @@ import msgspec
 from client.brokers import Brokers
 from client.errors import ClientError
 from client.metadata import ClusterMetadata
+from ground.kerberos import why_unreadable
 from ledger.names import LEDGER_TOPIC
 from loader.config import LoaderConfig
 from loader.errors import LoaderError
@@ -29,6 +30,7 @@ from loader.store.opening import open_store
 from loader.tables import Hour, SourceTopic, TableSource
 from penstock.services.findings import Ask, print_findings, print_section
 from penstock.services.load.spark import SparkOutput, check_java, start_spark
+from penstock.services.locks_check import broken_locks
 from schemas.errors import RegistryError
 from schemas.registry_client import RegistryClient
 
@@ -81,7 +83,7 @@ class LoaderCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 def check_loader(config: LoaderConfig, ask: Ask) -> LoaderCheck:
     """Asks who is to be asked. Nothing is loaded."""
-    problems = [*_here(config)]
+    problems = [*_here(config), *broken_locks(config)]
     remarks: list[str] = []
     unanswered = problems if ask is Ask.ALL else remarks
     known: ClusterMetadata | None = None
@@ -123,6 +125,8 @@ def _here(config: LoaderConfig) -> Iterator[str]:
         codec(config.format, config.compression)
     except LoaderError as error:
         yield str(error)
+    if config.kerberos is not None and (why := why_unreadable(config.kerberos.keytab)):
+        yield why
     root = urlsplit(config.root)
     try:
         if root.scheme != "file":
@@ -137,7 +141,9 @@ def _here(config: LoaderConfig) -> Iterator[str]:
 
 def _audit(config: LoaderConfig) -> Iterator[str]:
     """Whether somebody is there who answers as an audit does."""
-    audit = Audit(config.audit, config.cluster, seconds=_PATIENCE_SECONDS)
+    audit = Audit(
+        config.audit, config.cluster, security=config.audit_security, seconds=_PATIENCE_SECONDS
+    )
     audit.ask([("any", Hour(0))])
     if audit.away is not None:
         yield f"hours would wait for {audit.away.missing}"

@@ -187,6 +187,7 @@ def test_a_small_batch_goes_on_in_the_next_window() -> None:
     assert outgoing.windows == (WindowCount(NOW, 5), WindowCount(NOW + 60_000, 5))
 
 
+@pytest.mark.not_quick("packs megabytes")
 def test_times_that_jitter_make_batches_of_64_kib_at_least() -> None:
     chance = random.Random(1)
     packer = Packer(PLAN)

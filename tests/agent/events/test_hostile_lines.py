@@ -29,6 +29,7 @@ REPEATED = [b"a", b" ", b'"', b'\\"', b"=", b'a="', b'a="b" ', b"[a ", b'[a b="c
 REPEATED += [b"[", b'{"a":', b"9", b"\\u00e9", b"\x00", b"\xff", b"a\t", b"a]", "ü".encode()]
 
 
+@pytest.mark.not_quick("measures time")
 @pytest.mark.parametrize("format_", STARTS)
 def test_formats_take_time_by_length_alone(format_: Format) -> None:
     reader = reader_of(SCHEMA, format=format_, max_line_bytes=2 * LONG)

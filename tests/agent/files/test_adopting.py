@@ -427,6 +427,7 @@ class TestKilledAtALook:
         append(log, "three\n")
         assert self.traces(files) == [Traces.CHANGED]
 
+    @pytest.mark.not_quick("very many files")
     def test_that_said_the_kernel_could_not_keep_all(
         self, log: Path, files: JournalledFiles
     ) -> None:

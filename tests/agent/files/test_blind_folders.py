@@ -195,6 +195,7 @@ def test_many_folders_are_one_statement(follow: Follow, tmp_path: Path) -> None:
     assert "51 folders" in said.reason
 
 
+@pytest.mark.not_quick("very many files")
 @pytest.mark.parametrize("beyond", [0, 1])
 def test_more_folders_than_are_remembered(beyond: int) -> None:
     """Of others nothing can be told, whether or not they are still there."""

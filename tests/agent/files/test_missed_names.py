@@ -230,6 +230,7 @@ def test_a_frozen_agent_without_notice_of_changes(follow: Follow, tmp_path: Path
     assert "stood still for 60 s" in files.unwatched[-1].reason
 
 
+@pytest.mark.not_quick("very many files")
 def test_when_the_kernel_could_not_keep_all_that_happened(follow: Follow, tmp_path: Path) -> None:
     files = follow()
     append(tmp_path / "app.log", "one\n")

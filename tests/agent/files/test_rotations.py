@@ -245,6 +245,7 @@ def test_a_finished_file_is_not_read_again(follow: Follow, tmp_path: Path) -> No
     assert files.turn(6.0) == b"two\n"
 
 
+@pytest.mark.not_quick("very many files")
 def test_equal_files_are_all_read(follow: Follow, tmp_path: Path) -> None:
     """Applications that write the same are not copies of each other, however many and large."""
     for text in ("one line\n", "x" * 100 + "\n" + "ten kilobytes\n" * 750):

@@ -203,6 +203,7 @@ def test_what_does_not_fit_changes_nothing(contents: JournalContents) -> None:
     assert contents == before
 
 
+@pytest.mark.not_quick("very many entries")
 def test_statements_do_not_grow_for_ever(contents: JournalContents) -> None:
     """As many runs as fit in a batch, so often that they are too many."""
     runs = tuple(run(A, seq, 1, seq * 10) for seq in range(999))
@@ -275,6 +276,7 @@ def blind(number: int, topic: str = "views", traces: Traces = Traces.CHANGED) ->
     return NotSeen(number, said)
 
 
+@pytest.mark.not_quick("very many entries")
 def test_what_nobody_saw_is_not_given_up(contents: JournalContents) -> None:
     """However much waits: a heartbeat would go beyond it. That nothing happened can be."""
     harmless, first = blind(0, traces=Traces.UNCHANGED), blind(1)

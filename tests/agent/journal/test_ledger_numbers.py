@@ -97,6 +97,7 @@ def test_an_entry_that_was_torn_while_it_was_written_is_no_damage(tmp_path: Path
     journal.close()
 
 
+@pytest.mark.not_quick("starts a process")
 def test_a_kill_finds_what_was_handed_out(tmp_path: Path) -> None:
     """Before anybody is told that an entry is written down, its number is handed out."""
     code = (

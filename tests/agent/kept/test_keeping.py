@@ -157,6 +157,7 @@ def test_those_that_matter_alike_take_no_turns(run: Run) -> None:
     assert run.kept() == first
 
 
+@pytest.mark.not_quick("measures time")
 def test_handles_that_come_and_go_cost_little(run: Run) -> None:
     """As where there are many more files than handles."""
     sent: list[str] = []

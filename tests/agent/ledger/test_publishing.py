@@ -314,6 +314,7 @@ def test_a_file_is_said_again_whenever_twice_as_much_is_known_of_it(tmp_path: Pa
         assert files[-1]["shorter_heads"].startswith(files[-2]["shorter_heads"])
 
 
+@pytest.mark.not_quick("very many entries")
 def test_an_idle_agent_says_one_small_entry_a_window(tmp_path: Path) -> None:
     with RefusingBroker() as broker, agent_side(broker.bootstrap, tmp_path) as side:
         for window in range(3):

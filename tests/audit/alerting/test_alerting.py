@@ -68,6 +68,7 @@ def tell(told: Alerting, count: int) -> None:
     wait_until(had, within=30, what=f"{count} are told")
 
 
+@pytest.mark.not_quick("kills very many alerters")
 def test_an_outage_is_told_in_order_whatever_is_killed(
     store: AuditStore, reading: StoreReading, listener: Listener, webhook: Webhook
 ) -> None:

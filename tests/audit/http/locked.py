@@ -1,8 +1,8 @@
-"""An audit behind locks: HTTPS, two people, one program, a proxy that is elsewhere."""
+"""An audit behind locks: HTTPS, two who read and an operator, programs of both kinds, and a proxy
+that is elsewhere."""
 
 import hashlib
 import itertools
-import secrets
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,10 +12,13 @@ from urllib.parse import urlencode
 from ground.password_file import SlowHash
 from harness.audit_process import Answer, AuditProcess
 from harness.certificates import Authority
+from harness.made_secrets import made_secret
 
-ALICE: Final = ("alice", "correct horse battery staple")
-BOB: Final = ("bob", "Tr0ub4dor&3")
-TOKEN: Final = secrets.token_urlsafe(32)
+ALICE: Final = ("alice", made_secret("correct horse battery staple"))
+BOB: Final = ("bob", made_secret("Tr0ub4dor&3"))
+OLGA: Final = ("olga", made_secret("an operator's password"))
+TOKEN: Final = made_secret("prometheus")
+OPERATORS_TOKEN: Final = made_secret("on call")  # of `on-call`
 FORM: Final = "application/x-www-form-urlencoded"
 COOKIE: Final = "__Host-penstock-audit"
 
@@ -24,23 +27,38 @@ ADDRESSES: Final = (f"127.1.{each // 250}.{each % 250 + 1}" for each in itertool
 
 
 class LockedAudit(AuditProcess):
-    def __init__(self, directory: Path, *, settings: Mapping[str, object] | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        settings: Mapping[str, object] | None = None,
+        **cluster: str,
+    ) -> None:
+        """`cluster`: its brokers and registry, if there are any."""
         directory.mkdir(parents=True, exist_ok=True)
         authority = Authority(directory / "authority")
         signed = authority.sign("audit")
         self.users = directory / "users"
-        self.write_users(ALICE, BOB)
+        self.write_users(ALICE, BOB, OLGA)
         self.tokens = directory / "tokens"
-        digest = hashlib.sha256(TOKEN.encode()).hexdigest()
-        self.tokens.write_text(f"prometheus:sha256:{digest}\n")
+        tokens = {"prometheus": TOKEN, "on-call": OPERATORS_TOKEN}
+        self.tokens.write_text(
+            "".join(
+                f"{name}:sha256:{hashlib.sha256(token.encode()).hexdigest()}\n"
+                for name, token in tokens.items()
+            )
+        )
+        self.operators = directory / "operators"
+        self.operators.write_text("# who may say something\nolga\non-call\npeter\n")
         locks = {
             "tls": {"certificate": str(signed.certificate), "key": str(signed.key)},
             "users_file": str(self.users),
             "tokens_file": str(self.tokens),
+            "operators_file": str(self.operators),
             "proxy": {"header": "X-Forwarded-User", "addresses": ["10.9.9.9"]},
             "host_names": ["127.0.0.1", "localhost"],
         }
-        super().__init__(directory, settings={**locks, **(settings or {})})
+        super().__init__(directory, settings={**locks, **(settings or {})}, **cluster)
         self.is_locked(authority.ca, {"authorization": f"Bearer {TOKEN}"})
         self.ca = authority.ca
         self.certificate = signed

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from audit.answers import Problem, ReportAnswer
 from audit.http.page_files import page_files
 from audit.http.resources import RESOURCES, Resource
+from audit.http.statements import STATEMENTS
 from audit.queries import HourQuery, Query
 from audit.verdicts import State
 from harness.audit_process import AuditProcess
@@ -46,7 +47,9 @@ def test_answers_have_the_shapes_they_are_described_with(
 
 def test_the_description_names_every_path_and_parameter(audit: AuditProcess) -> None:
     described = json.loads(audit.ask("/api/openapi.json").body)
-    assert set(described["paths"]) == {each.path for each in RESOURCES}
+    statements = {each.path for each in STATEMENTS}
+    assert set(described["paths"]) == {each.path for each in RESOURCES} | statements
+    assert all(list(described["paths"][each]) == ["post"] for each in statements)
     for resource in RESOURCES:
         operation = described["paths"][resource.path]["get"]
         names = {each["name"] for each in operation["parameters"]}
@@ -87,7 +90,7 @@ def test_a_browser_is_told_what_it_may_do(audit: AuditProcess, path: str) -> Non
 
 
 def test_without_logins_there_is_nothing_to_log_in_to(audit: AuditProcess) -> None:
-    assert audit.ask("/session").body == b'{"user":"","by":""}'
+    assert audit.ask("/session").body == b'{"user":"","by":"","operator":false}'
     assert audit.ask("/login").status == 404
     answer = audit.ask("/logout", method="POST", headers={"origin": audit.url})
     assert answer.status == 404

@@ -16,14 +16,17 @@ import pytest
 from audit.answers import Problem
 from audit.http.door import HEALTH, OWN, STATIC
 from audit.http.resources import RESOURCES
+from audit.http.statements import STATEMENTS
 from ground.password_file import SlowHash
 from harness.audit_process import AuditProcess
 from harness.server_process import wait_until
 from tests.audit.http.locked import ADDRESSES, ALICE, BOB, COOKIE, TOKEN, LockedAudit
 
 OPEN: Final = {"/healthz", "/readyz", "/login", "/logout", "/session"}
+SAID: Final = [each.path for each in STATEMENTS]
 BEHIND: Final = [
     *(each.path for each in RESOURCES),
+    *SAID,
     "/",
     "/api/openapi.json",
     "/api/v1/stream",
@@ -123,9 +126,9 @@ def test_a_page_of_another_site_changes_nothing(
         answer = locked.ask(path, method=method, headers={"cookie": cookie, **origin})
         assert answer.status == 403
     answer = locked.ask(path, method=method, headers={"cookie": cookie, "origin": locked.url})
-    assert answer.status == 405
+    assert answer.status == (403 if path in SAID and method == "POST" else 405)
     assert locked.ask("/session", headers={"cookie": cookie}).body == (
-        b'{"user":"alice","by":"session"}'
+        b'{"user":"alice","by":"session","operator":false}'
     )
 
 
@@ -378,7 +381,10 @@ def test_a_proxy_is_believed_from_its_addresses_alone(tmp_path: Path) -> None:
     proxy = {"header": "X-Forwarded-User", "addresses": ["127.0.0.1"]}
     with LockedAudit(tmp_path / "audit", settings={"proxy": proxy}) as audit:
         said = {"x-forwarded-user": "carol"}
-        assert audit.ask("/session", headers=said).body == b'{"user":"carol","by":"proxy"}'
+        assert (
+            audit.ask("/session", headers=said).body
+            == b'{"user":"carol","by":"proxy","operator":false}'
+        )
         assert audit.ask("/api/v1/topics", headers=said).status == 200
         for wrong in ("", "a b", "<b>", "x" * 200):
             assert audit.ask("/metrics", headers={"x-forwarded-user": wrong}).status == 401
@@ -390,7 +396,12 @@ def test_a_proxy_is_believed_from_its_addresses_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("key", "why"),
-    [("users_file", "`users_file`"), ("tokens_file", "`tokens_file`"), ("tls", "`tls`")],
+    [
+        ("users_file", "`users_file`"),
+        ("tokens_file", "`tokens_file`"),
+        ("operators_file", "`operators_file`"),
+        ("tls", "`tls`"),
+    ],
 )
 def test_it_does_not_start_without_its_locks(tmp_path: Path, key: str, why: str) -> None:
     missing = str(tmp_path / "missing")

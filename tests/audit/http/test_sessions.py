@@ -1,5 +1,7 @@
 """How long sessions last, and how many there are."""
 
+import pytest
+
 from audit.http.sessions import IDLE_S, LONGEST_S, MOST, MOST_OF_ONE, Sessions
 
 
@@ -33,6 +35,7 @@ def test_nobody_takes_the_room_of_others() -> None:
     assert all(sessions.of(each, 0) for each in alice[1:])
 
 
+@pytest.mark.not_quick("very many clients")
 def test_there_are_only_so_many() -> None:
     sessions = Sessions()
     for each in range(MOST + 10):

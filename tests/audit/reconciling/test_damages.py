@@ -2,6 +2,8 @@
 
 import time
 
+import pytest
+
 from audit.picture import Acceptance, AlteredBatch
 from audit.reconciling.passing import Told
 from audit.reconciling.statements import MOST_DAMAGES, damaged, united
@@ -42,6 +44,7 @@ def test_what_is_not_of_a_known_file_is_said_too() -> None:
     assert said == {("", 118, 2), ("/var/log/shop/a.log", 120, 4), ("", 124, 4)}
 
 
+@pytest.mark.not_quick("measures time")
 def test_a_dying_disk_does_not_end_judging() -> None:
     """5,000 overlapping damages, and others apart, over 10,000 stretches."""
     spoilt = picture(
@@ -58,6 +61,7 @@ def test_a_dying_disk_does_not_end_judging() -> None:
     assert more.words.endswith("offsets, are not as they were written")
 
 
+@pytest.mark.not_quick("measures time")
 def test_gaps_without_end_cost_little() -> None:
     """Every other offset is missing at the brokers, and each is a stretch of its own."""
     there = tuple((at, at + 1) for at in range(1, 8_192, 2))
@@ -80,4 +84,4 @@ def test_a_part_of_united_damage_can_be_accepted() -> None:
         damaged=[AlteredBatch(0, 10, 5, CRC), AlteredBatch(0, 15, 5, CRC)], accepted=[known]
     )
     found = {(each.offset, each.offsets): each.accepted for each in reconcile(spoilt).findings}
-    assert found == {(10, 5): "disk broke (me)", (15, 5): ""}
+    assert found == {(10, 5): "disk broke (me, 2025-11-12 09:00 UTC)", (15, 5): ""}

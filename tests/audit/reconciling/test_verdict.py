@@ -17,6 +17,7 @@ from audit.picture import (
     WindowSums,
 )
 from audit.reconciling.verdict import reconcile
+from audit.said_by import said_by
 from audit.verdicts import FaultKind, State, TopicVerdict
 from tests.audit.reconciling.pictures import (
     AGENT,
@@ -242,6 +243,7 @@ def test_agents_are_waited_for() -> None:
     assert reconcile(picture(agents=retired)).state is State.COMPLETE
 
 
+KNOWN = said_by("known", "ada", START)
 _ANY = Acceptance(-1, (), {}, {}, "", None, None, "known", "ada", START)
 
 
@@ -259,7 +261,7 @@ def test_accepted(given: dict[str, object]) -> None:
     acceptance = _ANY._replace(**given)  # type: ignore[arg-type]
     verdict = reconcile(picture(**_SKIPPED, accepted=[acceptance]))
     assert verdict.state is State.COMPLETE
-    assert [each.accepted for each in verdict.findings] == ["known (ada)"]
+    assert [each.accepted for each in verdict.findings] == [KNOWN]
     assert [each.accepted for each in verdict.windows].count(True) == 1
     assert verdict.windows[12].missing == 6
 
@@ -288,5 +290,5 @@ def test_accepted_in_part() -> None:
     assert verdict.state is State.MISSING
     assert [(each.offset, each.offsets, each.accepted) for each in verdict.findings] == [
         (123, 3, ""),
-        (120, 3, "known (ada)"),
+        (120, 3, KNOWN),
     ]

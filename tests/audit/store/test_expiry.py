@@ -84,6 +84,7 @@ def test_windows_that_have_not_come(store: AuditStore) -> None:
         assert rows(store, table) == set()
 
 
+@pytest.mark.not_quick("very many entries")
 def test_an_agent_that_comes_back_after_a_month(store: AuditStore) -> None:
     """Its journal goes on: what it had said before is not missing, what comes after it is."""
     back = FIRST + 40 * DAY

@@ -17,6 +17,7 @@ from audit.queries import (
     SourcesQuery,
     TopicsQuery,
 )
+from audit.said_by import said_by
 from audit.store.fleet import SilencePatience
 from audit.store.reading import StoreReading
 from audit.store.rows import Alert, JudgedHour
@@ -258,7 +259,7 @@ def test_who_has_changed_what_is_judged_stands_in_the_log_once(
     assert "'host': 'web-3'" in accepted
     assert len(accepted) < 1_300
     fleet = reading.agents(AgentsQuery(), SilencePatience(NOW, HOUR, 24 * HOUR))
-    assert [row.reason for row in fleet.items] == ["so\nld (ada)"]
+    assert [row.reason for row in fleet.items] == [said_by("so\nld", "ada", NOW)]
 
 
 def test_topics_by_what_was_said_of_their_hours(store: AuditStore, reading: StoreReading) -> None:

@@ -105,6 +105,7 @@ def test_two_loaders_in_turn(prepared: Path) -> None:
     assert taken
 
 
+@pytest.mark.not_quick("goes on from a crash at each of very many steps")
 @pytest.mark.parametrize("attempt", range(5))
 def test_two_loaders_at_the_same_time(prepared: Path, attempt: int) -> None:
     two_loaders(prepared, None)

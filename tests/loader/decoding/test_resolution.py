@@ -304,6 +304,7 @@ def test_null_in_a_union_that_is_read_row_by_row() -> None:
     ]
 
 
+@pytest.mark.not_quick("goes as far as a bound on effort")
 def test_schemas_that_entangle_without_end_are_refused() -> None:
     branches: Any = [
         {"type": "record", "name": f"n{n}.Q", "fields": [{"name": "x", "type": ["null", "int"]}]}

@@ -16,8 +16,8 @@ from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
 from ledger.agents import Agents, Beat, HeardAgent
+from ledger.lookup import lookup_at
 from ledger.names import LEDGER_TOPIC
-from ledger.reading import lookup_at
 from loader.config import LoaderConfig
 from loader.hours.completeness import TopicEnd
 from loader.hours.ledger_reading import (

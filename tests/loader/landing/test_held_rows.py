@@ -1,6 +1,7 @@
 """Rows that are held back: in their order, weighed truly, given away hour by hour."""
 
 import pyarrow as pa
+import pytest
 
 from loader.landing.held_rows import HeldRows
 from loader.landing.rows import HeldBytes, bounds, part_of
@@ -96,6 +97,7 @@ def test_batches_weigh_what_they_keep_in_memory() -> None:
     assert part_of(batch, 5, 8).column(0).to_pylist() == batch.column(0).to_pylist()[5:8]
 
 
+@pytest.mark.not_quick("measures memory")
 def test_few_rows_at_a_time_do_not_fill_memory_with_what_is_around_them() -> None:
     held = HeldRows(COLUMNS, 1 << 30)
     for at in range(2_000):

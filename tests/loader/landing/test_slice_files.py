@@ -47,6 +47,7 @@ def test_row_groups_hold_so_many_rows() -> None:
     assert [group.num_rows for group in halves] == [MOST_ROWS // 2 + 1] * 2
 
 
+@pytest.mark.not_quick("packs megabytes")
 def test_row_groups_grow_as_far_as_rows_pack_well() -> None:
     """A piece has about PIECE_BYTES, not a row group in memory."""
     files = SliceFiles(1, FileCompression.ZSTD, 1 << 30, most_hours=1)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from loader.config import FileCompression
 from loader.landing.pieces import PIECE_END
@@ -58,6 +59,7 @@ def test_files_of_one_number_become_one() -> None:
     assert found[3, "03"].schema.field("at").type == pa.timestamp("us", tz="UTC")
 
 
+@pytest.mark.not_quick("very many rows")
 def test_many_small_row_groups_become_few_large_ones() -> None:
     numbers = pa.table({"_offset": pa.array(range(100_000), pa.int64())})
     (content, again) = (_file(numbers, 100), _file(numbers, 100))

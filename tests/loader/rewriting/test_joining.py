@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import pytest
 from pyspark.cloudpickle import dumps
 
 from loader.rewriting.merging import task_of
@@ -19,6 +20,7 @@ except ModuleNotFoundError as error:
 """
 
 
+@pytest.mark.not_quick("starts a process")
 def test_a_task_is_unpickled_where_nothing_of_penstock_was_imported() -> None:
     """And the first that it does is to look for it."""
     done = subprocess.run(

@@ -132,6 +132,7 @@ def test_two_commands_at_once_are_one_after_the_other(made: Path) -> None:
     output("sign", "x", "--client", "--authority", str(made))
 
 
+@pytest.mark.not_quick("starts a process")
 def test_other_commands_import_none_of_it() -> None:
     """An agent's host need not have the package, and no command waits for it."""
     code = "import sys, penstock.services.agent, penstock.command_line as c; " + (

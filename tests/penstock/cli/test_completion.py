@@ -144,6 +144,7 @@ def test_nothing_is_imported_for_the_name_of_a_command() -> None:
     assert not {"wire", "client", "broker", "msgspec", "rich", "yaml"} & set(said.split())
 
 
+@pytest.mark.not_quick("starts a process")
 def test_a_command_that_lacks_its_extra_offers_nothing(tmp_path: Path) -> None:
     (tmp_path / "kazoo.py").write_text("raise ModuleNotFoundError(name='kazoo')\n")
     environment = {

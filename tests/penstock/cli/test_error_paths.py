@@ -117,6 +117,7 @@ def test_a_topic_is_deleted_by_whoever_says_yes(at: At, new_topic: str) -> None:
     assert ended.stdout == f"deleted {new_topic}\n"
 
 
+@pytest.mark.not_quick("starts a process")
 def test_a_loader_cannot_be_checked_without_its_extra(tmp_path: Path) -> None:
     (tmp_path / "pyspark.py").write_text("raise ModuleNotFoundError(name='pyspark')\n")
     config = tmp_path / "loader.yaml"

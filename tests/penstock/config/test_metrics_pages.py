@@ -12,6 +12,9 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from broker.metrics import BrokerMetrics, CheckedGauge, LossGauge, PartitionGauge
+from broker.standing import CopyingFigures, figures
+from cluster.values import ClusterSnapshot
+from ground.exposition import certificate_family, door_families
 from registry.http.metrics import Gauges, RegistryMetrics
 from wire.errors import ErrorCode
 
@@ -43,7 +46,7 @@ def exposed(families: Iterable[Metric]) -> dict[str, set[str]]:
 
 
 def test_of_a_broker() -> None:
-    partition = PartitionGauge(topic="views", partition=0, online=True)
+    partition = PartitionGauge(topic="views", partition=0, online=True, follower_lag=0)
     loss = LossGauge(topic="views", partition=0, offsets=200)
     checked = CheckedGauge({("views", 0): 1}, 4_096, 1_795_000_000)
     metrics = BrokerMetrics(
@@ -51,7 +54,13 @@ def test_of_a_broker() -> None:
         lambda: (loss,),
         lambda: checked,
         allowed={"partitions": 10_000},
-        certificates=lambda: {"ca.pem": 1_795_000_000.0},
+        more=lambda: (
+            certificate_family({"ca.pem": 1_795_000_000.0}),
+            *door_families("penstock_broker_", {"there is no such token": 1}, is_open=False),
+            *figures(
+                ClusterSnapshot(), is_controller=True, is_connected=True, copying=CopyingFigures()
+            ),
+        ),
     )
     metrics.topic("views").bytes_in += 1
     metrics.request("Produce", 0.1)

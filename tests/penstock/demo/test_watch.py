@@ -9,7 +9,7 @@ from ground.listening import is_free
 from penstock.demo.folder import Folder, free_ports
 from penstock.demo.watch import DemoFailed, DemonstrationStopped, Watch
 from penstock.directory.places import HOST, Places
-from penstock.status.asking import KeptStatus
+from penstock.status.asking import Asking, KeptStatus
 from penstock.up.pipeline import LocalPipeline
 from penstock.up.screen import watching
 from penstock.up.stop_requests import StopRequests
@@ -24,7 +24,7 @@ def test_a_program_that_does_not_start_ends_the_demonstration(tmp_path: Path) ->
     asked = StopRequests()
     with LocalPipeline(places, free_ports()) as pipeline:
         screen = watching(io.StringIO(), places, pipeline.addresses)
-        watch = Watch(pipeline, screen, KeptStatus(pipeline.addresses), asked)
+        watch = Watch(pipeline, screen, KeptStatus(Asking(pipeline.entrance)), asked)
         with pytest.raises(DemoFailed, match="zookeeper does not start \\(exit code 2\\): "):
             watch.until_ready(WITHIN, lambda: None)
         assert not watch.runs("zookeeper")

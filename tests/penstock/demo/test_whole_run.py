@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(WITHIN + 60)]
 
 @dataclass(frozen=True)
 class Ended:
-    """The one whole run."""
+    """The one whole run, behind locks: an open one is asked for less."""
 
     places: Places
     exit_code: int
@@ -39,7 +39,7 @@ class Ended:
 def ended(tmp_path_factory: pytest.TempPathFactory) -> Ended:
     directory = tmp_path_factory.mktemp("demo")
     run = subprocess.run(
-        [*PENSTOCK, "demo", "--seconds", "8", "--dir", str(directory), "--json"],
+        [*PENSTOCK, "demo", "--secure", "--seconds", "8", "--dir", str(directory), "--json"],
         cwd=REPOSITORY,
         capture_output=True,
         text=True,

@@ -6,16 +6,17 @@ from pathlib import Path
 import pytest
 
 from penstock.directory.errors import DirectoryUnusable
+from penstock.directory.locks import Locks
 from penstock.directory.places import Addresses, Places, Ports
 from penstock.directory.preparing import prepare
-from penstock.directory.remembered import remember, remembered_ports
+from penstock.directory.remembered import RememberedStart, remember, remembered
 
 
 def test_ports_are_remembered(tmp_path: Path) -> None:
-    assert remembered_ports(tmp_path) == Ports()
-    ports = Ports.beginning_at(20_000)
-    remember(Places(tmp_path), ports)
-    assert remembered_ports(tmp_path) == ports
+    assert remembered(tmp_path) == RememberedStart(there_was_one=False)
+    start = RememberedStart(Ports.beginning_at(20_000), secure=True)
+    remember(Places(tmp_path), start)
+    assert remembered(tmp_path) == start
     assert [each.name for each in tmp_path.iterdir()] == ["up.json"]
 
 
@@ -23,7 +24,7 @@ def test_what_is_not_known_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "up.json").write_text(
         '{"version": 1, "ports": {"broker": 1234, "mirror": 1, "audit": 99999}, "more": []}'
     )
-    assert remembered_ports(tmp_path) == Ports()._replace(broker=1234)
+    assert remembered(tmp_path) == RememberedStart(Ports()._replace(broker=1234))
 
 
 @pytest.mark.parametrize(
@@ -42,39 +43,72 @@ def test_what_is_not_known_is_passed_over(tmp_path: Path) -> None:
 def test_what_is_wrong_is_said(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "up.json").write_text(text, "latin-1")
     with pytest.raises(DirectoryUnusable, match=said):
-        remembered_ports(tmp_path)
+        remembered(tmp_path)
 
 
 def test_in_what_is_no_directory_there_is_none(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    assert remembered_ports(tmp_path / "file") == Ports()
+    assert remembered(tmp_path / "file") == RememberedStart(there_was_one=False)
 
 
 def test_a_folder_in_its_place_is_said(tmp_path: Path) -> None:
     (tmp_path / "up.json").mkdir()
     with pytest.raises(DirectoryUnusable, match="cannot be read"):
-        remembered_ports(tmp_path)
+        remembered(tmp_path)
 
 
-def test_a_shell_reads_the_environment(tmp_path: Path) -> None:
-    ports = Ports.beginning_at(20_000)
-    prepare(Places(tmp_path), ports, [])
+def test_where_it_is_not_said_who_has_keys_is_behind_locks(tmp_path: Path) -> None:
+    locks = Locks.of(Places(tmp_path))
+    locks.authority.mkdir(parents=True)
+    locks.ca.touch()
+    assert remembered(tmp_path).secure, "up.json was deleted, to have the usual ports"
+    (tmp_path / "up.json").write_text('{"version": 1, "ports": {}}')
+    assert remembered(tmp_path).secure
+    remember(Places(tmp_path), RememberedStart(secure=False))
+    assert not remembered(tmp_path).secure, "they were taken off"
+
+
+PORTS = Ports.beginning_at(20_000)
+
+
+def sourced(directory: Path, **before: str) -> set[str]:
+    """What a shell has for commands, afterwards."""
     said = subprocess.run(
         ["/bin/sh", "-c", ". ./environment; env"],
-        cwd=tmp_path,
-        env={},
+        cwd=directory,
+        env=before,
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    addresses = Addresses.of(ports)
-    assert {line for line in said.splitlines() if line.startswith("PENSTOCK_")} == {
+    return {line for line in said.splitlines() if line.startswith("PENSTOCK_")}
+
+
+def test_a_shell_reads_the_environment(tmp_path: Path) -> None:
+    prepare(Places(tmp_path), PORTS, [])
+    addresses = Addresses.of(PORTS)
+    assert sourced(tmp_path, PENSTOCK_SECURITY="/of/another") == {
         f"PENSTOCK_BOOTSTRAP={addresses.brokers}",
         f"PENSTOCK_REGISTRY={addresses.registry}",
         f"PENSTOCK_AUDIT={addresses.audit}",
         f"PENSTOCK_AGENT={addresses.agent}",
         f"PENSTOCK_BROKER_HTTP={addresses.broker_http}",
     }
+
+
+def test_behind_locks_the_environment_says_how_to_get_in(tmp_path: Path) -> None:
+    directory = tmp_path / "it's $HOME"
+    directory.mkdir()
+    prepare(Places(directory), PORTS, [], secure=True)
+    said = sourced(directory)
+    assert {
+        "PENSTOCK_BOOTSTRAP=127.0.0.1:20001",
+        "PENSTOCK_REGISTRY=https://127.0.0.1:20003",
+        "PENSTOCK_AUDIT=https://127.0.0.1:20004",
+        f"PENSTOCK_SECURITY={directory}/security/brokers.yaml",
+        f"PENSTOCK_REGISTRY_SECURITY={directory}/security/registry.yaml",
+        f"PENSTOCK_AUDIT_SECURITY={directory}/security/audit.yaml",
+    } <= said
 
 
 def test_what_cannot_be_written_is_named(tmp_path: Path) -> None:

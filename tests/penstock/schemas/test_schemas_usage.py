@@ -18,6 +18,7 @@ from tests.penstock.running import PENSTOCK, REPOSITORY, fresh_penstock, penstoc
 assert isinstance(schemas, LazyGroup)
 
 
+@pytest.mark.not_quick("starts a process")
 @pytest.mark.parametrize("command", schemas.table)
 def test_every_command_has_help_with_an_example(command: str) -> None:
     ended = fresh_penstock("schemas", command, "--help")
@@ -88,6 +89,7 @@ def test_a_new_schema_is_an_event_and_written_once(tmp_path: Path) -> None:
     assert (nowhere.returncode, len(nowhere.stderr.splitlines())) == (1, 1)
 
 
+@pytest.mark.not_quick("starts a process")
 def test_on_a_terminal_it_asks_before_it_deletes() -> None:
     for typed, ends in ((b"n\n", 1), (b"\n", 1), (b"y\n", 1), (b"\x04", 130)):
         terminal, ours = pty.openpty()
@@ -109,6 +111,7 @@ def test_on_a_terminal_it_asks_before_it_deletes() -> None:
         assert ended.returncode == ends
 
 
+@pytest.mark.not_quick("starts a process")
 def test_schemas_need_no_kafka() -> None:
     modules = ", ".join(each.module for each in schemas.table.values())
     code = f"import sys, {modules}; print(*sys.modules)"

@@ -15,6 +15,7 @@ from audit.alerting.conditions import KINDS
 from audit.alerting.messages import AlertMessage, Post
 from audit.config import AuditConfig
 from audit.http.resources import RESOURCES
+from audit.http.statements import STATEMENTS
 from audit.http.stream import MOST_STREAMS
 from audit.inventory import parsed
 from audit.metrics import AuditMetrics
@@ -145,7 +146,8 @@ def test_the_webhooks_message_is_what_is_sent() -> None:
 
 
 def test_every_path_is_explained() -> None:
-    paths = {each.path for each in RESOURCES} | {"/api/v1/stream", "/api/openapi.json"}
+    paths = {each.path for each in (*RESOURCES, *STATEMENTS)}
+    paths |= {"/api/v1/stream", "/api/openapi.json"}
     assert first_cells("The API") == paths | {"/metrics", "/healthz", "/readyz"}
     assert f"{MOST_STREAMS} listeners" in section("The API")
 

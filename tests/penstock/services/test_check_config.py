@@ -25,23 +25,91 @@ def test_the_sample_with_every_key_is_valid(kind: str, tmp_path: Path) -> None:
             pytest.skip(str(error))
     offline = ["--offline"] if kind in {"agent", "loader", "audit"} else []
     sample = SAMPLES / f"{kind}.yaml"
-    if kind == "audit":
-        sample = with_its_files(sample, tmp_path)
+    sample = with_its_files(sample, tmp_path)
     ended = penstock("check-config", kind, str(sample), "--json", *offline)
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def with_its_files(sample: Path, directory: Path) -> Path:
-    """The files without which an audit would not start are looked at as well."""
+    """The files that it names are there, each as its key wants it."""
     authority = Authority(directory)
-    authority.sign("audit")
-    for name in ("audit-users", "audit-tokens"):
+    signed = authority.sign("server")
+    for name in ("users", "tokens"):
         (directory / name).touch()
-    text = sample.read_text().replace("/etc/penstock/", f"{directory}/")
-    text = re.sub(r"(client_ca|revoked): \S+", rf"\1: {authority.ca}", text)
+    (directory / "secret").write_text("correct horse")
+    meant = {
+        "ca": authority.ca,
+        "client_ca": authority.ca,
+        "revoked": authority.ca,
+        "certificate": signed.certificate,
+        "key": signed.key,
+        "users_file": directory / "users",
+        "tokens_file": directory / "tokens",
+        "password_file": directory / "secret",
+        "token_file": directory / "secret",
+        "keytab": directory / "secret",
+    }
     copy = directory / sample.name
-    copy.write_text(text)
+    copy.write_text(
+        re.sub(
+            r"^( *)(\w+): /etc/penstock/\S+",
+            lambda found: f"{found[1]}{found[2]}: {meant[found[2]]}",
+            sample.read_text(),
+            flags=re.MULTILINE,
+        )
+    )
     return copy
+
+
+@pytest.mark.parametrize("kind", ["registry", "broker"])
+def test_files_that_cannot_be_used_are_named(kind: str, tmp_path: Path) -> None:
+    ended = penstock("check-config", kind, str(SAMPLES / f"{kind}.yaml"), "--json")
+    assert ended.returncode == 1
+    problems = json.loads(ended.stdout)["problems"]
+    named = [each.partition("`: ")[0].removeprefix("`") for each in problems]
+    assert named == BROKEN[kind]
+    assert all("no such file" in each for each in problems)
+
+
+BROKEN = {
+    "registry": [
+        "security.tls",
+        "security.login.password_file",
+        "zookeeper_security.tls",
+        "zookeeper_security.password_file",
+        "tls",
+        "users_file",
+        "tokens_file",
+        "forwarding_security.tls",
+        "forwarding_security.password_file",
+    ],
+    "broker": [
+        "listeners[0].tls",
+        "listeners[1].tls",
+        "between_brokers.security.tls",
+        "between_brokers.security.login.password_file",
+        "http.tls",
+        "http.tokens_file",
+        "zookeeper_security.tls",
+        "zookeeper_security.password_file",
+        "registry_security.tls",
+        "registry_security.password_file",
+    ],
+}
+
+
+def test_a_user_who_is_none_is_found_in_the_registrys_file(tmp_path: Path) -> None:
+    (tmp_path / "users").write_text("alice:scrypt:16384:8:1:c2FsdHNhbHQ=:c2hvcnQ=\n")
+    path = tmp_path / "registry.yaml"
+    path.write_text(
+        f"users_file: {tmp_path}/users\n"
+        "permissions: [{principal: alice, subjects: '*', may: [read]}]\n"
+    )
+    ended = penstock("check-config", "registry", str(path))
+    assert ended.returncode == 1
+    said = f"`users_file`: {tmp_path}/users, line 1: not `name:scrypt:…`"
+    assert f"problem: {said}" in ended.stdout
+    assert ended.stderr == f"penstock: {path}: {said}\n"
 
 
 def test_what_a_file_comes_to(tmp_path: Path) -> None:
@@ -51,7 +119,7 @@ def test_what_a_file_comes_to(tmp_path: Path) -> None:
         "topic_defaults: {retention.ms: 5}\n"
     )
     ended = penstock("check-config", "broker", str(path), "--json")
-    effective = json.loads(ended.stdout)
+    effective = json.loads(ended.stdout)["configuration"]
     assert effective["id"] == 7
     assert effective["port"] == 9092
     assert effective["topic_defaults"] == {"retention.ms": 5}

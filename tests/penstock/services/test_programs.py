@@ -27,6 +27,7 @@ def test_zookeeper_runs_until_it_is_told_to_stop(tmp_path: Path) -> None:
     assert not answers("127.0.0.1", port)
 
 
+@pytest.mark.not_quick("starts a process")
 def test_a_broker_that_cannot_start_says_why(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     settings = [f"data_dir={tmp_path}", "id=1", f"zookeeper=127.0.0.1:{port}"]

@@ -11,6 +11,7 @@ from client.errors import BadAddress
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
 from harness.server_process import wait_until
+from penstock.directory.entrance import Entrance
 from penstock.directory.places import Addresses
 from penstock.status.asking import Asking, KeptStatus
 from penstock.status.values import PipelineStatus
@@ -24,7 +25,7 @@ PATIENT = 30.0  # on a busy machine
 
 
 def asked(addresses: Addresses) -> PipelineStatus:
-    with Asking(addresses, within=PATIENT) as asking:
+    with Asking(Entrance(addresses), within=PATIENT) as asking:
         return asking.ask()
 
 
@@ -52,7 +53,7 @@ def test_nobody_answers() -> None:
 )
 def test_an_address_that_cannot_be_understood(wrong: Addresses) -> None:
     with pytest.raises((ValueError, BadAddress)):
-        Asking(wrong)
+        Asking(Entrance(wrong))
 
 
 def test_everybody_answers(
@@ -66,9 +67,11 @@ def test_everybody_answers(
         answering(lambda path, _: (200, bodies[path])) as audit,
         answering(lambda _path, _query: (200, status)) as agent,
         Asking(
-            Addresses(
-                *(running_broker.bootstrap, running_registry.url, audit.url, agent.url),
-                broker_http=f"http://127.0.0.1:{running_broker.http_port}",
+            Entrance(
+                Addresses(
+                    *(running_broker.bootstrap, running_registry.url, audit.url, agent.url),
+                    broker_http=f"http://127.0.0.1:{running_broker.http_port}",
+                )
             ),
             within=PATIENT,
         ) as asking,
@@ -136,7 +139,9 @@ def test_who_hangs_is_not_waited_for_and_the_others_are_heard() -> None:
     with (
         peer(says_nothing) as port,
         answering(lambda _path, _query: (200, status)) as agent,
-        Asking(Addresses(f"127.0.0.1:{port}", NOBODY, NOBODY, agent.url, ""), within=0.2) as asking,
+        Asking(
+            Entrance(Addresses(f"127.0.0.1:{port}", NOBODY, NOBODY, agent.url, "")), within=0.2
+        ) as asking,
     ):
         wait_until(lambda: bool(asking.ask().agents), within=60, what="the agent is heard")
         problems = asking.ask().problems
@@ -199,7 +204,9 @@ def test_the_latest_is_kept_and_follows() -> None:
 
     with (
         answering(answers) as audit,
-        KeptStatus(Addresses("127.0.0.1:1", NOBODY, audit.url, NOBODY, "")) as following,
+        KeptStatus(
+            Asking(Entrance(Addresses("127.0.0.1:1", NOBODY, audit.url, NOBODY, "")))
+        ) as following,
     ):
         wait_until(lambda: says("complete"), within=60, what="asked")
         rows[:] = [topic_row("t", State.MISSING)]

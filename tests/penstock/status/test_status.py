@@ -11,7 +11,7 @@ from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
 from harness.server_process import wait_until
 from penstock.directory.places import Places, Ports
-from penstock.directory.remembered import remember
+from penstock.directory.remembered import RememberedStart, remember
 from penstock.status.values import (
     AgentStanding,
     BrokerStanding,
@@ -100,20 +100,22 @@ def test_nobody_answers() -> None:
 
 
 def test_what_an_up_runs_is_found_by_its_directory(tmp_path: Path) -> None:
-    remember(Places(tmp_path), Ports(broker=2, registry=3, audit=4, agent_http=5, broker_http=6))
-    ended = penstock("status", "--dir", str(tmp_path), "--json")
-    where = [each.split(": ")[0] for each in json.loads(ended.stdout)["problems"]]
-    assert where == [
-        "no broker at 127.0.0.1:2",
-        "no registry at http://127.0.0.1:3",
-        "no agent at http://127.0.0.1:5",
-        "no audit at http://127.0.0.1:4",
-    ]
+    ports = Ports(broker=2, registry=3, audit=4, agent_http=5, broker_http=6)
+    for secure, http in ((False, "http"), (True, "https")):
+        remember(Places(tmp_path), RememberedStart(ports, secure))
+        ended = penstock("status", "--dir", str(tmp_path), "--json")
+        where = [each.split(": ")[0] for each in json.loads(ended.stdout)["problems"]]
+        assert where == [
+            "no broker at 127.0.0.1:2",
+            f"no registry at {http}://127.0.0.1:3",
+            "no agent at http://127.0.0.1:5",
+            f"no audit at {http}://127.0.0.1:4",
+        ]
 
 
 def test_what_the_loader_of_an_up_cannot_load_is_said_without_an_audit(tmp_path: Path) -> None:
     places = Places(tmp_path)
-    remember(places, Ports(broker=2, registry=3, audit=4, agent_http=5))
+    remember(places, RememberedStart(Ports(broker=2, registry=3, audit=4, agent_http=5)))
     places.log("loader").parent.mkdir()
     said = "2026-11-20T07:00:00.100Z ERROR penstock.load table failed table=t reason=all is dead\n"
     places.log("loader").write_text(said)

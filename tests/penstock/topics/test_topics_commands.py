@@ -17,7 +17,7 @@ def test_the_life_of_a_topic(at: At, new_topic: str) -> None:
         "replication_factor": 1,
     }
     listed = {each["name"]: each for each in at.json("topics", "list")}
-    assert listed[new_topic] == created | {"without_leader": 0}
+    assert listed[new_topic] == created | {"under_replicated": 0, "without_leader": 0}
 
     at.output("produce", new_topic, "--partition", "1", stdin="a\nb\n")
     described = at.json("topics", "describe", new_topic)
@@ -46,10 +46,11 @@ def test_tables_for_people(at: At, new_topic: str) -> None:
     assert said == f"created {new_topic}: partitions 1, replication factor 1\n"
     lines = at.output("topics", "list").splitlines()
     assert lines[0].split() == [
-        *("name", "partitions", "replication", "factor", "without", "leader", "id")
+        *("name", "partitions", "replication", "factor"),
+        *("under", "replicated", "without", "leader", "id"),
     ]
     (row,) = [line.split() for line in lines if line.startswith(new_topic)]
-    assert row[1:4] == ["1", "1", "0"]
+    assert row[1:5] == ["1", "1", "0", "0"]
     lines = at.output("topics", "describe", new_topic).splitlines()
     assert lines[0].split() == [
         "partition",

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from penstock.directory.places import Addresses, Places
+from penstock.directory.places import Addresses, Places, Ports
 from penstock.status.values import FailingLoadStanding, PipelineStatus
 from penstock.up.programs import ProgramPhase, ProgramStanding
 from penstock.up.screen import PlainScreen, watching
@@ -81,6 +81,17 @@ def test_at_other_ports_it_says_how_commands_find_it() -> None:
     screen.show(programs(), None)
     last = stream.getvalue().splitlines()[-1]
     assert last.endswith(" for commands in a shell: . /somewhere/penstock-data/environment")
+
+
+def test_behind_locks_it_says_how_to_log_in() -> None:
+    stream = io.StringIO()
+    PlainScreen(stream, Places(DIRECTORY), Addresses.of(Ports(), secure=True)).show(
+        programs(), None
+    )
+    *_, runs, logs_in, commands = stream.getvalue().splitlines()
+    assert "dashboard https://127.0.0.1:8090" in runs
+    assert f" as admin, with the password in {DIRECTORY}/security/admin.password; " in logs_in
+    assert commands.endswith("/environment")
 
 
 def test_a_program_that_dies_again_is_said_again() -> None:

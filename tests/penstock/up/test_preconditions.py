@@ -131,6 +131,7 @@ def test_versions_of_java(said: str, version: int | None) -> None:
     assert java_version(said) == version
 
 
+@pytest.mark.not_quick("starts a process")
 @pytest.mark.parametrize(
     ("script", "said"),
     [
@@ -152,12 +153,14 @@ def test_a_java_that_will_not_do(tmp_path: Path, script: str, said: str) -> None
     assert "cannot be written to" in about_directory, "all that is wrong is said at once"
 
 
+@pytest.mark.not_quick("starts a process")
 def test_a_pattern_that_the_shell_has_expanded() -> None:
     code, (said,) = up("--follow", "a.log", "b.log")
     assert code == 2
     assert "b.log is too much: put a pattern into quotes" in said
 
 
+@pytest.mark.not_quick("starts a process")
 def test_where_there_is_no_folder_any_more(tmp_path: Path) -> None:
     ended = subprocess.run(
         ["sh", "-c", 'rmdir "$PWD"; exec "$0" -m penstock up', sys.executable],
@@ -171,6 +174,7 @@ def test_where_there_is_no_folder_any_more(tmp_path: Path) -> None:
     assert "the folder in which you are is gone: cd into another one" in ended.stderr
 
 
+@pytest.mark.not_quick("starts a process")
 def test_no_java(tmp_path: Path) -> None:
     base = ("--port-base", str(free_ports(1)[0]), "--dir", str(tmp_path / "data"))
     code, (said, *_) = up(*base, JAVA_HOME="", PATH=str(tmp_path))

@@ -32,6 +32,7 @@ SEEN = ScreenState(
     directory=DIRECTORY,
     here=DIRECTORY.parent,
     dashboard="http://127.0.0.1:8090",
+    password=None,
     loads="",
     elsewhere=False,
     follows=False,
@@ -186,6 +187,12 @@ def test_until_the_audit_answers_nothing_is_said_of_loads_and_verdicts() -> None
     shown = lines(dataclasses.replace(SEEN, standing=said))
     assert "? unknown: no audit answers" in shown
     assert not any("loaded" in line for line in shown)
+
+
+def test_behind_locks_it_says_how_to_log_in() -> None:
+    password = DIRECTORY / "security" / "admin.password"
+    shown = lines(dataclasses.replace(SEEN, password=password))
+    assert "log in     as admin, password in ./penstock-data/security/admin.password" in shown
 
 
 def test_at_other_ports_it_says_how_commands_find_it() -> None:

@@ -6,6 +6,7 @@ Of the times themselves, not of a clock: on a machine that is busy nobody can pr
 from functools import cache
 from pathlib import Path
 
+from penstock.directory.entrance import Entrance
 from penstock.directory.places import Places, Ports
 from penstock.up.programs import programs
 
@@ -14,7 +15,8 @@ TURN_SECONDS = 0.1  # until it is seen that one has ended
 
 
 def test_all_that_wait_for_each_other_have_ended_in_ten_seconds() -> None:
-    made = programs(Places(Path("/any")), Ports(), loads_every="1m", log_format="text")
+    places, ports = Places(Path("/any")), Ports()
+    made = programs(places, ports, Entrance(), None, loads_every="1m", log_format="text")
     named = {each.name: each for each in made}
 
     @cache

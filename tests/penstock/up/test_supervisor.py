@@ -179,6 +179,7 @@ def test_who_must_not_be_away_is_started_again_at_once(start: Start) -> None:
         assert run.standing("agent").restarts == before.restarts + 1
 
 
+@pytest.mark.not_quick("starts a process")
 def test_in_a_loop_of_deaths_the_pause_is_short_and_stays_so(start: Start) -> None:
     run = start(keeping("agent", "exit 1"))
     for _ in range(12):
@@ -225,6 +226,7 @@ time.sleep(1000)
 """
 
 
+@pytest.mark.not_quick("starts a process")
 def test_what_it_had_open_is_handed_to_the_next(start: Start, tmp_path: Path) -> None:
     file, log = tmp_path / "file", tmp_path / "logs" / "agent.log"
     file.write_text("words")
@@ -323,6 +325,7 @@ while not asked.wait(0.01):
 """
 
 
+@pytest.mark.not_quick("starts a process")
 def test_who_does_not_answer_holds_up_nobody_who_leaves(tmp_path: Path) -> None:
     run = [sys.executable, "-c", LEAVING, str(tmp_path)]
     assert subprocess.run(run, timeout=WITHIN, check=False).returncode == 0

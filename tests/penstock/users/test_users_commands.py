@@ -1,5 +1,6 @@
 """`penstock users`, against a running broker and its ZooKeeper."""
 
+import getpass
 import os
 import pty
 import stat
@@ -15,9 +16,15 @@ from cluster import users
 from cluster.identity import cluster_id
 from cluster.session import Session
 from cluster.zookeeper import EmbeddedZooKeeper
+from ground.administration import read_entry
 from harness.certificates import Authority
+from harness.made_secrets import made_secret
 from harness.secured_zookeeper import SecuredZooKeeper
 from tests.penstock.running import At, penstock
+
+SECRET = made_secret("s3")
+PASSWORD = made_secret("pass word")
+TYPED = f"{PASSWORD}\n".encode()
 
 
 @pytest.fixture
@@ -28,13 +35,13 @@ def name() -> str:
 @pytest.fixture
 def password_file(tmp_path: Path) -> str:
     path = tmp_path / "a.password"
-    path.write_text("pass word\n")
+    path.write_text(f"{PASSWORD}\n")
     return str(path)
 
 
 @pytest.fixture
 def session(chroot: str) -> Iterator[Session]:
-    opened = Session.connect(chroot, secret="s3")
+    opened = Session.connect(chroot, secret=SECRET)
     yield opened
     opened.close()
 
@@ -87,7 +94,7 @@ def test_what_was_made_for_nothing_is_gone(at: At, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("typed", "code"),
-    [((b"pass word\n", b"pass word\n"), 0), ((b"pass word\n", b"other\n", b"\x03"), 130)],
+    [((TYPED, TYPED), 0), ((TYPED, b"other\n", b"\x03"), 130)],
 )
 def test_on_a_terminal_it_is_asked_for_and_not_shown(
     at: At, name: str, typed: tuple[bytes, ...], code: int
@@ -107,7 +114,7 @@ def test_on_a_terminal_it_is_asked_for_and_not_shown(
     os.close(terminal)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == code, shown
     assert f"password of {name}: ".encode() in shown
-    assert b"pass word" not in shown
+    assert TYPED.strip() not in shown
     assert (name in {each["name"] for each in at.json("users", "list")}) == (code == 0)
 
 
@@ -120,6 +127,7 @@ def test_on_a_terminal_it_is_asked_for_and_not_shown(
         (["--password-file", "/dev/null"], 1, "is empty"),
         (["--password-file", "{file}", "--iterations", "100"], 2, "4096"),
         (["--zookeeper-secret-file", "{file}"], 2, "needs --zookeeper"),
+        (["--administration-log", "{file}"], 2, "needs --zookeeper"),
     ],
 )
 def test_wrong_usage(at: At, password_file: str, options: list[str], code: int, said: str) -> None:
@@ -136,18 +144,28 @@ def test_the_first_user_goes_into_zookeeper(
     session: Session, chroot: str, tmp_path: Path, password_file: str
 ) -> None:
     secret = tmp_path / "secret"
-    secret.write_text("s3\n")
+    secret.write_text(f"{SECRET}\n")
+    log = tmp_path / "administration.log"
     place = ["--zookeeper", chroot, "--zookeeper-secret-file", str(secret)]
+    place += ["--administration-log", str(log)]
     added = penstock("users", "add", "admin", "--password-file", password_file, *place)
     assert (added.returncode, added.stdout, added.stderr) == (0, "added admin\n", "")
     kept = users.credentials_of(session, "admin")
     assert len(kept) == 2
-    assert all(each.matches("pass word") for each in kept.values())
+    assert all(each.matches(PASSWORD) for each in kept.values())
     listed = penstock("users", "list", *place)
     assert listed.stdout.splitlines()[1].split()[0] == "admin"
     removed = penstock("users", "remove", "admin", "-y", *place)
     assert removed.returncode == 0
     assert users.all_users(session) == {}
+    # No broker knows of it: the command has noted it.
+    noted = [read_entry(line) for line in log.read_bytes().splitlines()]
+    assert [(each.action, each.kind, each.name) for each in noted] == [
+        ("create", "user", "admin"),
+        ("delete", "user", "admin"),
+    ]
+    assert {each.principal for each in noted} == {getpass.getuser()}
+    assert "pass word" not in log.read_text()
     assert penstock("users", "list", *place).stderr == "no users\n"
 
 
@@ -175,7 +193,7 @@ def test_where_no_broker_was_nothing_is_made_that_is_open_to_all(
 def test_a_zookeeper_that_speaks_tls(tmp_path: Path, password_file: str) -> None:
     authority = Authority(tmp_path / "authority")
     secret, security = tmp_path / "secret", tmp_path / "security.yaml"
-    secret.write_text("s3\n")
+    secret.write_text(f"{SECRET}\n")
     security.write_text(f"tls: {{ca: {authority.ca}}}\n")
     with SecuredZooKeeper(tmp_path / "zookeeper", authority) as secured:
         place = ["--zookeeper", secured.tls_address, "--zookeeper-secret-file", str(secret)]

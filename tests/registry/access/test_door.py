@@ -23,10 +23,16 @@ def basic(user: str, password: str) -> dict[str, str]:
     return {"authorization": f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"}
 
 
+@pytest.fixture(scope="module")
+def lines() -> str:
+    """Of users: hashing takes its time."""
+    return f"alice:{SlowHash.of('right')}\nregistry:{SlowHash.of('right')}\n"
+
+
 @pytest.fixture
-def locks(tmp_path: Path) -> Locks:
+def locks(tmp_path: Path, lines: str) -> Locks:
     users, tokens = tmp_path / "users", tmp_path / "tokens"
-    users.write_text(f"alice:{SlowHash.of('right')}\nregistry:{SlowHash.of('right')}\n")
+    users.write_text(lines)
     tokens.write_text(f"ci:sha256:{hashlib.sha256(b'token').hexdigest()}\n")
     return Locks(PasswordFile(users), TokenFile(tokens), registries=("registry",))
 
@@ -38,6 +44,7 @@ async def called(
     return found if isinstance(found, Caller) else await found
 
 
+@pytest.mark.not_quick("hashes very many passwords")
 def test_a_flood_of_wrong_passwords_stops_nobody_else(locks: Locks) -> None:
     async def run() -> tuple[list[int], float, float]:
         door = Door(locks, PERMISSIONS)

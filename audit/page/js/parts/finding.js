@@ -5,12 +5,13 @@ import { name, words } from "../names.js";
 import { link } from "../routes.js";
 import { kindBadge, sign } from "../signs.js";
 import { at } from "../times.js";
+import { accepting } from "./accepting.js";
 
-/** `topic` is given where findings of several topics stand together. */
-export function finding(fault, { cluster, topic, named = false }) {
+/** `named`: findings of several topics stand together. `here`: the host whose view this is. */
+export function finding(fault, { cluster, topic, named = false, here = "" }) {
   const meta = [
     named ? h("a", { href: link("topic", { cluster, topic }) }, name(topic)) : null,
-    fault.host && !fault.words.includes(fault.host)
+    fault.host && fault.host !== here && !fault.words.includes(fault.host)
       ? h("span", {}, "host ", name(fault.host))
       : null,
     fault.from_time >= 0 && fault.to_time >= 0
@@ -23,8 +24,14 @@ export function finding(fault, { cluster, topic, named = false }) {
     "li",
     { class: fault.accepted ? "finding accepted" : "finding" },
     h("span", {}, kindBadge(fault.kind)),
-    h("div", { class: "text" }, words(fault.words), h("div", { class: "meta" }, meta)),
-    fault.host
+    h(
+      "div",
+      { class: "text" },
+      words(fault.words),
+      h("div", { class: "meta" }, meta),
+      accepting(fault, { cluster, topic }),
+    ),
+    fault.host && fault.host !== here
       ? h(
           "a",
           {

@@ -6,6 +6,7 @@ import { bytes, count } from "../figures.js";
 import { name, plain, words } from "../names.js";
 import { chips, searchBox } from "../parts/controls.js";
 import { Pane, empty } from "../parts/pane.js";
+import { saying } from "../parts/saying.js";
 import { pager, table } from "../parts/table.js";
 import { link } from "../routes.js";
 import { AGENT_STATES, agentBadge, agentSign, agentWord } from "../signs.js";
@@ -80,6 +81,7 @@ const COLUMNS = [
       agentBadge(row.state),
       row.state === "silent" ? h("span", { class: "under" }, "since ", ago(row.heard)) : null,
       row.reason ? h("span", { class: "under clip" }, words(row.reason)) : null,
+      retiring(row),
     ],
   },
   {
@@ -111,6 +113,23 @@ const COLUMNS = [
     cell: (row) => h("span", { class: "soft" }, row.version ? plain(row.version) : "–"),
   },
 ];
+
+/** Of a host that is gone for good: from where its agent has come to. */
+function retiring(row) {
+  if (!["silent", "never"].includes(row.state)) return null;
+  return saying({
+    statement: "retire",
+    title: "Retire…",
+    what: `Nothing more is expected of ${plain(row.host)}, until it is heard of again.`,
+    button: "Retire",
+    body: {
+      cluster: row.cluster,
+      host: row.host,
+      ...(row.agent ? { agent: row.agent } : {}),
+      since: Math.max(row.until, 0),
+    },
+  });
+}
 
 function topics(row) {
   const shown = row.topics.slice(0, TOPICS);

@@ -65,7 +65,7 @@ export function host(page) {
         h(
           "ul",
           { class: "findings" },
-          answer.items.map((each) => finding({ ...each, host: "" }, { cluster, topic })),
+          answer.items.map((each) => finding(each, { cluster, topic, here: hostName })),
         ),
         answer.page.total > answer.items.length
           ? h(

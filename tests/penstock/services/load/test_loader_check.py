@@ -119,6 +119,9 @@ def test_nobody_answers(alone: Checking) -> None:
     assert "hours would wait" not in offline
     remote = alone.run("--offline", topics=["a"], root="hdfs://namenode/logs")
     assert "note: the root is not checked: --online starts Spark, and does" in remote.stdout
+    kerberos = {"principal": "me@X", "keytab": f"{alone.folder}/none"}
+    without_key = alone.run("--offline", topics=["a"], root="hdfs://a/b", kerberos=kerberos)
+    assert f"problem: the keytab {alone.folder}/none cannot be read: no such" in without_key.stdout
 
 
 def test_types_are_written_as_spark_writes_them() -> None:

@@ -1,7 +1,7 @@
-"""What is refused at the door: counted, and said in the log, a line a minute for each address.
+"""What a server refuses at its door: counted, and in the log a line a minute for each address.
 
 Whoever is refused asks again, thousands of times a second if he likes: a line for the first of a
-kind, and how many there were when the next is due. Belongs to the event loop.
+kind, and how many there were when the next is due. Belongs to one event loop.
 """
 
 import logging

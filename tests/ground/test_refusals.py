@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from audit.http.refusals import MOST, PERIOD_S, Refusals
+from ground.refusals import MOST, PERIOD_S, Refusals
 
 
 def test_one_line_a_minute_for_each_address_and_reason(

@@ -1,0 +1,33 @@
+"""What comes with a request that changes something: of one kind, small, and in time."""
+
+import asyncio
+from http import HTTPStatus
+from typing import Final
+
+from starlette.types import Receive, Scope
+
+from audit.errors import Unanswerable
+from audit.http.answering import header
+
+_SECONDS: Final = 5.0
+
+
+class BadBody(Unanswerable):
+    status = HTTPStatus.BAD_REQUEST
+
+
+async def body_of(scope: Scope, receive: Receive, kind: str, most: int) -> bytes:
+    """`kind` is what `Content-Type` must say. Raises BadBody, TimeoutError, ConnectionError."""
+    if header(scope, b"content-type").partition(";")[0].strip().lower() != kind:
+        raise BadBody(f"that is no {kind}")
+    body = bytearray()
+    async with asyncio.timeout(_SECONDS):
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                raise ConnectionError
+            body += message.get("body", b"")
+            if len(body) > most:
+                raise BadBody(f"more than {most} bytes are too many")
+            if not message.get("more_body"):
+                return bytes(body)

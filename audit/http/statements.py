@@ -1,0 +1,195 @@
+"""What operators say over HTTP: `POST /api/v1/accept` and `/api/v1/retire`, which write into the
+ledger what `penstock audit accept` and `retire` write, by the same functions.
+
+Who may is settled at the door. The audit writes with its own login, in the operator's name and with
+the address that he asks from; the ledger is where that is kept, and what was written counts once it
+has been read back from there. Nothing is changed here.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from http import HTTPStatus
+from typing import Annotated, Any, Final, NamedTuple
+
+import msgspec
+from msgspec import Meta
+
+from audit.config import Cluster
+from audit.errors import BadQuery, NotNow, NotWritten, Unanswerable
+from audit.http.answering import PageAnswer, problem
+from client.brokers import Brokers
+from client.errors import ClientError
+from ledger.operators import write_accepted, write_retired
+from schemas.errors import SchemaError
+from schemas.registry_client import RegistryClient
+
+THREADS: Final = 1
+MOST_BYTES: Final = 64 * 1024  # of a body
+
+_MOST_WAITING: Final = 8
+_PATIENCE_S: Final = 10.0
+
+log = logging.getLogger(__name__)
+
+Name = Annotated[str, Meta(max_length=4_096)]
+Number = Annotated[int, Meta(ge=0, lt=2**62)]
+Time = Annotated[int, Meta(ge=0, lt=2**53)]
+Reason = Annotated[str, Meta(min_length=1, max_length=1_000, pattern=r"\S")]
+
+
+class Offsets(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    first: Number
+    count: Annotated[int, Meta(ge=1, lt=2**62)]
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Of a source: events from `seq` on, or, without `events`, bytes."""
+
+    source: Name
+    seq: Number = 0
+    events: Number = 0
+    position: Number = 0
+    end_position: Number = 0
+
+
+class Acceptance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A fault that will not be put right. All that is given must apply to it."""
+
+    cluster: Name = ""
+    topic: Annotated[str, Meta(min_length=1, max_length=249)]
+    partition: Annotated[int, Meta(ge=-1, lt=2**31)] = -1
+    offsets: Annotated[tuple[Offsets, ...], Meta(max_length=500)] = ()
+    runs: Annotated[tuple[Run, ...], Meta(max_length=500)] = ()
+    host: Name = ""
+    from_time: Time | None = None
+    to_time: Time | None = None
+    reason: Reason
+
+    def check(self) -> None:
+        """Raises BadQuery."""
+        if self.offsets and self.partition < 0:
+            raise BadQuery("`offsets` are those of a `partition`")
+        for run in self.runs:
+            if not run.source or not (run.events or run.position < run.end_position):
+                raise BadQuery("`runs` have a `source`, and `events` or bytes of it")
+        given = (self.partition >= 0, self.runs, self.host, self.from_time, self.to_time)
+        if not any(each is not None and each not in (False, (), "") for each in given):
+            raise BadQuery("say what is accepted: partition, runs, host, from_time or to_time")
+        if None not in (self.from_time, self.to_time) and self.from_time >= self.to_time:  # type: ignore[operator]
+            raise BadQuery("`from_time` must be before `to_time`")
+
+
+class Retirement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A host, or one of its agents, of which nothing is expected from `since` on."""
+
+    cluster: Name = ""
+    host: Annotated[str, Meta(min_length=1, max_length=4_096)]
+    agent: Name = ""
+    since: Time
+    reason: Reason
+
+    def check(self) -> None: ...
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """What stands in the ledger now."""
+
+    cluster: str
+    operator: str
+
+
+class Kind(NamedTuple):
+    """One path. `write` is called on a thread that may wait for brokers."""
+
+    path: str
+    asked: type[Acceptance] | type[Retirement]
+    write: Callable[[Brokers, RegistryClient, str, Mapping[str, Any]], object]
+    summary: str
+
+
+STATEMENTS: Final = (
+    Kind(
+        "/api/v1/accept",
+        Acceptance,
+        write_accepted,
+        "Operators: accept a fault, as `penstock audit accept` does.",
+    ),
+    Kind(
+        "/api/v1/retire",
+        Retirement,
+        write_retired,
+        "Operators: expect nothing more of a host, as `penstock audit retire` does.",
+    ),
+)
+PATHS: Final = frozenset(each.path for each in STATEMENTS)
+
+
+class Statements:
+    """Belongs to the server's event loop; `executor` is where it is written."""
+
+    def __init__(self, clusters: Mapping[str, Cluster], executor: Executor) -> None:
+        self._clusters = clusters
+        self._executor = executor
+        self._waiting = 0
+        self._kinds = {each.path: each for each in STATEMENTS}
+
+    async def answer(self, path: str, body: bytes, operator: str) -> PageAnswer:
+        """`operator` is who says it, and from where."""
+        try:
+            return PageAnswer(
+                msgspec.json.encode(await self._said(self._kinds[path], body, operator))
+            )
+        except Unanswerable as error:
+            return problem(error.status, str(error))
+        except Exception:  # a bug in what was asked; the program lives on
+            log.exception("request failed path=%r", path)
+            return problem(
+                HTTPStatus.INTERNAL_SERVER_ERROR, "this failed; the audit's log says how"
+            )
+
+    async def _said(self, kind: Kind, body: bytes, operator: str) -> Written:
+        try:
+            asked = msgspec.json.decode(body, type=kind.asked)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise BadQuery(f"that cannot be meant: {error}") from None
+        asked.check()
+        name = self._cluster(asked.cluster)
+        said = {**msgspec.to_builtins(asked), "operator": operator}
+        del said["cluster"]
+        if self._waiting >= _MOST_WAITING:
+            raise NotNow("too much is being written just now: try again in a moment")
+        self._waiting += 1
+        try:
+            await asyncio.get_running_loop().run_in_executor(
+                self._executor, self._write, kind, name, said
+            )
+        finally:
+            self._waiting -= 1
+        return Written(cluster=name, operator=operator)
+
+    def _cluster(self, name: str) -> str:
+        if name in self._clusters:
+            return name
+        if name or len(self._clusters) > 1:
+            raise BadQuery(f"`cluster` must be one of {', '.join(self._clusters)}")
+        return next(iter(self._clusters))
+
+    def _write(self, kind: Kind, name: str, said: Mapping[str, Any]) -> None:
+        cluster = self._clusters[name]
+        try:
+            with (
+                Brokers(cluster.bootstrap, patience_seconds=_PATIENCE_S) as brokers,
+                RegistryClient(
+                    cluster.registry_address,
+                    patience_seconds=_PATIENCE_S,
+                    first_contact_seconds=0,
+                ) as registry,
+            ):
+                kind.write(brokers, registry, name, said)
+        except (ClientError, SchemaError) as error:
+            log.error(
+                "not written path=%s operator=%a error=%s", kind.path, said["operator"], error
+            )
+            raise NotWritten(f"the ledger of {name} could not be written: {error}") from None

@@ -1,0 +1,139 @@
+"""What asking for permissions costs a request, with ten thousand ACLs: beside a broker without any.
+
+Fetches of a topic that is not there are the smallest requests that are asked about. They name the
+same topic again and again, or another one each time, which a broker cannot have been asked about
+before. The broker with ACLs and the one without take turns within a run. What Penstock itself needs
+to answer such a question, without the requests around it, is told beside (`bench.permissions`).
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from bench.brokers import PENSTOCK, Broker
+from bench.measurement import Figure, Goal, NotMeasured, Sample
+from bench.permissions import FIRST, asked, made_up, timings
+from bench.processes import Meter
+from bench.profile import Case, Place, Profile
+from bench.raw_producer import produce
+from bench.request_load import Sent, send_all
+from bench.requests import fetches_in_vain
+from bench.topics import create
+
+_WINDOW = 64
+_CYCLE = 2_000
+_TURNS = 2
+_AT_ONCE = 500
+_PATIENCE = 120.0
+_LENGTH = 40  # of a topic's name
+_FREE = Figure("requests/s without authorization", more_is_better=True)
+_ASKED = Figure("requests/s with ACLs", more_is_better=True)
+_CPU_FREE = Figure("broker CPU-µs a request, without", 2)
+_CPU_ASKED = Figure("broker CPU-µs a request, with ACLs", 2)
+_TIMES = Figure("CPU with / without", 2)
+
+
+def _prepare(place: Place) -> None:
+    for broker in (place.guarded.open, place.guarded.guarded):
+        create(broker.port, {_written(place): 1})
+    bootstrap = f"127.0.0.1:{place.guarded.guarded.port}"
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    wanted = [
+        AclBinding(
+            ResourceType.TOPIC,
+            pattern.name,
+            ResourcePatternType[pattern.pattern_type.name],
+            acl.principal,
+            acl.host,
+            AclOperation[acl.operation.name],
+            AclPermissionType[acl.permission.name],
+        )
+        for pattern, acls in made_up(place.scale.acls).items()
+        for acl in acls
+    ]
+    for start in range(0, len(wanted), _AT_ONCE):
+        some = wanted[start : start + _AT_ONCE]
+        for added in admin.create_acls(some, request_timeout=_PATIENCE).values():
+            added.result(_PATIENCE)
+
+
+def _names(place: Place, count: int) -> list[str]:
+    """Topics to which whoever asks may do anything but delete them; none of them is there."""
+    prefixes = asked(place.scale.acls)
+    return [
+        prefix + str(number).zfill(_LENGTH - len(prefix))
+        for number in range(count)
+        for prefix in [prefixes[number % len(prefixes)]]
+    ]
+
+
+def _written(place: Place) -> str:
+    return f"{asked(place.scale.acls)[0]}clicks"
+
+
+def _compared(place: Place, load: Callable[[Broker, float], Sent]) -> Sample:
+    """Of the one broker and the other, in turns."""
+    requests, seconds, cpu = [0, 0], [0.0, 0.0], [0.0, 0.0]
+    for _ in range(_TURNS):
+        for which, broker in enumerate((place.guarded.open, place.guarded.guarded)):
+            with Meter(broker.pid) as meter:
+                sent = load(broker, place.scale.seconds / _TURNS)
+            requests[which] += sent.requests
+            seconds[which] += sent.seconds
+            cpu[which] += meter.broker_cpu
+    free, guarded = (cpu[which] / requests[which] * 1e6 for which in (0, 1))
+    return {
+        _ASKED: requests[1] / seconds[1],
+        _FREE: requests[0] / seconds[0],
+        _CPU_ASKED: guarded,
+        _CPU_FREE: free,
+        _TIMES: guarded / free,
+    }
+
+
+def _fetch(place: Place, *, of_one: bool) -> Sample:
+    count = place.scale.fetches
+    requests = fetches_in_vain(_names(place, 1) * _CYCLE if of_one else _names(place, count))
+    return _compared(
+        place,
+        lambda broker, seconds: send_all(broker.port, [requests], window=_WINDOW, seconds=seconds),
+    )
+
+
+def _produce(place: Place) -> Sample:
+    def load(broker: Broker, seconds: float) -> Sent:
+        sent = produce(
+            broker.port, _written(place), batch=1, acks=1, window=_WINDOW, seconds=seconds
+        )
+        return Sent(sent.messages, sent.seconds)
+
+    return _compared(place, load)
+
+
+def _in_process(place: Place) -> Sample:
+    if place.server.name != PENSTOCK:
+        raise NotMeasured("only Penstock's can be called")
+    return timings(place.scale.acls)
+
+
+_AHEAD = (Goal(_ASKED, ahead=True), Goal(_CPU_ASKED, ahead=True))
+
+PROFILE = Profile(
+    "acls",
+    "small requests with 10,000 ACLs, and without authorization beside it; one connection",
+    (
+        Case("fetch, the same topic", partial(_fetch, of_one=True), _AHEAD),
+        Case("fetch, another topic each time", partial(_fetch, of_one=False), _AHEAD),
+        Case("produce, batches of one, acks=1", _produce, _AHEAD),
+        Case("asked in the process", _in_process, (Goal(FIRST, at_most=2),)),
+    ),
+    prepare=_prepare,
+)

@@ -1,0 +1,73 @@
+"""Logins by SCRAM-SHA-512 over new connections: as many as there can be, and what others notice.
+
+The broker's part of SCRAM is a few hashes, whatever the iterations; the rest is a connection, TLS's
+handshake where there is TLS, and four requests. The others are one client that produces in the
+clear, while clients log in at a rate that both brokers keep up with.
+"""
+
+from functools import partial
+
+from bench.login_load import login_load
+from bench.measurement import CLIENT_CORES, Figure, Goal, Sample
+from bench.processes import Meter
+from bench.profile import Case, Place, Profile
+from bench.steady_load import produce_and_wait
+from bench.topics import topic
+
+_LOGINS = Figure("logins/s", more_is_better=True)
+_CPU = Figure("broker CPU-ms a login", 2)
+_CORES = Figure("broker cores in use", 2)
+_BEFORE = Figure("produce p99 without logins, ms", 2)
+_MEANWHILE = Figure("produce p99 meanwhile, ms", 2)
+_STEADY = 100
+_PRODUCED = 200  # batches a second
+
+
+def _as_many_as_possible(place: Place, *, with_tls: bool) -> Sample:
+    with (
+        login_load(place.locked, with_tls=with_tls) as clients,
+        Meter(place.broker.pid) as meter,
+    ):
+        done = clients.begin(place.scale.seconds)()
+    return {
+        _LOGINS: done.count / done.seconds,
+        _CPU: meter.broker_cpu / done.count * 1e3,
+        _CORES: meter.broker_cpu / done.seconds,
+        CLIENT_CORES: done.client_cpu / done.seconds,
+    }
+
+
+def _steadily(place: Place) -> Sample:
+    scale, port = place.scale, place.broker.port
+
+    def p99(name: str) -> float:
+        return produce_and_wait(
+            port, name, rate=_PRODUCED, seconds=scale.latency_seconds, warm_up=scale.warm_up_seconds
+        ).milliseconds(0.99)
+
+    with topic(port) as name, login_load(place.locked, with_tls=True) as clients:
+        before = p99(name)
+        with Meter(place.broker.pid) as meter:
+            end = clients.begin(scale.warm_up_seconds + scale.latency_seconds, _STEADY)
+            meanwhile = p99(name)
+            done = end()
+    return {
+        _MEANWHILE: meanwhile,
+        _BEFORE: before,
+        _LOGINS: done.count / done.seconds,
+        _CORES: meter.broker_cpu / done.seconds,
+    }
+
+
+_GOALS = (Goal(_LOGINS, ahead=True), Goal(_CPU, ahead=True))
+
+PROFILE = Profile(
+    "logins",
+    f"SCRAM-SHA-512 over new connections, 8 at a time; {_STEADY} a second beside a client that "
+    f"sends {_PRODUCED} batches of one a second, acks=1",
+    (
+        Case("in the clear", partial(_as_many_as_possible, with_tls=False), _GOALS),
+        Case("TLS 1.3", partial(_as_many_as_possible, with_tls=True), _GOALS),
+        Case(f"TLS 1.3, {_STEADY} a second", _steadily, (Goal(_MEANWHILE, ahead=True),)),
+    ),
+)

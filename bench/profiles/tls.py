@@ -1,0 +1,119 @@
+"""What TLS 1.3 costs: producing batches of fifty and consuming them, by TLS and without it.
+
+The same load generators as in `produce-50` and `consume`, on the same brokers in turn: each case is
+there twice, so that the price of TLS can be told. A log is written before the rounds, without TLS.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+
+from bench import librdkafka
+from bench.measurement import Sample
+from bench.profile import Case, Place, Profile
+from bench.profiles.consume import consume
+from bench.profiles.produce import lines_of
+from bench.raw_producer import produce
+from bench.throughput import CHEAPER, FASTER, SMALL, metered
+from bench.topics import create, ends, topic, wait_for_end
+
+_BATCH = 50
+_WINDOW = 64
+_LOG = "log"
+_READS = 3  # processor time is counted in hundredths of a second
+_FETCH_BYTES = 2**20
+_PATIENCE = 600.0
+
+
+def _prepare(place: Place) -> None:
+    lines_of(place)
+    create(place.broker.port, {_LOG: 1})
+    load = produce(
+        place.broker.port,
+        _LOG,
+        batch=_BATCH,
+        acks=1,
+        window=_WINDOW,
+        seconds=_PATIENCE,
+        limit=place.scale.messages,
+    )
+    wait_for_end(place.broker.port, _LOG, load.messages)
+
+
+def _options(place: Place, *, with_tls: bool) -> Mapping[str, str]:
+    """Of librdkafka."""
+    if not with_tls:
+        return {}
+    return {"security.protocol": "ssl", "ssl.ca.location": str(place.locked.ca)}
+
+
+def _port(place: Place, *, with_tls: bool) -> int:
+    return place.locked.tls_port if with_tls else place.broker.port
+
+
+def _produce(place: Place, *, with_tls: bool, acks: int) -> Sample:
+    tls = place.locked.tls if with_tls else None
+    with topic(place.broker.port) as name:
+        return metered(
+            place.broker,
+            lambda: produce(
+                _port(place, with_tls=with_tls),
+                name,
+                batch=_BATCH,
+                acks=acks,
+                window=_WINDOW,
+                seconds=place.scale.seconds,
+                tls=tls,
+            ),
+        )
+
+
+def _consume(place: Place, *, with_tls: bool) -> Sample:
+    end = ends(place.broker.port, {_LOG: 1})[_LOG, 0]
+    port, tls = _port(place, with_tls=with_tls), place.locked.tls if with_tls else None
+    return metered(
+        place.broker,
+        lambda: consume(port, _LOG, end=end, max_bytes=_FETCH_BYTES, times=_READS, tls=tls),
+    )
+
+
+def _kcat_produce(place: Place, *, with_tls: bool) -> Sample:
+    port, lines, messages = place.broker.port, lines_of(place), place.scale.messages
+    options = {"acks": "1", **_options(place, with_tls=with_tls)}
+    with topic(port) as name:
+        sample = metered(
+            place.broker,
+            lambda: librdkafka.kcat_produce(
+                _port(place, with_tls=with_tls), name, lines, messages, options
+            ),
+        )
+        wait_for_end(port, name, messages)
+        return sample
+
+
+def _kcat_consume(place: Place, *, with_tls: bool) -> Sample:
+    end = ends(place.broker.port, {_LOG: 1})[_LOG, 0]
+    port, options = _port(place, with_tls=with_tls), _options(place, with_tls=with_tls)
+    return metered(place.broker, lambda: librdkafka.kcat_consume(port, _LOG, end, options))
+
+
+_RUNS = (
+    ("produce, acks=0", partial(_produce, acks=0)),
+    ("produce, acks=1", partial(_produce, acks=1)),
+    ("consume, fetches of 1 MB", _consume),
+    ("kcat produces, acks=1", _kcat_produce),
+    ("kcat consumes", _kcat_consume),
+)
+
+PROFILE = Profile(
+    "tls",
+    "batches of fifty 200-byte messages by TLS 1.3, one connection; and in the clear beside it",
+    tuple(
+        Case(f"{name}, {how}", partial(run, with_tls=with_tls), goals)
+        for name, run in _RUNS
+        for how, with_tls, goals in (
+            ("TLS", True, (FASTER, CHEAPER, SMALL)),
+            ("in the clear", False, ()),
+        )
+    ),
+    prepare=_prepare,
+)

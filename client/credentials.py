@@ -1,0 +1,53 @@
+"""What a login is made with, as it is now: a secret, a token, or tickets."""
+
+from typing import Final
+
+from client.kerberos import Tickets
+from client.logins import Exchange, LoginFailed, exchange
+from client.security import Login, Mechanism
+from client.tokens import TokenEndpoint, named_by
+from ground.printable import plain_words
+from ground.secrets import NoSecret
+from ground.tls import ClientTls, Tls
+from wire.acls import USER
+
+_LONGEST_NAME: Final = 255
+
+
+class Credentials:
+    """Of one configuration; any thread may ask."""
+
+    def __init__(self, login: Login) -> None:
+        self.login = login
+        tls = ClientTls(Tls(ca=login.token_ca)) if login.token_ca else None
+        self._endpoint = TokenEndpoint(login, tls) if login.token_url else None
+        self._tickets = Tickets(login) if login.mechanism is Mechanism.GSSAPI else None
+        self._named = ""  # by the last token
+
+    @property
+    def who(self) -> str:
+        """As ACLs call the user, or in words where a token or a ticket is needed to know."""
+        login = self.login
+        if login.user or self._named:
+            return f"{USER}{plain_words((login.user or self._named)[:_LONGEST_NAME])}"
+        if login.mechanism is Mechanism.GSSAPI:
+            return (
+                f"the owner of the tickets of {login.principal or login.ccache or 'this process'}"
+            )
+        return f"the owner of the token of {login.token_url or login.secret}"
+
+    def exchange(self, host: str) -> Exchange:
+        """What is said to the broker on this host. Raises LoginFailed."""
+        if self._tickets is not None:
+            return self._tickets.exchange(host)
+        return exchange(self.login, self.secret())
+
+    def secret(self) -> str:
+        """The password, or a token. Raises LoginFailed."""
+        try:
+            secret = self.login.secret.read() if self._endpoint is None else self._endpoint.token()
+        except NoSecret as error:
+            raise LoginFailed(str(error)) from None
+        if self.login.mechanism is Mechanism.OAUTHBEARER:
+            self._named = named_by(secret)
+        return secret

@@ -1,0 +1,177 @@
+"""Apache Kafka that goes by ACLs: TLS of a test's own authority, each program a user of its own.
+
+    SASL_SSL    a login, by any mechanism; tokens are signed, and believed by their issuer's key
+    SSL         a client's certificate
+
+Whoever comes in is called the same by either way, so that one set of ACLs holds for both. ADMIN may
+do everything, and nobody else anything that is not allowed.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from joserfc import jwt
+from joserfc.jwk import RSAKey
+
+from client.acls import Rule, add_acls, all_acls, remove_acls
+from client.bootstrap import Bootstrap
+from client.brokers import Brokers
+from client.security import Mechanism, Security
+from harness.apache_kafka import QUICK_JVM, VERSION, ApacheKafka
+from harness.certificates import Authority
+from harness.secured_kafka import MECHANISMS, PLAIN_MODULE, SCRAM_MODULE, jaas
+from harness.server_process import free_ports, wait_until
+from wire.acls import AclFilter
+
+ADMIN: Final = "ada"
+_ISSUER: Final = "https://issuer.example"
+_AUDIENCE: Final = "brokers"
+_TOKENS: Final = "org.apache.kafka.common.security.oauthbearer"
+_SECONDS: Final = 3600.0
+
+
+class GuardedKafka:
+    """`with GuardedKafka(directory, users=(…)) as guarded`: it runs, and there are no ACLs."""
+
+    def __init__(
+        self,
+        directory: Path,
+        users: Iterable[str],
+        *,
+        settings: Mapping[str, str] | None = None,
+        version: str = VERSION,
+    ) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self._directory = directory
+        self.authority = Authority(directory / "authority")
+        self.passwords = {name: f"{name}-secret-5b1e" for name in (ADMIN, *users)}
+        self._key = RSAKey.generate_key(2048, {"kid": "a key"})
+        keys = self._file("keys.json", json.dumps({"keys": [self._key.as_dict(private=False)]}))
+        server = self.authority.sign("kafka")
+        logins = "listener.name.sasl_ssl"
+        known = " ".join(f'user_{name}="{jaas(each)}"' for name, each in self.passwords.items())
+        (certificates,) = free_ports(1)
+        wanted = {
+            "listener.security.protocol.map": "SASL_SSL:SASL_SSL,SSL:SSL,CONTROLLER:PLAINTEXT",
+            "inter.broker.listener.name": "SASL_SSL",
+            "sasl.enabled.mechanisms": ",".join(MECHANISMS),
+            "sasl.mechanism.inter.broker.protocol": "PLAIN",
+            f"{logins}.plain.sasl.jaas.config": (
+                f'{PLAIN_MODULE} username="broker" password="broker-secret" '
+                f'user_broker="broker-secret" {known};'
+            ),
+            f"{logins}.scram-sha-256.sasl.jaas.config": SCRAM_MODULE,
+            f"{logins}.scram-sha-512.sasl.jaas.config": SCRAM_MODULE,
+            f"{logins}.oauthbearer.sasl.jaas.config": (
+                f'{_TOKENS}.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";'
+            ),
+            f"{logins}.oauthbearer.sasl.server.callback.handler.class": (
+                f"{_TOKENS}.OAuthBearerValidatorCallbackHandler"
+            ),
+            f"{logins}.oauthbearer.sasl.oauthbearer.jwks.endpoint.url": f"file://{keys}",
+            f"{logins}.oauthbearer.sasl.oauthbearer.expected.audience": _AUDIENCE,
+            f"{logins}.oauthbearer.sasl.oauthbearer.expected.issuer": _ISSUER,
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(server.both),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self.authority.ca),
+            "ssl.client.auth": "none",
+            "listener.name.ssl.ssl.client.auth": "required",
+            "listener.name.ssl.ssl.principal.mapping.rules": "RULE:^CN=([^,]+)$/$1/,DEFAULT",
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            # The controller's listener is on loopback, and asks for no login.
+            "super.users": f"User:broker;User:{ADMIN};User:ANONYMOUS",
+            **(settings or {}),
+        }
+        self.kafka = ApacheKafka(
+            directory,
+            settings=wanted,
+            protocol="SASL_SSL",
+            beside={"SSL": certificates},
+            scram=[
+                f"{mechanism}=[name={name},password={password}]"
+                for name, password in self.passwords.items()
+                for mechanism in (Mechanism.SCRAM_SHA_256, Mechanism.SCRAM_SHA_512)
+            ],
+            heap="512m",
+            jvm=(*QUICK_JVM, f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=file://{keys}"),
+            version=version,
+        )
+        self._by_certificate = f"127.0.0.1:{certificates}"
+
+    def __enter__(self) -> "GuardedKafka":
+        self.kafka.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kafka.__exit__(None, None, None)
+
+    def address(self, mechanism: Mechanism | None) -> str:
+        """Of the listener for it; None: certificates."""
+        return self._by_certificate if mechanism is None else self.kafka.bootstrap
+
+    def security(self, user: str, mechanism: Mechanism | None) -> dict[str, Any]:
+        """As `security:` in a configuration; None: by a certificate."""
+        tls = {"ca": str(self.authority.ca)}
+        if mechanism is None:
+            return {"tls": {**tls, "certificate": str(self.authority.sign(user).both)}}
+        if mechanism is Mechanism.OAUTHBEARER:
+            token = {"token_file": self._file(f"{user}.token", self._token(user))}
+            return {"tls": tls, "login": {"mechanism": str(mechanism), **token}}
+        password = {"password_file": self.password_file(user)}
+        return {"tls": tls, "login": {"mechanism": str(mechanism), "user": user, **password}}
+
+    def password_file(self, user: str) -> str:
+        return self._file(f"{user}.password", self.passwords[user])
+
+    def bootstrap(self, user: str, mechanism: Mechanism | None = Mechanism.PLAIN) -> Bootstrap:
+        security = msgspec.convert(self.security(user, mechanism), Security)
+        return Bootstrap.of(self.address(mechanism), security)
+
+    def allow(self, *rules: Rule) -> None:
+        """Returns when that is in force."""
+        with Brokers(self.bootstrap(ADMIN)) as brokers:
+            add_acls(brokers, rules)
+            _wait_until(brokers, lambda there: there.issuperset(rules))
+
+    def forbid(self, *rules: Rule) -> None:
+        """Takes back what was allowed; returns when it is."""
+        with Brokers(self.bootstrap(ADMIN)) as brokers:
+            remove_acls(brokers, rules)
+            _wait_until(brokers, lambda there: there.isdisjoint(rules))
+
+    @contextmanager
+    def without(self, rule: Rule) -> Iterator[Callable[[], None]]:
+        """What was allowed is not, until the end or until that is called."""
+        self.forbid(rule)
+        try:
+            yield partial(self.allow, rule)
+        finally:
+            self.allow(rule)
+
+    def _token(self, user: str) -> str:
+        now = time.time()
+        said = {"iss": _ISSUER, "aud": _AUDIENCE, "sub": user, "iat": now, "exp": now + _SECONDS}
+        return jwt.encode({"alg": "RS256", "kid": "a key"}, said, self._key)
+
+    def _file(self, name: str, content: str) -> str:
+        path = self._directory / name
+        path.write_text(content + "\n")
+        path.chmod(0o600)
+        return str(path)
+
+
+def _wait_until(brokers: Brokers, holds: Callable[[set[Rule]], bool]) -> None:
+    """A broker says what it goes by; what it is told comes to it by way of the controller."""
+
+    def is_so() -> bool:
+        found = all_acls(brokers, AclFilter())
+        return holds({(pattern, acl) for pattern, acls in found.items() for acl in acls})
+
+    wait_until(is_so, within=10, what="ACLs in force")

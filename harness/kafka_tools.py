@@ -1,0 +1,159 @@
+"""Apache Kafka's command line tools, as many as are wanted in one JVM: none of them takes a second.
+
+A tool's way to end its process is replaced by an error, its shutdown hooks are run after it, and
+what it writes is kept. Those that catch every error complain of this one, too.
+"""
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self
+
+from py4j.protocol import Py4JJavaError
+
+from harness.apache_kafka import VERSION, KafkaUnavailable, kafka_classpath, why_no_kafka
+from harness.jvm import Jvm
+
+# By the names of their scripts. Some have moved since.
+_MAINS: Final = {
+    "kafka-acls": "org.apache.kafka.tools.AclCommand",
+    "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+    "kafka-configs": "kafka.admin.ConfigCommand",
+    "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
+}
+_WERE: Final = {
+    "kafka-acls": "kafka.admin.AclCommand",
+    "kafka-broker-api-versions": "kafka.admin.BrokerApiVersionsCommand",
+    "kafka-console-producer": "kafka.tools.ConsoleProducer",
+}
+# Options are called as NEWEST has them, which warns of the older names.
+_OPTIONS_WERE: Final = {
+    ("kafka-console-consumer", "--command-config"): "--consumer.config",
+    ("kafka-console-consumer", "--formatter-property"): "--property",
+    ("kafka-console-producer", "--command-config"): "--producer.config",
+    ("kafka-console-producer", "--reader-property"): "--property",
+}
+_EXIT: Final = "org.apache.kafka.common.utils.Exit"
+
+
+class Ended(NamedTuple):
+    """With what status a tool would have ended its process, and what it wrote: to standard output,
+    and to standard error, where its log goes, too."""
+
+    status: int
+    output: str
+    complaints: str
+
+    @property
+    def said(self) -> str:
+        return self.output + self.complaints
+
+
+class KafkaTools:
+    """Of one release: `with KafkaTools(NEWEST) as tools: tools.run("kafka-topics", "--list")`."""
+
+    def __init__(self, version: str = VERSION) -> None:
+        classpath = kafka_classpath(version)
+        if classpath is None:
+            raise KafkaUnavailable(why_no_kafka(version))
+        self.version = version
+        self._jvm = Jvm(classpath)
+
+    def __enter__(self) -> Self:
+        self._jvm.__enter__()
+        self._statuses, self._hooks = self._list(), self._list()
+        self._system = self._jvm.find("java.lang.System")
+        self._output, self._complaints = (
+            self._kept(put) for put in (self._system.setOut, self._system.setErr)
+        )
+        self._log_to_standard_error()
+        self._keep_running()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._jvm.__exit__(kind, error, trace)
+
+    def run(self, script: str, *arguments: str, stdin: str = "") -> Ended:
+        """Runs a tool to its end; which that was is the caller's to judge."""
+        self._output.reset()
+        self._complaints.reset()
+        del self._statuses[:]
+        del self._hooks[:]
+        given = self._jvm.new("java.io.ByteArrayInputStream", stdin.encode())
+        self._system.setIn(given)
+        main, options = _MAINS[script], list(arguments)
+        if self.version == VERSION:
+            main = _WERE.get(script, main)
+            options = [_OPTIONS_WERE.get((script, each), each) for each in arguments]
+        try:
+            self._jvm.find(main).main(self._jvm.array("java.lang.String", *options))
+        except Py4JJavaError as error:
+            # As a JVM of its own would: by what nobody catches it ends with 1, and says so.
+            self._system.err.println(str(error.java_exception))
+            self._statuses.append(1)
+        for hook in self._hooks:
+            hook.run()
+        # After its first word on how it ends a tool may go on, and say another.
+        status = self._statuses[0] if self._statuses else 0
+        return Ended(status, self._output.toString("UTF-8"), self._complaints.toString("UTF-8"))
+
+    def allow_tokens_from(self, *urls: str) -> None:
+        """Whence tokens may be taken: Kafka's clients take none from a place that is not named."""
+        name = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
+        self._system.setProperty(name, ",".join(urls))
+
+    def _kept(self, put: Callable[[Any], None]) -> Any:
+        """The bytes of a stream that is put in the place of one of the system's."""
+        content = self._jvm.new("java.io.ByteArrayOutputStream")
+        put(self._jvm.new("java.io.PrintStream", content, True, "UTF-8"))
+        return content
+
+    def _list(self) -> Any:
+        return self._jvm.new("java.util.ArrayList")
+
+    def _log_to_standard_error(self) -> None:
+        log4j = "org.apache.log4j"
+        layout = self._jvm.new(f"{log4j}.SimpleLayout")
+        appender = self._jvm.new(f"{log4j}.ConsoleAppender", layout, "System.err")
+        self._jvm.find(f"{log4j}.BasicConfigurator").configure(appender)
+        warnings = self._jvm.find(f"{log4j}.Level").WARN
+        self._jvm.find(f"{log4j}.Logger").getRootLogger().setLevel(warnings)
+
+    def _keep_running(self) -> None:
+        """Puts functions in the place of those that end the process, made of Java's own: classes of
+        ours would have to be compiled."""
+        handles = self._jvm.find("java.lang.invoke.MethodHandles")
+        method = self._jvm.find("java.lang.invoke.MethodType").methodType
+        type_of = self._jvm.find("java.lang.Class").forName
+        boolean, nothing = (
+            self._jvm.find(f"java.lang.{name}").TYPE for name in ("Boolean", "Void")
+        )
+        anything, text = type_of("java.lang.Object"), type_of("java.lang.String")
+        add = handles.publicLookup().findVirtual(
+            type_of("java.util.ArrayList"), "add", method(boolean, anything)
+        )
+        error = type_of("java.lang.Error")
+        over = self._jvm.new("java.lang.Error", "the tool has ended")
+        end = handles.throwException(nothing, error).bindTo(over)
+
+        note_status = handles.dropArguments(add.bindTo(self._statuses), 1, [text])
+        note_and_end = handles.filterReturnValue(
+            note_status, handles.dropArguments(end, 0, [boolean])
+        )
+        note_hook = handles.dropArguments(add.bindTo(self._hooks), 0, [text])
+
+        as_interface = self._jvm.find("java.lang.invoke.MethodHandleProxies").asInterfaceInstance
+        exit_ = self._jvm.find(_EXIT)
+        procedure = as_interface(type_of(f"{_EXIT}$Procedure"), note_and_end)
+        exit_.setExitProcedure(procedure)
+        exit_.setHaltProcedure(procedure)
+        exit_.setShutdownHookAdder(as_interface(type_of(f"{_EXIT}$ShutdownHookAdder"), note_hook))

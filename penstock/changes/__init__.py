@@ -1,0 +1,1 @@
+"""`penstock changes`: who changed which topic, config, ACL, user, quota or schema, and when."""

@@ -1,0 +1,44 @@
+"""How a pipeline on this machine is asked by those who belong to it: where, and as whom."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from client.bootstrap import Bootstrap
+from client.security import Security
+from ground.http_security import HttpSecurity
+from penstock.directory.locks import ADMIN, Locks, at_audit, at_brokers, at_registry
+from penstock.directory.places import Addresses, Places, Ports
+from schemas.remote.address import RegistryAddress
+
+
+class Entrance(NamedTuple):
+    """Of an open pipeline: as nobody, without TLS."""
+
+    addresses: Addresses = Addresses()
+    security: Security = Security()
+    registry_security: HttpSecurity = HttpSecurity()
+    audit_security: HttpSecurity = HttpSecurity()
+    agent_security: HttpSecurity = HttpSecurity()
+    broker_http_security: HttpSecurity = HttpSecurity()
+
+    @classmethod
+    def of(cls, places: Places, ports: Ports, *, secure: bool) -> "Entrance":
+        """By files that need not be there yet."""
+        if not secure:
+            return cls(Addresses.of(ports))
+        locks = Locks.of(places)
+        return cls(
+            Addresses.of(ports, secure=True),
+            msgspec.convert(at_brokers(locks, ADMIN), Security),
+            msgspec.convert(at_registry(locks, ADMIN), HttpSecurity),
+            msgspec.convert(at_audit(locks, ADMIN), HttpSecurity),
+        )
+
+    @property
+    def bootstrap(self) -> Bootstrap:
+        return Bootstrap.of(self.addresses.brokers, self.security)
+
+    @property
+    def registry(self) -> RegistryAddress:
+        return RegistryAddress(self.addresses.registry, self.registry_security)

@@ -1,0 +1,71 @@
+"""Who may come in to the broker, and do what: written into ZooKeeper before a broker is started.
+
+Nobody could ask a broker for it: the first who may is among those that are written. Past brokers it
+is the secret of ZooKeeper that counts, as with `penstock users add --zookeeper`.
+
+Each user has the password that is in its file, and each rule of locks.py is there; what others have
+added stays. What is right already is not written again, so a kill costs nothing but another look.
+"""
+
+from functools import partial
+
+from cluster import acls, users
+from cluster.errors import ClusterError, Unavailable
+from cluster.session import Session
+from cluster.users import Credentials
+from cluster.zookeeper import answers, read_secret
+from ground.scram import MOST_ITERATIONS, ScramCredential, ScramMechanism, new_salt
+from ground.secrets import NoSecret, Secret
+from penstock.directory.locks import USERS, Locks, rules
+from penstock.directory.places import HOST, Places, Ports
+
+
+class Admission:
+    """One start's. `is_done` is what to ask in place of whether ZooKeeper answers; it is asked by
+    one thread at a time. `failure` says why it never will be."""
+
+    def __init__(self, places: Places, ports: Ports) -> None:
+        self.failure = ""
+        self._places = places
+        self._port = ports.zookeeper
+        self._written = False
+
+    def is_done(self) -> bool:
+        if not answers(HOST, self._port):
+            return False
+        if not self._written:
+            secret = read_secret(self._places.data("zookeeper"))
+            try:
+                admit(Locks.of(self._places), f"{HOST}:{self._port}", secret)
+            except Unavailable:
+                return False  # it was killed, or is about to start again
+            except (ClusterError, NoSecret) as error:
+                self.failure = f"users and rules cannot be written into ZooKeeper: {error}"
+                return False
+            self._written = True
+        return True
+
+
+def admit(locks: Locks, zookeeper: str, secret: str | None) -> None:
+    """Raises ClusterError or NoSecret."""
+    passwords = {user: Secret(file=str(locks.password(user))).read() for user in USERS}
+    session = Session.connect(zookeeper, secret=secret)
+    try:
+        for user, password in passwords.items():
+            users.alter(session, user, partial(_credentials, password))
+        for pattern, acl in rules():
+            acls.add(session, pattern, [acl])
+    finally:
+        session.close()
+
+
+def _credentials(password: str, before: Credentials) -> Credentials:
+    """Those that there are, if they are of this password."""
+    kept = [before.get(mechanism) for mechanism in ScramMechanism]
+    if all(each is not None and each.matches(password) for each in kept):
+        return before
+    # As many rounds as all other users have: else the broker's answers would tell who is who.
+    return {
+        mechanism: ScramCredential.of_password(mechanism, password, new_salt(), MOST_ITERATIONS)
+        for mechanism in ScramMechanism
+    }

@@ -1,0 +1,189 @@
+"""Who may say something over HTTP, and who only reads: every statement, tried by everybody."""
+
+import base64
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import pytest
+
+from audit.http.statements import MOST_BYTES, STATEMENTS
+from harness.audit_process import Answer
+from tests.audit.http.locked import ADDRESSES, ALICE, OLGA, OPERATORS_TOKEN, TOKEN, LockedAudit
+
+SAID: Final[Mapping[str, Mapping[str, Any]]] = {
+    "/api/v1/accept": {"topic": "clicks", "host": "web-3", "reason": "known"},
+    "/api/v1/retire": {"host": "web-3", "since": 0, "reason": "sold"},
+}
+PROXY: Final = "127.2.0.1"
+
+
+@pytest.fixture(scope="module")
+def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LockedAudit]:
+    """Its cluster is not there: what is let in cannot be written."""
+    proxy = {"header": "X-Forwarded-User", "addresses": [PROXY]}
+    with LockedAudit(tmp_path_factory.mktemp("locked"), settings={"proxy": proxy}) as audit:
+        yield audit
+
+
+def say(
+    audit: LockedAudit, path: str, shown: Mapping[str, str], *, address: str = "", body: object = ""
+) -> Answer:
+    return audit.ask(
+        path,
+        method="POST",
+        headers={"content-type": "application/json", **shown},
+        body=body if isinstance(body, bytes) else json.dumps(body or SAID[path]).encode(),
+        address=address or next(ADDRESSES),
+    )
+
+
+def test_every_statement_is_tried_here() -> None:
+    assert {each.path for each in STATEMENTS} == set(SAID)
+
+
+def ours(audit: LockedAudit, user: tuple[str, str]) -> dict[str, str]:
+    """As a browser sends it from our page."""
+    return {"cookie": audit.session(user), "origin": audit.url, "sec-fetch-site": "same-origin"}
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}"}
+
+
+def basic(user: tuple[str, str]) -> dict[str, str]:
+    return {"authorization": f"Basic {base64.b64encode(':'.join(user).encode()).decode()}"}
+
+
+Shown = Callable[[LockedAudit], Mapping[str, str]]
+REFUSED: Final[Mapping[str, tuple[Shown, int, str]]] = {
+    "nobody": (lambda audit: {"origin": audit.url}, 401, "-"),
+    "nobody, from nowhere": (lambda _: {}, 403, "-"),
+    "a wrong token": (lambda _: bearer("x" * 43), 401, "-"),
+    "a reader": (lambda audit: ours(audit, ALICE), 403, "alice"),
+    "a reader's password": (lambda _: basic(ALICE), 403, "alice"),
+    "a reader's token": (lambda _: bearer(TOKEN), 403, "prometheus"),
+    "an operator, from nowhere": (lambda audit: {"cookie": audit.session(OLGA)}, 403, "-"),
+    "an operator, led by another site": (
+        lambda audit: {"cookie": audit.session(OLGA), "origin": "https://evil.example"},
+        403,
+        "-",
+    ),
+    "an operator, led by a page without a name": (
+        lambda audit: {"cookie": audit.session(OLGA), "origin": "null"},
+        403,
+        "-",
+    ),
+    "an operator, led by a page in the clear": (
+        lambda audit: ours(audit, OLGA) | {"origin": audit.url.replace("https", "http")},
+        403,
+        "-",
+    ),
+    "an operator, from a neighbouring site": (
+        lambda audit: ours(audit, OLGA) | {"sec-fetch-site": "same-site"},
+        403,
+        "-",
+    ),
+    "an operator's token, led by another site": (
+        lambda _: {**bearer(OPERATORS_TOKEN), "origin": "https://evil.example"},
+        403,
+        "-",
+    ),
+    "an operator's password, by a browser without an origin": (
+        lambda _: {**basic(OLGA), "sec-fetch-site": "cross-site"},
+        403,
+        "-",
+    ),
+    "an operator's cookie beside a reader's token": (
+        lambda audit: {**bearer(TOKEN), "cookie": audit.session(OLGA)},
+        403,
+        "prometheus",
+    ),
+    "a forged header": (lambda audit: {"x-forwarded-user": "peter", "origin": audit.url}, 401, "-"),
+}
+
+
+@pytest.mark.parametrize("how", REFUSED)
+@pytest.mark.parametrize("path", SAID)
+def test_nobody_says_anything_but_operators(locked: LockedAudit, path: str, how: str) -> None:
+    shown, status, user = REFUSED[how]
+    address = next(ADDRESSES)
+    answer = say(locked, path, shown(locked), address=address)
+    assert answer.status == status, answer
+    (line,) = locked.lines_about(address)
+    assert f" user={user} asked='POST {path}' " in line
+
+
+@pytest.mark.parametrize("path", SAID)
+def test_operators_are_let_in(locked: LockedAudit, path: str) -> None:
+    ways = [
+        (ours(locked, OLGA), ""),
+        (bearer(OPERATORS_TOKEN), ""),
+        (basic(OLGA), ""),
+        ({"x-forwarded-user": "peter", "origin": locked.url}, PROXY),
+    ]
+    for shown, address in ways:
+        answer = say(locked, path, shown, address=address)
+        assert answer.status == 502, answer
+        assert "could not be written" in json.loads(answer.body)["error"]
+    reader = say(locked, path, {"x-forwarded-user": "carol", "origin": locked.url}, address=PROXY)
+    assert reader.status == 403
+
+
+def test_who_is_an_operator_is_said_to_the_page(locked: LockedAudit) -> None:
+    session = locked.ask("/session", headers=ours(locked, OLGA)).body
+    assert session == b'{"user":"olga","by":"session","operator":true}'
+
+
+def test_who_is_taken_out_of_the_file_only_reads(locked: LockedAudit) -> None:
+    olga = ours(locked, OLGA)
+    before = locked.operators.read_text()
+    try:
+        locked.operators.write_text("on-call\n")
+        assert say(locked, "/api/v1/accept", olga).status == 403
+        assert locked.ask("/api/v1/topics", headers=olga).status == 200
+        locked.operators.write_text("olga: everything\n")  # changes nothing
+        assert say(locked, "/api/v1/accept", olga).status == 403
+        assert "operators were changed, the old ones stay" in locked.log()
+    finally:
+        locked.operators.write_text(before)
+
+
+ACCEPT: Final = "/api/v1/accept"
+RETIRE: Final = "/api/v1/retire"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "why"),
+    [
+        (ACCEPT, b"", "that cannot be meant"),
+        (ACCEPT, b"[" * 50_000, "that cannot be meant"),
+        (ACCEPT, b"x" * (MOST_BYTES + 1), "too many"),
+        (ACCEPT, {"topic": "t", "host": "h"}, "missing required field `reason`"),
+        (ACCEPT, {"topic": "t", "host": "h", "reason": " "}, "$.reason"),
+        (ACCEPT, {"topic": "t", "reason": "x"}, "say what is accepted"),
+        (ACCEPT, {"topic": "t", "host": "h", "reason": "x", "operator": "ada"}, "`operator`"),
+        (ACCEPT, {"topic": "t", "offsets": [{"first": 0, "count": 1}], "reason": "x"}, "partition"),
+        (ACCEPT, {"topic": "t", "runs": [{"source": "s"}], "reason": "x"}, "`runs` have"),
+        (ACCEPT, {"topic": "t", "partition": 0, "offsets": [{"first": -1, "count": 1}],
+                  "reason": "x"}, "$.offsets"),
+        (ACCEPT, {"topic": "t", "from_time": 2, "to_time": 2, "reason": "x"}, "must be before"),
+        (ACCEPT, {"topic": "t", "host": "h", "reason": "x", "cluster": "other"}, "one of test"),
+        (RETIRE, {"host": "h", "reason": "x"}, "`since`"),
+        (RETIRE, {"host": "", "since": 0, "reason": "x"}, "$.host"),
+        (RETIRE, {"host": "h", "since": 2**63, "reason": "x"}, "$.since"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_meant_is_not_written(
+    locked: LockedAudit, path: str, body: object, why: str
+) -> None:
+    answer = say(locked, path, bearer(OPERATORS_TOKEN), body=body)
+    assert answer.status == 400
+    assert why in json.loads(answer.body)["error"]
+
+
+def test_a_form_of_another_kind_is_not_understood(locked: LockedAudit) -> None:
+    """What a page may send to another site without asking it."""
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
+        shown = {**bearer(OPERATORS_TOKEN), "content-type": kind}
+        assert say(locked, "/api/v1/accept", shown).status == 400

@@ -1,0 +1,81 @@
+"""An operator accepts a fault and retires a host on the page; who only reads sees no way to."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.audit.http.locked import ALICE, OLGA, LockedAudit
+from tests.audit.page.browsing import CLICKS, FOUR_HOURS, HOSTILE, ORDERS, Keep, Write
+from tests.audit.page.test_login import log_in, opened
+
+
+@pytest.fixture(scope="module")
+def locked(
+    tmp_path_factory: pytest.TempPathFactory, write: tuple[Write, str, str]
+) -> Iterator[LockedAudit]:
+    say, brokers, registry = write
+    say([entry for said in (CLICKS, ORDERS, HOSTILE) for entry in said.entries()])
+    directory = tmp_path_factory.mktemp("locked")
+    with LockedAudit(
+        directory, settings={"grace": 3600}, brokers=brokers, registry=registry
+    ) as audit:
+        yield audit
+
+
+def arrived(page: Page, user: tuple[str, str], place: str) -> None:
+    page.goto(place)
+    log_in(page, *user)
+    expect(page.locator("#account-name")).to_have_text(user[0])
+
+
+def test_who_reads_sees_no_form(browser: Browser, locked: LockedAudit) -> None:
+    with opened(browser, locked) as page:
+        arrived(page, ALICE, "/#/findings")
+        expect(page.locator(".finding").first).to_be_visible()
+        expect(page.locator(".saying")).to_have_count(0)
+        page.get_by_role("link", name="Agents").click()
+        expect(page.get_by_text("web-3")).to_be_visible()
+        expect(page.locator(".saying")).to_have_count(0)
+
+
+def test_an_operator_accepts_and_retires(browser: Browser, locked: LockedAudit, keep: Keep) -> None:
+    with opened(browser, locked) as page:
+        arrived(page, OLGA, "/#/findings")
+        fault = page.locator(".finding").filter(has_text="events 120 to 131")
+        fault.get_by_text("Accept…").click()
+        reason = fault.get_by_label("Reason")
+        expect(reason).to_be_focused()
+        fault.get_by_role("button", name="Accept").click()  # without a reason nothing is sent
+        expect(reason).to_be_visible()
+        reason.fill('the disk broke <b>"')
+        keep(page, "accepting")
+        fault.get_by_role("button", name="Accept").click()
+        expect(fault).to_have_count(0)  # of those that somebody must see to
+        page.goto(FOUR_HOURS)
+        said = 'accepted: the disk broke <b>" (olga by session from 127.0.0.1, 2'
+        expect(fault.locator(".meta")).to_contain_text(said)
+        expect(fault.locator(".saying")).to_have_count(0)
+        keep(page, "accepted")
+
+        page.get_by_role("link", name="Agents").click()
+        row = page.get_by_role("row").filter(has_text="web-3")
+        row.get_by_text("Retire…").click()
+        row.get_by_label("Reason").fill("sold")
+        keep(page, "retiring")
+        row.get_by_role("button", name="Retire").click()
+        expect(row).to_contain_text("sold (olga by session from 127.0.0.1, 2")
+        keep(page, "retired")
+    assert (
+        "operator accepted cluster=test operator='olga by session from 127.0.0.1'" in locked.log()
+    )
+    assert "operator retired cluster=test operator='olga by session from 127.0.0.1'" in locked.log()
+
+
+def test_the_form_has_room_on_a_phone(browser: Browser, locked: LockedAudit, keep: Keep) -> None:
+    with opened(browser, locked, "dark-phone") as page:
+        arrived(page, OLGA, "/#/agents")
+        row = page.get_by_role("row").filter(has_text="web-4")
+        row.get_by_text("Retire…").click()
+        expect(row.get_by_label("Reason")).to_be_visible()
+        keep(page, "retiring-dark-phone")

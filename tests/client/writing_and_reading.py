@@ -1,0 +1,27 @@
+"""A topic written and read on for a while, whatever becomes of the connections meanwhile."""
+
+import time
+
+from client.admin import create_topic
+from client.brokers import Brokers
+from client.consumer import Consumer
+from client.offsets import Beginning
+from client.producer import Producer
+
+
+def write_and_read_for(seconds: float, brokers: Brokers, topic: str) -> None:
+    """A new topic. Each message comes once and in order, also those that were written last."""
+    create_topic(brokers, topic)
+    producer = Producer(brokers, topic, batch_bytes=10_000)
+    until = time.monotonic() + seconds
+    sent = got = 0
+    with Consumer(brokers, topic, Beginning()) as consumer:
+        while time.monotonic() < until or got < sent:
+            if time.monotonic() < until:
+                for _ in range(100):
+                    producer.send(b"%d" % sent)
+                    sent += 1
+                producer.flush()
+            for message in consumer.poll(0.1):
+                assert message.record.value == b"%d" % got
+                got += 1

@@ -1,0 +1,30 @@
+"""Chance that no other process has, and that disturbs nobody's."""
+
+import os
+import random
+
+import pytest
+
+from ground.jitter import chance
+
+
+def test_it_disturbs_nobodys_sequence() -> None:
+    before = random.getstate()
+    assert 0 <= chance() < 1
+    assert random.getstate() == before
+
+
+@pytest.mark.not_quick("forks")
+def test_processes_forked_from_one_have_different_ones() -> None:
+    drawn = {chance()}
+    for _ in range(3):
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.write(writing, repr(chance()).encode())
+            os._exit(0)
+        os.waitpid(child, 0)
+        drawn.add(float(os.read(reading, 100)))
+        os.close(reading)
+        os.close(writing)
+    assert len(drawn) == 4

@@ -1,0 +1,137 @@
+"""A `penstock up` that is started, watched by what it says, and killed."""
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pytest
+
+from harness.server_process import wait_until
+from penstock.status.asking import Asking
+from penstock.status.values import PipelineStatus, TopicStanding
+from tests.penstock.running import INTERPRETER, REPOSITORY
+
+ALL = ("zookeeper", "broker", "registry", "agent", "loader", "audit")
+PATIENCE = 240.0
+
+
+class Up:
+    """One `penstock up`; killed at the end if it still runs then."""
+
+    def __init__(self, output: Path, *arguments: str, **environment: str) -> None:
+        self._output = output
+        with output.open("wb") as file:
+            self.process = subprocess.Popen(
+                [*INTERPRETER, "-m", "penstock", "up", *arguments],
+                cwd=REPOSITORY,
+                env={**os.environ, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+            )
+
+    def said(self) -> str:
+        return self._output.read_text(errors="replace")
+
+    def times(self, line: str) -> int:
+        return len(re.findall(rf" {line}\b", self.said()))
+
+    def until(self, line: str, times: int = 1) -> None:
+        wait_until(
+            lambda: self._running() and self.times(line) >= times,
+            within=PATIENCE,
+            what=f"{line}, in {self._output}",
+        )
+
+    def programs(self) -> dict[str, int]:
+        """Those that run, by the name of their log file."""
+        found: dict[str, int] = {}
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        for pid in map(int, children.read_text().split()):
+            log = Path(f"/proc/{pid}/fd/2").readlink()
+            found[log.stem] = pid
+        return found
+
+    def kill(self, names: Iterable[str]) -> None:
+        """SIGKILL, and they come back."""
+        before = {name: self.times(f"{name} runs") for name in names}
+        programs = self.programs()
+        for name in before:
+            os.kill(programs[name], signal.SIGKILL)
+        for name, times in before.items():
+            self.until(f"{name} died: killed by SIGKILL")
+            self.until(f"{name} runs", times + 1)
+
+    def replace(self, name: str, meanwhile: Callable[[], None]) -> None:
+        """Frozen, then killed: what is done meanwhile it never sees."""
+        times, pid = self.times(f"{name} runs"), self.programs()[name]
+        os.kill(pid, signal.SIGSTOP)
+        meanwhile()
+        os.kill(pid, signal.SIGKILL)
+        self.until(f"{name} runs", times + 1)
+
+    def interrupt(self) -> None:
+        self.process.send_signal(signal.SIGINT)
+
+    def wait(self) -> int:
+        return self.process.wait(PATIENCE)
+
+    def _running(self) -> bool:
+        assert self.process.poll() is None, self.said()
+        return True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+def family(pid: int) -> set[int]:
+    """A process and all that it has started, and they."""
+    try:
+        children = Path(f"/proc/{pid}/task").glob("*/children")
+        below = [int(each) for path in children for each in path.read_text().split()]
+    except OSError:
+        below = []
+    return {pid}.union(*map(family, below))
+
+
+def are_gone(pids: Iterable[int]) -> bool:
+    def is_gone(pid: int) -> bool:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return True
+        return state == "Z"
+
+    return all(map(is_gone, pids))
+
+
+def until_standing(
+    asking: Asking, holds: Callable[[TopicStanding], bool], *, verdict: str = ""
+) -> None:
+    """Until all answer, and this holds for the topic web, and the verdict is that one."""
+
+    def is_so() -> bool:
+        nonlocal seen
+        seen = asking.ask()
+        web = [each for each in seen.topics if each.topic == "web"]
+        return bool(web) and holds(web[0]) and verdict in {"", seen.verdict}
+
+    seen = PipelineStatus(now=0)
+    try:
+        wait_until(is_so, within=PATIENCE, every=0.2, what="the pipeline stands as it should")
+    except TimeoutError:
+        pytest.fail(f"it never stood as it should: {seen}")

@@ -1,0 +1,100 @@
+"""Who may come in, in ZooKeeper before there is a broker."""
+
+from pathlib import Path
+
+import pytest
+
+from broker.permissions import Permissions
+from cluster import acls, paths, users
+from cluster.session import Session
+from cluster.zookeeper import EmbeddedZooKeeper
+from ground.scram import ScramMechanism
+from penstock.directory.keys import make_keys
+from penstock.directory.locks import USERS, Locks, rules
+from penstock.directory.places import Places, Ports
+from penstock.up.admission import Admission, admit
+from wire.acls import Acl, Operation, Permission, ResourcePattern, ResourceType
+
+SECRET = "the brokers' own"
+TOPIC = ResourceType.TOPIC
+OWN = ResourcePattern(TOPIC, "_audit"), Acl("User:ada", "*", Operation.READ, Permission.ALLOW)
+
+
+@pytest.fixture
+def locks(tmp_path: Path) -> Locks:
+    found = Locks.of(Places(tmp_path))
+    make_keys(found)
+    return found
+
+
+def test_users_have_the_passwords_of_their_files(locks: Locks, chroot: str) -> None:
+    def versions() -> list[int]:
+        written = [paths.user_config(user) for user in USERS]
+        written += sorted({paths.acl(pattern) for pattern, _ in rules()})
+        found = [session.read(path) for path in written]
+        return [-1 if each is None else each.version for each in found]
+
+    def knows(user: str, password: str) -> bool:
+        kept = users.credentials_of(session, user)
+        return len(kept) == len(ScramMechanism) and all(e.matches(password) for e in kept.values())
+
+    admit(locks, chroot, SECRET)
+    session = Session.connect(chroot, secret=SECRET)
+    try:
+        assert all(knows(user, locks.password(user).read_text().strip()) for user in USERS)
+        first = versions()
+        assert -1 not in first
+        acls.add(session, OWN[0], [OWN[1]])
+        locks.password("agent").write_text("another one, made by hand\n")
+        admit(locks, chroot, SECRET)
+        changed = [after - before for before, after in zip(first, versions(), strict=True)]
+        assert knows("agent", "another one, made by hand")
+        assert sum(changed) == 2, "that user, and the rule that somebody has added"
+        assert OWN[1] in acls.standing(session, OWN[0])
+    finally:
+        session.close()
+
+
+def test_each_program_may_do_what_it_does() -> None:
+    standing: dict[ResourcePattern, tuple[Acl, ...]] = {}
+    for pattern, acl in rules():
+        standing[pattern] = (*standing.get(pattern, ()), acl)
+    permissions = Permissions(standing)
+
+    def may(user: str, operation: Operation, topic: str) -> bool:
+        return permissions.allows(user, "127.0.0.1", operation, TOPIC, topic)
+
+    read, write, describe = Operation.READ, Operation.WRITE, Operation.DESCRIBE
+    writers = {
+        topic: [user for user in USERS if may(user, write, topic)]
+        for topic in ("logs", "logs.dead", "_audit", "_schemas")
+    }
+    assert writers == {
+        "logs": ["agent"],
+        "logs.dead": ["agent"],
+        "_audit": ["agent", "loader"],
+        "_schemas": ["registry"],
+    }
+    readers = {
+        topic: [user for user in USERS if may(user, read, topic)]
+        for topic in ("logs", "_audit", "_schemas")
+    }
+    assert readers == {
+        "logs": ["agent", "loader"],
+        "_audit": ["agent", "loader", "audit"],
+        "_schemas": ["registry"],
+    }
+    assert may("audit", describe, "logs")
+    assert not any(may(user, Operation.DELETE, "logs") for user in USERS)
+
+
+def test_what_never_will_be_is_said(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> None:
+    admission = Admission(Places(tmp_path), Ports(zookeeper=zookeeper.port))
+    assert not admission.is_done()
+    assert admission.failure.startswith("users and rules cannot be written into ZooKeeper: ")
+    assert "admin.password cannot be read" in admission.failure
+
+
+def test_zookeeper_is_waited_for(tmp_path: Path) -> None:
+    admission = Admission(Places(tmp_path), Ports(zookeeper=1))
+    assert (admission.is_done(), admission.failure) == (False, "")
