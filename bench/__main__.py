@@ -21,7 +21,9 @@ from rich.console import Console
 from bench import machine, report
 from bench.audits import audits
 from bench.brokers import APACHE_KAFKA, KINDS, PENSTOCK, version
+from bench.guarded_brokers import GUARDED
 from bench.loaders import SPARK, loaders
+from bench.locked_brokers import LOCKED
 from bench.measurement import NotMeasured
 from bench.profile import FULL, QUICK, Results, Scale, ServerKind
 from bench.profiles import PROFILES, Measured, called, measured_by
@@ -41,14 +43,19 @@ _WIDTH = 160  # a table is not folded when it goes into a file
 Kinds = Mapping[str, ServerKind]
 
 
-def _brokers(wanted: tuple[str, ...]) -> Kinds:
-    kinds: dict[str, ServerKind] = {
-        name: kind for name, kind in KINDS.items() if not wanted or name in wanted
-    }
-    if APACHE_KAFKA in kinds and kafka_classpath() is None:
+_BESIDE_KAFKA: Mapping[Measured, Mapping[str, ServerKind]] = {
+    Measured.BROKERS: KINDS,
+    Measured.LOCKS: LOCKED,
+    Measured.AUTHORIZATION: GUARDED,
+}
+
+
+def _brokers(wanted: tuple[str, ...]) -> list[str]:
+    names = [name for name in KINDS if not wanted or name in wanted]
+    if APACHE_KAFKA in names and kafka_classpath() is None:
         print(f"without {APACHE_KAFKA}: {why_no_kafka()}", file=sys.stderr)
-        del kinds[APACHE_KAFKA]
-    return kinds
+        names.remove(APACHE_KAFKA)
+    return names
 
 
 def _registries(wanted: tuple[str, ...], other: Registry | None) -> Kinds:
@@ -176,11 +183,12 @@ def main(  # noqa: PLR0917 -- one for each option
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # inherited by the brokers
     other = _other(beside, beside_pid)
-    of_brokers = any(measured_by(name) is Measured.BROKERS for name in chosen)
-    kinds = {
-        Measured.REGISTRIES: _registries(brokers, other),
-        Measured.BROKERS: _brokers(brokers) if of_brokers else {},
+    of_brokers = any(measured_by(name) in _BESIDE_KAFKA for name in chosen)
+    compared = _brokers(brokers) if of_brokers else []
+    kinds: dict[Measured, Kinds] = {
+        what: {name: made[name] for name in compared} for what, made in _BESIDE_KAFKA.items()
     }
+    kinds[Measured.REGISTRIES] = _registries(brokers, other)
     rounds = rounds or (1 if quick else 3)
     scale = QUICK if quick else FULL
     if kept_hours is not None:
@@ -222,7 +230,7 @@ def main(  # noqa: PLR0917 -- one for each option
             all_results.append(results)
             console.print(f"{name}: {results.profile.about}", style="bold")
             console.print(report.table(results))
-    versions = {name: version(name) for name in (PENSTOCK, *kinds[Measured.BROKERS])}
+    versions = {name: version(name) for name in (PENSTOCK, *compared)}
     if any(RSYSLOG in each.brokers for each in all_results):
         versions[RSYSLOG] = rsyslog_version()
     if any(each.profile.name == "loader" for each in all_results):

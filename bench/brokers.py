@@ -69,24 +69,37 @@ class Broker:
         return time.perf_counter() - started
 
 
-@contextlib.contextmanager
-def _apache_kafka(directory: Path) -> Iterator[Broker]:
+def apache_kafka_server(
+    directory: Path,
+    *,
+    settings: Mapping[str, str] | None = None,
+    beside: Mapping[str, int] | None = None,
+) -> ApacheKafka:
+    """Not started yet; `beside` has the ports of further listeners, by their protocols."""
     if kafka_classpath() is None:
         raise KafkaUnavailable(why_no_kafka())
     # The one departure from the defaults frees the disk of a finished run sooner.
-    server = ApacheKafka(directory, settings={"log.segment.delete.delay.ms": "1000"}, heap="1G")
+    wanted = {"log.segment.delete.delay.ms": "1000", **(settings or {})}
+    server = ApacheKafka(directory, settings=wanted, beside=beside, heap="1G")
     server.process.command.insert(1, "-Xms1G")  # as kafka-server-start.sh does
-    with server:
+    return server
+
+
+@contextlib.contextmanager
+def _apache_kafka(directory: Path) -> Iterator[Broker]:
+    with apache_kafka_server(directory) as server:
         yield Broker(APACHE_KAFKA, server, {"flush.messages": "1"})
 
 
 @contextlib.contextmanager
-def penstock_cluster(directory: Path) -> Iterator[tuple[str, BrokerProcess]]:
+def penstock_cluster(
+    directory: Path, settings: Mapping[str, object] | None = None
+) -> Iterator[tuple[str, BrokerProcess]]:
     """One broker and its ZooKeeper, with the address of its map there."""
     zookeeper = EmbeddedZooKeeper.start(directory / "zookeeper", port=0)
     try:
         address = f"{zookeeper.address}/penstock"
-        with BrokerProcess(directory / "broker", zookeeper=address) as server:
+        with BrokerProcess(directory / "broker", zookeeper=address, settings=settings) as server:
             yield address, server
     finally:
         zookeeper.stop()

@@ -73,7 +73,7 @@ def publish(port: int, batches: Batches) -> None:
     if not batches:
         return
     (partition, data) = batches[0]
-    answers = produce_requests(LEDGER_TOPIC, partition, data, 1, 1)
+    answers = produce_requests(LEDGER_TOPIC, partition, data, 1)
     with socket.create_connection(("127.0.0.1", port), timeout=_PATIENCE) as connection:
         for first in range(0, len(batches), _AT_ONCE):
             some = batches[first : first + _AT_ONCE]

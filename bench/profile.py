@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Protocol
 
 from bench.brokers import Broker
+from bench.guarded_brokers import GuardedBroker
+from bench.locked_brokers import LockedBroker
 from bench.measurement import Goal, Outcome, Sample
 
 
@@ -24,6 +26,8 @@ class Scale:
     latency_seconds: float
     warm_up_seconds: float  # of a latency run, not counted
     idle_connections: int
+    acls: int
+    fetches: int  # of topics, each of another one, before they are asked for again
     partitions: int
     recovery_bytes: int
     schemas: int
@@ -60,6 +64,8 @@ FULL = Scale(
     latency_seconds=10.0,
     warm_up_seconds=2.0,
     idle_connections=10_000,
+    acls=10_000,
+    fetches=200_000,
     partitions=1_000,
     recovery_bytes=10_000_000_000,
     schemas=10_000,
@@ -83,6 +89,8 @@ QUICK = Scale(
     latency_seconds=0.5,
     warm_up_seconds=0.2,
     idle_connections=100,
+    acls=200,
+    fetches=2_000,
     partitions=20,
     recovery_bytes=20_000_000,
     schemas=200,
@@ -123,6 +131,16 @@ class Place:
     @property
     def broker(self) -> Broker:
         assert isinstance(self.server, Broker)
+        return self.server
+
+    @property
+    def locked(self) -> LockedBroker:
+        assert isinstance(self.server, LockedBroker)
+        return self.server
+
+    @property
+    def guarded(self) -> GuardedBroker:
+        assert isinstance(self.server, GuardedBroker)
         return self.server
 
 

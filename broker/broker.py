@@ -12,12 +12,16 @@ import asyncio
 import logging
 import socket
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
-from uuid import UUID
+
+from prometheus_client.metrics_core import Metric
 
 from broker.acl_admin import AclAdmin
+from broker.api.administration import Administration
+from broker.api.changes import Known
 from broker.api.init_producer_id import ProducerIds
 from broker.api.metadata import DescribedTopics
 from broker.api.produce import LargeChecks
@@ -25,13 +29,18 @@ from broker.api.table import BrokerParts
 from broker.authorization import Authorization
 from broker.complaints import Complaints
 from broker.config import BrokerConfig
+from broker.controller.draining import hand_over
+from broker.controller.leaders import Leaders
+from broker.controller.preferred import PreferredLeaders
 from broker.counting.counter import CountingFindings, LedgerCounter
 from broker.data_directory import DataDirectory
+from broker.deletions import Deletions
 from broker.dispatch import Dispatcher
 from broker.errors import BrokerError
 from broker.flusher import Flusher
 from broker.housekeeping import Housekeeping
 from broker.http import BrokerHttpServer
+from broker.leader_admin import LeaderAdmin
 from broker.logins.logins import Logins
 from broker.metrics import BrokerMetrics, CheckedGauge, LossGauge, PartitionGauge
 from broker.open_files import Descriptors, OpenLogs
@@ -39,26 +48,35 @@ from broker.opening import Opening
 from broker.partitions import Partitions
 from broker.quota_admin import QuotaAdmin
 from broker.quotas import Quotas
+from broker.reassignment_admin import ReassignmentAdmin
+from broker.replication.replication import Replication
 from broker.server import Server
+from broker.standing import Standing
 from broker.storage.acknowledged import FILE_NAME as ACKNOWLEDGED
 from broker.storage.acknowledged import AcknowledgedFile
-from broker.storage.checkpoints import Key
 from broker.storage.identity import DirectoryOwner
 from broker.topic_config import TopicDefaults
-from broker.topics import Deletions, TopicAdmin
+from broker.topics import TopicAdmin
 from broker.user_admin import UserAdmin
 from broker.withdrawals import Withdrawals
 from cluster.brokers import Registration, id_taken, last_directory, note_directory, registered
 from cluster.controller import ControllerCandidate
 from cluster.errors import BrokerIdTaken
 from cluster.identity import cluster_id, find_cluster_id
-from cluster.leader_epochs import raise_leader_epoch
+from cluster.own_states import OwnStates
+from cluster.partition_states import change_states
 from cluster.quotas import QuotaSnapshot, QuotasView
 from cluster.session import Session
 from cluster.users import UsersView, decoy_key
 from cluster.values import BrokerInfo, ClusterSnapshot, ControllerEpoch
 from cluster.view import ClusterView
+from ground.administration import Program
+from ground.administration_log import FILE_NAME as ADMINISTRATION_LOG
+from ground.administration_log import AdministrationLog, CannotRemember
 from ground.certificate_expiry import CertificateWatch
+from ground.exposition import certificate_family, door_families
+from ground.page_door import BadLocks, PageDoor
+from ground.refusals import Refusals
 from wire.record_check import NATIVE, RecordCheck
 
 log = logging.getLogger(__name__)
@@ -93,15 +111,11 @@ class Broker:
             self.defaults = TopicDefaults.from_settings(config.topic_defaults)
         except ValueError as error:
             raise BrokerError(f"`topic_defaults`: {error}") from None
-        if self.defaults.replication_factor > 1:
-            raise BrokerError(
-                "`topic_defaults.replication_factor` must be 1: this release keeps one replica of "
-                "each partition"
-            )
         self._found = CountingFindings()
         self._descriptors = Descriptors.claim(config.limits.connections)
         self._open_logs = OpenLogs(self._descriptors.log_files)
         self._certificates = CertificateWatch(config.certificate_files)
+        self._refusals = Refusals()
         self._metrics = BrokerMetrics(
             self._gauges,
             self._lost,
@@ -111,7 +125,7 @@ class Broker:
                 "log_files": self._descriptors.log_files,
                 "partitions": config.limits.partitions,
             },
-            certificates=self._certificates.ends,
+            more=self._more_metrics,
         )
         self._quotas = Quotas()
         self._complaints = Complaints(self.loop.time, self._metrics.complained)
@@ -120,6 +134,7 @@ class Broker:
         self.failure = ""
         self._not_ready = "starting"
         self._connected = self._has_partitions = self._opened = False  # how far `start` has come
+        self._standing: Standing | None = None
         self._ends = AsyncExitStack()
 
     async def start(self, zookeeper: str, secret: str | None) -> None:
@@ -127,6 +142,8 @@ class Broker:
         config, ends = self.config, self._ends
         data = DataDirectory(Path(config.data_dir))
         ends.callback(data.release)
+        administration = self._administration_log(data)
+        ends.push_async_callback(asyncio.to_thread, administration.close)
         self.server = Server(
             config,
             self._metrics,
@@ -136,6 +153,10 @@ class Broker:
         )
         ends.callback(self.server.close)
         self._open_logs.on_short = self.server.let_go_of_files
+        try:
+            door = PageDoor(config.http, self._refusals)
+        except BadLocks as error:
+            raise BrokerError(str(error)) from None
         http = BrokerHttpServer(
             config.http_host,
             config.http_port,
@@ -143,6 +164,7 @@ class Broker:
             readiness=lambda: self._not_ready or self.server.trouble,
             health=self._health,
             remarks=self._remarks,
+            door=door,
         )
         http.start()
         ends.callback(http.stop)
@@ -179,10 +201,11 @@ class Broker:
             data,
             acknowledged,
             self.withdrawals,
-            self._raise_epoch,
+            OwnStates(self.session, config.id),
             clean=clean,
             is_replaced=await asyncio.to_thread(self._is_replaced, data),
         )
+        self._replication = Replication(config, partial(change_states, self.session))
         self.partitions = Partitions(
             config.id,
             data,
@@ -191,13 +214,29 @@ class Broker:
             flusher=flusher,
             metrics=self._metrics,
             open_logs=self._open_logs,
+            replication=self._replication,
         )
         ends.push_async_callback(self._close_logs, data, acknowledged)
+        ends.push_async_callback(self._replication.stop)
         self._has_partitions = True
         self.cluster = ClusterView(self.session)
-        self._deletions = Deletions(self.session, self.cluster, self.partitions)
+        self._leaders = Leaders(self.session, self.cluster, self.defaults.configs)
+        self._leaders.start()
+        ends.callback(self._leaders.close)
+        self._deletions = Deletions(config.id, self.session, self.cluster, self.partitions)
+        # A ZooKeeper that lags would tell of leaders that were before this start.
+        await asyncio.to_thread(self.session.sync)
         await asyncio.to_thread(self.cluster.start, self._map_changed)
         ends.push_async_callback(asyncio.to_thread, self.cluster.close)
+        self._standing = Standing(
+            config.id,
+            session=self.session,
+            snapshot=lambda: self.cluster.snapshot,
+            partitions=lambda: self.partitions,
+            copying=self._replication.copying,
+            is_controller=lambda: self._leaders.epoch is not None,
+        )
+        ends.push_async_callback(self._standing.stop)
         quotas = QuotasView(self.session, self._quotas_changed)
         await asyncio.to_thread(quotas.start)
         ends.push_async_callback(asyncio.to_thread, quotas.close)
@@ -234,6 +273,8 @@ class Broker:
             most_partitions=config.limits.partitions,
             controller_epoch=lambda: candidate.epoch,
         )
+        returning = PreferredLeaders(self._leaders, config.replication.preferred_leaders_seconds)
+        ends.push_async_callback(returning.stop)
         candidate.start()
         ends.push_async_callback(asyncio.to_thread, candidate.close)
         housekeeping = Housekeeping(
@@ -245,9 +286,17 @@ class Broker:
         await asyncio.to_thread(
             self.cluster.wait_for, lambda snapshot: snapshot.controller_id is not None
         )
-        self.server.start(Dispatcher(self._parts()), self._logins)
+        self.server.start(Dispatcher(self._parts(administration)), self._logins)
+        self._replication.start(lambda: self.partitions)
+        self._standing.start()
+        ends.push_async_callback(hand_over, self.session, self.cluster, config.id)
         self._keep_ledger()
         self._not_ready = ""
+        if config.open_addresses:
+            log.warning(
+                "insecure: other machines come in without a login, or read along: %s",
+                ", ".join(config.open_addresses),
+            )
         log.info(
             "broker ready id=%d cluster=%s host=%s port=%d http_port=%d partitions=%d offline=%d",
             config.id,
@@ -283,7 +332,16 @@ class Broker:
         else:
             log.info("this broker keeps no ledger: the audit will not hear of it (`registry`)")
 
-    def _parts(self) -> BrokerParts:
+    def _administration_log(self, data: DataDirectory) -> AdministrationLog:
+        config = self.config.administration_log
+        path = Path(config.file) if config.file else data.path / ADMINISTRATION_LOG
+        program = Program(self.config.cluster, f"broker {self.config.id}")
+        try:
+            return AdministrationLog(path, config, program)
+        except CannotRemember as error:
+            raise BrokerError(str(error)) from None
+
+    def _parts(self, administration: AdministrationLog) -> BrokerParts:
         listeners = self.server.listeners
         record_check = RecordCheck()
         return BrokerParts(
@@ -293,6 +351,13 @@ class Broker:
             loop=self.loop,
             cluster=self.cluster,
             topics=self.topics,
+            leaders=LeaderAdmin(self.cluster, self.topics, self._leaders),
+            reassignments=ReassignmentAdmin(
+                self.session,
+                self.cluster,
+                self.topics,
+                most_partitions=self.config.limits.partitions,
+            ),
             users=self.users,
             partitions=self.partitions,
             described=DescribedTopics(self.config.id, self.partitions),
@@ -306,6 +371,10 @@ class Broker:
             quota_admin=self._quota_admin,
             authorization=self.authorization,
             acls=AclAdmin(self.session, self.authorization),
+            administration=Administration(
+                administration,
+                Known(self.cluster, self.partitions, self.users, self._quota_admin),
+            ),
         )
 
     # Who this is
@@ -347,8 +416,8 @@ class Broker:
         if other is not None and other.directory_id != data.directory_id:
             raise id_taken(other, self.session)
         log.error(
-            "the data directory is another one than before path=%s: what was in that is lost, "
-            "unless it comes back; is its disk mounted?",
+            "the data directory is another one than before path=%s: what no other broker has "
+            "of it is lost, unless it comes back; is its disk mounted?",
             data.path,
         )
         return True
@@ -357,20 +426,16 @@ class Broker:
 
     def _map_changed(self, snapshot: ClusterSnapshot) -> None:
         self.authorization.follow(snapshot.acls)
+        self._leaders.follow()
         self.loop.call_soon_threadsafe(self._follow, snapshot)
 
     def _follow(self, snapshot: ClusterSnapshot) -> None:
+        self._replication.copying.brokers(snapshot.brokers)
         self.partitions.follow(snapshot)
         self._deletions.follow(snapshot)
 
     def _quotas_changed(self, snapshot: QuotaSnapshot) -> None:
         self.loop.call_soon_threadsafe(lambda: self._quotas.follow(snapshot, self.loop.time()))
-
-    def _raise_epoch(self, key: Key, topic_id: UUID, above: int) -> int:
-        """In a worker thread."""
-        return raise_leader_epoch(
-            self.session, self.config.id, key[0], topic_id, key[1], above=above
-        )
 
     def _id_taken(self, taken: BrokerIdTaken) -> None:
         self.loop.call_soon_threadsafe(self._give_up, str(taken))
@@ -380,9 +445,11 @@ class Broker:
         self.gone.set()
 
     def _elected(self, epoch: ControllerEpoch) -> None:
+        self._leaders.lead(epoch)
         self.loop.call_soon_threadsafe(self._deletions.lead, epoch)
 
     def _deposed(self) -> None:
+        self._leaders.lead(None)
         self.loop.call_soon_threadsafe(self._deletions.lead, None)
 
     # What the HTTP thread asks, from the first moment on
@@ -399,6 +466,7 @@ class Broker:
             *(f"offline: {topic}-{index}: {reason}" for (topic, index), reason in offline),
             *(f"lost: {each.words}" for each in self.withdrawals),
             *self._found.remarks,
+            *(map(str, self._standing.remarks()) if self._standing is not None else ()),
         ]
 
     def _checked(self) -> CheckedGauge:
@@ -406,6 +474,13 @@ class Broker:
         return CheckedGauge(
             dict(found.damaged_batches), found.scrubbed_bytes, found.scrubbed_millis / 1000
         )
+
+    def _more_metrics(self) -> Iterator[Metric]:
+        yield certificate_family(self._certificates.ends())
+        if self._standing is not None:
+            yield from self._standing.families()
+        is_open = bool(self.config.open_addresses)
+        yield from door_families("penstock_broker_", self._refusals.counts, is_open=is_open)
 
     def _lost(self) -> Iterable[LossGauge]:
         if not self._has_partitions:

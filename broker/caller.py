@@ -6,6 +6,7 @@ What they may do is `broker.authorization`'s.
 from dataclasses import dataclass, field
 
 from broker.gate import Gate
+from broker.quotas import UNLIMITED, Mutations
 
 ANONYMOUS = "ANONYMOUS"
 
@@ -21,3 +22,5 @@ class Caller:
     """The name of the one that it came to."""
     gate: Gate | None = field(default=None, compare=False, repr=False)
     """Where it logs in, if it must."""
+    mutations: Mutations = field(default=UNLIMITED, compare=False, repr=False)
+    """What this request of it may create and delete."""

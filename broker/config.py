@@ -11,9 +11,11 @@ from broker.listeners import PLAINTEXT, BetweenBrokers, ListenerConfig, check_li
 from broker.logins.tokens import TokenRules
 from client.security import Mechanism
 from cluster.security import ZooKeeperSecurity
+from ground.administration_log import AdministrationLogConfig
 from ground.certificate_expiry import CertificateFiles
 from ground.http_security import HttpSecurity
-from ground.listening import check_exposed
+from ground.listening import check_exposed, is_loopback
+from ground.page_locks import PageLocks, check_pages
 from ground.settings import Bytes, FolderPath, Port, Seconds, Url, WholeSeconds, check_positive
 from schemas.remote.address import RegistryAddress, check_registry
 from wire.acls import EVERYBODY, USER
@@ -44,7 +46,8 @@ class BrokerLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     requests_per_connection: int = 1_000
     """Requests of a connection that may be unanswered at a time."""
     stalled_request_seconds: Seconds = 30.0
-    """Without progress within a request or a response for so long, the connection is closed."""
+    """Without progress within a request or a response for so long, the connection is closed; and so
+    is one that has to log in, and has not by then."""
     idle_connection_seconds: Seconds = 600.0
     """Without any request for so long, the connection is closed."""
 
@@ -90,6 +93,25 @@ class Checks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             raise ValueError("`scrub_bytes_per_second` must be positive")
 
 
+class ReplicationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How replicas are kept alike."""
+
+    lag_seconds: Seconds = 10.0
+    """How long a follower may take to catch up with its leader before it is in sync no more."""
+    fetch_wait: Seconds = 0.5
+    """How long a leader waits with its answer until it has something for a follower."""
+    fetch_bytes: Bytes = 16 * 1024 * 1024
+    """The most that a follower fetches from a leader at a time."""
+    preferred_leaders_seconds: Seconds = 300.0
+    """How often the lead returns to the first replica of each partition, after it was away."""
+
+    def __post_init__(self) -> None:
+        for name in ("lag_seconds", "fetch_wait", "fetch_bytes", "preferred_leaders_seconds"):
+            check_positive(self, name)
+        if self.fetch_wait >= self.lag_seconds:
+            raise ValueError("`fetch_wait` must be less than `lag_seconds`")
+
+
 class AuthorizationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What holds beside the [ACLs](#what-clients-may-do)."""
 
@@ -133,21 +155,29 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Where it listens, and what is asked of who comes there. For one that is open to all of this
     machine, `host` and `port` are the short form."""
     between_brokers: BetweenBrokers | None = None
-    """How this broker's own processes connect to it. Without it: by the first listener that has
-    neither TLS nor logins."""
+    """How this broker's own processes, and the cluster's other brokers, connect to it. Without it:
+    by the first listener that has neither TLS nor logins."""
+    replication: ReplicationConfig = ReplicationConfig()
+    """How replicas are kept alike, where topics have several."""
     tokens: TokenRules | None = None
     """Which tokens are believed, where `OAUTHBEARER` is among the `logins` of a listener."""
     http_host: str = "127.0.0.1"
     """The address of `/metrics`, `/healthz` and `/readyz`."""
     http_port: Port = 9095
     """The port of `/metrics`, `/healthz` and `/readyz`; 0: any that is free."""
+    http: PageLocks = PageLocks()
+    """[Who sees](#who-sees-the-pages) `/metrics`: TLS, certificates, tokens."""
     rack: str = ""
     """Replicas of a partition are spread over racks. Without it: the machine's name."""
     insecure: bool = False
-    """Allows addresses that other machines can reach, although nobody has to authenticate."""
+    """Allows addresses that other machines can reach, although nobody has to authenticate. Said at
+    each start, and in `/metrics`."""
     authorization: AuthorizationConfig | None = None
     """With it, clients may do what [ACLs](#what-clients-may-do) allow them and nothing else;
     `authorization: {}` is enough. Without it, everybody may do everything."""
+    administration_log: AdministrationLogConfig = AdministrationLogConfig()
+    """Where it is [remembered](administration.md) who changed what: topics, configs, ACLs, users,
+    quotas."""
     auto_create_topics: bool = True
     """A topic is created when a client asks about it or writes to it."""
     topic_defaults: dict[str, Any] = {}
@@ -199,8 +229,8 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         for name in ("port", "http_port", "advertised_port", "zookeeper_port"):
             if not 0 <= getattr(self, name) < 65536:
                 raise ValueError(f"`{name}` must be between 0 and 65535")
-        for name in ("host", "http_host"):
-            check_exposed(name, getattr(self, name), insecure=self.insecure)
+        check_exposed("host", self.host, insecure=self.insecure)
+        check_pages(self.http_host, self.http, insecure=self.insecure)
         self._check_listeners()
         if not 2.0 <= self.zookeeper_session_seconds <= 60.0:
             raise ValueError("`zookeeper_session_seconds` must be between 2 and 60")
@@ -247,8 +277,14 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         return (one,)
 
     @property
+    def reaching(self) -> BetweenBrokers:
+        """How other brokers are reached: as this broker's own processes reach it, if they could."""
+        can = self.between_brokers is not None or self._open_listener is not None
+        return self.between if can else BetweenBrokers(listener="")
+
+    @property
     def between(self) -> BetweenBrokers:
-        """How this broker's own processes connect to it."""
+        """How this broker's own processes, and others of the cluster, connect to it."""
         if self.between_brokers is not None:
             return self.between_brokers
         listener = self._open_listener
@@ -262,13 +298,26 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     @property
     def certificate_files(self) -> CertificateFiles:
         """Whose end somebody should know of in time."""
-        found = self.zookeeper_security.certificate_files
+        found = self.zookeeper_security.certificate_files | self.http.certificate_files
         if self.between_brokers is not None:
             found |= self.between_brokers.security.certificate_files
         for each in self.listeners:
             if each.tls is not None:
                 found |= each.tls.certificate_files
         return found
+
+    @property
+    def open_addresses(self) -> tuple[str, ...]:
+        """Where others come in without a login, or see pages in the clear: only `insecure` allows
+        that."""
+        found = [
+            f"listener {each.name} on {each.host}"
+            for each in self.every_listener
+            if not each.knows_everybody and not is_loopback(each.host)
+        ]
+        if self.http.are_open(self.http_host):
+            found.append(f"http_host {self.http_host}")
+        return tuple(found)
 
     @property
     def keeps_ledger(self) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from broker.config import AuthorizationConfig, BrokerConfig
 from broker.config_values import text_of
-from broker.topic_config import TopicConfig, TopicDefaults
+from broker.topic_config import TopicConfig, TopicDefaults, built_in
 from broker.topic_config_table import TOPIC_CONFIG_KEYS, TopicConfigKey
 from wire.acls import principal_named
 from wire.messages.describe_configs import (
@@ -29,16 +29,16 @@ _LONG, _LIST = ConfigType.LONG, ConfigType.LIST
 
 
 def topic_entries(
-    config: TopicConfig, defaults: TopicDefaults
+    config: TopicConfig, defaults: TopicDefaults, replicas: int
 ) -> tuple[DescribeConfigsResourceResult, ...]:
-    """All configs of one topic, with synonyms and documentation."""
+    """All configs of one topic with so many replicas, with synonyms and documentation."""
     return tuple(
         _entry(
             key.name,
             text_of(config.values[key.name]),
             key.type.kind,
             key.documentation,
-            _topic_synonyms(key, config, defaults),
+            _topic_synonyms(key, config, defaults, replicas),
         )
         for key in TOPIC_CONFIG_KEYS.values()
     )
@@ -61,7 +61,7 @@ def broker_entries(
     ]
     for key in TOPIC_CONFIG_KEYS.values():
         if key.broker_name:
-            synonyms = _broker_synonyms(key, defaults)
+            synonyms = _broker_synonyms(key, defaults, defaults.replication_factor)
             entries.append(
                 _entry(
                     key.broker_name,
@@ -107,9 +107,9 @@ def _entry(
 
 
 def _topic_synonyms(
-    key: TopicConfigKey, config: TopicConfig, defaults: TopicDefaults
+    key: TopicConfigKey, config: TopicConfig, defaults: TopicDefaults, replicas: int
 ) -> tuple[DescribeConfigsSynonym, ...]:
-    inherited = _broker_synonyms(key, defaults) if key.broker_name else ()
+    inherited = _broker_synonyms(key, defaults, replicas) if key.broker_name else ()
     if key.name not in config.overrides:
         return inherited
     own = DescribeConfigsSynonym(
@@ -119,26 +119,28 @@ def _topic_synonyms(
 
 
 def _broker_synonyms(
-    key: TopicConfigKey, defaults: TopicDefaults
+    key: TopicConfigKey, defaults: TopicDefaults, replicas: int
 ) -> tuple[DescribeConfigsSynonym, ...]:
-    built_in = DescribeConfigsSynonym(
-        name=key.broker_name, value=key.default, source=ConfigSource.DEFAULT_CONFIG
+    nobodys = DescribeConfigsSynonym(
+        name=key.broker_name,
+        value=built_in(key, replicas),
+        source=ConfigSource.DEFAULT_CONFIG,
     )
     if key.name not in defaults.configs:
-        return (built_in,)
+        return (nobodys,)
     static = DescribeConfigsSynonym(
         name=key.broker_name,
         value=key.canonical(defaults.configs[key.name]),
         source=ConfigSource.STATIC_BROKER_CONFIG,
     )
-    return (static, built_in)
+    return (static, nobodys)
 
 
 def _own(
     config: BrokerConfig, defaults: TopicDefaults, listener: str, advertised: str
 ) -> list[tuple[str, str | None, ConfigType, ConfigSource, str]]:
     """Name, value, type, source and meaning of what concerns the broker itself."""
-    static, built_in = ConfigSource.STATIC_BROKER_CONFIG, ConfigSource.DEFAULT_CONFIG
+    static, default = ConfigSource.STATIC_BROKER_CONFIG, ConfigSource.DEFAULT_CONFIG
     limits = config.limits
     authorization = config.authorization or AuthorizationConfig()
     return [
@@ -152,7 +154,7 @@ def _own(
             "inter.broker.protocol.version",
             PROTOCOL_VERSION,
             _STRING,
-            built_in,
+            default,
             "The release of Kafka whose protocol is spoken.",
         ),
         (
@@ -176,7 +178,7 @@ def _own(
             static,
             "Whether what no ACL stands on is everybody's (`authorization.allow_if_no_acl`).",
         ),
-        ("delete.topic.enable", "true", _BOOLEAN, built_in, "Topics can be deleted."),
+        ("delete.topic.enable", "true", _BOOLEAN, default, "Topics can be deleted."),
         (
             "num.partitions",
             str(defaults.partitions),

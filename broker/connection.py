@@ -155,10 +155,10 @@ class Connection:
 
     __slots__ = (
         "_closed", "_complaints", "_dispatch", "_ending", "_exclusive", "_frames", "_held_before",
-        "_limits", "_loop", "_memory", "_muted_until", "_reading", "_replies", "_request_began",
-        "_sender", "_sending_soon", "_size_limit", "_starved_since", "_stopping", "_transport",
-        "_unmute", "_waiting", "_writing", "caller", "gate", "last_active", "open", "peer", "share",
-        "share_of",
+        "_limits", "_login_due", "_loop", "_memory", "_muted_until", "_reading", "_replies",
+        "_request_began", "_sender", "_sending_soon", "_size_limit", "_starved_since", "_stopping",
+        "_transport", "_unmute", "_waiting", "_writing", "caller", "gate", "last_active", "open",
+        "peer", "share", "share_of",
     )  # fmt: skip
 
     def __init__(
@@ -200,6 +200,7 @@ class Connection:
         self._waiting: Requests | None = None  # requests that were received and not served yet
         self._request_began = 0.0  # since when the rest of a request is waited for, or 0
         self._starved_since = 0.0  # since when a request waits for memory, or 0
+        self._login_due = 0.0  # until when it must have logged in, or 0
         self._held_before = 0  # of a request that is received, when this was looked at last
         self._sending_soon = False
         self._muted_until = 0.0  # by the quotas
@@ -214,8 +215,10 @@ class Connection:
         """Whoever this is has to log in there."""
         self.gate = gate
         self.caller = replace(self.caller, gate=gate)
+        self._login_due = self._loop.time() + self._limits.stalled_request_seconds
 
     def admitted(self, principal: str) -> None:
+        self._login_due = 0.0
         self.caller = replace(self.caller, principal=principal)
 
     def cut_off(self, why: str) -> None:
@@ -236,13 +239,16 @@ class Connection:
         """It has used so much; if that was too much, nothing more is read for a while."""
         if meter is None:
             return
-        now = self._loop.time()
-        wait = meter.use(amount, now)
-        if wait > 0 and now + wait > self._muted_until:
+        self.wait(meter.use(amount, self._loop.time()))
+
+    def wait(self, seconds: float) -> None:
+        """It has used too much, and is not read from for so long."""
+        until = self._loop.time() + seconds
+        if seconds > 0 and until > self._muted_until:
             if self._unmute is not None:
                 self._unmute.cancel()
-            self._muted_until = now + wait
-            self._unmute = self._loop.call_later(wait, self._speak_again)
+            self._muted_until = until
+            self._unmute = self._loop.call_later(seconds, self._speak_again)
             self._read_no_more()
 
     @property
@@ -462,8 +468,11 @@ class Connection:
         self._drop_waiting()
 
     def check_progress(self, now: float) -> None:
-        """Close the connection if its client has stalled in the middle of something. Once a
-        second."""
+        """Close the connection if its client has stalled in the middle of something, or before it
+        has logged in. Once a second."""
+        if 0 < self._login_due < now:
+            self.close("error='it has not logged in in time'")
+            return
         if self._request_began:
             allowed = self._frames.held / _SLOWEST_BYTES_PER_SECOND
             if now - self._request_began > self._limits.stalled_request_seconds + allowed:

@@ -3,8 +3,9 @@
 `.lock` is held for as long as the process lives, so two brokers never share a directory, not even
 by mistake; in it stands an id that tells this directory from any other. `meta.properties` names
 cluster and broker, and a directory of others is refused. The mark of a clean stop is there only
-between that stop and the next start. Two checkpoints, replaced as a whole, say up to where each
-partition is known to be on disk, and where it begins; without them recovery reads more. A third,
+between that stop and the next start. Three checkpoints, replaced as a whole, say up to where each
+partition is known to be on disk, where it begins, and up to where it was committed; without them
+recovery reads more, and less is shown until the leader is heard. A fourth,
 `cleaner-offset-checkpoint`, says up to where a compacted one was cleaned; an entry left behind by
 an earlier partition of that name would be worse than none, so whoever makes one forgets it first.
 """
@@ -21,6 +22,7 @@ from broker.errors import BrokerError
 from broker.storage import identity
 from broker.storage.checkpoints import (
     CLEANER_OFFSETS,
+    HIGH_WATERMARKS,
     RECOVERY_POINTS,
     START_OFFSETS,
     Key,
@@ -35,6 +37,7 @@ log = logging.getLogger(__name__)
 
 JOURNAL = "ledger-counter"  # of the counting process
 _LOCK = ".lock"
+_CHECKPOINTS = (RECOVERY_POINTS, START_OFFSETS, HIGH_WATERMARKS)
 
 
 class Checkpoint(NamedTuple):
@@ -42,6 +45,7 @@ class Checkpoint(NamedTuple):
 
     recovery_point: int
     start_offset: int
+    high_watermark: int
 
 
 class DirectoryInUse(BrokerError):
@@ -93,7 +97,7 @@ class DataDirectory:
 
     def checkpoint(self, key: Key) -> Checkpoint:
         """What is known of a partition."""
-        return self._checkpoints.get(key, Checkpoint(0, 0))
+        return self._checkpoints.get(key, Checkpoint(0, 0, 0))
 
     def write_checkpoints(self, checkpoints: Mapping[Key, Checkpoint]) -> None:
         """Replace what is known of all partitions. Blocks."""
@@ -125,21 +129,20 @@ class DataDirectory:
             write_offsets(self.path / CLEANER_OFFSETS, dict(self._cleaned))
 
     def _write(self, checkpoints: Mapping[Key, Checkpoint]) -> None:
-        for name, field in ((RECOVERY_POINTS, 0), (START_OFFSETS, 1)):
+        for field, name in enumerate(_CHECKPOINTS):
             offsets = {key: checkpoint[field] for key, checkpoint in checkpoints.items()}
             write_offsets(self.path / name, offsets)
         self._checkpoints = dict(checkpoints)
 
     def _read_checkpoints(self) -> dict[Key, Checkpoint]:
         try:
-            points = read_offsets(self.path / RECOVERY_POINTS)
-            starts = read_offsets(self.path / START_OFFSETS)
+            read = [read_offsets(self.path / name) for name in _CHECKPOINTS]
         except BadCheckpoint as error:
             log.warning("checkpoints ignored, recovery will read more error=%r", str(error))
             return {}
         return {
-            key: Checkpoint(points.get(key, 0), starts.get(key, 0))
-            for key in points.keys() | starts.keys()
+            key: Checkpoint(*(offsets.get(key, 0) for offsets in read))
+            for key in set().union(*read)
         }
 
     def _read_cleaned(self) -> dict[Key, int]:

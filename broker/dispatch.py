@@ -18,11 +18,13 @@ from functools import partial
 from typing import Any
 
 from broker.api import fetch, produce
+from broker.api.administration import Ended
 from broker.api.table import APIS, LISTED, TABLE, BrokerParts, to_fetch, to_produce
 from broker.caller import Caller
 from broker.complaints import ComplaintKind
 from broker.connection import Connection, Reply
 from broker.gate import WITHOUT_LOGIN
+from broker.quotas import Mutations
 from wire.codec import Api
 from wire.errors import ErrorCode, ProtocolError
 from wire.messages.api_versions import ApiVersionsResponse
@@ -41,6 +43,9 @@ from wire.requests import (
 
 PRODUCE_KEY = 0
 FETCH_KEY = 1
+# What makes and deletes partitions: from which version on a client understands
+# THROTTLING_QUOTA_EXCEEDED; None for Metadata, which makes topics and never knew it.
+_STRICT_FROM: dict[int, int | None] = {3: None, 19: 6, 20: 5, 37: 3}
 # Only these carry data; whatever else a client may ask fits into this.
 _LARGEST_PLAIN_REQUEST = 1024 * 1024
 
@@ -55,6 +60,8 @@ class Dispatcher:
         self._complaints = parts.complaints
         self._metrics = parts.metrics
         self._quotas = parts.quotas
+        self._administration = parts.administration
+        self._now = parts.loop.time
         self._largest_request = parts.config.limits.request_bytes
         self._to_produce = to_produce(parts)
         self._to_fetch = to_fetch(parts)
@@ -114,13 +121,28 @@ class Dispatcher:
                 connection.charge(connection.share.request, _percent(began))
             return
         caller = self._caller(connection, client_id)
-        response = self._handlers[key](request, caller)
+        if connection.share is not None and key in _STRICT_FROM:
+            strict_from = _STRICT_FROM[key]
+            strict = strict_from is not None and version >= strict_from
+            mutations = Mutations(connection.share.mutations, self._now, strict=strict)
+            caller = replace(caller, mutations=mutations)
+        ended = self._administration.begins(key, request, caller)
+        try:
+            response = self._handlers[key](request, caller)
+        except Exception:
+            if ended is not None:
+                ended(None)
+            raise
         if inspect.isawaitable(response):
             reply = connection.reply(exclusive=True)
-            task = asyncio.ensure_future(self._finish(api, response, reply, encode))
+            task = asyncio.ensure_future(
+                self._finish(api, response, reply, encode, mutations=caller.mutations, ended=ended)
+            )
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         else:
+            if ended is not None:
+                ended(response)
             if connection.share is not None and key not in WITHOUT_LOGIN:
                 connection.charge(connection.share.request, _percent(began))
             connection.send(encode(response))
@@ -150,10 +172,20 @@ class Dispatcher:
         response: Awaitable[Any],
         reply: Reply,
         encode: Callable[[Any], list[Part]],
+        *,
+        mutations: Mutations,
+        ended: Ended | None,
     ) -> None:
+        answer = None
         try:
-            parts = encode(await response)
+            answer = await response
+            if ended is not None:
+                ended(answer)
+            reply.connection.wait(mutations.wait_s)
+            parts = encode(answer)
         except Exception as bug:  # noqa: BLE001  # whatever it is, it is told
+            if answer is None and ended is not None:
+                ended(None)
             # A bug in one handler must not leave its client waiting, nor take others down.
             connection = reply.connection
             self._complaints.request_failed(

@@ -3,7 +3,7 @@
 A handshake costs the broker up to a millisecond, and a client that begins one nothing. So who says
 nothing costs a descriptor and no memory of TLS; those that have come on wait in line, and in one
 turn of the event loop only so many are moved on; what takes too long is closed; and of one address
-only so many are under way at a time.
+only so many are under way at a time. An IPv6 address stands for its /64.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from typing import Final
 
 from broker.complaints import ComplaintKind, Complaints
 from broker.listeners import Listener
+from ground.networks import network_of
 from ground.tls import BadTls
 
 _SECONDS: Final = 10.0
@@ -48,13 +49,13 @@ class Handshakes:
         return len(self._under_way)
 
     def begin(self, listener: Listener, sock: socket.socket, address: tuple[str, int]) -> None:
-        host = address[0]
-        if self._of[host] >= _OF_AN_ADDRESS:
+        host, network = address[0], network_of(address[0])
+        if self._of[network] >= _OF_AN_ADDRESS:
             sock.close()
             text = f"client={host}:{address[1]} handshakes={_OF_AN_ADDRESS}"
             self._complaints.say(ComplaintKind.CONNECTION_REFUSED, host, text, like="handshakes")
             return
-        self._of[host] += 1
+        self._of[network] += 1
         handshake = _Handshake(listener, sock, address, self._loop.time())
         self._under_way[handshake] = None
         self._loop.add_reader(sock.fileno(), self._came_on, handshake)
@@ -118,10 +119,10 @@ class Handshakes:
     def _end(self, handshake: "_Handshake") -> None:
         handshake.listen_no_more(self._loop)
         del self._under_way[handshake]
-        host = handshake.address[0]
-        self._of[host] -= 1
-        if not self._of[host]:
-            del self._of[host]
+        network = network_of(handshake.address[0])
+        self._of[network] -= 1
+        if not self._of[network]:
+            del self._of[network]
 
 
 class _Handshake:

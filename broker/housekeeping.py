@@ -83,7 +83,7 @@ class Housekeeping:
                 partition.take_offline(partition.log.offline)
             if partition.unavailable is None:
                 checkpoints[partition.topic, partition.index] = Checkpoint(
-                    *partition.log.checkpoint(now_ms)
+                    *partition.log.checkpoint(now_ms), partition.log.exposed_offset
                 )
                 partition.flush()  # moves the recovery point that the next checkpoint writes
                 await asyncio.sleep(0)

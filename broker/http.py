@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from broker.metrics import BrokerMetrics
 from ground.exposition import EXPOSITION_TYPE
+from ground.page_door import PageDoor
 from ground.page_server import Page, PageServer, readiness_page, text_page
 
 
@@ -21,10 +22,11 @@ class BrokerHttpServer(PageServer):
         readiness: Callable[[], str],
         health: Callable[[], str],
         remarks: Callable[[], Sequence[str]] = tuple,
+        door: PageDoor | None = None,
     ) -> None:
         pages = {
             "/metrics": lambda: Page(metrics.exposition(), EXPOSITION_TYPE),
             "/healthz": lambda: text_page(f"alive\nzookeeper: {health()}"),
             "/readyz": lambda: readiness_page(readiness(), remarks()),
         }
-        super().__init__(host, port, pages)
+        super().__init__(host, port, pages, door)

@@ -60,6 +60,8 @@ class ListenerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             raise ValueError("`login_seconds` must not be negative")
         if self.certificate_names and not (self.tls and self.tls.client_ca):
             raise ValueError("`certificate_names` needs `tls` with a `client_ca`")
+        if Mechanism.GSSAPI in self.logins:
+            raise ValueError("`logins: [GSSAPI]`: Penstock's brokers take no tickets of Kerberos")
         readable = _READABLE.intersection(self.logins)
         if readable and not self.tls and not self.without_tls:
             raise ValueError(

@@ -21,7 +21,7 @@ from prometheus_client.metrics_core import (
 )
 
 from broker.storage.files import OPEN
-from ground.exposition import Histogram, certificate_family, exposition_of
+from ground.exposition import Histogram, exposition_of
 from wire.errors import ErrorCode
 
 _PREFIX: Final = "penstock_broker_"
@@ -34,6 +34,13 @@ _OF_LOGS: Final = {
 _OF_PARTITIONS: Final = {
     "partition_online": "1 while a partition serves, 0 offline.",
     **_OF_LOGS,
+    "follower_lag": "Committed messages that are not on disk here, of what others lead.",
+}
+_SUMS: Final = {
+    "led_partitions": "Partitions that this broker leads.",
+    "followed_partitions": "Partitions of which it keeps a copy that another leads.",
+    "under_replicated_partitions": "Led here, and fewer replicas are in sync than there are.",
+    "below_min_in_sync_partitions": "Led here, and too few are in sync for acks=all.",
 }
 _ESCAPED: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 _AT_ONCE: Final = 200  # partitions, before others get their turn
@@ -50,6 +57,19 @@ class TopicTraffic:
         self.bytes_out = 0
 
 
+class ReplicaTraffic:
+    """What followers have fetched here, and how often replicas that are led here were in sync no
+    more, or again; whoever sees it adds to it."""
+
+    __slots__ = ("bytes_out", "fetches", "joined", "left")
+
+    def __init__(self) -> None:
+        self.fetches = 0
+        self.bytes_out = 0
+        self.joined = 0
+        self.left = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionGauge:
     """How one partition stands; an offline one has no offsets to speak of."""
@@ -61,6 +81,12 @@ class PartitionGauge:
     log_end_offset: int = 0
     exposed_offset: int = 0
     log_bytes: int = 0
+    led: bool = False
+    replicas: int = 1
+    in_sync: int = 1
+    min_in_sync: int = 1
+    follower_lag: int | None = None
+    """None where nothing is copied."""
 
 
 class LossGauge(NamedTuple):
@@ -90,12 +116,12 @@ class BrokerMetrics:
         checked: Callable[[], CheckedGauge] = lambda: CheckedGauge({}, 0, -1),
         *,
         allowed: Mapping[str, int] = MappingProxyType({}),
-        certificates: Callable[[], Mapping[str, float]] = dict,
+        more: Callable[[], Iterable[Metric]] = tuple,
     ) -> None:
-        """`allowed`: how many there may be, by what it is. `certificates`: when they end, by
-        file."""
-        self._certificates = certificates
+        """`allowed`: how many there may be, by what it is. `more` than what is counted here."""
+        self._more = more
         self.connections = 0
+        self.replicas = ReplicaTraffic()
         self._partitions = partitions
         self._losses = losses
         self._checked = checked
@@ -148,6 +174,7 @@ class BrokerMetrics:
     def families(self) -> Iterator[Metric]:
         yield from self._topic_families()
         yield from self._partition_families()
+        yield from self._replica_families()
         yield from self._loss_families()
         yield from self._checked_families()
         requests = HistogramMetricFamily(
@@ -183,7 +210,7 @@ class BrokerMetrics:
         for name, most in self._allowed.items():
             allowed.add_metric([name], most)
         yield allowed
-        yield certificate_family(self._certificates())
+        yield from self._more()
 
     def _topic_families(self) -> Iterator[Metric]:
         topics = tuple(self._topics.items())
@@ -201,11 +228,14 @@ class BrokerMetrics:
         """Without samples: those are written by `_partition_samples`."""
         for name, documentation in _OF_PARTITIONS.items():
             yield GaugeMetricFamily(_PREFIX + name, documentation, labels=["topic", "partition"])
+        for name, documentation in _SUMS.items():
+            yield GaugeMetricFamily(_PREFIX + name, documentation)
 
     def _partition_samples(self) -> Mapping[str, bytes]:
         """Of each family, its lines. There may be tens of thousands, and each would be an object
         that is looked at a dozen times; the event loop waits while this thread computes."""
         lines: dict[str, list[str]] = {name: [] for name in _OF_PARTITIONS}
+        sums = dict.fromkeys(_SUMS, 0)
         for number, gauge in enumerate(self._partitions()):
             if number % _AT_ONCE == 0:
                 time.sleep(0)
@@ -217,7 +247,36 @@ class BrokerMetrics:
             if gauge.online:
                 for name in _OF_LOGS:
                     lines[name].append(f"{_PREFIX}{name}{labels} {getattr(gauge, name)}\n")
-        return {name: "".join(found).encode() for name, found in lines.items()}
+            if gauge.follower_lag is not None:
+                lines["follower_lag"].append(
+                    f"{_PREFIX}follower_lag{labels} {gauge.follower_lag}\n"
+                )
+            if gauge.led:
+                sums["led_partitions"] += 1
+                sums["under_replicated_partitions"] += gauge.in_sync < gauge.replicas
+                sums["below_min_in_sync_partitions"] += gauge.in_sync < gauge.min_in_sync
+            elif gauge.online:
+                sums["followed_partitions"] += 1
+        samples = {name: "".join(found).encode() for name, found in lines.items()}
+        return samples | {
+            name: f"{_PREFIX}{name} {count}\n".encode() for name, count in sums.items()
+        }
+
+    def _replica_families(self) -> Iterator[Metric]:
+        replicas = self.replicas
+        changes = CounterMetricFamily(
+            _PREFIX + "in_sync_changes",
+            "Replicas of what is led here that were in sync no more, or again.",
+            labels=["change"],
+        )
+        changes.add_metric(["joined"], replicas.joined)
+        changes.add_metric(["left"], replicas.left)
+        yield changes
+        for name, documentation, value in (
+            ("follower_fetches", "Requests of followers that were answered.", replicas.fetches),
+            ("follower_bytes_out", "Bytes of batches sent to followers.", replicas.bytes_out),
+        ):
+            yield CounterMetricFamily(_PREFIX + name, documentation, value=value)
 
     def _loss_families(self) -> Iterator[Metric]:
         labels = ["topic", "partition"]

@@ -11,14 +11,19 @@ all, has lost what had been acknowledged. Then, in this order, and before anythi
 
 A crash in between finds the same once more, and raises the epoch once more. No epoch is raised for
 a torn tail: nobody was shown it. All of it blocks, and runs in worker threads, several at once.
+
+Where other replicas are in sync nothing is lost: they have it. This one is then in sync no more,
+and copies what it lacks. But one that leads and was not made just now raises its epoch in any case:
+followers may have a tail that it has lost, and the same offsets are given again.
 """
 
 import logging
 import time
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 from uuid import UUID
 
 from broker.data_directory import JOURNAL, DataDirectory
@@ -30,12 +35,13 @@ from broker.storage.errors import EndMissing
 from broker.storage.log import Log
 from broker.storage.repair import cut_off_end
 from broker.withdrawals import UNKNOWN, Withdrawal, Withdrawals
+from cluster.errors import ClusterError
+from cluster.values import PartitionInfo
 from ledger.counting.journal import CounterFileDamaged, CountingJournal, Place
 from ledger.names import topic_id_text
 
 log = logging.getLogger(__name__)
 
-RaiseEpoch = Callable[[Key, UUID, int], int]  # above which; the new one
 _COUNTER: Final = "broker"
 
 
@@ -50,10 +56,23 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class OpenedLog:
-    """A log, and the leader epoch that its next batch has."""
+    """A log, and what the map says of its partition by now."""
 
     log: Log
-    leader_epoch: int
+    info: PartitionInfo
+
+
+class States(Protocol):
+    """What the map says of a replica here, and is told (cluster/own_states.py)."""
+
+    @property
+    def broker_id(self) -> int: ...
+
+    def raise_epoch(
+        self, topic: str, topic_id: UUID, partition: int, *, above: int
+    ) -> PartitionInfo: ...
+
+    def leave_in_sync(self, topic: str, topic_id: UUID, partition: int) -> PartitionInfo: ...
 
 
 class Opening:
@@ -64,7 +83,7 @@ class Opening:
         data: DataDirectory,
         acknowledged: AcknowledgedFile,
         withdrawals: Withdrawals,
-        raise_epoch: RaiseEpoch,
+        states: States,
         *,
         clean: bool,
         is_replaced: bool = False,
@@ -75,40 +94,71 @@ class Opening:
         self.withdrawals = withdrawals
         self._is_replaced = is_replaced
         self._data = data
-        self._raise_epoch = raise_epoch
+        self._states = states
         self._clean = clean
         self._counted = _counted(data.path / JOURNAL)
 
-    def open(self, key: Key, topic_id: UUID, leader_epoch: int, config: LogConfig) -> OpenedLog:
+    def open(self, key: Key, topic_id: UUID, info: PartitionInfo, config: LogConfig) -> OpenedLog:
         """Raises StorageError, OSError, ClusterError."""
         path = directories.path_of(self._data.path, *key)
         known = self.acknowledged.known(topic_id, key[1])
         reached = max(known.end if known else 0, self._counted_to(topic_id, key[1], known))
         found: Log | None = None
         if path.exists():
-            found, reached = self._existing(path, key, topic_id, config, reached)
+            found, reached = self._existing(
+                path, key, topic_id, config, reached, replicated=info.is_replicated
+            )
         try:
             if found is None:
-                losses, newest, resumes = self._all(known, reached), leader_epoch, reached
+                losses, newest, resumes = self._all(known, reached), info.leader_epoch, reached
             else:
                 losses = [*lost_beginning(found, known), *lost_end(found, reached, known)]
-                newest, resumes = max(leader_epoch, found.epochs.latest), found.end_offset
+                newest, resumes = max(info.leader_epoch, found.epochs.latest), found.end_offset
+            if losses and info.is_replicated:
+                info = self._states.leave_in_sync(key[0], topic_id, key[1])
+                if self._states.broker_id not in info.isr:
+                    log.warning(
+                        "replica is brought in line by its leader topic=%s partition=%d reason=%r",
+                        *(*key, losses[0].reason),
+                    )
+                    losses, reached = [], 0
             if losses:
                 newest = max(
                     newest, known.leader_epoch if known else -1, self._told(topic_id, key[1])
                 )
-                leader_epoch = self._raise_epoch(key, topic_id, newest)
-                self._say(key, topic_id, leader_epoch, losses, resumes)
+                info = self._states.raise_epoch(key[0], topic_id, key[1], above=newest)
+                self._say(key, topic_id, info.leader_epoch, losses, resumes)
+            elif found is not None and self._leads(info) and info.is_replicated:
+                info = self._states.raise_epoch(key[0], topic_id, key[1], above=newest)
             if found is None:
                 self._data.forget_checkpoint(key)
-                found = Log.create(path, topic_id, config, reached)
-            found.begin_epoch(leader_epoch)
-            self._remember(found, key, leader_epoch)
+                replicated = 0 if info.is_replicated else inf
+                found = Log.create(path, topic_id, config, reached, replicated=replicated)
+            if self._leads(info):
+                found.begin_epoch(info.leader_epoch)
+                found.epochs.save()
+            self._remember(found, key, info.leader_epoch)
         except BaseException:
             if found is not None:
                 found.abandon()
             raise
-        return OpenedLog(found, leader_epoch)
+        return OpenedLog(found, info)
+
+    def leave_in_sync(self, topic: str, topic_id: UUID, partition: int) -> None:
+        """A log that can be written no more is in sync no more; where it is the only one, nobody
+        else could lead. If the map cannot be told, others notice that it lags."""
+        try:
+            info = self._states.leave_in_sync(topic, topic_id, partition)
+        except ClusterError as error:
+            log.warning(
+                "not left to others topic=%s partition=%d error=%r", topic, partition, str(error)
+            )
+        else:
+            if self._states.broker_id not in info.isr:
+                log.info("left to others topic=%s partition=%d", topic, partition)
+
+    def _leads(self, info: PartitionInfo) -> bool:
+        return info.leader == self._states.broker_id
 
     def all_are_open(self, topic_ids: Set[UUID]) -> None:
         """What is opened from now on did not lie here when the broker started, or was opened
@@ -122,7 +172,14 @@ class Opening:
                 self.acknowledged.forget(topic_id, partition)
 
     def _existing(
-        self, path: Path, key: Key, topic_id: UUID, config: LogConfig, reached: int
+        self,
+        path: Path,
+        key: Key,
+        topic_id: UUID,
+        config: LogConfig,
+        reached: int,
+        *,
+        replicated: bool,
     ) -> tuple[Log | None, int]:
         """The log, if there is one of that topic; and up to where it once was on disk."""
         found = directories.topic_id(path)
@@ -132,7 +189,7 @@ class Opening:
             )
             return None, reached
         try:
-            return self._open(path, key, config, reached), reached
+            return self._open(path, key, config, reached, replicated=replicated), reached
         except EndMissing as missing:
             reached = max(reached, missing.reached)
             # From here on the directory may forget it.
@@ -147,9 +204,11 @@ class Opening:
                 reached,
             )
             cut_off_end(path, missing)
-            return self._open(path, key, config, 0), reached
+            return self._open(path, key, config, 0, replicated=replicated), reached
 
-    def _open(self, path: Path, key: Key, config: LogConfig, reached: int) -> Log:
+    def _open(
+        self, path: Path, key: Key, config: LogConfig, reached: int, *, replicated: bool
+    ) -> Log:
         checkpoint = self._data.checkpoint(key)
         return Log.open(
             path,
@@ -159,6 +218,7 @@ class Opening:
             clean=self._clean,
             now_ms=time.time_ns() // 1_000_000,
             reached=reached,
+            replicated=checkpoint.high_watermark if replicated else inf,
         )
 
     def _all(self, known: AcknowledgedRange | None, reached: int) -> list[Loss]:

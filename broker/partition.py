@@ -1,28 +1,39 @@
-"""A partition that this broker leads: its log, when that is flushed, and who waits for it.
+"""A replica of a partition: its log, when that is flushed, and who waits for it.
 
-Invariants: consumers are shown nothing above `log.exposed_offset`, which only a finished flush
-moves. A producer that asked for it is answered only when its batch, or the original of its
-duplicate, has been flushed. A flush that failed takes the partition offline until the broker is
-started again: what the kernel did with those pages cannot be known, so it is never retried.
-Everyone who waits is answered, whatever becomes of the partition. A `client` is told from others by
-its value: whose the files are, and whose turn it is to have them flushed.
+One of the replicas leads, as the map says; the others follow it (replication/copying.py). A leader
+takes batches of clients, and what all replicas in sync have flushed is committed. A follower takes
+its leader's batches as they are, and goes back where its log says something else.
+
+Invariants: consumers are shown nothing above `log.exposed_offset`: what is committed, as far as it
+is known here, and flushed here. A producer that asked for it is answered only when its batch, or
+the original of its duplicate, is committed. A flush that failed takes the partition offline until
+the broker is started again: what the kernel did with those pages cannot be known, so it is never
+retried. Everyone who waits is answered, whatever becomes of the partition. A `client` is told from
+others by its value: whose the files are, and whose turn it is to have them flushed.
 """
 
 import asyncio
 import logging
+import time
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from math import inf
+from uuid import UUID
 
 from broker.errors import ApiError
 from broker.flusher import Flusher
 from broker.metrics import BrokerMetrics, TopicTraffic
 from broker.open_files import OpenLogs
+from broker.replication.followers import Followers
+from broker.replication.in_sync import InSyncChanges
+from broker.storage.batches import Appended
 from broker.storage.errors import DiskFull
 from broker.storage.flush import FlushTicket
-from broker.storage.log import Appended, Log
+from broker.storage.log import Log
 from broker.storage.timestamps import TimestampedOffset
 from broker.topic_config import TopicConfig
+from cluster.values import NO_LEADER, PartitionInfo
 from wire.batch import BatchHeader
 from wire.errors import ErrorCode
 from wire.slices import FileSlice
@@ -31,24 +42,27 @@ log = logging.getLogger(__name__)
 
 _LONGEST_FLUSH_TIMER = 1e6  # seconds; Kafka writes "never" as 2⁶³−1
 _GLANCE_SECONDS = 0.005
+_REPLICATION = "replication"  # whose the files are that followers write to
 
-Flushed = Callable[[ErrorCode], None]
-Exposed = Callable[[], None]
+Committed = Callable[[ErrorCode], None]
+Moved = Callable[[], None]
 
 
 class Partition:
-    """One replica, and since it is the only one, the leader. Belongs to the event loop.
+    """One replica. Belongs to the event loop.
 
     `unavailable` is why it is not served: `(code for clients, reason for people)`, or None.
+    `followers` is what a leader knows of the others; None for who follows, or is alone.
     """
 
     __slots__ = (
-        "_awaiting_exposure", "_awaiting_flush", "_ended", "_flush_messages", "_flush_seconds",
-        "_flush_soon", "_flush_timer", "_flusher", "_flushing", "_loop", "_metrics",
-        "_open_logs", "_rests", "_unflushed", "_written_for", "compacts", "config", "index",
-        "leader_epoch", "log", "max_message_bytes", "min_insync_replicas", "read_only",
-        "stamps_append_time", "timestamp_after_max_ms", "timestamp_before_max_ms", "topic",
-        "traffic", "unavailable", "used",
+        "_awaiting_append", "_awaiting_commit", "_awaiting_exposure", "_awaiting_flush",
+        "_begins_at", "_ended", "_flush_messages", "_flush_seconds", "_flush_soon", "_flush_timer",
+        "_flusher", "_flushing", "_going_back", "_in_sync_changes", "_loop", "_metrics",
+        "_open_logs", "_rests", "_unflushed", "_written_for", "broker_id", "compacts", "config",
+        "followers", "index", "info", "leader_epoch", "leads", "log", "max_message_bytes",
+        "min_insync_replicas", "read_only", "stamps_append_time", "timestamp_after_max_ms",
+        "timestamp_before_max_ms", "topic", "traffic", "unavailable", "used",
     )  # fmt: skip
 
     def __init__(
@@ -57,20 +71,27 @@ class Partition:
         index: int,
         partition_log: Log,
         config: TopicConfig,
-        leader_epoch: int,
+        info: PartitionInfo,
         *,
+        broker_id: int,
         loop: asyncio.AbstractEventLoop,
         flusher: Flusher,
         metrics: BrokerMetrics,
         open_logs: OpenLogs,
+        in_sync_changes: InSyncChanges,
         ended: Callable[[], None],
     ) -> None:
-        """`ended` is called once, when it is served no more."""
+        """It follows nobody and leads nothing until it is told. `ended` is called once, when it is
+        served no more."""
         self.topic = topic
         self.index = index
+        self.broker_id = broker_id
         self.log = partition_log
+        self.info = info
         self.configure(config)
-        self.leader_epoch = leader_epoch
+        self.leader_epoch = info.leader_epoch
+        self.leads = False
+        self.followers: Followers | None = None
         self.unavailable: tuple[ErrorCode, str] | None = None
         self.read_only = False
         self.traffic: TopicTraffic = metrics.topic(topic)
@@ -78,6 +99,7 @@ class Partition:
         self._flusher = flusher
         self._metrics = metrics
         self._open_logs = open_logs
+        self._in_sync_changes = in_sync_changes
         self._ended = ended
         self._rests = True  # the log has no file open
         self.used = False  # read or appended to, since `open_logs` has last looked
@@ -86,8 +108,12 @@ class Partition:
         self._flush_timer: asyncio.TimerHandle | None = None
         self._unflushed = 0  # records
         self._written_for: Hashable = None  # the client who did so last
-        self._awaiting_flush: deque[tuple[int, Flushed]] = deque()  # of which offset
-        self._awaiting_exposure: set[Exposed] = set()
+        self._begins_at = 0  # where the log ended when this broker began to lead
+        self._going_back: asyncio.Future[None] | None = None
+        self._awaiting_commit: deque[tuple[int, Committed]] = deque()  # of which offset
+        self._awaiting_exposure: set[Moved] = set()
+        self._awaiting_append: set[Moved] = set()
+        self._awaiting_flush: list[asyncio.Future[None]] = []
 
     def configure(self, config: TopicConfig) -> None:
         """Go by `config` from now on. What every append asks for is read out of it once."""
@@ -106,8 +132,10 @@ class Partition:
 
     @property
     def offline_reason(self) -> str:
-        """Why it is not served; empty if it is."""
-        return "" if self.unavailable is None else self.unavailable[1]
+        """Why it is not served; empty if it is, or will be in a moment."""
+        if self.unavailable is None or self._going_back is not None:
+            return ""
+        return self.unavailable[1]
 
     def check_available(self) -> None:
         """Raise unless the partition is served."""
@@ -117,6 +145,17 @@ class Partition:
     def check_leader(self, current_leader_epoch: int = -1) -> None:
         """Raise unless this broker may answer for the partition, at the epoch the client knows."""
         self.check_available()
+        if not self.leads:
+            raise self._not_leader()
+        self.check_epoch(current_leader_epoch)
+
+    def _not_leader(self) -> ApiError:
+        leader = self.info.leader
+        led = "nobody leads it" if leader == NO_LEADER else f"it is led by broker {leader}"
+        return ApiError(ErrorCode.not_leader_or_follower, f"{self.topic}-{self.index}: {led}")
+
+    def check_epoch(self, current_leader_epoch: int) -> None:
+        """Raise unless this broker knows of the same leader as the client, if that says so."""
         if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
             code = (
                 ErrorCode.fenced_leader_epoch
@@ -157,33 +196,216 @@ class Partition:
         self._open_logs.forget(self)
         self._ended()
         self._cancel_timer()
-        waiting, self._awaiting_flush = self._awaiting_flush, deque()
+        self._turn_away(code)
+
+    def _turn_away(self, code: ErrorCode) -> None:
+        """Whoever waits is told, or looks again."""
+        self._copies_flushed()
+        waiting, self._awaiting_commit = self._awaiting_commit, deque()
         for _, callback in waiting:
             callback(code)
+        for moved in (*self._awaiting_exposure, *self._awaiting_append):
+            moved()
+
+    # Whom it follows, or who follows it
+
+    @property
+    def topic_id(self) -> UUID:
+        return self.log.topic_id
+
+    def lead(self, info: PartitionInfo) -> None:
+        """The map says that this broker leads. News of the same epoch are about who is in sync."""
+        if self.leads and info.leader_epoch == self.leader_epoch:
+            self.follow_in_sync(info)
+            return
+        self._count_in_sync(info)
+        self._change_epoch(info)
+        self.leads, self._begins_at = True, self.log.end_offset
+        if info.is_replicated:
+            self.followers = Followers(info, self._begins_at, self._loop.time())
+        self._commit()
+
+    def follow_in_sync(self, info: PartitionInfo) -> None:
+        """Replicas, or who of them is in sync, have changed under this leader."""
+        if not self.leads or info.version < self.info.version or info == self.info:
+            return
+        self._count_in_sync(info)
+        self.info = info
+        if self.followers is not None:
+            self.followers.follow(info)
+        elif info.is_replicated:
+            self.followers = Followers(info, self._begins_at, self._loop.time())
+        self._commit()
+
+    def _count_in_sync(self, info: PartitionInfo) -> None:
+        before, now = set(self.info.isr), set(info.isr)
+        self._metrics.replicas.left += len(before - now)
+        self._metrics.replicas.joined += len(now - before)
+
+    def follow_leader(self, info: PartitionInfo) -> None:
+        """The map says that another broker leads, or nobody."""
+        if self.leads or info.leader_epoch != self.leader_epoch:
+            self._change_epoch(info)
+        self.info = info
+
+    def _change_epoch(self, info: PartitionInfo) -> None:
+        self.info, self.leader_epoch = info, info.leader_epoch
+        self.leads, self.followers = False, None
+        # What this broker knows to be committed stays so; of more only the next leader knows.
+        self.log.replicated(self.log.exposed_offset)
+        self._turn_away(ErrorCode.not_leader_or_follower)
+
+    @property
+    def knows_committed(self) -> bool:
+        """Whether all is exposed that an earlier leader may have exposed."""
+        return self.log.exposed_offset >= self._begins_at
+
+    @property
+    def in_sync(self) -> int:
+        """How many replicas are."""
+        return 1 if self.followers is None else len(self.followers.in_sync)
+
+    def follower_fetched(self, broker_id: int, offset: int) -> None:
+        """It has flushed all before this offset, and asks for more. Raises `ApiError`."""
+        followers, log_ = self.followers, self.log
+        if followers is None or not followers.knows(broker_id):
+            raise ApiError(
+                ErrorCode.not_leader_or_follower,
+                f"broker {broker_id} has no replica of {self.topic}-{self.index}",
+            )
+        followers.fetched(broker_id, offset, log_.end_offset, self._loop.time())
+        self._commit()
+        if followers.may_join(broker_id, log_.exposed_offset):
+            self._in_sync_changes.propose(self, followers.in_sync | {broker_id})
+
+    def drop_lagging(self, patience: float) -> None:
+        """Who has not caught up for so long is in sync no more."""
+        if self.followers is not None and self.unavailable is None:
+            now = self._loop.time()
+            lagging = self.followers.lagging(self.log.end_offset, now, patience)
+            if lagging:
+                self._in_sync_changes.propose(self, self.followers.in_sync - lagging)
+
+    def _commit(self) -> None:
+        """As far as the other replicas have come."""
+        before = self.log.exposed_offset
+        self.log.replicated(inf if self.followers is None else self.followers.committed)
+        if self.log.exposed_offset > before:
+            self._committed()
+
+    def _committed(self) -> None:
+        """More is exposed than was."""
+        exposed, waiting = self.log.exposed_offset, self._awaiting_commit
+        while waiting and waiting[0][0] <= exposed:
+            waiting.popleft()[1](self._after_append)
         self._wake_watchers()
+
+    @property
+    def _after_append(self) -> ErrorCode:
+        if self.min_insync_replicas > self.in_sync:
+            return ErrorCode.not_enough_replicas_after_append
+        return ErrorCode.none
+
+    # Following
+
+    def copy(self, batches: memoryview, headers: Sequence[BatchHeader], now_ms: int) -> None:
+        """Append checked batches of the leader's, as they stand there. They are on disk when
+        `flushed_copy` says so."""
+        self.used = True
+        if self._rests:
+            self._wake(_REPLICATION)
+        self._written_for = _REPLICATION
+        begin = 0
+        try:
+            for header in headers:
+                end = begin + header.size
+                self.log.append_copy(batches[begin:end], header, now_ms)
+                self._unflushed += header.record_count
+                begin = end
+        except DiskFull:
+            self._is_full()
+            raise
+        finally:
+            if self.log.offline:
+                self.take_offline(self.log.offline)
+        self._has_room()
+
+    def leader_said(self, high_watermark: int, log_start_offset: int) -> None:
+        """So much is committed, and so much the leader has deleted."""
+        log_ = self.log
+        before = log_.exposed_offset
+        log_.replicated(high_watermark)
+        if log_.exposed_offset > before:
+            self._committed()
+        if log_start_offset > log_.start_offset:
+            log_.delete_before(min(log_start_offset, log_.exposed_offset))
+
+    def _copies_flushed(self) -> None:
+        """Or never will be: whoever waits looks."""
+        copied, self._awaiting_flush = self._awaiting_flush, []
+        for done in copied:
+            if not done.done():
+                done.set_result(None)
+
+    async def flushed_copy(self) -> None:
+        """Return when all that was copied is on disk. Raises `ApiError` if it cannot be."""
+        end_offset = self.log.end_offset
+        while self.unavailable is None and self.log.flushed_offset < end_offset:
+            done = self._loop.create_future()
+            self._awaiting_flush.append(done)
+            self._flush_now()
+            await done
+        self.check_available()
+
+    async def truncate(self, offset: int) -> None:
+        """Take back what the leader does not have."""
+        await self._go_back(lambda now_ms: self.log.truncate(offset, now_ms))
+
+    async def begin_anew(self, offset: int) -> None:
+        """Take back everything: the leader begins there."""
+        await self._go_back(lambda now_ms: self.log.begin_anew(offset, now_ms))
+
+    async def _go_back(self, act: Callable[[int], None]) -> None:
+        """On a thread. Nobody else uses the log meanwhile: the partition is unavailable."""
+        self.check_available()
+        code = ErrorCode.not_leader_or_follower
+        self.unavailable = code, f"{self.topic}-{self.index} is brought in line with its leader"
+        self._going_back = going_back = self._loop.create_future()
+        self._cancel_timer()
+        try:
+            await self.flushed()
+            await asyncio.to_thread(act, time.time_ns() // 1_000_000)
+        finally:
+            self.unavailable = self._going_back = None
+            self._unflushed = 0
+            going_back.set_result(None)
+            if self.log.offline:
+                self.take_offline(self.log.offline)
+
+    async def gone_back(self) -> None:
+        """Return when the log is in use by nobody else."""
+        while self._going_back is not None:
+            await asyncio.shield(self._going_back)
 
     # Appending
 
     def append(
         self, batch: memoryview, header: BatchHeader, now_ms: int, client: Hashable
     ) -> Appended:
-        """Write one checked batch of a client's. It is on disk only when `when_flushed` says so."""
+        """Write one checked batch of a client's. It is committed when `when_committed` says so."""
         self.used = True
         if self._rests:
             self._wake(client)
         try:
             appended = self.log.append(batch, header, self.leader_epoch, now_ms)
         except DiskFull:
-            if not self.read_only:
-                self.read_only = True
-                log.error("disk full, read-only topic=%s partition=%d", self.topic, self.index)
+            self._is_full()
             raise
         finally:
             if self.log.offline:
                 self.take_offline(self.log.offline)
         if self.read_only:
-            self.read_only = False
-            log.warning("writable again topic=%s partition=%d", self.topic, self.index)
+            self._has_room()
         if not appended.duplicate:
             self.traffic.bytes_in += len(batch)
             self.traffic.messages_in += header.record_count
@@ -193,16 +415,31 @@ class Partition:
                 self.flush()
             elif self._flush_timer is None and not self._flush_soon:
                 self._flush_timer = self._loop.call_later(self._flush_seconds, self._flush_now)
+            for waiting in tuple(self._awaiting_append):
+                waiting()
         return appended
 
-    def when_flushed(self, end_offset: int, callback: Flushed) -> None:
-        """Call back when everything before `end_offset` is on disk, or never will be."""
+    def _is_full(self) -> None:
+        if not self.read_only:
+            self.read_only = True
+            log.error("disk full, read-only topic=%s partition=%d", self.topic, self.index)
+
+    def _has_room(self) -> None:
+        if self.read_only:
+            self.read_only = False
+            log.warning("writable again topic=%s partition=%d", self.topic, self.index)
+
+    def when_committed(self, end_offset: int, callback: Committed) -> None:
+        """Call back when everything before `end_offset` is on the disks of all replicas in sync,
+        or never will be."""
         if self.unavailable is not None:
             callback(self.unavailable[0])
-        elif end_offset <= self.log.flushed_offset:
-            callback(ErrorCode.none)
+        elif not self.leads:
+            callback(ErrorCode.not_leader_or_follower)
+        elif end_offset <= self.log.exposed_offset:
+            callback(self._after_append)
         else:
-            self._awaiting_flush.append((end_offset, callback))
+            self._awaiting_commit.append((end_offset, callback))
             self.flush()
 
     # Flushing
@@ -238,14 +475,13 @@ class Partition:
         self._metrics.flush(seconds)
         with self.noticing_failure():
             self.log.complete_flush(ticket)
+        self._copies_flushed()
         if self.unavailable is not None:
             return
-        flushed, waiting = self.log.flushed_offset, self._awaiting_flush
-        while waiting and waiting[0][0] <= flushed:
-            waiting.popleft()[1](ErrorCode.none)
-        self._wake_watchers()
+        self._committed()
         # What came while this flush was under way waits for the next.
-        if waiting or self._unflushed >= self._flush_messages:
+        is_awaited = self._awaiting_commit and self.log.flushed_offset < self.log.end_offset
+        if is_awaited or self._unflushed >= self._flush_messages:
             self._flush_now()
         elif self._unflushed and self._flush_timer is None:
             self._flush_timer = self._loop.call_later(self._flush_seconds, self._flush_now)
@@ -276,6 +512,20 @@ class Partition:
             self._wake(client, to_read=True)
         return self.log.read(offset, max_bytes)
 
+    def read_for_follower(self, offset: int, max_bytes: int, client: Hashable) -> FileSlice | None:
+        """Batches from `offset` on, flushed or not."""
+        self.used = True
+        if self._rests or (self._open_logs.is_full and not self.log.is_in_active(offset)):
+            self._wake(client, to_read=True)
+        return self.log.read(offset, max_bytes, committed=False)
+
+    def watch_end(self, callback: Moved) -> None:
+        """Call back whenever something was appended, or this broker leads no more."""
+        self._awaiting_append.add(callback)
+
+    def unwatch_end(self, callback: Moved) -> None:
+        self._awaiting_append.discard(callback)
+
     def offset_for_timestamp(self, timestamp: int, client: Hashable) -> TimestampedOffset | None:
         """As `Log.offset_for_timestamp` finds it."""
         self.used = True
@@ -288,11 +538,11 @@ class Partition:
         self._wake(client, to_read=True)
         return self.log.latest_timestamp()
 
-    def watch(self, callback: Exposed) -> None:
+    def watch(self, callback: Moved) -> None:
         """Call back whenever more is exposed, or the partition is served no more."""
         self._awaiting_exposure.add(callback)
 
-    def unwatch(self, callback: Exposed) -> None:
+    def unwatch(self, callback: Moved) -> None:
         self._awaiting_exposure.discard(callback)
 
     def _wake_watchers(self) -> None:

@@ -1,8 +1,8 @@
-"""The partitions on this broker, kept in step with the cluster's map.
+"""The replicas on this broker, kept in step with the cluster's map.
 
-Invariants: data is deleted only where the map says so, by a mark or by another topic's id under the
-name. What merely is no longer here (led elsewhere, or gone from the map without a mark) is closed
-and kept, and named in the log: the map may have been lost, and `penstock topics recover` rebuilds
+Invariants: data is deleted only where the map says so, by a mark, by another topic's id under the
+name, or by replicas that are all elsewhere. What has gone from the map without a mark is closed and
+kept, and named in the log: the map may have been lost, and `penstock topics recover` rebuilds
 it from the directories. A directory belongs to a partition only if its topic id is the map's, so a
 topic that was deleted and created again never shows its predecessor's data. A partition whose log
 cannot be opened is offline with a reason; the others are served. One whose files somebody removes
@@ -30,13 +30,15 @@ from broker.metrics import BrokerMetrics, PartitionGauge
 from broker.open_files import OpenLogs
 from broker.opening import Opening
 from broker.partition import Partition
+from broker.replication.replication import Replication
 from broker.storage import directories
 from broker.storage.checkpoints import Key
 from broker.storage.errors import StorageError
 from broker.storage.files import is_out_of_files
 from broker.topic_config import TopicConfig, TopicDefaults
+from broker.topic_rules import replication_factor
 from cluster.errors import ClusterError
-from cluster.values import ClusterSnapshot, TopicInfo
+from cluster.values import ClusterSnapshot, PartitionInfo, TopicInfo
 from wire.errors import ErrorCode
 
 log = logging.getLogger(__name__)
@@ -50,7 +52,7 @@ class _Wanted:
     """What the map says of one partition that should be here."""
 
     topic_id: UUID
-    leader_epoch: int
+    info: PartitionInfo
     config: TopicConfig
 
 
@@ -70,6 +72,7 @@ class _Strays:
 
     topics: Set[str]
     deleting: Set[str]
+    deleted: Set[UUID]  # topics that went while this broker was away
 
 
 class Partitions:
@@ -85,6 +88,7 @@ class Partitions:
         flusher: Flusher,
         metrics: BrokerMetrics,
         open_logs: OpenLogs,
+        replication: Replication,
     ) -> None:
         self._broker_id = broker_id
         self._data = data
@@ -94,10 +98,11 @@ class Partitions:
         self._flusher = flusher
         self._metrics = metrics
         self._open_logs = open_logs
+        self._replication = replication
         self._partitions: dict[Key, Partition] = {}
         self._offline: dict[Key, tuple[UUID, str]] = {}  # could not be opened, and why
         self._removed: set[Key] = set()  # somebody has removed their files, as we saw
-        self._elsewhere: set[Key] = set()  # led by other brokers
+        self._elsewhere: set[Key] = set()  # other brokers have their replicas
         self._followed: dict[str, _Followed] = {}
         self._unsettled: set[str] = set()  # topics that were not followed to their end yet
         self._changes: Counter[str] = Counter()
@@ -128,7 +133,7 @@ class Partitions:
             return ApiError(ErrorCode.kafka_storage_error, f"{topic}-{index} is offline: {reason}")
         if key in self._elsewhere:
             return ApiError(
-                ErrorCode.not_leader_or_follower, f"{topic}-{index} is led by another broker"
+                ErrorCode.not_leader_or_follower, f"{topic}-{index} is on other brokers"
             )
         return ApiError(
             ErrorCode.unknown_topic_or_partition, f"there is no partition {index} of {topic!r}"
@@ -155,6 +160,7 @@ class Partitions:
 
     def gauges(self) -> Iterator[PartitionGauge]:
         """How every partition stands. Any thread."""
+        lags = self._replication.copying.lags
         for topic, index in self.offline:
             yield PartitionGauge(topic=topic, partition=index, online=False)
         for partition in self:
@@ -168,6 +174,11 @@ class Partitions:
                     log_end_offset=partition_log.end_offset,
                     exposed_offset=partition_log.exposed_offset,
                     log_bytes=partition_log.size,
+                    led=partition.leads,
+                    replicas=len(partition.info.replicas),
+                    in_sync=partition.in_sync,
+                    min_in_sync=partition.min_insync_replicas,
+                    follower_lag=lags.get((partition.topic, partition.index)),
                 )
 
     def settled(self, topic: str, topic_id: UUID, indexes: Iterable[int]) -> bool:
@@ -237,8 +248,7 @@ class Partitions:
             if partition is not None:
                 if partition.config is not want.config:
                     partition.configure(want.config)
-                # The map's news of an epoch that was raised here may be behind.
-                partition.leader_epoch = max(partition.leader_epoch, want.leader_epoch)
+                await self._take_role(partition, want.info)
             elif key not in self._offline:
                 opening.append((key, want))
         await self._open_all(opening)
@@ -309,13 +319,14 @@ class Partitions:
             self._elsewhere -= known.elsewhere
 
     def _follow_topic(self, info: TopicInfo, overrides: Mapping[str, str] | None) -> _Followed:
-        config, problems = TopicConfig.salvage(overrides or {}, self._defaults.configs)
+        defaults = self._defaults.for_replicas(replication_factor(info))
+        config, problems = TopicConfig.salvage(overrides or {}, defaults)
         for problem in problems:
             log.warning("config ignored topic=%s problem=%r", info.name, problem)
         ours = {
-            (info.name, index): _Wanted(info.topic_id, partition.leader_epoch, config)
+            (info.name, index): _Wanted(info.topic_id, partition, config)
             for index, partition in enumerate(info.partitions)
-            if partition.leader == self._broker_id
+            if self._broker_id in partition.replicas
         }
         all_ = {(info.name, index) for index in range(len(info.partitions))}
         return _Followed(info, overrides, ours, frozenset(all_ - ours.keys()))
@@ -337,13 +348,19 @@ class Partitions:
             log.info("partitions deleted topic=%s count=%d", topic, count)
 
     async def _let_go(self, key: Key, partition: Partition, snapshot: ClusterSnapshot) -> bool:
-        """Whether it was deleted."""
+        """Whether it was deleted: with its topic, or because the map has its replicas elsewhere."""
         topic, index = key
         current = snapshot.topics.get(topic)
-        is_deleted = topic in snapshot.deleting or (
-            current is not None and current.topic_id != partition.log.topic_id
+        is_deleted = (
+            topic in snapshot.deleting
+            or (
+                current is not None
+                and (current.topic_id != partition.log.topic_id or index < len(current.partitions))
+            )
+            or partition.log.topic_id in self._deleted_meanwhile(snapshot)
         )
         del self._partitions[key]
+        await self._stop_copying(partition)
         partition.close()
         await partition.flushed()  # a flush works on files by their names
         if is_deleted:
@@ -358,16 +375,25 @@ class Partitions:
         return is_deleted
 
     async def _look_for_strays(self, snapshot: ClusterSnapshot) -> None:
-        """Delete directories of topics that are marked; name those that the map does not know.
+        """Delete directories of topics that are marked, or were while this broker was away; name
+        those that the map does not know.
 
         Where topics were only added there can be no new ones.
         """
-        known, now = self._strays, _Strays(snapshot.topics.keys(), snapshot.deleting)
-        if known and known.topics <= now.topics and now.deleting <= known.deleting:
+        deleted = self._deleted_meanwhile(snapshot)
+        known, now = self._strays, _Strays(snapshot.topics.keys(), snapshot.deleting, deleted)
+        if (
+            known
+            and known.topics <= now.topics
+            and now.deleting <= known.deleting
+            and now.deleted <= known.deleted
+        ):
             return
         scan = directories.scan
         for found in await self._loop.run_in_executor(self._threads, scan, self._data.path):
-            if found.topic in snapshot.deleting:
+            if found.topic in snapshot.deleting or (
+                deleted and directories.topic_id(found.path) in deleted
+            ):
                 directories.mark_deleted(found.path)
             elif found.topic not in snapshot.topics and found.path not in self._warned:
                 self._warned.add(found.path)
@@ -379,13 +405,21 @@ class Partitions:
         self._remover.submit(_remove_deleted, self._data.path)
         self._strays = now
 
+    def _deleted_meanwhile(self, snapshot: ClusterSnapshot) -> Set[UUID]:
+        """Topics that the map knows no more, and that this broker is to have no part of."""
+        return {
+            topic_id
+            for topic_id, owing in snapshot.owed_deletions.items()
+            if self._broker_id in owing and topic_id not in snapshot.topic_names
+        }
+
     async def _open(self, key: Key, want: _Wanted) -> None:
         topic, index = key
         config = want.config.log_config()
         act = self._opening.open
         try:
             opened = await self._loop.run_in_executor(
-                self._threads, act, key, want.topic_id, want.leader_epoch, config
+                self._threads, act, key, want.topic_id, want.info, config
             )
         except ClusterError:
             raise
@@ -400,20 +434,54 @@ class Partitions:
                 str(error),
                 exc_info=not isinstance(error, StorageError | OSError),
             )
+            if want.info.is_replicated:
+                self._leave_in_sync(key, want.topic_id)
             return
-        self._partitions[key] = Partition(
+        partition = self._partitions[key] = Partition(
             topic,
             index,
             opened.log,
             want.config,
-            opened.leader_epoch,
+            opened.info,
+            broker_id=self._broker_id,
             loop=self._loop,
             flusher=self._flusher,
             metrics=self._metrics,
             open_logs=self._open_logs,
-            ended=partial(self._note_change, topic),
+            in_sync_changes=self._replication.in_sync_changes,
+            ended=partial(self._ended, key),
         )
+        await self._take_role(partition, opened.info)
         self._note_change(topic)
+
+    async def _take_role(self, partition: Partition, info: PartitionInfo) -> None:
+        """Lead, or follow, as the map says. Its news of what was changed here may be behind."""
+        if info.version < partition.info.version:
+            return
+        if info.leader == self._broker_id:
+            if not partition.leads:
+                await self._stop_copying(partition)
+            partition.lead(info)
+        else:
+            partition.follow_leader(info)
+            self._replication.copying.assign(partition, info.leader, info.leader_epoch)
+
+    async def _stop_copying(self, partition: Partition) -> None:
+        """From then on the log is its owner's alone."""
+        self._replication.copying.remove(partition)
+        await self._replication.copying.idle(partition)
+        await partition.gone_back()
+
+    def _ended(self, key: Key) -> None:
+        """It is served no more; if it cannot be, another is to lead."""
+        self._note_change(key[0])
+        partition = self._partitions.get(key)
+        if partition is not None and partition.log.offline and partition.info.is_replicated:
+            self._leave_in_sync(key, partition.topic_id)
+
+    def _leave_in_sync(self, key: Key, topic_id: UUID) -> None:
+        topic, index = key
+        self._threads.submit(self._opening.leave_in_sync, topic, topic_id, index)
 
     def _note_change(self, topic: str) -> None:
         self._changes[topic] += 1
@@ -444,9 +512,11 @@ class Partitions:
 
     async def _close(self, partition: Partition) -> Checkpoint:
         await partition.flushed()
+        exposed = partition.log.exposed_offset
         partition.close()
         await self._loop.run_in_executor(self._threads, partition.log.close)
-        return Checkpoint(partition.log.recovery_point, partition.log.start_offset)
+        log_ = partition.log
+        return Checkpoint(log_.recovery_point, log_.start_offset, exposed)
 
 
 def _missing_of(active: Mapping[Key, Path]) -> list[Key]:

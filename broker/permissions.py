@@ -9,18 +9,21 @@ Rule 4: else what one of them allows is allowed. Who may READ, WRITE, DELETE or 
 Rule 5: else it is denied; unless no ACL at all stands on the resource, and the broker is told to
         allow that (`allow_if_no_acl`).
 
-Operations are bits, each at the place of its code, so all answers about a resource are one number.
-The ACLs are indexed by name, principal and host. Of the beginnings of a name the longest is found
-by bisection: it is the nearest below the name, or one of those that this one itself begins with.
-What was asked is remembered, up to a bound, as the same clients ask about the same topics.
+Operations are bits, each at the place of its code, so all answers about a resource are one number;
+what a rule denies stands in the same number, above what it allows. The ACLs are indexed by name,
+principal and host. Of the beginnings of a name the longest is found by bisection: it is the nearest
+below the name, or one of those that this one itself begins with. What was asked is remembered, up
+to a bound, as the same clients ask about the same topics. What is asked for the first time costs
+most where it is in no cache of the processor; so patterns with equal rules share them.
 
 No I/O. Any thread; a race in what is remembered computes an answer twice.
 """
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from wire.acls import (
@@ -41,7 +44,9 @@ _REMEMBERED: Final = 50_000  # of a kind of resource: ten megabytes
 _FEW: Final = 8
 _LONGEST_REMEMBERED: Final = 256  # of principal, host and name together; longer ones are nobody's
 
-_Rule = tuple[str, str, int, int]  # principal, host; what is allowed and what is denied, as bits
+_DENIED: Final = 16  # where the bits of what is denied begin
+_Rule = tuple[str, str, int]  # principal, host; what is allowed, and above it what is denied
+_Rules = tuple[_Rule, ...]
 
 
 def bits(operations: Iterable[Operation]) -> int:
@@ -85,34 +90,29 @@ class _Standing:
     """The ACLs on one pattern: as one rule for each principal and host. Few rules, as there are
     nearly always, are looked through; many are found by principal."""
 
-    __slots__ = ("_by_principal", "_rules", "acls")
+    __slots__ = ("_by_principal", "acls", "few")
 
-    def __init__(self, acls: tuple[Acl, ...]) -> None:
+    def __init__(self, acls: tuple[Acl, ...], shared: dict[_Rules, _Rules]) -> None:
         self.acls = acls
-        merged: dict[tuple[str, str], tuple[int, int]] = {}
+        merged: dict[tuple[str, str], int] = {}
         for acl in acls:
             whom = acl.principal, acl.host
-            allowed, denied = merged.get(whom, (0, 0))
             if acl.permission is Permission.ALLOW:
-                allowed |= _allowed_by(acl.operation)
+                rights = _allowed_by(acl.operation)
             else:
-                denied |= _denied_by(acl.operation)
-            merged[whom] = allowed, denied
-        self._rules: tuple[_Rule, ...] = tuple(
-            (principal, host, *rights) for (principal, host), rights in merged.items()
-        )
-        self._by_principal: dict[str, list[_Rule]] | None = None
-        if len(self._rules) > _FEW:
-            self._by_principal = {}
-            for rule in self._rules:
+                rights = _denied_by(acl.operation) << _DENIED
+            merged[whom] = merged.get(whom, 0) | rights
+        rules = tuple((principal, host, each) for (principal, host), each in merged.items())
+        self.few: _Rules | None = shared.setdefault(rules, rules)
+        self._by_principal: dict[str, list[_Rule]] = {}
+        if len(rules) > _FEW:
+            self.few = None
+            for rule in rules:
                 self._by_principal.setdefault(rule[0], []).append(rule)
 
-    def rules_for(self, principal: str) -> Sequence[_Rule]:
-        """Those for a principal and for everybody are among them."""
-        found = self._by_principal
-        if found is None:
-            return self._rules
-        return [*found.get(principal, ()), *found.get(EVERYBODY, ())]
+    def rules_for(self, principals: Iterable[str]) -> Iterable[_Rule]:
+        """Those for some principals, where there are not just a few."""
+        return chain.from_iterable(self._by_principal.get(each, ()) for each in principals)
 
 
 class _OneKind:
@@ -121,6 +121,7 @@ class _OneKind:
     def __init__(self) -> None:
         self.literal: dict[str, _Standing] = {}
         self.prefixed: dict[str, _Standing] = {}
+        self.on_all: _Standing | None = None
         self.prefixes: list[str] = []
         self.shorter: dict[str, str] = {}  # the longest of the prefixes that begins another
         self.answers: dict[tuple[str, str, str], int] = {}
@@ -130,6 +131,7 @@ class _OneKind:
 
     def order(self) -> None:
         """All that stands is there: make ready to be asked."""
+        self.on_all = self.literal.get(ANYTHING)
         self.prefixes = sorted(self.prefixed)
         open_: list[str] = []
         for prefix in self.prefixes:
@@ -144,20 +146,37 @@ class _OneKind:
         for literal in dict.fromkeys((name, ANYTHING)):
             if literal in self.literal:
                 yield PatternType.LITERAL, literal, self.literal[literal]
-        for prefix in self.prefixes_of(name):
-            yield PatternType.PREFIXED, prefix, self.prefixed[prefix]
-
-    def prefixes_of(self, name: str) -> list[str]:
-        """Of those that something stands on, the longest first."""
         place = bisect_right(self.prefixes, name)
         prefix = self.prefixes[place - 1] if place else None
-        while prefix is not None and not name.startswith(prefix):
-            prefix = self.shorter.get(prefix)
-        found = []
         while prefix is not None:
-            found.append(prefix)
+            if name.startswith(prefix):
+                yield PatternType.PREFIXED, prefix, self.prefixed[prefix]
             prefix = self.shorter.get(prefix)
-        return found
+
+    def rights(self, principal: str, host: str, name: str) -> int | None:
+        """What stands on a name for somebody; None if nothing stands there at all. As `on`, with
+        few steps: whatever is asked for the first time comes by here."""
+        standing = []
+        if (on_it := self.literal.get(name)) is not None:
+            standing.append(on_it)
+        if self.on_all is not None:
+            standing.append(self.on_all)
+        place = bisect_right(self.prefixes, name)
+        prefix = self.prefixes[place - 1] if place else None
+        while prefix is not None:
+            if name.startswith(prefix):
+                standing.append(self.prefixed[prefix])
+            prefix = self.shorter.get(prefix)
+        if not standing:
+            return None
+        whom, hosts = (USER + principal, EVERYBODY), (ANYTHING, host)
+        rights = 0
+        for each in standing:
+            few = each.few
+            for who, where, gives in each.rules_for(whom) if few is None else few:
+                if who in whom and where in hosts:
+                    rights |= gives
+        return rights
 
 
 class Permissions:
@@ -177,13 +196,14 @@ class Permissions:
         self._super_users = super_users
         self._if_no_acl = _EVERYTHING if allow_if_no_acl else 0
         self._kinds = {kind: _OneKind() for kind in ResourceType}
+        shared: dict[_Rules, _Rules] = {}
         for pattern, standing in acls.items():
             if not standing:
                 continue
             kind, name, type_ = pattern.resource_type, pattern.name, pattern.pattern_type
             known = None if before is None else before._kinds[kind].of_type(type_).get(name)
             if known is None or known.acls is not standing:
-                known = _Standing(standing)
+                known = _Standing(standing, shared)
             self._kinds[kind].of_type(type_)[name] = known
         for of_kind in self._kinds.values():
             of_kind.order()
@@ -261,22 +281,10 @@ class Permissions:
     def _compute(self, principal: str, host: str, of_kind: _OneKind, name: str) -> int:
         if principal in self._super_users:
             return _EVERYTHING
-        tables = [of_kind.prefixed[prefix] for prefix in of_kind.prefixes_of(name)]
-        literal, any_ = of_kind.literal.get(name), of_kind.literal.get(ANYTHING)
-        if literal is not None:
-            tables.append(literal)
-        if any_ is not None:
-            tables.append(any_)
-        if not tables:
+        rights = of_kind.rights(principal, host, name)
+        if rights is None:
             return self._if_no_acl
-        principal = USER + principal
-        allowed = denied = 0
-        for table in tables:
-            for who, where, allows, denies in table.rules_for(principal):
-                if who in (principal, EVERYBODY) and where in (host, ANYTHING):
-                    allowed |= allows
-                    denied |= denies
-        return allowed & ~denied
+        return rights & ~(rights >> _DENIED) & _EVERYTHING
 
     def _somewhere(
         self, principal: str, host: str, operation: Operation, kind: ResourceType

@@ -10,15 +10,20 @@ What counts for a user is shared by all of the user's connections, what counts f
 all that say so; a default is the same number for each, not one for all. What was used beyond a
 second's worth is waited for: the answer says how long, and until then nothing more is read from the
 connection that has used it.
+
+Partitions that are created and deleted are counted by the broker that does it, the controller, with
+eleven seconds' worth at once, as Apache Kafka's defaults have it (KIP-599).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Final
 
+from broker.errors import ApiError, ErrorCode
 from cluster.quotas import ADDRESS, CLIENT, NONE, USER, Entity, QuotaSnapshot
 
 _BURST_S: Final = 1.0
+_BURST_OF_MUTATIONS_S: Final = 11.0
 _LONGEST_WAIT_S: Final = 10.0
 _MOST_KNOWN: Final = 20_000
 
@@ -30,6 +35,7 @@ class Quota(StrEnum):
     FETCH = "consumer_byte_rate"
     REQUEST = "request_percentage"
     CONNECTIONS = "connection_creation_rate"
+    MUTATIONS = "controller_mutation_rate"
 
 
 OF_ADDRESSES: Final = frozenset({Quota.CONNECTIONS})
@@ -38,10 +44,12 @@ OF_ADDRESSES: Final = frozenset({Quota.CONNECTIONS})
 class Meter:
     """What is used of one quota."""
 
-    __slots__ = ("_at", "_level", "rate")
+    __slots__ = ("_at", "_burst", "_level", "rate")
 
-    def __init__(self, rate: float, now: float) -> None:
+    def __init__(self, rate: float, now: float, burst_s: float = _BURST_S) -> None:
+        """Of `burst_s` seconds' worth, nothing is waited for."""
         self.rate = rate
+        self._burst = burst_s
         self._level = 0.0
         self._at = now
 
@@ -49,9 +57,9 @@ class Meter:
         """For how many seconds the user is to wait now."""
         level = max(0.0, self._level - (now - self._at) * self.rate) + amount
         self._level, self._at = level, now
-        if level <= self.rate * _BURST_S:
+        if level <= self.rate * self._burst:
             return 0.0
-        return min(_LONGEST_WAIT_S, level / self.rate - _BURST_S)
+        return min(_LONGEST_WAIT_S, level / self.rate - self._burst)
 
     def is_idle(self, now: float) -> bool:
         return self._level <= (now - self._at) * self.rate
@@ -60,12 +68,46 @@ class Meter:
 class Share:
     """What one client may have; None: as much as there is."""
 
-    __slots__ = ("fetch", "produce", "request")
+    __slots__ = ("fetch", "mutations", "produce", "request")
 
     def __init__(self, meters: Mapping[Quota, Meter]) -> None:
         self.produce = meters.get(Quota.PRODUCE)
         self.fetch = meters.get(Quota.FETCH)
         self.request = meters.get(Quota.REQUEST)
+        self.mutations = meters.get(Quota.MUTATIONS)
+
+
+class Mutations:
+    """What one request may create and delete, of what its client may have.
+
+    A `strict` one is refused what comes when too much was used before; else it is done, and waited
+    for afterwards. Either way `wait_s` is for how long the client is to wait then.
+    """
+
+    __slots__ = ("_meter", "_now", "_strict", "wait_s")
+
+    def __init__(self, meter: Meter | None, now: Callable[[], float], *, strict: bool) -> None:
+        self._meter = meter
+        self._now = now
+        self._strict = strict
+        self.wait_s = 0.0
+
+    def use(self, partitions: int) -> None:
+        """Raises ApiError."""
+        if self._meter is None:
+            return
+        now = self._now()
+        if self._strict and (wait := self._meter.use(0, now)) > 0:
+            self.wait_s = max(self.wait_s, wait)
+            raise ApiError(
+                ErrorCode.throttling_quota_exceeded, "The throttling quota has been exceeded."
+            )
+        wait = self._meter.use(partitions, now)
+        if not self._strict:
+            self.wait_s = max(self.wait_s, wait)
+
+
+UNLIMITED: Final = Mutations(None, lambda: 0.0, strict=False)
 
 
 class Quotas:
@@ -91,7 +133,7 @@ class Quotas:
             if rate is None:
                 del self._meters[quota, whose]
             elif rate != meter.rate:
-                self._meters[quota, whose] = Meter(rate, now)
+                self._meters[quota, whose] = _new_meter(quota, rate, now)
 
     def share_of(self, user: str, client: str | None, now: float) -> Share:
         """The same for the same, until `generation` is another."""
@@ -123,7 +165,7 @@ class Quotas:
         if meter is None:
             if len(self._meters) >= _MOST_KNOWN:
                 self._forget_idle(now)
-            meter = self._meters[quota, whose] = Meter(rate, now)
+            meter = self._meters[quota, whose] = _new_meter(quota, rate, now)
         return meter
 
     def _rate(self, quota: Quota, whose: Entity) -> float | None:
@@ -143,6 +185,10 @@ class Quotas:
         for key, meter in tuple(self._meters.items()):
             if meter.is_idle(now):
                 del self._meters[key]
+
+
+def _new_meter(quota: Quota, rate: float, now: float) -> Meter:
+    return Meter(rate, now, _BURST_OF_MUTATIONS_S if quota is Quota.MUTATIONS else _BURST_S)
 
 
 def find(

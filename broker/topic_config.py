@@ -9,16 +9,19 @@ be read.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from broker.config_values import MAX_LONG, Value
 from broker.errors import ApiError, ErrorCode
 from broker.storage.config import LogConfig
-from broker.topic_config_table import TOPIC_CONFIG_KEYS, topic_config_key
+from broker.topic_config_table import TOPIC_CONFIG_KEYS, TopicConfigKey, topic_config_key
 from wire.messages.describe_configs import ConfigType
 from wire.messages.incremental_alter_configs import ConfigOperation
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
+
+MIN_IN_SYNC: Final = "min.insync.replicas"
+_MANY_REPLICAS: Final = 3  # from so many on, one may be missing and acks=all still mean two
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,12 @@ class TopicDefaults:
             replication_factor=_count(settings, "replication_factor"),
             configs=MappingProxyType(configs),
         )
+
+    def for_replicas(self, count: int) -> Mapping[str, str]:
+        """The configs of a topic with so many replicas that sets none itself."""
+        if MIN_IN_SYNC in self.configs or count < _MANY_REPLICAS:
+            return self.configs
+        return {**self.configs, MIN_IN_SYNC: built_in(topic_config_key(MIN_IN_SYNC), count)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +80,7 @@ class TopicConfig:
             overrides=MappingProxyType(canonical),
             values=MappingProxyType(values),
             max_message_bytes=_number(values, "max.message.bytes"),
-            min_insync_replicas=_number(values, "min.insync.replicas"),
+            min_insync_replicas=_number(values, MIN_IN_SYNC),
             timestamp_before_max_ms=_timestamp_bound(values, "message.timestamp.before.max.ms"),
             timestamp_after_max_ms=_timestamp_bound(values, "message.timestamp.after.max.ms"),
             stamps_append_time=values["message.timestamp.type"] == "LogAppendTime",
@@ -160,6 +169,18 @@ def changed(
             unwanted = {word.strip() for word in words}
             result[name] = ",".join(word for word in before if word.strip() not in unwanted)
     return result
+
+
+def built_in(key: TopicConfigKey, replicas: int) -> str:
+    """What holds where nobody has set anything."""
+    return "2" if key.name == MIN_IN_SYNC and replicas >= _MANY_REPLICAS else key.default
+
+
+def is_on(name: str, overrides: Mapping[str, str], defaults: Mapping[str, str]) -> bool:
+    """A config that is true or false, of a topic of which no more is to be known. What cannot be
+    read is off."""
+    text = overrides.get(name, defaults.get(name, topic_config_key(name).default))
+    return text.strip().lower() == "true"
 
 
 _SHAPE = ("partitions", "replication_factor")

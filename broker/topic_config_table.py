@@ -201,7 +201,9 @@ _KEYS = (
         integer(1),
         "1",
         "min.insync.replicas",
-        "acks=all is refused while fewer replicas than this are in sync.",
+        "acks=all is refused while fewer replicas than this are in sync. Where a topic has three "
+        "replicas or more and nobody has set it, it is 2: what was acknowledged then lies on two "
+        "brokers at least, and one of three may be missing. (Kafka's default is always 1.)",
     ),
     TopicConfigKey(
         "preallocate",
@@ -261,7 +263,8 @@ _KEYS = (
         boolean(),
         "false",
         "unclean.leader.election.enable",
-        "Whether a replica that is not in sync may become leader, losing data." + _UNUSED,
+        "Whether a replica that is not in sync may become leader where none that is in sync is "
+        "alive. What it does not have is lost.",
     ),
 )
 

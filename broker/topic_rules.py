@@ -32,6 +32,14 @@ class NewTopic:
     configs: Mapping[str, str] = field(default_factory=lambda: NOTHING)
 
 
+def replication_factor(info: TopicInfo) -> int:
+    """How many replicas each partition is to have; while they are moved, it has more."""
+    return min(
+        (len(each.move.target if each.move else each.replicas) for each in info.partitions),
+        default=0,
+    )
+
+
 def check_new_name(name: str, snapshot: ClusterSnapshot) -> None:
     try:
         check_topic_name(name)
@@ -95,6 +103,11 @@ def extension(
     _check_factor(len(first), len(snapshot.brokers))
     racks = _racks(snapshot)
     return assign(racks, more, len(first), start=start_of(racks, first[0]), first_partition=present)
+
+
+def check_target(target: Sequence[int], snapshot: ClusterSnapshot) -> tuple[int, ...]:
+    """Where a partition's replicas are to be, as a client said."""
+    return _checked([target], len(target), snapshot)[0]
 
 
 def check_room(

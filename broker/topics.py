@@ -1,5 +1,4 @@
-"""What clients may change about topics: create, delete, extend, configure; and the controller's end
-of deleting them.
+"""What clients may change about topics: create, delete, extend, configure.
 
 Everything is decided here, against one snapshot of the map, before anything is written; a refusal
 is an `ApiError` with Kafka's code and a sentence for the person who asked. What is written goes to
@@ -14,7 +13,6 @@ when it starts.
 """
 
 import asyncio
-import logging
 import random
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,6 +23,7 @@ from uuid import UUID
 
 from broker.errors import ApiError, ErrorCode
 from broker.partitions import Partitions
+from broker.quotas import UNLIMITED, Mutations
 from broker.topic_config import NOTHING, ConfigChange, TopicConfig, TopicDefaults, changed
 from broker.topic_config_table import TOPIC_CONFIG_KEYS
 from broker.topic_rules import (
@@ -34,6 +33,7 @@ from broker.topic_rules import (
     check_room,
     extension,
     placement,
+    replication_factor,
 )
 from cluster import configs, topics
 from cluster.errors import (
@@ -56,9 +56,6 @@ _GLANCE_SECONDS = 0.01
 
 P = ParamSpec("P")
 T = TypeVar("T")
-log = logging.getLogger(__name__)
-
-_RETRY_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,54 +95,70 @@ class TopicAdmin:
     # Topics
 
     async def create(
-        self, topic: NewTopic, *, timeout_ms: int, validate_only: bool = False
+        self,
+        topic: NewTopic,
+        *,
+        timeout_ms: int,
+        validate_only: bool = False,
+        mutations: Mutations = UNLIMITED,
     ) -> CreatedTopic:
-        epoch = await self._controllership(timeout_ms)
+        epoch = await self.controllership(timeout_ms)
         snapshot = self._view.snapshot
         check_new_name(topic.name, snapshot)
         chance = random.random()  # noqa: S311  # spreads load, guards nothing
         assignment = placement(topic, self.defaults, snapshot, chance)
-        _check_single(assignment)
-        config = TopicConfig.parse(topic.configs, self.defaults.configs)
+        config = TopicConfig.parse(topic.configs, self.defaults.for_replicas(len(assignment[0])))
         self._check_room(topic.name, assignment)
         if validate_only:
             return CreatedTopic(None, len(assignment), len(assignment[0]), config)
+        mutations.use(len(assignment))
         info = TopicInfo(
             name=topic.name,
             topic_id=uuid.uuid4(),
             partitions=_beginnings(assignment, snapshot, epoch),
         )
         with self._making(info.name, 0, assignment):
-            await _in_thread(topics.create_topic, self._session, epoch, info, config.overrides)
+            await in_thread(topics.create_topic, self._session, epoch, info, config.overrides)
         indexes = range(len(assignment))
         settled = self._partitions.wait_settled(info.name, info.topic_id, indexes)
-        await _within(timeout_ms, settled)
+        await within(timeout_ms, settled)
         return CreatedTopic(info.topic_id, len(assignment), len(assignment[0]), config)
 
-    async def auto_create(self, name: str) -> None:
-        """Create a topic that a client asked about, with the broker's defaults."""
+    async def auto_create(self, name: str, mutations: Mutations = UNLIMITED) -> bool:
+        """Create a topic that a client asked about, with the broker's defaults; False if somebody
+        else did."""
         try:
             try:
-                await self.create(NewTopic(name), timeout_ms=_AUTO_CREATE_MS)
+                await self.create(NewTopic(name), timeout_ms=_AUTO_CREATE_MS, mutations=mutations)
+                return True
             except ApiError as error:
                 if error.code is not ErrorCode.topic_already_exists:
                     raise
-                await _within(_AUTO_CREATE_MS, self._appears(name))  # somebody else was faster
+                await within(_AUTO_CREATE_MS, self._appears(name))  # somebody else was faster
+                return False
         except ApiError as error:
             if error.code in {ErrorCode.not_controller, ErrorCode.request_timed_out}:
                 raise ApiError(ErrorCode.leader_not_available, error.message) from None
             raise
 
-    async def delete(self, name: str, topic_id: UUID | None, *, timeout_ms: int) -> None:
+    async def delete(
+        self,
+        name: str,
+        topic_id: UUID | None,
+        *,
+        timeout_ms: int,
+        mutations: Mutations = UNLIMITED,
+    ) -> None:
         """Delete a topic; with an id, only if the topic of that name is still that one.
 
         Returns once the name may be used again.
         """
-        epoch = await self._controllership(timeout_ms)
+        epoch = await self.controllership(timeout_ms)
         info = self._existing(name)
         if topic_id is not None and info.topic_id != topic_id:
             raise ApiError(ErrorCode.unknown_topic_id, f"no topic has the id {topic_id}")
-        await _in_thread(topics.mark_deleted, self._session, epoch, name)
+        mutations.use(len(info.partitions))
+        await in_thread(topics.mark_deleted, self._session, epoch, name)
 
         def is_gone(snapshot: ClusterSnapshot) -> bool:
             known = snapshot.topics.get(name)
@@ -153,7 +166,7 @@ class TopicAdmin:
                 return known.topic_id != info.topic_id
             return name not in snapshot.deleting  # seen on its own, and maybe later
 
-        await _within(timeout_ms, self._seen(is_gone))
+        await within(timeout_ms, self.seen(is_gone))
 
     async def add_partitions(
         self,
@@ -163,22 +176,23 @@ class TopicAdmin:
         *,
         timeout_ms: int,
         validate_only: bool = False,
+        mutations: Mutations = UNLIMITED,
     ) -> None:
         """Extend a topic to `count` partitions, the new ones on the brokers of `assignments`."""
-        epoch = await self._controllership(timeout_ms)
+        epoch = await self.controllership(timeout_ms)
         info = self._existing(name)
         snapshot = self._view.snapshot
         first = len(info.partitions)
         assignment = extension(info, count, assignments, snapshot)
-        _check_single(assignment)
         self._check_room(name, assignment)
         if validate_only:
             return
+        mutations.use(len(assignment))
         added = _beginnings(assignment, snapshot, epoch)
         with self._making(name, first, assignment):
-            await _in_thread(topics.add_partitions, self._session, epoch, name, first, added)
+            await in_thread(topics.add_partitions, self._session, epoch, name, first, added)
         indexes = range(first, count)
-        await _within(timeout_ms, self._partitions.wait_settled(name, info.topic_id, indexes))
+        await within(timeout_ms, self._partitions.wait_settled(name, info.topic_id, indexes))
 
     @contextmanager
     def _making(self, name: str, first: int, assignment: Assignment) -> Iterator[None]:
@@ -204,23 +218,23 @@ class TopicAdmin:
         self, name: str, overrides: Mapping[str, str], *, validate_only: bool = False
     ) -> None:
         """Replace all overrides of a topic."""
-        self._existing(name)
-        config = TopicConfig.parse(overrides, self.defaults.configs)
+        defaults = self.defaults.for_replicas(replication_factor(self._existing(name)))
+        config = TopicConfig.parse(overrides, defaults)
         await self._alter(name, lambda _: config.overrides, TOPIC_CONFIG_KEYS, validate_only)
 
     async def change_configs(
         self, name: str, changes: Iterable[ConfigChange], *, validate_only: bool = False
     ) -> None:
         """Change some overrides of a topic and leave the others."""
-        self._existing(name)
+        defaults = self.defaults.for_replicas(replication_factor(self._existing(name)))
         steps = tuple(changes)
 
         def change(before: Mapping[str, str]) -> Mapping[str, str]:
-            after = changed(before, steps, self.defaults.configs)
+            after = changed(before, steps, defaults)
             # What another release wrote is none of our business, but stays.
             foreign = {key: text for key, text in after.items() if key not in TOPIC_CONFIG_KEYS}
             ours = {key: text for key, text in after.items() if key not in foreign}
-            return {**foreign, **TopicConfig.parse(ours, self.defaults.configs).overrides}
+            return {**foreign, **TopicConfig.parse(ours, defaults).overrides}
 
         await self._alter(name, change, [step.name for step in steps], validate_only)
 
@@ -236,7 +250,7 @@ class TopicAdmin:
             change(self._view.snapshot.topic_configs.get(name, NOTHING))
             return
         resource = configs.TopicResource(name)
-        after = await _in_thread(configs.alter, self._session, resource, change)
+        after = await in_thread(configs.alter, self._session, resource, change)
 
         def is_in_effect(snapshot: ClusterSnapshot) -> bool:
             known = [snapshot.topic_configs.get(name, NOTHING)]
@@ -245,16 +259,16 @@ class TopicAdmin:
 
         with suppress(TimeoutError):  # it is written, and perhaps already overwritten
             async with asyncio.timeout(_CONFIGS_SEEN_SECONDS):
-                await self._seen(is_in_effect)
+                await self.seen(is_in_effect)
 
     # What it goes by
 
-    async def _controllership(self, timeout_ms: int) -> ControllerEpoch:
+    async def controllership(self, timeout_ms: int) -> ControllerEpoch:
         """The right to write the map. While the role is vacant, as when all starts, wait for it."""
         patience = min(max(timeout_ms, 0) / 1000, _ELECTION_SECONDS)
         with suppress(TimeoutError):
             async with asyncio.timeout(patience):
-                await self._seen(lambda map_: self._knows_controller(map_.controller_id))
+                await self.seen(lambda map_: self._knows_controller(map_.controller_id))
         epoch = self._controller_epoch()
         if epoch is None:
             known = self._view.snapshot.controller_id
@@ -280,94 +294,37 @@ class TopicAdmin:
         return info
 
     async def _appears(self, name: str) -> None:
-        await self._seen(lambda map_: name in map_.topics)
+        await self.seen(lambda map_: name in map_.topics)
         info = self._view.snapshot.topics[name]
         indexes = range(len(info.partitions))
         await self._partitions.wait_settled(name, info.topic_id, indexes)
 
-    async def _seen(self, predicate: Callable[[ClusterSnapshot], bool]) -> None:
+    async def seen(self, predicate: Callable[[ClusterSnapshot], bool]) -> None:
         """Return when the view shows it. A wait in the view would hold a thread for each of us."""
         while not predicate(self._view.snapshot):  # noqa: ASYNC110
             await asyncio.sleep(_GLANCE_SECONDS)
 
 
-class Deletions:
-    """The controller's end of deleting topics: a marked one leaves the map when its data has gone.
-
-    A topic is marked in ZooKeeper first. Every broker that holds a part of it then deletes that
-    part. The controller removes the topic and the mark; whoever finds a mark later, after a crash
-    at any point, begins again where that left off. Belongs to the event loop.
-    """
-
-    def __init__(self, session: Session, cluster: ClusterView, partitions: Partitions) -> None:
-        self._session = session
-        self._cluster = cluster
-        self._partitions = partitions
-        self._epoch: ControllerEpoch | None = None
-        self._finishing: asyncio.Task[None] | None = None
-        self._again = False
-
-    def lead(self, epoch: ControllerEpoch | None) -> None:
-        """Become the controller, or stop being it."""
-        self._epoch = epoch
-        self.follow(self._cluster.snapshot)
-
-    def follow(self, snapshot: ClusterSnapshot) -> None:
-        """Finish what `snapshot` has marked."""
-        if self._epoch is None or not snapshot.deleting:
-            return
-        if self._finishing is None or self._finishing.done():
-            self._finishing = asyncio.ensure_future(self._finish())
-        else:
-            self._again = True
-
-    async def _finish(self) -> None:
-        self._again = True
-        while self._again:
-            self._again = False
-            await self._partitions.caught_up()
-            for topic in sorted(self._partitions.applied.deleting):
-                if self._epoch is None:
-                    return
-                try:
-                    await asyncio.to_thread(
-                        topics.finish_deletion, self._session, self._epoch, topic
-                    )
-                except ClusterError as error:
-                    log.warning("deletion not finished topic=%s error=%r", topic, str(error))
-                    self._again = True
-                    await asyncio.sleep(_RETRY_SECONDS)
-
-
-def _check_single(assignment: Assignment) -> None:
-    """A second replica would be a promise: nothing copies to it yet."""
-    if any(len(replicas) > 1 for replicas in assignment):
-        raise ApiError(
-            ErrorCode.invalid_replication_factor,
-            "this release keeps one replica of each partition: ask for replication factor 1",
-        )
-
-
 def _beginnings(
     assignment: Assignment, snapshot: ClusterSnapshot, epoch: ControllerEpoch
 ) -> tuple[PartitionInfo, ...]:
-    """New partitions: led by their first live replica, which alone is in sync; others catch up."""
+    """New partitions: nothing is in them, so all live replicas are in sync; the first leads."""
     infos = []
     for replicas in assignment:
-        leader = next((each for each in replicas if each in snapshot.brokers), NO_LEADER)
+        in_sync = tuple(each for each in replicas if each in snapshot.brokers)
         infos.append(
             PartitionInfo(
                 replicas=replicas,
-                leader=leader,
+                leader=in_sync[0] if in_sync else NO_LEADER,
                 leader_epoch=0,
-                isr=() if leader == NO_LEADER else (leader,),
+                isr=in_sync,
                 controller_epoch=epoch.epoch,
             )
         )
     return tuple(infos)
 
 
-async def _in_thread(act: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def in_thread(act: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run what blocks on ZooKeeper in a worker thread; its errors in Kafka's words."""
     try:
         return await asyncio.to_thread(act, *args, **kwargs)
@@ -387,7 +344,7 @@ async def _in_thread(act: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
         raise ApiError(ErrorCode.unknown_server_error, str(error)) from error
 
 
-async def _within(timeout_ms: int, done: Awaitable[None]) -> None:
+async def within(timeout_ms: int, done: Awaitable[None]) -> None:
     """Wait for what follows from a write, as long as the client does."""
     try:
         async with asyncio.timeout(max(timeout_ms, 0) / 1000):

@@ -2,7 +2,8 @@
 
 Both are of a socket that does not block. What cannot be done now raises `BlockingIOError`; whatever
 else goes wrong with the connection is an `OSError`. In the clear a slice goes from its file to the
-socket without being looked at; for TLS it is read first, into a buffer that all connections share.
+socket without being looked at; for TLS it is read first, into a buffer that all connections share,
+behind the few bytes that are to come before it: that is one record, and one packet, less.
 """
 
 import os
@@ -15,6 +16,7 @@ from wire.slices import FileSlice
 _BYTES_A_SLICE: Final = 256 * 1024  # as much as stays in the processor's cache until it is received
 _BYTES_A_READ: Final = 128 * 1024
 _SHARED: Final = memoryview(bytearray(_BYTES_A_READ))
+_MOST_HELD: Final = 4 * 1024
 
 Data = bytes | bytearray | memoryview
 
@@ -80,11 +82,12 @@ class Encrypted:
     """After its handshake. OpenSSL takes what it is given whole or not at all, and wants to be
     given the same again: what is first in line stays first until it is taken."""
 
-    __slots__ = ("_sock", "descriptor")
+    __slots__ = ("_held", "_sock", "descriptor")
 
     def __init__(self, sock: ssl.SSLSocket) -> None:
         self._sock = sock
         self.descriptor = sock.fileno()
+        self._held = b""  # it waits for the slice that follows
 
     @property
     def has_more(self) -> bool:
@@ -92,29 +95,42 @@ class Encrypted:
 
     def receive(self, targets: list[memoryview]) -> int:
         """A record of TLS has 16 KiB at most: as many as have come, and as there is room for."""
-        target, count = targets[0], 0
+        count = 0
         try:
-            while count < len(target):
-                got = self._sock.recv_into(target[count:])
-                if not got:
-                    break  # if there is something before the end, that is told the next time
-                count += got
+            for target in targets:
+                filled = 0
+                while filled < len(target):
+                    got = self._sock.recv_into(target[filled:])
+                    if not got:
+                        return count  # if there was something, the end is told the next time
+                    filled += got
+                    count += got
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             if not count:
                 raise BlockingIOError from None
         return count
 
     def send(self, data: Data, *, more: bool) -> int:
-        del more
+        if more and len(data) <= _MOST_HELD:
+            self._held = bytes(data)
+            return len(data)
+        return self._send(data)
+
+    def send_slice(self, piece: FileSlice) -> int:
+        held = len(self._held)
+        part = _SHARED[held:][: piece.length]
+        count = os.preadv(piece.file.fileno(), [part], piece.position)
+        if count:
+            _SHARED[:held] = self._held
+            self._send(_SHARED[: held + count])
+            self._held = b""
+        return count
+
+    def _send(self, data: Data) -> int:
         try:
             return self._sock.send(data)
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             raise BlockingIOError from None
-
-    def send_slice(self, piece: FileSlice) -> int:
-        part = _SHARED[: min(piece.length, _BYTES_A_READ)]
-        count = os.preadv(piece.file.fileno(), [part], piece.position)
-        return self.send(part[:count], more=False) if count else 0
 
     def is_gone(self) -> bool:
         return _is_gone(self._sock)

@@ -12,13 +12,21 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
+from uuid import UUID
 
 from cluster import nodes, paths
 from cluster.errors import InvalidTopicName, NodeUnreadable
 from cluster.nodes import StateNode, TopicNode
 from cluster.operations import Node
-from cluster.values import NO_EPOCH, NO_LEADER, BrokerInfo, ClusterSnapshot, TopicInfo
+from cluster.values import (
+    NO_EPOCH,
+    NO_LEADER,
+    NO_VERSION,
+    BrokerInfo,
+    ClusterSnapshot,
+    TopicInfo,
+)
 from wire.acls import ANYTHING, EVERYBODY, Acl, Acls, Operation, Permission, ResourcePattern
 
 DIRECTORIES: Final = frozenset(
@@ -28,12 +36,13 @@ DIRECTORIES: Final = frozenset(
         paths.TOPIC_CONFIGS,
         paths.BROKER_CONFIGS,
         paths.DELETIONS,
+        paths.OWED_DELETIONS,
+        paths.DRAINING,
         *paths.ACL_DIRECTORIES,
     }
 )
+_ONLY_NAMES: Final = frozenset({paths.DELETIONS, paths.OWED_DELETIONS, paths.DRAINING})
 ROOTS: Final = DIRECTORIES | {paths.CLUSTER_ID, paths.CONTROLLER}
-
-_NO_STATE: Final = StateNode(leader=NO_LEADER, leader_epoch=NO_EPOCH, isr=(), controller_epoch=-1)
 
 _UNREADABLE_ACLS: Final = (Acl(EVERYBODY, ANYTHING, Operation.ALL, Permission.DENY),)
 
@@ -42,10 +51,20 @@ _DEPTH_OF_STATE: Final = paths.partition_state("t", 0).count("/")
 log = logging.getLogger(__name__)
 
 
+class _State(NamedTuple):
+    node: StateNode
+    version: int
+
+
+_NO_STATE: Final = _State(
+    StateNode(leader=NO_LEADER, leader_epoch=NO_EPOCH, isr=(), controller_epoch=-1), NO_VERSION
+)
+
+
 @dataclass(slots=True)
 class _Topic:
     node: TopicNode
-    states: list[StateNode | None]  # None: not read yet, or not there
+    states: list[_State | None]  # None: not read yet, or not there
     info: TopicInfo | None = None  # put together from the two above, until one changes
 
 
@@ -73,7 +92,7 @@ class Assembly:
         )
         for name in known - self._names[path]:
             self._drop(path, name)
-        if path == paths.DELETIONS:  # that a name stands there is all we want to know
+        if path in _ONLY_NAMES:  # that a name stands there is all we want to know
             return []
         return [f"{path}/{name}" for name in self._names[path] - known]
 
@@ -119,6 +138,8 @@ class Assembly:
             broker_defaults=configs.pop(paths.DEFAULT_BROKER, MappingProxyType({})),
             broker_configs=MappingProxyType({int(id_): own for id_, own in configs.items()}),
             deleting=self._names.get(paths.DELETIONS, frozenset()),
+            owed_deletions=_owed(self._names.get(paths.OWED_DELETIONS, frozenset())),
+            draining=frozenset(map(int, self._names.get(paths.DRAINING, ()))),
             acls=self._acls_shown,
         )
 
@@ -155,7 +176,7 @@ class Assembly:
         found = nodes.decode(path, node.data, TopicNode)
         self._unreadable.pop(name, None)
         known = self._topics.get(name)
-        states: list[StateNode | None] = []
+        states: list[_State | None] = []
         if known is not None and known.node.topic_id == found.topic_id:
             states = known.states
         count = len(found.replicas or ())
@@ -174,7 +195,10 @@ class Assembly:
     def _fold_state(self, name: str, index: int, path: str, node: Node | None) -> None:
         topic = self._topics.get(name)
         if topic is not None and index < len(topic.states):
-            topic.states[index] = nodes.decode(path, node.data, StateNode) if node else None
+            state = None
+            if node is not None:
+                state = _State(nodes.decode(path, node.data, StateNode), node.version)
+            topic.states[index] = state
             topic.info = None
 
     def _set_acls(self, directory: str, name: str, acls: tuple[Acl, ...]) -> None:
@@ -214,7 +238,8 @@ class Assembly:
             return
         topic.states[index] = _NO_STATE
         if known and known.topic_id == topic.node.topic_id and index < len(known.partitions):
-            topic.states[index] = nodes.state_node(known.partitions[index])
+            before = known.partitions[index]
+            topic.states[index] = _State(nodes.state_node(before), before.version)
 
     def _drop(self, directory: str, name: str) -> None:
         if directory == paths.TOPICS:
@@ -244,6 +269,13 @@ def _controller_id(node: Node | None) -> int | None:
     return nodes.decode(paths.CONTROLLER, node.data, nodes.ControllerNode).broker_id
 
 
+def _owed(names: frozenset[str]) -> Mapping[UUID, frozenset[int]]:
+    owing: dict[UUID, set[int]] = {}
+    for broker_id, topic_id in filter(None, map(paths.owed_by, names)):
+        owing.setdefault(topic_id, set()).add(broker_id)
+    return MappingProxyType({each: frozenset(brokers) for each, brokers in owing.items()})
+
+
 def _is_state(path: str) -> bool:
     """By its depth: a topic may be called `state`."""
     return path.count("/") == _DEPTH_OF_STATE
@@ -261,8 +293,10 @@ def _topic_info(name: str, topic: _Topic) -> TopicInfo:
             name=name,
             topic_id=topic.node.topic_id,
             partitions=tuple(
-                nodes.partition_info(replicas, state or _NO_STATE)
-                for replicas, state in zip(topic.node.replicas or (), topic.states, strict=True)
+                nodes.partition_info(replicas, *(state or _NO_STATE), move=topic.node.move(index))
+                for index, (replicas, state) in enumerate(
+                    zip(topic.node.replicas or (), topic.states, strict=True)
+                )
             ),
         )
     return topic.info
@@ -270,8 +304,11 @@ def _topic_info(name: str, topic: _Topic) -> TopicInfo:
 
 def _is_ours(directory: str, name: str) -> bool:
     """Whether we could have written a node of this name; another's is passed over."""
-    if directory in {paths.BROKER_IDS, paths.BROKER_CONFIGS}:
-        legal = name == paths.DEFAULT_BROKER or (name.isascii() and name.isdigit())
+    if directory in {paths.BROKER_IDS, paths.BROKER_CONFIGS, paths.DRAINING}:
+        legal = name.isascii() and name.isdigit()
+        legal = legal or (directory == paths.BROKER_CONFIGS and name == paths.DEFAULT_BROKER)
+    elif directory == paths.OWED_DELETIONS:
+        legal = paths.owed_by(name) is not None
     elif directory in paths.ACL_DIRECTORIES:
         legal = paths.acl_pattern(directory, name) is not None
     else:

@@ -50,6 +50,8 @@ def register(session: Session, info: BrokerInfo) -> None:
                 _wait_for_ghost(session, info, found, give_up)
                 continue
             operations = [Delete(paths.broker(info.broker_id), existing.version)]
+        if session.exists(paths.draining(info.broker_id)):  # its earlier process was to stop
+            operations.append(Delete(paths.draining(info.broker_id)))
         if _create(session, info, operations):
             log.info(
                 "broker registered id=%d host=%s port=%d", info.broker_id, info.host, info.port
@@ -179,7 +181,8 @@ def id_taken(found: BrokerInfo, session: Session) -> BrokerIdTaken:
     return BrokerIdTaken(
         f"broker id {found.broker_id} is taken: a broker at {found.host}:{found.port}, "
         f"started {started}, data directory {found.location}, has registered with it at "
-        f"{session.address}. Give this broker another `id`, or stop that one",
+        f"{session.address}. Give this broker another `id`, or stop that one; if it was killed, it "
+        "counts as there for `zookeeper_session_seconds`, so start this one again after that",
         found,
     )
 

@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 
 from cluster.errors import NodeUnreadable
-from cluster.values import BrokerInfo, Endpoint, PartitionInfo, TopicInfo
+from cluster.values import NO_VERSION, BrokerInfo, Endpoint, Move, PartitionInfo, TopicInfo
 from wire.acls import Acl, Operation, Permission
 
 VERSION: Final = 1
@@ -42,11 +42,16 @@ class DirectoryNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TopicNode(msgspec.Struct, frozen=True, kw_only=True):
-    """/brokers/topics/{topic}. `replicas` is None while the topic is still being created."""
+    """/brokers/topics/{topic}. `replicas` is None while the topic is still being created; `moves`
+    has the partitions whose replicas are on their way."""
 
     version: int = VERSION
     topic_id: UUID
     replicas: tuple[tuple[int, ...], ...] | None
+    moves: dict[int, Move] | msgspec.UnsetType = msgspec.UNSET
+
+    def move(self, index: int) -> Move | None:
+        return self.moves.get(index) if self.moves else None
 
 
 class StateNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,7 +195,8 @@ def broker_info(broker_id: int, node: BrokerNode) -> BrokerInfo:
 
 def topic_node(topic: TopicInfo) -> TopicNode:
     replicas = tuple(partition.replicas for partition in topic.partitions)
-    return TopicNode(topic_id=topic.topic_id, replicas=replicas)
+    moves = {index: each.move for index, each in enumerate(topic.partitions) if each.move}
+    return TopicNode(topic_id=topic.topic_id, replicas=replicas, moves=moves or msgspec.UNSET)
 
 
 def state_node(partition: PartitionInfo) -> StateNode:
@@ -202,13 +208,20 @@ def state_node(partition: PartitionInfo) -> StateNode:
     )
 
 
-def partition_info(replicas: tuple[int, ...], state: StateNode) -> PartitionInfo:
+def partition_info(
+    replicas: tuple[int, ...],
+    state: StateNode,
+    version: int = NO_VERSION,
+    move: Move | None = None,
+) -> PartitionInfo:
     return PartitionInfo(
         replicas=replicas,
         leader=state.leader,
         leader_epoch=state.leader_epoch,
         isr=state.isr,
         controller_epoch=state.controller_epoch,
+        version=version,
+        move=move,
     )
 
 

@@ -8,12 +8,14 @@ by percent signs.
 from types import MappingProxyType
 from typing import Final
 from urllib.parse import quote, unquote
+from uuid import UUID
 
 from cluster.names import check_topic_name, check_user_name, user_node_name
 from wire.acls import PATTERN_TYPES, RESOURCE_TYPES, ResourcePattern
 
 BROKER_IDS: Final = "/brokers/ids"
 DATA_DIRECTORIES: Final = "/brokers/directories"
+DRAINING: Final = "/brokers/draining"
 TOPICS: Final = "/brokers/topics"
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
@@ -24,6 +26,7 @@ BROKER_CONFIGS: Final = "/config/brokers"
 USER_CONFIGS: Final = "/config/users"
 QUOTAS: Final = "/config/quotas"
 DELETIONS: Final = "/admin/delete_topics"
+OWED_DELETIONS: Final = "/admin/owed_deletions"
 REGISTRIES: Final = "/registry"
 LOGIN_KEY: Final = "/login_key"
 ACLS: Final = "/acls"
@@ -42,6 +45,7 @@ SKELETON: Final = (
     "/brokers",
     BROKER_IDS,
     DATA_DIRECTORIES,
+    DRAINING,
     TOPICS,
     "/cluster",
     "/config",
@@ -51,6 +55,7 @@ SKELETON: Final = (
     QUOTAS,
     "/admin",
     DELETIONS,
+    OWED_DELETIONS,
     ACLS,
     *(f"{ACLS}/{each.name.lower()}" for each in PATTERN_TYPES),
     *ACL_DIRECTORIES,
@@ -69,6 +74,10 @@ def broker(broker_id: int) -> str:
 
 def data_directory(broker_id: int) -> str:
     return f"{DATA_DIRECTORIES}/{broker_id}"
+
+
+def draining(broker_id: int) -> str:
+    return f"{DRAINING}/{broker_id}"
 
 
 def topic(name: str) -> str:
@@ -106,6 +115,20 @@ def user_config(name: str) -> str:
 def deletion(name: str) -> str:
     check_topic_name(name)
     return f"{DELETIONS}/{name}"
+
+
+def owed_deletion(broker_id: int, topic_id: UUID) -> str:
+    return f"{OWED_DELETIONS}/{broker_id}-{topic_id}"
+
+
+def owed_by(segment: str) -> tuple[int, UUID] | None:
+    """Which broker owes the deletion of which topic; None if no node of ours is called that."""
+    broker_id, _, topic_id = segment.partition("-")
+    try:
+        found = int(broker_id), UUID(topic_id)
+    except ValueError:
+        return None
+    return found if owed_deletion(*found) == f"{OWED_DELETIONS}/{segment}" else None
 
 
 def registry(schemas_topic: str) -> str:

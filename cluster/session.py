@@ -237,6 +237,11 @@ class Session:
                     raise
                 time.sleep(_PAUSE_S)
 
+    def stands(self, set_: Set) -> bool:
+        """Whether the node holds what was to be set: for `write` to ask when an answer is lost."""
+        found = self.read(set_.path)
+        return found is not None and found.data == set_.data
+
     def _commit(self, operations: tuple[Operation, ...], timeout_s: float) -> None:
         transaction = self.client.transaction()
         for operation in operations:

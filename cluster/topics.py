@@ -4,13 +4,24 @@ Every transaction checks the controller's epoch. A topic that fits into one tran
 of partitions do, appears at once. A larger one is written in several: its node says `replicas:
 null` until the last, and until then it is no topic to anybody; one that a crash left so is cleared
 away when the name is used again. New partitions count from the moment that the topic's node names
-them. A deletion is finished from its marker in `/admin/delete_topics`, however often it is begun.
+them.
+
+A deletion begins with a marker in `/admin/delete_topics`, and with a node in
+`/admin/owed_deletions` for every broker that holds a part of the topic, which that broker removes
+when its part is gone. It is finished from the marker, however often that is begun, once no live
+broker owes anything. What a dead one owes is remembered by the topic's id after that, until it
+comes back: the topic's name can be used again meanwhile.
 """
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
+from itertools import chain
 from typing import Final
+from uuid import UUID
+
+import msgspec
 
 from cluster import nodes, paths
 from cluster.controller import write_fenced
@@ -75,8 +86,8 @@ def add_partitions(
                 path,
                 Cause.CHANGED,
             )
-        grown = TopicNode(
-            topic_id=topic.topic_id, replicas=replicas + tuple(new.replicas for new in added)
+        grown = msgspec.structs.replace(
+            topic, replicas=replicas + tuple(new.replicas for new in added)
         )
         left_behind = [index for index in _partitions_of(session, name) if index >= first]
         _write_all(
@@ -97,20 +108,33 @@ def mark_deleted(session: Session, epoch: ControllerEpoch, name: str) -> None:
         if session.exists(paths.deletion(name)):
             return
         marker = nodes.encode(DeletionNode(topic_id=topic.topic_id))
+        holders = sorted(set(chain.from_iterable(topic.replicas or ())))
         _write_all(
             session,
             epoch,
-            [Check(paths.topic(name), version), Create(paths.deletion(name), marker)],
+            [
+                Check(paths.topic(name), version),
+                *(Create(paths.owed_deletion(each, topic.topic_id)) for each in holders),
+                Create(paths.deletion(name), marker),
+            ],
         )
 
 
-def finish_deletion(session: Session, epoch: ControllerEpoch, name: str) -> None:
-    """Remove a marked topic with its overrides and, last, its marker. Without one, do nothing."""
+def finish_deletion(
+    session: Session, epoch: ControllerEpoch, name: str, live: Collection[int] = ()
+) -> bool:
+    """Remove a marked topic with its overrides and, last, its marker; without one, do nothing.
+
+    False, and nothing is done, as long as a broker of `live` owes its part of the deletion.
+    """
     with _writing:
         marker = session.read(paths.deletion(name))
         if marker is None:
-            return
+            return True
         wanted = nodes.decode(paths.deletion(name), marker.data, DeletionNode).topic_id
+        owing = [session.start_exists(paths.owed_deletion(each, wanted)) for each in live]
+        if any(each.get(session.timeout_s) for each in owing):
+            return False
         node = session.read(paths.topic(name))
         operations: list[Operation] = []
         if node is not None:
@@ -118,6 +142,14 @@ def finish_deletion(session: Session, epoch: ControllerEpoch, name: str) -> None
             if found == wanted:
                 operations = _removal(session, name)
         _write_all(session, epoch, [*operations, Delete(paths.deletion(name))])
+        return True
+
+
+def has_deleted(session: Session, broker_id: int, topic_id: UUID) -> None:
+    """The broker holds no part of that topic any more."""
+    path = paths.owed_deletion(broker_id, topic_id)
+    with suppress(Conflict):  # it was said before
+        session.write([Delete(path)], done=lambda: not session.exists(path))
 
 
 def list_topics(session: Session) -> tuple[str, ...]:
@@ -142,11 +174,13 @@ def read_topic(session: Session, name: str) -> TopicInfo | None:
         name=name,
         topic_id=topic.topic_id,
         partitions=tuple(
-            nodes.partition_info(
+            nodes.partition_info(replicas, _NO_STATE, move=topic.move(index))
+            if state is None
+            else nodes.partition_info(
                 replicas,
-                nodes.decode(paths.partition_state(name, index), state.data, StateNode)
-                if state
-                else _NO_STATE,
+                nodes.decode(paths.partition_state(name, index), state.data, StateNode),
+                state.version,
+                topic.move(index),
             )
             for index, (replicas, state) in enumerate(zip(topic.replicas, states, strict=True))
         ),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # commands that ask no broker need the errors, and so these v
 
 NO_LEADER: Final = -1
 NO_EPOCH: Final = -1
+NO_VERSION: Final = -1
 
 _EMPTY: Mapping[Any, Any] = MappingProxyType({})  # Any: it stands for every empty mapping
 
@@ -61,14 +62,38 @@ class BrokerInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """Replicas on their way: while they are, a partition has both."""
+
+    target: tuple[int, ...]
+    origin: tuple[int, ...]
+
+    @property
+    def adding(self) -> tuple[int, ...]:
+        return tuple(each for each in self.target if each not in self.origin)
+
+    @property
+    def removing(self) -> tuple[int, ...]:
+        return tuple(each for each in self.origin if each not in self.target)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionInfo:
-    """Where one partition lives and who leads it. `leader` is NO_LEADER while nobody does."""
+    """Where one partition lives and who leads it. `leader` is NO_LEADER while nobody does.
+
+    `version` is that of its node in ZooKeeper, which whoever changes it compares."""
 
     replicas: tuple[int, ...]
     leader: int
     leader_epoch: int
     isr: tuple[int, ...]
     controller_epoch: int
+    version: int = NO_VERSION
+    move: Move | None = None
+
+    @property
+    def is_replicated(self) -> bool:
+        return len(self.replicas) > 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,4 +145,7 @@ class ClusterSnapshot:
     broker_configs: Mapping[int, Mapping[str, str]] = field(default_factory=_empty)
     broker_defaults: Mapping[str, str] = field(default_factory=_empty)  # for brokers without own
     deleting: frozenset[str] = frozenset()
+    owed_deletions: Mapping[UUID, frozenset[int]] = field(default_factory=_empty)
+    """Topics that were deleted, by their ids, and the brokers that may still hold a part of one."""
+    draining: frozenset[int] = frozenset()  # brokers that are about to stop
     acls: "Acls" = field(default_factory=_empty)  # the same object as long as none has changed

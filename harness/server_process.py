@@ -24,6 +24,7 @@ from typing import Final, Self
 
 LEAST_SECONDS: Final = 60.0
 LEAST_START_SECONDS: Final = 180.0
+OUTPUTS: Final[set[Path]] = set()  # of all processes that were started from this one
 
 
 class ServerFailed(Exception):
@@ -99,6 +100,7 @@ class ServerProcess:
     def spawn(self) -> None:
         """Starts the program, without waiting for anything."""
         assert not self.alive, f"already running: {self.command}"
+        OUTPUTS.add(self.output)
         with self.output.open("ab") as output:
             self._child = subprocess.Popen(
                 self.command,

@@ -34,6 +34,7 @@ exec unshare --mount --pid --cgroup --fork --kill-child --mount-proc sh -c "$3" 
 """
 _INNER: Final = """
 set -e
+mount --make-rshared /
 mount -t tmpfs none /run && mkdir /run/systemd
 mount -t cgroup2 none /sys/fs/cgroup
 exec env -i PATH="$PATH" container=tests SYSTEMD_UNIT_PATH="$1/units" /usr/lib/systemd/systemd \

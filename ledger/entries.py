@@ -22,10 +22,10 @@ from client.fetcher import FetchedBatch
 from client.plain_batches import PlainBatch, PlainBatches
 from ledger.columns import ColumnsOfLedger, columns_of, no_entries
 from ledger.frames import Frames, NotTogether
+from ledger.lookup import Lookup
 from schemas.envelope import Decoder, split
 from schemas.errors import BadMessage, RegistryError
 from schemas.event_schemas import LEDGER, built_in
-from schemas.parsing import AvroSchema
 from wire.batch import read_header
 from wire.errors import BatchError
 from wire.records import records
@@ -36,8 +36,6 @@ _MOST_PRODUCERS: Final = 1_000_000
 _YOUNG_MILLIS: Final = 60_000
 
 log = logging.getLogger(__name__)
-
-Lookup = Callable[[int], AvroSchema | None]
 
 
 class SchemaNotThere(RegistryError):

@@ -15,6 +15,7 @@ from schemas.envelope import Encoder
 from schemas.errors import RegistryError
 from schemas.event_schemas import LEDGER, built_in
 from schemas.registry_client import RegistryClient
+from wire.acls import Operation
 from wire.records import Codec
 
 Entry = Mapping[str, Any]  # as our Ledger.avsc has it
@@ -28,7 +29,7 @@ def write_entries(
         return
     values = Encoder(built_in(LEDGER), schema_id(registry)).encode_many(entries)
     producer = Producer(brokers, LEDGER_TOPIC, codec=Codec.ZSTD)
-    partitions = len(brokers.topic(LEDGER_TOPIC).partitions)
+    partitions = len(brokers.topic(LEDGER_TOPIC, Operation.WRITE).partitions)
     for entry, value in zip(entries, values, strict=True):
         journal = partition_of(entry["header"]["source"], partitions)
         producer.send(value, partition=journal, timestamp=timestamp)

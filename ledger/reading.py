@@ -36,11 +36,10 @@ from client.offsets import offsets_at
 from client.partition_reader import PartitionReader
 from client.plain_batches import PlainBatches
 from ledger.columns import no_entries
-from ledger.entries import LedgerEntries, Lookup
+from ledger.entries import LedgerEntries
+from ledger.lookup import Lookup
 from ledger.names import LEDGER_TOPIC
-from schemas.errors import InvalidSchema, RegistryRefused
-from schemas.parsing import AvroSchema
-from schemas.registry_client import SCHEMA_NOT_FOUND, RegistryClient
+from wire.acls import Operation
 from wire.messages.list_offsets import EARLIEST, LATEST
 
 # Its batches are small, and so many at once that Python's garbage collector has work with them.
@@ -87,22 +86,6 @@ class _Reached:
         self.epochs[partition] = max(self.epochs[partition], reader.leader_epoch)
 
 
-def lookup_at(registry: RegistryClient) -> Lookup:
-    """The schema of an id; none if it is not there, or not Avro."""
-
-    def lookup(schema_id: int) -> AvroSchema | None:
-        try:
-            return registry.schema(schema_id)
-        except InvalidSchema:
-            return None
-        except RegistryRefused as error:
-            if error.code == SCHEMA_NOT_FOUND:
-                return None
-            raise
-
-    return lookup
-
-
 def id_of(topic: TopicMetadata) -> str:
     return "" if topic.id is None else str(topic.id)
 
@@ -124,7 +107,7 @@ class LedgerReader:
         known = self._brokers.refresh([LEDGER_TOPIC])
         if not known.has(LEDGER_TOPIC):
             return
-        topic = known.topic(LEDGER_TOPIC)
+        topic = known.topic(LEDGER_TOPIC, Operation.READ)
         partitions = [each.index for each in topic.partitions]
         ends = offsets_at(self._brokers, LEDGER_TOPIC, partitions, LATEST)
         begun = _going_on(self._brokers, positions, known.cluster_id or "", topic, ends)

@@ -16,6 +16,7 @@ bytes, and a count of 2³¹−1 aborts the process.
 """
 
 import dataclasses
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cached_property
@@ -112,8 +113,13 @@ class Api(Generic[Request, Response]):
 
     @cached_property
     def _first_flexible(self) -> int:
-        flexible = (v for v in self.versions if load_request_schema(self.key, v).__flexible__)
-        return next(flexible, self.versions.stop)
+        """Once flexible, an API stays so: halving loads a few versions' schemas, not all. Each is a
+        module of kio's, read from the disk while everybody waits."""
+
+        def is_flexible(version: int) -> bool:
+            return load_request_schema(self.key, version).__flexible__
+
+        return self.versions.start + bisect_left(self.versions, True, key=is_flexible)
 
 
 class Kept:

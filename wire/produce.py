@@ -55,6 +55,7 @@ class PartitionBatch(NamedTuple):
 class ProduceRequest(NamedTuple):
     transactional_id: str | None
     acks: int
+    timeout_ms: int
     batches: list[PartitionBatch]
 
 
@@ -82,7 +83,7 @@ def read_request(version: int, body: memoryview) -> ProduceRequest:
 
 def _read_plain(body: memoryview) -> ProduceRequest:
     if len(body) >= _SHORTEST_WITH_BATCH:
-        size_of_id, acks, _, topics, size = _ONE_TOPIC.unpack_from(body)
+        size_of_id, acks, timeout_ms, topics, size = _ONE_TOPIC.unpack_from(body)
         if size_of_id == _NULL and topics == 1 and size >= 0:
             position = _ONE_TOPIC.size + size
             start = position + _ONE_PARTITION.size
@@ -92,12 +93,12 @@ def _read_plain(body: memoryview) -> ProduceRequest:
             if partitions == 1 and 0 <= length <= len(body) - start:
                 topic = str(body[_ONE_TOPIC.size : position], "utf-8")
                 batch = PartitionBatch(topic, index, body[start : start + length])
-                return ProduceRequest(None, acks, [batch])
+                return ProduceRequest(None, acks, timeout_ms, [batch])
     transactional_id, position = None, 2
     (size,) = _INT16.unpack_from(body)
     if size != _NULL:
         transactional_id, position = str(_cut(body, 2, size), "utf-8"), 2 + size
-    acks, _ = _ACKS_AND_TIMEOUT.unpack_from(body, position)
+    acks, timeout_ms = _ACKS_AND_TIMEOUT.unpack_from(body, position)
     (topics,) = _INT32.unpack_from(body, position + 6)
     position += 10
     batches = []
@@ -115,13 +116,13 @@ def _read_plain(body: memoryview) -> ProduceRequest:
                 records = _cut(body, position, size)
                 position += size
             batches.append(PartitionBatch(topic, index, records))
-    return ProduceRequest(transactional_id, acks, batches)
+    return ProduceRequest(transactional_id, acks, timeout_ms, batches)
 
 
 def _read_flexible(body: memoryview) -> ProduceRequest:
     read_size, skip_tags = primitives.read_unsigned_varint, primitives.skip_tagged_fields
     transactional_id, position = _read_nullable(body, 0)
-    acks, _ = _ACKS_AND_TIMEOUT.unpack_from(body, position)
+    acks, timeout_ms = _ACKS_AND_TIMEOUT.unpack_from(body, position)
     topics, position = read_size(body, position + 6)
     batches = []
     for _ in range(_count(topics - 1, body, position)):
@@ -139,7 +140,7 @@ def _read_flexible(body: memoryview) -> ProduceRequest:
             batches.append(PartitionBatch(topic, index, records))
         position = position + 1 if body[position] == 0 else skip_tags(body, position)
     skip_tags(body, position)
-    return ProduceRequest(transactional_id, acks, batches)
+    return ProduceRequest(transactional_id, acks, timeout_ms, batches)
 
 
 def _count(count: int, body: memoryview, position: int) -> int:

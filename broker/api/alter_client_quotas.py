@@ -1,7 +1,5 @@
-"""AlterClientQuotas (key 49), versions 0–1: how much clients may have, by user, client id, address.
-
-Not here: `controller_mutation_rate`.
-"""
+"""AlterClientQuotas (key 49), versions 0–1: how much clients may have, by user, client id and
+address."""
 
 from dataclasses import dataclass
 

@@ -4,7 +4,10 @@ More partitions for topics that exist, up to a new total; only the controller do
 client does not say which brokers take the new ones, they go on round the brokers where the topic's
 earlier partitions stopped.
 
-Not here: quotas. Fewer partitions: Kafka has no such thing.
+Whose quota of created and deleted partitions is used up is refused from version 3 on
+(THROTTLING_QUOTA_EXCEEDED), and made to wait before.
+
+Not here: fewer partitions: Kafka has no such thing.
 """
 
 import asyncio
@@ -50,6 +53,7 @@ async def handle(
                 else tuple(each.broker_ids for each in topic.assignments),
                 timeout_ms=request.timeout,
                 validate_only=request.validate_only,
+                mutations=caller.mutations,
             )
         except ApiError as error:
             return CreatePartitionsTopicResult(

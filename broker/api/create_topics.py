@@ -7,7 +7,8 @@ A topic that is refused does not spoil the others of its request, but a request 
 `MOST_PARTITIONS` is refused as a whole, before anything is made for it. Who may not read a topic's
 configs is not told those of the one that was made, nor its partitions and replicas.
 
-Not here: quotas.
+Whose quota of created and deleted partitions is used up is refused from version 6 on
+(THROTTLING_QUOTA_EXCEEDED), and made to wait before.
 """
 
 import asyncio
@@ -57,7 +58,10 @@ async def handle(
                     f"{wanted} partitions in one request, {MOST_PARTITIONS} are allowed",
                 )
             created = await topics.create(
-                _new_topic(topic), timeout_ms=request.timeout, validate_only=request.validate_only
+                _new_topic(topic),
+                timeout_ms=request.timeout,
+                validate_only=request.validate_only,
+                mutations=caller.mutations,
             )
         except ApiError as error:
             return CreatableTopicResult(
@@ -125,6 +129,6 @@ def _result(topics: TopicAdmin, name: str, created: CreatedTopic) -> CreatableTo
                 config_source=entry.config_source,
                 is_sensitive=entry.is_sensitive,
             )
-            for entry in topic_entries(created.config, topics.defaults)
+            for entry in topic_entries(created.config, topics.defaults, created.replication_factor)
         ),
     )

@@ -4,6 +4,9 @@ Topics by name, or from version 6 on by id; only the controller does it. A delet
 from the map at once; its files are removed behind that. A topic is answered when it is gone from
 the map, or with REQUEST_TIMED_OUT when that takes longer than the client waits.
 
+Whose quota of created and deleted partitions is used up is refused from version 5 on
+(THROTTLING_QUOTA_EXCEEDED), and made to wait before.
+
 An id is no secret, a name may be: who asks by id and may not describe the topic is not told how it
 is called.
 """
@@ -58,7 +61,9 @@ async def handle(
             rights.check_topic(Operation.DELETE, name)
             if times[name] > 1:
                 raise ApiError(ErrorCode.invalid_request, "Found multiple entries for this topic.")
-            await needs.topics.delete(name, topic.topic_id, timeout_ms=request.timeout)
+            await needs.topics.delete(
+                name, topic.topic_id, timeout_ms=request.timeout, mutations=caller.mutations
+            )
         except ApiError as error:
             hidden = name is None or not rights.may_on_topic(Operation.DESCRIBE, name)
             return DeletableTopicResult(

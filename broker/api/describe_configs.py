@@ -16,6 +16,7 @@ from broker.config import BrokerConfig
 from broker.config_entries import broker_entries, topic_entries, without
 from broker.errors import ApiError
 from broker.topic_config import TopicConfig, TopicDefaults
+from broker.topic_rules import replication_factor
 from cluster.errors import InvalidTopicName
 from cluster.names import check_topic_name
 from cluster.view import ClusterView
@@ -105,8 +106,10 @@ def _of_topic(needs: Needs, name: str) -> tuple[DescribeConfigsResourceResult, .
     if name not in snapshot.topics or name in snapshot.deleting:
         raise ApiError(ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist.")
     defaults = needs.defaults
-    config, _ = TopicConfig.salvage(snapshot.topic_configs.get(name, {}), defaults.configs)
-    return topic_entries(config, defaults)
+    replicas = replication_factor(snapshot.topics[name])
+    overrides = snapshot.topic_configs.get(name, {})
+    config, _ = TopicConfig.salvage(overrides, defaults.for_replicas(replicas))
+    return topic_entries(config, defaults, replicas)
 
 
 def _of_broker(needs: Needs, name: str) -> tuple[DescribeConfigsResourceResult, ...]:

@@ -1,33 +1,57 @@
 """Fetch (key 1), versions 4–12.
 
-Batches are not touched: a response is a few bytes around slices of segment files. What is returned
-is exposed, whole batches, and at least one if there is one, however large. With less than
-`min_bytes` the request waits, without polling, until enough is exposed or `max_wait` is over. What
-the client may read is asked whenever it is looked at, so a right that is taken away ends a wait.
+Batches are not touched: a response is a few bytes around slices of segment files. A consumer is
+returned what is exposed, a follower what its leader has, whole batches, and at least one if there
+is one, however large. With less than `min_bytes` the request waits, without polling, until there is
+enough or `max_wait` is over. What the client may read is asked whenever it is looked at, so a right
+that is taken away ends a wait.
 
-Not here: sessions (declined with session id 0), transactions (both isolation levels see the same),
-fetching from followers, topic ids (version 13).
+Who wants a session (KIP-227, `broker.replication.sessions`) says everything once, and is told from
+then on of what is new. The offset that a follower asks for is what it has flushed. Who says of
+which epoch the last record is that it has, and has another one there than this log, is told where
+that epoch ended here (`diverging_epoch`). A consumer that says its rack is sent to a replica there
+which is in sync and has come as far (KIP-392), and served by this one if it does not lead.
+
+Not here: transactions (both isolation levels see the same), topic ids (version 13).
 """
 
 import asyncio
-from collections.abc import Callable, Set
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Set
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Final, NamedTuple
 
+from broker.api.offset_for_leader_epoch import end_of_epoch
 from broker.authorization import Authorization
-from broker.caller import Caller
+from broker.caller import ANONYMOUS, Caller
 from broker.connection import Connection, Reply
 from broker.errors import ApiError
+from broker.metrics import BrokerMetrics
 from broker.open_files import NoRoom, OpenLogs
 from broker.partition import Partition
 from broker.partitions import Partitions
-from broker.storage.errors import StorageError
+from broker.replication.sessions import (
+    FIRST_EPOCH,
+    NO_EPOCH,
+    NO_SESSION,
+    FetchSession,
+    FetchSessions,
+    Owner,
+    SessionPartition,
+)
+from broker.storage.epochs import NO_EPOCH as NOT_KNOWN
+from broker.storage.errors import OffsetOutOfRange, StorageError
+from cluster.view import ClusterView
 from wire.acls import Operation
 from wire.errors import ErrorCode
 from wire.messages.fetch import (
+    EpochEndOffset,
     FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
     FetchResponse,
+    LeaderIdAndEpoch,
     PartitionData,
 )
 from wire.primitives import Part
@@ -37,6 +61,13 @@ Encode = Callable[[FetchResponse], list[Part]]
 
 _LONGEST_WAIT_MS = 60_000
 _LARGEST_RESPONSE = 64 * 1024 * 1024
+_NEWS_WAITS_SECONDS = 0.05  # that more is exposed, of which a follower has the records
+_NO_LEADER: Final = LeaderIdAndEpoch()
+_LED_OTHERWISE: Final = {
+    ErrorCode.not_leader_or_follower,
+    ErrorCode.fenced_leader_epoch,
+    ErrorCode.unknown_leader_epoch,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,128 +76,442 @@ class Needs:
     open_logs: OpenLogs
     loop: asyncio.AbstractEventLoop
     authorization: Authorization
+    sessions: FetchSessions
+    cluster: ClusterView
+    metrics: BrokerMetrics
 
 
 def serve(needs: Needs, connection: Connection, request: FetchRequest, encode: Encode) -> None:
     """Respond as soon as there is enough, or when the client has waited as long as it wants."""
-    fetch = _Fetch(needs, request, connection.peer, connection.caller)
-    response = fetch.respond()
+    try:
+        fetch = _begin(needs, connection, request)
+    except ApiError as error:
+        connection.send(encode(FetchResponse(error_code=error.code, responses=())))
+        return
+    fetch.look()
     if fetch.satisfied or request.max_wait <= 0:
-        fetch.count(connection)
-        connection.send(encode(response))
+        connection.send(encode(fetch.answer(connection)))
     else:
         _Parked(needs, fetch, connection.reply(exclusive=True), encode)
 
 
-class _Fetch:
-    """One request, to be looked at again whenever one of its partitions exposes more."""
+def _begin(needs: Needs, connection: Connection, request: FetchRequest) -> "_Fetch":
+    owner = _owner(connection.caller)
+    sessions = needs.sessions
+    if request.session_epoch in {NO_EPOCH, FIRST_EPOCH}:
+        if request.session_id != NO_SESSION:
+            sessions.close(request.session_id, owner)
+        return _WholeFetch(needs, request, connection)
+    return _SessionFetch(needs, request, connection, sessions.resume(request, owner))
 
-    __slots__ = ("_caller", "_client", "_decided", "_denied", "_needs", "_room", "read", "request")
 
-    def __init__(self, needs: Needs, request: FetchRequest, client: str, caller: Caller) -> None:
+def _owner(caller: Caller) -> Owner:
+    return caller.principal, caller.host if caller.principal == ANONYMOUS else ""
+
+
+class _Look(NamedTuple):
+    """What was found at one partition."""
+
+    partition: Partition | None
+    """None where it cannot be read here."""
+    data: PartitionData
+    rests: bool = False
+    """There is nothing more to be found before it changes."""
+    no_room: bool = False
+    """There is something, and it was not taken."""
+
+
+class _Fetch(ABC):
+    """One request, to be looked at again whenever one of its partitions has more."""
+
+    __slots__ = (
+        "_caller", "_client", "_decided", "_denied", "_enough", "_needs", "_read", "_room",
+        "request",
+    )  # fmt: skip
+
+    def __init__(self, needs: Needs, request: FetchRequest, connection: Connection) -> None:
         self._needs = needs
-        self._client = client
-        self._caller = caller
+        self._client = connection.peer
+        self._caller = connection.caller
         self._denied: Set[str] = frozenset()  # topics that it may not read
         self.request = request
-        self.read: list[tuple[Partition, FileSlice]] = []
+        self._enough = min(request.min_bytes, request.max_bytes, _LARGEST_RESPONSE)
+        self._read: list[tuple[Partition, FileSlice]] = []
         self._room = 0
         self._decided = False  # an error does not wait
+        if self._is_followers:
+            self._note_progress()
 
-    def respond(self) -> FetchResponse:
-        """What can be returned now."""
-        self.read, self._decided = [], False
-        self._room = min(self.request.max_bytes, _LARGEST_RESPONSE)
-        if self._needs.authorization.is_on:
-            self._denied = self._denied_topics()
-        return FetchResponse(
-            responses=tuple(
-                FetchableTopicResponse(
-                    topic=topic.topic,
-                    partitions=tuple(
-                        self._partition(topic.topic, partition) for partition in topic.partitions
-                    ),
-                )
-                for topic in self.request.topics
-            )
-        )
+    @property
+    def _is_followers(self) -> bool:
+        return self.request.replica_id >= 0
 
     @property
     def satisfied(self) -> bool:
-        """Whether the last response need not wait for more."""
-        enough = self.request.min_bytes
-        return self._decided or sum(piece.length for _, piece in self.read) >= enough
+        """Whether what was found last need not wait for more."""
+        return self._decided or sum(piece.length for _, piece in self._read) >= self._enough
 
-    def partitions(self) -> list[Partition]:
-        """All that the request names; `satisfied` has seen to it that they are here."""
-        find = self._needs.partitions.find
-        return [
-            find(topic.topic, partition.partition)
-            for topic in self.request.topics
-            for partition in topic.partitions
-        ]
+    def look(self) -> None:
+        """Find out what can be returned now."""
+        self._read, self._decided = [], False
+        self._room = min(self.request.max_bytes, _LARGEST_RESPONSE)
+        self._look()
 
-    def count(self, connection: Connection) -> None:
-        for partition, piece in self.read:
-            partition.traffic.bytes_out += piece.length
-        if connection.share is not None:
-            total = sum(piece.length for _, piece in self.read)
-            connection.charge(connection.share.fetch, total)
+    @abstractmethod
+    def _look(self) -> None: ...
 
-    def let_go(self) -> None:
-        """Of the files that the last response is made of: whoever sends it holds them."""
-        self.read = []
+    def answer(self, connection: Connection) -> FetchResponse:
+        """What was found last, now that it is sent."""
+        if self._is_followers:
+            copied = self._needs.metrics.replicas
+            copied.fetches += 1
+            copied.bytes_out += sum(piece.length for _, piece in self._read)
+        else:
+            total = 0
+            for partition, piece in self._read:
+                partition.traffic.bytes_out += piece.length
+                total += piece.length
+            if connection.share is not None:
+                connection.charge(connection.share.fetch, total)
+        self._read = []
+        return self._answer()
 
-    def _denied_topics(self) -> Set[str]:
-        topics = {topic.topic for topic in self.request.topics}
+    @abstractmethod
+    def _answer(self) -> FetchResponse: ...
+
+    def wait(self, parked: "_Parked") -> None:
+        """Have it woken by all that could add to what was found last."""
+        self._read = []  # it is read again when the wait is over: until then it holds no files
+        self._wait(parked)
+
+    @abstractmethod
+    def _wait(self, parked: "_Parked") -> None: ...
+
+    @abstractmethod
+    def leave(self, parked: "_Parked") -> None:
+        """It is not to be woken any more."""
+
+    # Who asks
+
+    def _denied_among(self, topics: Set[str]) -> Set[str]:
         authorization = self._needs.authorization
-        if self.request.replica_id < 0:
+        if not authorization.is_on:
+            return frozenset()
+        if not self._is_followers:
             return authorization.denied_topics(self._caller, Operation.READ, topics)
         is_broker = authorization.of(self._caller).may_on_cluster(Operation.CLUSTER_ACTION)
         return frozenset() if is_broker else topics
 
-    def _partition(self, topic: str, wanted: FetchPartition) -> PartitionData:
+    def _note_progress(self) -> None:
+        """What a follower asks for follows what it has flushed. Errors are found when its request
+        is looked at."""
+        topics = self.request.topics
+        denied = self._denied_among({topic.topic for topic in topics})
+        for topic in topics:
+            if topic.topic not in denied:
+                for wanted in topic.partitions:
+                    self._note(topic.topic, wanted)
+
+    def _note(self, topic: str, wanted: FetchPartition) -> None:
+        with suppress(ApiError, StorageError):
+            partition = self._needs.partitions.find(topic, wanted.partition)
+            self._check(partition, wanted.current_leader_epoch)
+            if _history_of(partition, wanted) is None:
+                partition.follower_fetched(self.request.replica_id, wanted.fetch_offset)
+
+    # One partition
+
+    def _look_at(self, topic: str, wanted: FetchPartition) -> _Look:
         if self._denied and topic in self._denied:
-            self._decided = True
-            return PartitionData(
-                partition_index=wanted.partition,
-                error_code=ErrorCode.topic_authorization_failed,
-            )
+            return self._failed(topic, wanted, ErrorCode.topic_authorization_failed)
         try:
             partition = self._needs.partitions.find(topic, wanted.partition)
-            partition.check_leader(wanted.current_leader_epoch)
-            piece = self._slice(partition, wanted)
+            self._check(partition, wanted.current_leader_epoch)
+            return self._found(partition, wanted)
+        except OffsetOutOfRange as error:
+            return self._failed(topic, wanted, error.code, partition)
         except (ApiError, StorageError) as error:
+            return self._failed(topic, wanted, error.code)
+
+    def _check(self, partition: Partition, leader_epoch: int) -> None:
+        """A consumer that says its rack was sent here. Who has no replica is no follower."""
+        if self.request.rack_id and not self._is_followers:
+            partition.check_available()
+            partition.check_epoch(leader_epoch)
+            return
+        partition.check_leader(leader_epoch)
+        replica_id, followers = self.request.replica_id, partition.followers
+        if self._is_followers and (followers is None or not followers.knows(replica_id)):
+            raise ApiError(
+                ErrorCode.not_leader_or_follower,
+                f"broker {replica_id} has no replica of {partition.topic}-{partition.index}",
+            )
+
+    def _found(self, partition: Partition, wanted: FetchPartition) -> _Look:
+        """Whoever has to go back, or elsewhere, is told that and nothing else."""
+        log, piece = partition.log, None
+        diverging = _history_of(partition, wanted) if wanted.last_fetched_epoch >= 0 else None
+        nearest = -1 if diverging is not None else self._nearest(partition, wanted)
+        is_served_here = diverging is None and nearest < 0
+        if is_served_here:
+            piece = self._slice(partition, wanted)
+        else:
             self._decided = True
-            return PartitionData(partition_index=wanted.partition, error_code=error.code)
-        log = partition.log
-        return PartitionData(
+        end = log.end_offset if self._is_followers else log.exposed_offset
+        has_more = piece is None and wanted.fetch_offset < end
+        data = PartitionData(
             partition_index=wanted.partition,
             high_watermark=log.exposed_offset,
             last_stable_offset=log.exposed_offset,
             log_start_offset=log.start_offset,
+            diverging_epoch=_SAME_HISTORY if diverging is None else diverging,
+            preferred_read_replica=nearest,
             records=b"" if piece is None else piece,
         )
+        rests = is_served_here and piece is None and not has_more
+        return _Look(partition, data, rests, is_served_here and has_more)
 
     def _slice(self, partition: Partition, wanted: FetchPartition) -> FileSlice | None:
         limit = max(0, min(self._room, wanted.partition_max_bytes))
-        if self.read and (not limit or len(self.read) >= self._needs.open_logs.a_response):
+        if self._read and (not limit or self._is_full):
             return None
+        read = partition.read_for_follower if self._is_followers else partition.read
         try:
-            piece = partition.read(wanted.fetch_offset, limit, self._client)
+            piece = read(wanted.fetch_offset, limit, self._client)
         except NoRoom:  # for its files: the client will ask again
             return None
-        if piece is None or (piece.length > limit and self.read):
+        if piece is None or (piece.length > limit and self._read):
             return None  # only the first of a response may be larger than asked for
         self._room -= piece.length
-        self.read.append((partition, piece))
+        self._read.append((partition, piece))
         return piece
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self._read) >= self._needs.open_logs.a_response
+
+    def _nearest(self, partition: Partition, wanted: FetchPartition) -> int:
+        """The replica in the consumer's rack that it should rather ask; -1 if this one will do."""
+        followers, rack = partition.followers, self.request.rack_id
+        if not rack or followers is None or self._is_followers:
+            return -1
+        brokers = self._needs.cluster.snapshot.brokers
+        if (here := brokers.get(partition.broker_id)) is None or here.rack == rack:
+            return -1
+        best, furthest = -1, wanted.fetch_offset - 1
+        for each in partition.info.isr:
+            broker = brokers.get(each)
+            if (
+                broker is not None
+                and broker.rack == rack
+                and followers.knows(each)
+                and followers.offset_of(each) > furthest
+                and broker.reached_by(self._caller.listener) is not None
+            ):
+                best, furthest = each, followers.offset_of(each)
+        return best
+
+    def _failed(
+        self,
+        topic: str,
+        wanted: FetchPartition,
+        code: ErrorCode,
+        partition: Partition | None = None,
+    ) -> _Look:
+        """With the bounds of what can be read, where the partition can."""
+        self._decided = True
+        leader = self._leader(topic, wanted.partition) if code in _LED_OTHERWISE else _NO_LEADER
+        data = PartitionData(
+            partition_index=wanted.partition,
+            error_code=code,
+            high_watermark=-1 if partition is None else partition.log.exposed_offset,
+            log_start_offset=-1 if partition is None else partition.log.start_offset,
+            current_leader=leader,
+        )
+        return _Look(None, data)
+
+    def _leader(self, topic: str, index: int) -> LeaderIdAndEpoch:
+        """As this broker knows it."""
+        with suppress(ApiError):
+            info = self._needs.partitions.find(topic, index).info
+            return LeaderIdAndEpoch(leader_id=info.leader, leader_epoch=info.leader_epoch)
+        known = self._needs.cluster.snapshot.topics.get(topic)
+        if known is None or not 0 <= index < len(known.partitions):
+            return _NO_LEADER
+        info = known.partitions[index]
+        return LeaderIdAndEpoch(leader_id=info.leader, leader_epoch=info.leader_epoch)
+
+
+_SAME_HISTORY: Final = EpochEndOffset()
+
+
+def _history_of(partition: Partition, wanted: FetchPartition) -> EpochEndOffset | None:
+    """None if the client has read this log, else where the epoch that it has read last ended here.
+    Raises `OffsetOutOfRange`."""
+    log, offset = partition.log, wanted.fetch_offset
+    if offset < log.start_offset:
+        raise OffsetOutOfRange(f"offset {offset} is below {log.start_offset}")
+    if wanted.last_fetched_epoch < 0:
+        if offset > log.end_offset:
+            raise OffsetOutOfRange(f"offset {offset} is above {log.end_offset}")
+        return None
+    epoch, end_offset = end_of_epoch(partition, wanted.last_fetched_epoch)
+    if epoch == NOT_KNOWN:
+        raise OffsetOutOfRange(f"nothing is known of epoch {wanted.last_fetched_epoch}")
+    if epoch < wanted.last_fetched_epoch or end_offset < offset:
+        return EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    return None
+
+
+class _WholeFetch(_Fetch):
+    """A request that names all that is wanted, and is answered about all of it."""
+
+    __slots__ = ("_looks", "_opens", "_owner", "_watched")
+
+    def __init__(self, needs: Needs, request: FetchRequest, connection: Connection) -> None:
+        super().__init__(needs, request, connection)
+        self._opens = request.session_epoch == FIRST_EPOCH
+        self._owner = _owner(connection.caller)
+        self._looks: list[list[_Look]] = []  # by topic
+        self._watched: list[Partition] = []
+
+    def _look(self) -> None:
+        topics, look_at = self.request.topics, self._look_at
+        self._decided = not topics
+        if self._needs.authorization.is_on:
+            self._denied = self._denied_among({topic.topic for topic in topics})
+        self._looks = [
+            [look_at(topic.topic, wanted) for wanted in topic.partitions] for topic in topics
+        ]
+
+    def _answer(self) -> FetchResponse:
+        looks, self._looks = self._looks, []
+        return FetchResponse(
+            session_id=self._open(looks) if self._opens else NO_SESSION,
+            responses=tuple(
+                FetchableTopicResponse(
+                    topic=topic.topic, partitions=tuple(each.data for each in of)
+                )
+                for topic, of in zip(self.request.topics, looks, strict=True)
+            ),
+        )
+
+    def _open(self, looks: Iterable[list[_Look]]) -> int:
+        request = self.request
+        session = self._needs.sessions.open(request, self._owner)
+        if session is None:
+            return NO_SESSION
+        session.rights = self._needs.authorization.acls
+        for topic, of in zip(request.topics, looks, strict=True):
+            for look in of:
+                entry = session.partitions[topic.topic, look.data.partition_index]
+                _tell(session, entry, look)
+        return session.id
+
+    def _wait(self, parked: "_Parked") -> None:
+        looks, self._looks = self._looks, []
+        if self._watched:
+            return
+        self._watched = [each.partition for of in looks for each in of if each.partition]
+        for partition in self._watched:
+            if self._is_followers:
+                partition.watch_end(parked.wake)
+            else:
+                partition.watch(parked.wake)
+
+    def leave(self, parked: "_Parked") -> None:
+        for partition in self._watched:
+            if self._is_followers:
+                partition.unwatch_end(parked.wake)
+            else:
+                partition.unwatch(parked.wake)
+
+
+class _SessionFetch(_Fetch):
+    """A request of a session: it is answered about what is new."""
+
+    __slots__ = ("_looks", "_session")
+
+    def __init__(
+        self, needs: Needs, request: FetchRequest, connection: Connection, session: FetchSession
+    ) -> None:
+        super().__init__(needs, request, connection)
+        self._session = session
+        self._looks: list[tuple[SessionPartition, _Look]] = []
+        if self._is_followers and session.asks_for_all(needs.loop.time()):
+            self._note_all()
+
+    def _note_all(self) -> None:
+        """A follower of a partition to which nothing is written names it once. It may join those
+        in sync at any time after that."""
+        partitions = self._session.partitions
+        denied = self._denied_among({topic for topic, _ in partitions})
+        for (topic, _), entry in tuple(partitions.items()):
+            if topic not in denied:
+                self._note(topic, entry.wanted)
+
+    def _look(self) -> None:
+        session, self._looks = self._session, []
+        if not session.partitions:
+            self._decided = True
+        if self._needs.authorization.is_on:
+            self._look_at_rights()
+        for entry in session.to_look_at:
+            look = self._look_at(entry.topic, entry.wanted)
+            self._looks.append((entry, look))
+            if look.no_room and self._read:
+                self._decided = True  # the next answer begins with it
+                break
+
+    def _look_at_rights(self) -> None:
+        session, acls = self._session, self._needs.authorization.acls
+        if session.rights is not acls:
+            session.rights = acls
+            session.look_at_all()
+        self._denied = self._denied_among({entry.topic for entry in session.to_look_at})
+
+    def _answer(self) -> FetchResponse:
+        session = self._session
+        looks, self._looks = self._looks, []
+        told: dict[str, list[PartitionData]] = {}
+        for entry, look in looks:
+            if entry.has_news(look.data):
+                told.setdefault(entry.topic, []).append(look.data)
+            _tell(session, entry, look)
+        if session.id == NO_SESSION:
+            session.close()
+        return FetchResponse(
+            session_id=session.id,
+            responses=tuple(
+                FetchableTopicResponse(topic=topic, partitions=tuple(data))
+                for topic, data in told.items()
+            ),
+        )
+
+    def _wait(self, parked: "_Parked") -> None:
+        looks, self._looks = self._looks, []
+        self._session.waiting = parked
+        for entry, look in looks:
+            if look.partition is not None:
+                entry.watch(look.partition)
+            if self._is_followers and entry.has_news(look.data):
+                parked.wake_later()
+
+    def leave(self, parked: "_Parked") -> None:
+        if self._session.waiting is parked:
+            self._session.waiting = None
+
+
+def _tell(session: FetchSession, entry: SessionPartition, look: _Look) -> None:
+    session.answered(entry, look.data)
+    if look.rests and look.partition is not None:
+        session.rest(entry, look.partition)
 
 
 class _Parked:
     """A request that waits for data."""
 
-    __slots__ = ("_encode", "_fetch", "_loop", "_partitions", "_reply", "_soon", "_timer")
+    __slots__ = ("_due", "_encode", "_fetch", "_loop", "_reply", "_soon", "_timer")
 
     def __init__(self, needs: Needs, fetch: _Fetch, reply: Reply, encode: Encode) -> None:
         self._fetch = fetch
@@ -174,40 +519,48 @@ class _Parked:
         self._encode = encode
         self._loop = needs.loop
         self._soon = False
-        self._partitions = fetch.partitions()
-        fetch.let_go()  # it is read again when the wait is over
-        for partition in self._partitions:
-            partition.watch(self._exposed)
         reply.dropped = self._leave
         wait = min(fetch.request.max_wait, _LONGEST_WAIT_MS) / 1000
-        self._timer = self._loop.call_later(wait, self._finish)
+        self._due = self._loop.time() + wait
+        self._timer = self._loop.call_at(self._due, self._finish)
+        fetch.wait(self)
 
-    def _exposed(self) -> None:
-        """Many partitions may expose more in one turn of the loop: look once."""
+    def wake(self) -> None:
+        """Many partitions may have more in one turn of the loop: look once."""
         if not self._soon:
             self._soon = True
             self._loop.call_soon(self._look)
 
+    def wake_later(self) -> None:
+        due = self._loop.time() + _NEWS_WAITS_SECONDS
+        if due < self._due:
+            self._due = due
+            self._timer.cancel()
+            self._timer = self._loop.call_at(due, self._finish)
+
+    def end(self, code: ErrorCode) -> None:
+        self._leave()
+        self._reply.send(self._encode(FetchResponse(error_code=code, responses=())))
+
     def _look(self) -> None:
         self._soon = False
         if self._reply.parts is None and self._reply.connection.open:
-            response = self._fetch.respond()
+            self._fetch.look()
             if self._fetch.satisfied:
-                self._finish(response)
+                self._answer()
             else:
-                self._fetch.let_go()
+                self._fetch.wait(self)
 
-    def _finish(self, response: FetchResponse | None = None) -> None:
+    def _finish(self) -> None:
+        self._fetch.look()
+        self._answer()
+
+    def _answer(self) -> None:
         self._leave()
-        if response is None:
-            response = self._fetch.respond()
-        self._fetch.count(self._reply.connection)
-        self._fetch.let_go()
-        self._reply.send(self._encode(response))
+        self._reply.send(self._encode(self._fetch.answer(self._reply.connection)))
 
     def _leave(self) -> None:
         # Or the two would hold each other, and the reply its files, until garbage is collected.
         self._reply.dropped = None
         self._timer.cancel()
-        for partition in self._partitions:
-            partition.unwatch(self._exposed)
+        self._fetch.leave(self)

@@ -2,7 +2,11 @@
 
 The offset of the first record that is not older than a timestamp, or of the beginning (-2), of the
 end of what consumers may read (-1), of the record with the greatest timestamp (-3). Where no
-record answers, offset and timestamp are -1. Both isolation levels see the same end.
+record answers, offset and timestamp are -1. Both isolation levels see the same end. For a follower
+that is the end of the log.
+
+A leader that does not know yet all that was committed before it led says so, rather than an end
+that a consumer may have passed (KIP-207).
 
 A timestamp is looked for in the indexes and then in one batch, which may have to be decompressed.
 
@@ -52,7 +56,7 @@ def handle(needs: Needs, request: ListOffsetsRequest, caller: Caller) -> ListOff
             rights.check_topic(Operation.DESCRIBE, topic)
             partition = needs.partitions.find(topic, index)
             partition.check_leader(asked.current_leader_epoch)
-            return _find(partition, asked, caller)
+            return _find(partition, asked, caller, is_follower=request.replica_id >= 0)
         except (ApiError, StorageError) as error:
             return ListOffsetsPartitionResponse(partition_index=index, error_code=error.code)
 
@@ -68,12 +72,16 @@ def handle(needs: Needs, request: ListOffsetsRequest, caller: Caller) -> ListOff
 
 
 def _find(
-    partition: Partition, asked: ListOffsetsPartition, caller: Caller
+    partition: Partition, asked: ListOffsetsPartition, caller: Caller, *, is_follower: bool
 ) -> ListOffsetsPartitionResponse:
     log, index, timestamp = partition.log, asked.partition_index, asked.timestamp
     if timestamp == LATEST:
+        if not is_follower:
+            _check_committed(partition)
         return ListOffsetsPartitionResponse(
-            partition_index=index, offset=log.exposed_offset, leader_epoch=partition.leader_epoch
+            partition_index=index,
+            offset=log.end_offset if is_follower else log.exposed_offset,
+            leader_epoch=partition.leader_epoch,
         )
     if timestamp == EARLIEST:
         return ListOffsetsPartitionResponse(
@@ -88,6 +96,7 @@ def _find(
     else:
         raise ApiError(ErrorCode.unsupported_version, f"timestamp {timestamp} has no meaning here")
     if found is None:
+        _check_committed(partition)
         return ListOffsetsPartitionResponse(partition_index=index)
     return ListOffsetsPartitionResponse(
         partition_index=index,
@@ -95,3 +104,11 @@ def _find(
         offset=found.offset,
         leader_epoch=found.leader_epoch,
     )
+
+
+def _check_committed(partition: Partition) -> None:
+    if not partition.knows_committed:
+        raise ApiError(
+            ErrorCode.offset_not_available,
+            f"{partition.topic}-{partition.index}: it is not known yet how much is committed",
+        )

@@ -1,26 +1,68 @@
 """ListPartitionReassignments (key 46), version 0.
 
-Replicas do not move yet, so nothing is ever under way: the list is empty, whatever is asked about,
-as Kafka's is for partitions that are not being moved.
+Partitions whose replicas are being moved: all of them, or those of the partitions asked about.
 """
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from broker.authorization import Authorization
 from broker.caller import Caller
 from broker.errors import ApiError
+from cluster.values import ClusterSnapshot
+from cluster.view import ClusterView
 from wire.acls import Operation
 from wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Needs:
+    cluster: ClusterView
+    authorization: Authorization
+
+
 def handle(
-    authorization: Authorization, _request: ListPartitionReassignmentsRequest, caller: Caller
+    needs: Needs, request: ListPartitionReassignmentsRequest, caller: Caller
 ) -> ListPartitionReassignmentsResponse:
     try:
-        authorization.of(caller).check_cluster(Operation.DESCRIBE)
+        needs.authorization.of(caller).check_cluster(Operation.DESCRIBE)
     except ApiError as error:
         return ListPartitionReassignmentsResponse(
             error_code=error.code, error_message=error.message
         )
-    return ListPartitionReassignmentsResponse()
+    snapshot = needs.cluster.snapshot
+    if request.topics is None:
+        wanted: dict[str, Iterable[int]] = {
+            name: range(len(info.partitions)) for name, info in snapshot.topics.items()
+        }
+    else:
+        wanted = {each.name: each.partition_indexes for each in request.topics}
+    topics = (
+        OngoingTopicReassignment(name=name, partitions=tuple(_moving(snapshot, name, indexes)))
+        for name, indexes in wanted.items()
+    )
+    return ListPartitionReassignmentsResponse(
+        topics=tuple(each for each in topics if each.partitions)
+    )
+
+
+def _moving(
+    snapshot: ClusterSnapshot, name: str, indexes: Iterable[int]
+) -> Iterator[OngoingPartitionReassignment]:
+    info = snapshot.topics.get(name)
+    for index in indexes:
+        if info is None or not 0 <= index < len(info.partitions):
+            continue
+        partition = info.partitions[index]
+        if partition.move is not None:
+            yield OngoingPartitionReassignment(
+                partition_index=index,
+                replicas=partition.replicas,
+                adding_replicas=partition.move.adding,
+                removing_replicas=partition.move.removing,
+            )

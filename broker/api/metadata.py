@@ -19,6 +19,7 @@ that do not exist, as from Kafka. What versions 0 and 10–11 do otherwise is le
 from collections.abc import Awaitable, Iterable, Set
 from dataclasses import dataclass, replace
 
+from broker.api.administration import Administration
 from broker.authorization import Authorization, Rights
 from broker.caller import Caller
 from broker.errors import ApiError
@@ -134,6 +135,7 @@ class Needs:
     described: DescribedTopics
     auto_create: bool
     authorization: Authorization
+    administration: Administration
 
 
 def handle(
@@ -165,7 +167,8 @@ async def _create_and_describe(
             refused[name] = ErrorCode.topic_authorization_failed
     for name in creatable[:_MOST_NEW_TOPICS]:
         try:
-            await needs.topics.auto_create(name)
+            if await needs.topics.auto_create(name, caller.mutations):
+                needs.administration.created_by_asking(caller, name)
         except ApiError as error:
             refused[name] = error.code
             if error.code is ErrorCode.leader_not_available:

@@ -2,7 +2,7 @@
 
 Where a leader's epoch ended in this log, so that a consumer or follower learns how far its history
 and this one are the same. An epoch above all that are known has no answer (-1, -1); for one that
-left nothing here, the nearest below it answers.
+left nothing here, the nearest below it answers. The leader answers, and nobody else.
 
 Consumers must be allowed to DESCRIBE the topic; brokers, to act for the cluster.
 """
@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from broker.authorization import Authorization, Rights
 from broker.caller import Caller
 from broker.errors import ApiError
+from broker.partition import Partition
 from broker.partitions import Partitions
+from broker.storage.epochs import NO_EPOCH
 from wire.acls import Operation
 from wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -56,6 +58,18 @@ def _find(
         partition.check_leader(asked.current_leader_epoch)
     except ApiError as error:
         return EpochEndOffset(error_code=error.code, partition=asked.partition)
-    log = partition.log
-    epoch, end_offset = log.epochs.end_offset_for(asked.leader_epoch, log.end_offset)
+    epoch, end_offset = end_of_epoch(partition, asked.leader_epoch)
     return EpochEndOffset(partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)
+
+
+def end_of_epoch(partition: Partition, epoch: int) -> tuple[int, int]:
+    """The largest epoch not above this one, and where it ended; (-1, -1) if that is not known.
+
+    A leader's own epoch begins where its log ends, before there is a batch of it: those between
+    this and the last one left nothing here.
+    """
+    log = partition.log
+    latest = log.epochs.latest
+    if partition.leads and latest < epoch < partition.leader_epoch:
+        return (latest if latest != NO_EPOCH else epoch), log.end_offset
+    return log.epochs.end_offset_for(epoch, log.end_offset)

@@ -103,11 +103,15 @@ RULES: Final[dict[int, tuple[Rule, ...]]] = {
     37: (Rule(Operation.ALTER, _TOPIC),),
     # DeleteGroups
     42: (Rule(Operation.DELETE, _GROUP),),
+    # ElectLeaders
+    43: (Rule(Operation.ALTER, _CLUSTER),),
     # IncrementalAlterConfigs
     44: (
         Rule(Operation.ALTER_CONFIGS, _TOPIC, "a topic's"),
         Rule(Operation.ALTER_CONFIGS, _CLUSTER, "a broker's, which are never altered"),
     ),
+    # AlterPartitionReassignments
+    45: (Rule(Operation.ALTER, _CLUSTER),),
     # ListPartitionReassignments
     46: (Rule(Operation.DESCRIBE, _CLUSTER),),
     # DescribeClientQuotas

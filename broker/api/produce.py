@@ -2,12 +2,13 @@
 
 A batch is checked (header, CRC, size, timestamps, and that its records can be read), and appended
 as it came. acks=0 gets no answer, and an error closes its connection, as in Kafka. acks=1 is
-answered once the batch is written. acks=all is answered once it is flushed; meanwhile the client's
-next requests are served, and answered in their order. A batch that is too large to be looked
-through at once is left to `LargeChecks`, and meanwhile its client's next requests wait.
+answered once the batch is written. acks=all is answered once it is committed: flushed by all
+replicas in sync, or when the request's time is over; meanwhile the client's next requests are
+served, and answered in their order. A batch that is too large to be looked through at once is left
+to `LargeChecks`, and meanwhile its client's next requests wait.
 
-Not here: transactions (refused), batches older than format v2 (refused), throttling. The time-out
-of a request is not looked at: it is answered when its flush is over, or its client gives up.
+Not here: transactions (refused), batches older than format v2 (refused). Where there is one replica
+the time-out of a request is not looked at: it is answered when its flush is over.
 """
 
 import asyncio
@@ -38,6 +39,7 @@ _NOT_ACCEPTED: Final = CONTROL | TRANSACTIONAL
 UNPACKED_LIMIT: Final = 64 * 1024 * 1024  # what compaction will unpack as well
 # What is no larger may lie in the buffer that all connections receive into.
 _SHARED_BUFFER: Final = 64 * 1024
+_LONGEST_TIMEOUT_MS: Final = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ class _Work:
 
     __slots__ = (
         "_acks", "_batches", "_began", "_connection", "_denied", "_header", "_needs", "_now_ms",
-        "_unflushed", "results",
+        "_timeout_ms", "_uncommitted", "results",
     )  # fmt: skip
 
     def __init__(
@@ -94,7 +96,7 @@ class _Work:
         self._needs = needs
         self._connection = connection
         self._header = header
-        _, self._acks, self._batches = request
+        _, self._acks, self._timeout_ms, self._batches = request
         self._began = began
         self._now_ms = time.time_ns() // 1_000_000
         self._denied: Set[str] = frozenset()  # topics that it may not write to
@@ -104,8 +106,8 @@ class _Work:
                 connection.caller, Operation.WRITE, topics
             )
         self.results: list[PartitionResult] = []
-        # Which of them are to be flushed, up to which offset.
-        self._unflushed: list[tuple[int, Partition, int]] = []
+        # Which of them are to be committed, up to which offset.
+        self._uncommitted: list[tuple[int, Partition, int]] = []
 
     def serve(self) -> None:
         """Append all and answer, now or later."""
@@ -173,8 +175,8 @@ class _Work:
             self._refuse(batch, error)
             return True
         base_offset, last_offset, _ = appended
-        if acks == _ALL and last_offset >= partition.log.flushed_offset:
-            self._unflushed.append((len(self.results), partition, last_offset + 1))
+        if acks == _ALL and last_offset >= partition.log.exposed_offset:
+            self._uncommitted.append((len(self.results), partition, last_offset + 1))
         append_time = now_ms if partition.stamps_append_time else -1
         start_offset = partition.log.start_offset
         self.results.append(
@@ -196,9 +198,10 @@ class _Work:
     def answer(self, reply: Reply | None) -> None:
         """All batches are appended or refused: say so, in `reply` or at once."""
         needs, connection, results = self._needs, self._connection, self.results
-        if self._unflushed:
+        if self._uncommitted:
             reply = reply or connection.reply()
-            _Answer(needs.metrics, reply, self._header, results, self._began).wait(self._unflushed)
+            answer = _Answer(needs.metrics, reply, self._header, results, self._began)
+            answer.wait(self._uncommitted, self._timeout_ms)
             return
         if self._acks == 0:
             if failed := next((result for result in results if result.code), None):
@@ -218,8 +221,8 @@ class _Work:
 
 def _checked(partition: Partition, view: memoryview | None, acks: int, now_ms: int) -> BatchHeader:
     """The header of a batch that may be appended if its records may; else raise why it may not."""
-    if partition.unavailable is not None:
-        partition.check_available()
+    if partition.unavailable is not None or not partition.leads:
+        partition.check_leader()
     if view is None:
         raise BatchError(ErrorCode.invalid_record, "no record batch was sent")
     if len(view) > partition.max_message_bytes:
@@ -232,10 +235,12 @@ def _checked(partition: Partition, view: memoryview | None, acks: int, now_ms: i
         raise BatchError(
             ErrorCode.invalid_record, "control and transactional batches are not accepted"
         )
-    if acks == _ALL and partition.min_insync_replicas > 1:
+    if acks == _ALL and partition.min_insync_replicas > partition.in_sync:
         raise ApiError(
             ErrorCode.not_enough_replicas,
-            f"1 replica is in sync, min.insync.replicas is {partition.min_insync_replicas}",
+            f"not enough replicas are in sync: {partition.in_sync} of "
+            f"{len(partition.info.replicas)}, min.insync.replicas is "
+            f"{partition.min_insync_replicas}",
         )
     # Where the producer gave no time, or the broker gives it, there is nothing to be compared.
     if header.base_timestamp >= 0 and not partition.stamps_append_time:
@@ -255,9 +260,9 @@ def _check_timestamps(partition: Partition, base: int, latest: int, now_ms: int)
 
 
 class _Answer:
-    """The answer to a request with acks=all, given when its partitions have been flushed."""
+    """The answer to a request with acks=all, given when its batches are committed."""
 
-    __slots__ = ("_began", "_header", "_left", "_metrics", "_reply", "_results")
+    __slots__ = ("_began", "_header", "_metrics", "_open", "_reply", "_results", "_timer")
 
     def __init__(
         self,
@@ -272,24 +277,43 @@ class _Answer:
         self._header = header
         self._results = results
         self._began = began
-        self._left = 0
+        self._open: set[int] = set()
+        self._timer: asyncio.TimerHandle | None = None
 
-    def wait(self, unflushed: list[tuple[int, Partition, int]]) -> None:
-        self._left = len(unflushed)
-        for position, partition, end_offset in unflushed:
-            partition.when_flushed(end_offset, partial(self._flushed, position))
+    def wait(self, uncommitted: list[tuple[int, Partition, int]], timeout_ms: int) -> None:
+        self._open = {position for position, _, _ in uncommitted}
+        if any(partition.followers is not None for _, partition, _ in uncommitted):
+            seconds = min(max(timeout_ms, 0), _LONGEST_TIMEOUT_MS) / 1000
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._time_is_over)
+        for position, partition, end_offset in uncommitted:
+            partition.when_committed(end_offset, partial(self._committed, position))
 
-    def _flushed(self, position: int, code: ErrorCode) -> None:
+    def _committed(self, position: int, code: ErrorCode) -> None:
+        if position not in self._open:
+            return  # it has been said that the time is over
         if code:
-            self._results[position] = self._results[position]._replace(
-                code=code, base_offset=-1, message="the batch could not be flushed"
-            )
-        self._left -= 1
-        if self._left == 0:
-            _, version, correlation_id = self._header
-            throttle = self._reply.connection.throttle_ms
-            self._reply.send([response_frame(version, correlation_id, self._results, throttle)])
-            self._metrics.request("Produce", time.perf_counter() - self._began)
+            self._refuse(position, code, "the batch could not be committed")
+        self._open.discard(position)
+        if not self._open:
+            self._send()
+
+    def _time_is_over(self) -> None:
+        for position in self._open:
+            self._refuse(position, ErrorCode.request_timed_out, "not yet on all replicas in sync")
+        self._open.clear()
+        self._send()
+
+    def _refuse(self, position: int, code: ErrorCode, message: str) -> None:
+        result = self._results[position]
+        self._results[position] = result._replace(code=code, base_offset=-1, message=message)
+
+    def _send(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        _, version, correlation_id = self._header
+        throttle = self._reply.connection.throttle_ms
+        self._reply.send([response_frame(version, correlation_id, self._results, throttle)])
+        self._metrics.request("Produce", time.perf_counter() - self._began)
 
 
 def kept(batches: list[PartitionBatch]) -> list[PartitionBatch]:

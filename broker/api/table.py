@@ -20,6 +20,7 @@ from broker.acl_admin import AclAdmin
 from broker.api import (
     alter_client_quotas,
     alter_configs,
+    alter_partition_reassignments,
     alter_user_scram_credentials,
     api_versions,
     create_acls,
@@ -36,6 +37,7 @@ from broker.api import (
     describe_log_dirs,
     describe_producers,
     describe_user_scram_credentials,
+    elect_leaders,
     fetch,
     find_coordinator,
     incremental_alter_configs,
@@ -48,6 +50,7 @@ from broker.api import (
     sasl_authenticate,
     sasl_handshake,
 )
+from broker.api.administration import Administration
 from broker.api.init_producer_id import ProducerIds
 from broker.api.metadata import DescribedTopics
 from broker.api.produce import LargeChecks
@@ -55,17 +58,21 @@ from broker.authorization import Authorization
 from broker.caller import Caller
 from broker.complaints import Complaints
 from broker.config import BrokerConfig
+from broker.leader_admin import LeaderAdmin
 from broker.metrics import BrokerMetrics
 from broker.open_files import OpenLogs
 from broker.partitions import Partitions
 from broker.quota_admin import QuotaAdmin
 from broker.quotas import Quotas
+from broker.reassignment_admin import ReassignmentAdmin
+from broker.replication.sessions import FetchSessions
 from broker.topics import TopicAdmin
 from broker.user_admin import UserAdmin
 from cluster.view import ClusterView
 from wire.codec import Api
 from wire.messages.alter_client_quotas import API as ALTER_CLIENT_QUOTAS
 from wire.messages.alter_configs import API as ALTER_CONFIGS
+from wire.messages.alter_partition_reassignments import API as ALTER_PARTITION_REASSIGNMENTS
 from wire.messages.alter_user_scram_credentials import API as ALTER_USER_SCRAM_CREDENTIALS
 from wire.messages.api_versions import API as API_VERSIONS
 from wire.messages.api_versions import ApiVersion
@@ -83,6 +90,7 @@ from wire.messages.describe_configs import API as DESCRIBE_CONFIGS
 from wire.messages.describe_log_dirs import API as DESCRIBE_LOG_DIRS
 from wire.messages.describe_producers import API as DESCRIBE_PRODUCERS
 from wire.messages.describe_user_scram_credentials import API as DESCRIBE_USER_SCRAM_CREDENTIALS
+from wire.messages.elect_leaders import API as ELECT_LEADERS
 from wire.messages.fetch import API as FETCH
 from wire.messages.find_coordinator import API as FIND_COORDINATOR
 from wire.messages.incremental_alter_configs import API as INCREMENTAL_ALTER_CONFIGS
@@ -114,6 +122,8 @@ class BrokerParts:
     loop: asyncio.AbstractEventLoop
     cluster: ClusterView
     topics: TopicAdmin
+    leaders: LeaderAdmin
+    reassignments: ReassignmentAdmin
     users: UserAdmin
     partitions: Partitions
     described: DescribedTopics
@@ -127,6 +137,7 @@ class BrokerParts:
     quota_admin: QuotaAdmin
     authorization: Authorization
     acls: AclAdmin
+    administration: Administration
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +200,18 @@ def _of_users(
     return lambda parts: make(parts.users, parts.authorization)
 
 
+def _to_elect(parts: BrokerParts) -> elect_leaders.Needs:
+    return elect_leaders.Needs(parts.leaders, parts.authorization)
+
+
+def _to_reassign(parts: BrokerParts) -> alter_partition_reassignments.Needs:
+    return alter_partition_reassignments.Needs(parts.reassignments, parts.authorization)
+
+
+def _to_list_reassignments(parts: BrokerParts) -> list_partition_reassignments.Needs:
+    return list_partition_reassignments.Needs(parts.cluster, parts.authorization)
+
+
 def _to_describe_cluster(parts: BrokerParts) -> describe_cluster.Needs:
     return describe_cluster.Needs(parts.cluster, parts.authorization)
 
@@ -205,13 +228,26 @@ def to_produce(parts: BrokerParts) -> produce.Needs:
 
 
 def to_fetch(parts: BrokerParts) -> fetch.Needs:
-    return fetch.Needs(parts.partitions, parts.open_logs, parts.loop, parts.authorization)
+    return fetch.Needs(
+        parts.partitions,
+        parts.open_logs,
+        parts.loop,
+        parts.authorization,
+        FetchSessions(parts.loop.time),
+        parts.cluster,
+        parts.metrics,
+    )
 
 
 def _to_describe_topics(parts: BrokerParts) -> metadata.Needs:
     auto_create = parts.config.auto_create_topics
     return metadata.Needs(
-        parts.cluster, parts.topics, parts.described, auto_create, parts.authorization
+        parts.cluster,
+        parts.topics,
+        parts.described,
+        auto_create,
+        parts.authorization,
+        parts.administration,
     )
 
 
@@ -280,6 +316,7 @@ TABLE: Final = (
         _of_topics(create_partitions.Needs),
     ),
     _row(42, DELETE_GROUPS, range(3), delete_groups.handle, _authorization),
+    _row(43, ELECT_LEADERS, range(3), elect_leaders.handle, _to_elect),
     _row(
         44,
         INCREMENTAL_ALTER_CONFIGS,
@@ -288,11 +325,18 @@ TABLE: Final = (
         _of_topics(incremental_alter_configs.Needs),
     ),
     _row(
+        45,
+        ALTER_PARTITION_REASSIGNMENTS,
+        range(1),
+        alter_partition_reassignments.handle,
+        _to_reassign,
+    ),
+    _row(
         46,
         LIST_PARTITION_REASSIGNMENTS,
         range(1),
         list_partition_reassignments.handle,
-        _authorization,
+        _to_list_reassignments,
     ),
     _row(
         48,

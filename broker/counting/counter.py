@@ -30,7 +30,9 @@ from broker.counting.reports import (
 )
 from broker.listeners import Listener
 from broker.partitions import Partitions
+from broker.storage.log import Log
 from broker.withdrawals import Withdrawals
+from ledger.counting.told import EpochStart
 from ledger.names import topic_id_text
 
 log = logging.getLogger(__name__)
@@ -184,6 +186,8 @@ class LedgerCounter:
                 await asyncio.sleep(0)
             if partition.topic.startswith("_") or partition.unavailable is not None:
                 continue
+            if not partition.leads:  # the leader counts
+                continue
             log_ = partition.log
             led.append(
                 Led(
@@ -195,6 +199,8 @@ class LedgerCounter:
                     exposed=log_.exposed_offset,
                     leader_epoch=partition.leader_epoch,
                     compacts=partition.compacts,
+                    end=log_.end_offset,
+                    epochs=epochs_of(log_, partition.leader_epoch),
                 )
             )
         return CountingReport(
@@ -215,6 +221,15 @@ class LedgerCounter:
                 for each in self._withdrawals.untold()
             ],
         )
+
+
+def epochs_of(log_: Log, leader_epoch: int) -> list[EpochStart]:
+    """Up to the one under which it is led: that begins with what is written next, if nothing has
+    been yet."""
+    found = [EpochStart(*each) for each in log_.epochs.entries if each[0] <= leader_epoch]
+    if not found or found[-1].leader_epoch < leader_epoch:
+        found.append(EpochStart(leader_epoch, log_.end_offset))
+    return found
 
 
 async def _ended(process: Process) -> None:

@@ -1,8 +1,9 @@
 """A broker's reports followed: what is new in each partition is counted, and said in the ledger.
 
 A partition is known by its topic's id, so one that was deleted and made again begins at its own
-beginning. Where the log does not reach as far as was counted (it was cut, or restored), counting
-goes on at its end; where it begins only later (retention), at its beginning.
+beginning. Where what was counted is not in the log any more (it was cut, or restored, or another
+leader never had it), counting goes on at the end of what is (leading.py); where the log begins only
+later (retention), at its beginning. One that is not led is not counted, and its place is kept.
 """
 
 import time
@@ -12,6 +13,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
+from broker.counting.leading import Ledger, Terms, key_of
 from broker.counting.reading import BatchRun, NoBatch, behind_damage, runs, wrong_crcs
 from broker.counting.reports import (
     CountingReport,
@@ -35,13 +37,18 @@ class LogFollowing:
     """One thread."""
 
     def __init__(
-        self, task: Task, counter: Counter, clock: Callable[[], float] = time.monotonic
+        self,
+        task: Task,
+        counter: Counter,
+        ledger: Ledger,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._data_dir = Path(task.data_dir)
         self._live_seconds = task.interval * _LIVE_INTERVALS
         self._checks = task.checks.landed
         self._damaged: list[DamagedOffsets] = []
         self._counter = counter
+        self._terms = Terms(counter, ledger)
         self._clock = clock
         self._looked: dict[PartitionKey, float] = {}
 
@@ -58,6 +65,7 @@ class LogFollowing:
                 told = [each.number for each in report.lost]
             counter.settle()
             forgotten = self._gone(report)
+            self._terms.follow(report.led)
             for led in report.led:
                 try:
                     self._count(led)
@@ -76,20 +84,26 @@ class LogFollowing:
         )
 
     def _count(self, led: Led) -> None:
-        key = PartitionKey(led.topic, led.topic_id, led.partition)
+        key = key_of(led)
         now = self._clock()
         before = self._looked.get(key)
         self._looked[key] = now
-        place = self._counter.place(key) or Place(led.start)
-        if place.next_offset > led.exposed:
-            self._counter.go_back(key, led.exposed, leader_epoch=led.leader_epoch)
-            return
+        term = self._terms[key]
+        place = max(self._counter.place(key) or term.place, term.place)
         if place.next_offset < led.start:
             place = Place(led.start)
         is_live = before is not None and now - before < self._live_seconds
         seen = time.time_ns() // 1_000_000 if is_live else None
         while place.next_offset < led.exposed:
-            passing = _Passing(self._counter, key, led, place, seen, checks=self._checks)
+            passing = _Passing(
+                self._counter,
+                key,
+                led,
+                place,
+                seen,
+                singly_before=term.singly_before,
+                checks=self._checks,
+            )
             try:
                 for run in runs(Path(led.directory), place, led.exposed):
                     passing.run(run)
@@ -114,6 +128,7 @@ class LogFollowing:
             if is_gone:
                 gone.append(key)
                 self._looked.pop(key, None)
+                self._terms.forget(key)
         return gone
 
 
@@ -128,6 +143,7 @@ class _Passing:
         place: Place,
         seen: int | None,
         *,
+        singly_before: int,
         checks: bool,
     ) -> None:
         self.led = led
@@ -136,6 +152,7 @@ class _Passing:
         self._counter = counter
         self._key = key
         self._seen = seen
+        self._singly_before = singly_before
         self._checks = checks
         self._epoch: int | None = None
         self._has_holes = led.compacts or (Path(led.directory) / layout.COMPACTED).exists()
@@ -162,20 +179,29 @@ class _Passing:
     def _begin(self, epoch: int) -> None:
         if epoch != self._epoch:
             self._epoch = epoch
-            self._counter.partition(
-                self._key, self.next_offset, leader_epoch=epoch, seen=self._seen
-            )
+            self._begin_passage(epoch)
+
+    def _begin_passage(self, epoch: int) -> None:
+        self._counter.partition(self._key, self.next_offset, leader_epoch=epoch, seen=self._seen)
 
     def _counted(self, run: BatchRun) -> None:
-        if run.headers:
-            self._counter.run(
-                run.headers,
-                run.read,
-                gaps_are_empty=self._has_holes,
-                segment=run.segment,
-                byte=run.byte,
-            )
-            self.next_offset = run.next_offset
+        if run.headers and run.headers[0][0] >= self._singly_before:
+            self._together(run)
+            return
+        for number in range(len(run.headers)):
+            assert self._epoch is not None, "a part of a run is of one epoch"
+            self._begin_passage(self._epoch)
+            self._together(run.part(number, number + 1))
+
+    def _together(self, run: BatchRun) -> None:
+        self._counter.run(
+            run.headers,
+            run.read,
+            gaps_are_empty=self._has_holes,
+            segment=run.segment,
+            byte=run.byte,
+        )
+        self.next_offset = run.next_offset
 
     def spoilt(self, first: int, offsets: int, reason: str) -> None:
         if self._epoch is None:

@@ -24,6 +24,7 @@ from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CounterFileDamaged, CountingJournal
 from ledger.counting.publishing import LedgerWriter
+from ledger.counting.tail import LedgerTail
 
 APP: Final = "penstock-broker"
 _NICE: Final = 10
@@ -45,7 +46,7 @@ def main() -> None:
     except (CounterFileDamaged, OSError) as error:
         _answer_only(str(error), reports, outward)
         return
-    following = LogFollowing(task, counter)
+    following = LogFollowing(task, counter, _tail(task))
     scrubbing = Scrubbing(Path(task.data_dir), task.checks, counter)
     while True:
         report = _next(reports, scrubbing)
@@ -82,6 +83,11 @@ def _counter(task: Task) -> Counter:
     )
     writer = LedgerWriter(Bootstrap.of(task.broker, task.security), task.registry, client_id=APP)
     return Counter(journal, speaker, writer)
+
+
+def _tail(task: Task) -> LedgerTail:
+    bootstrap = Bootstrap.of(task.broker, task.security)
+    return LedgerTail(bootstrap, task.registry, client_id=APP, kind=_KIND)
 
 
 def _answer_only(

@@ -4,19 +4,23 @@ First the broker says who counts, and where; then, every interval, what it leads
 consumers see it. Each report is answered when it was followed, and no other is sent before that.
 """
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import msgspec
 
 from broker.config import Checks
 from client.security import Security
+from ledger.counting.told import EpochStart
 from schemas.remote.address import RegistryAddress
 
 SIZE_BYTES: Final = 4  # before each frame
 
 
 class Led(NamedTuple):
-    """One partition that the broker leads and serves: its records from `start` up to `exposed`."""
+    """One partition that the broker leads and serves: its records from `start` up to `exposed`. Its
+    log ends at `end`, and `epochs` are the leader epochs of what is in it, with the offsets at
+    which they begin, ascending: `leader_epoch`, which it is led under, is the last of them."""
 
     topic: str
     topic_id: str
@@ -26,6 +30,13 @@ class Led(NamedTuple):
     exposed: int
     leader_epoch: int
     compacts: bool
+    end: int
+    epochs: Sequence[EpochStart]
+
+    @property
+    def begins(self) -> int:
+        """Where its leader began to lead: what lies before that, others may have counted."""
+        return self.epochs[-1].first
 
 
 class LostOffsets(NamedTuple):

@@ -32,6 +32,14 @@ class Located(NamedTuple):
         return self.position + self.header.size
 
 
+class Appended(NamedTuple):
+    """Where a batch stands in the log; a duplicate's original, where it has stood all along."""
+
+    base_offset: int
+    last_offset: int
+    duplicate: bool
+
+
 def read_bytes(file: OpenFile, position: int, length: int) -> bytes:
     """Exactly `length` bytes, or fewer at the file's end."""
     data = os.pread(file.fd, length, position)

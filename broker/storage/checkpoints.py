@@ -2,6 +2,7 @@
 
     recovery-point-offset-checkpoint     below it, all of the partition is on disk
     log-start-offset-checkpoint          records below it were deleted
+    replication-offset-checkpoint        below it, all replicas in sync have it
     cleaner-offset-checkpoint            of each key below it, only the last record is left
 
     0                       the format's version
@@ -22,6 +23,7 @@ from ground.durable_files import replace_file
 
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 START_OFFSETS: Final = "log-start-offset-checkpoint"
+HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
 _VERSION: Final = 0
 

@@ -4,11 +4,12 @@ Owns `leader-epoch-checkpoint`, in Kafka's format: version 0, the number of entr
 `epoch start_offset` a line, both ascending. The answer to "where did epoch 7 end here?" is how
 followers and consumers notice that they have followed another history.
 
-The file is replaced as a whole, before `assign` returns: a batch of a new epoch is written after
-its epoch. So after a crash no epoch is missing, and one may be there of which no batch is left, or
-one that begins before the log does; recovery cuts both away (`truncate_after`, `drop_before`). A
-file that cannot be read is `BadCheckpoint`; every batch carries its epoch, so `rebuild` makes it
-anew from their headers.
+Nothing here waits for the disk but `save`. The file is replaced as a whole, by the flush that
+covers the first batch of an epoch (flush.py) or by recovery. So after a crash no epoch is missing
+of what need not be read again, and one may be there of which no batch is left, or one that begins
+before the log does; recovery makes that good (`assign`, `truncate_after`, `drop_before`). A file
+that cannot be read is `BadCheckpoint`; every batch carries its epoch, so `rebuild` makes it anew
+from their headers.
 """
 
 import contextlib
@@ -31,7 +32,7 @@ _VERSION = 0
 class LeaderEpochs:
     """The epochs of one partition's log and where each begins."""
 
-    __slots__ = ("_epochs", "_path", "_starts", "latest")
+    __slots__ = ("_epochs", "_path", "_starts", "_unsaved", "latest")
 
     latest: int
     """The epoch of the newest batch; −1 where there is none."""
@@ -41,6 +42,7 @@ class LeaderEpochs:
         self._path = path
         self._epochs: list[int] = []
         self._starts: list[int] = []
+        self._unsaved = False
         self.latest = NO_EPOCH
 
     @classmethod
@@ -49,6 +51,7 @@ class LeaderEpochs:
         epochs = cls(path)
         with contextlib.suppress(FileNotFoundError):
             epochs._set(_read(path))
+        epochs._unsaved = False
         return epochs
 
     @property
@@ -57,13 +60,12 @@ class LeaderEpochs:
         return list(zip(self._epochs, self._starts, strict=True))
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """The batch at `start_offset` is of this epoch. Costs nothing unless the epoch is new."""
+        """The batch at `start_offset` is of this epoch."""
         if epoch == self.latest:
             return
         if epoch < 0 or start_offset < 0:
             raise ValueError(f"leader epoch {epoch} from offset {start_offset}")
         self._set([*self._before(epoch, start_offset), (epoch, start_offset)])
-        self._write()
 
     def rebuild(self, pairs: Iterable[tuple[int, int]]) -> None:
         """Begin anew from the (epoch, base offset) of a log's batches, in their order."""
@@ -71,7 +73,6 @@ class LeaderEpochs:
         for epoch, base_offset in pairs:
             if epoch != self.latest and epoch >= 0:
                 self._set([*self._before(epoch, base_offset), (epoch, base_offset)])
-        self._write()
 
     def end_offset_for(self, requested_epoch: int, log_end: int) -> tuple[int, int]:
         """The largest epoch not above the requested one, and the offset behind its last batch.
@@ -99,12 +100,11 @@ class LeaderEpochs:
         kept = bisect_left(self._starts, log_end)
         if kept < len(self._starts):
             self._set(self.entries[:kept])
-            self._write()
 
     def drop_before(self, log_start: int) -> None:
         """The log now starts here: forget the epochs that ended before.
 
-        The epoch that reaches across the start begins there now. That alone is not worth a write:
+        The epoch that reaches across the start begins there now. That alone is not worth saving:
         the file may say that it begins earlier.
         """
         gone = bisect_right(self._starts, log_start) - 1
@@ -112,7 +112,27 @@ class LeaderEpochs:
             self._starts[gone] = log_start
         if gone > 0:
             self._set(self.entries[gone:])
-            self._write()
+
+    # The file
+
+    def save(self) -> None:
+        """Blocks."""
+        content = self.take()
+        if content is not None:
+            replace_file(self._path, content)
+
+    def take(self) -> bytes | None:
+        """What is to be saved, by whoever takes it; None if nothing has changed."""
+        if not self._unsaved:
+            return None
+        self._unsaved = False
+        lines = [str(_VERSION), str(len(self._epochs))]
+        lines += [f"{epoch} {start}" for epoch, start in self.entries]
+        return ("\n".join(lines) + "\n").encode()
+
+    def put_back(self) -> None:
+        """It could not be saved."""
+        self._unsaved = True
 
     def _before(self, epoch: int, start_offset: int) -> list[tuple[int, int]]:
         """The entries that a new one leaves standing: smaller in both respects."""
@@ -123,11 +143,7 @@ class LeaderEpochs:
         self._epochs = [epoch for epoch, _ in entries]
         self._starts = [start for _, start in entries]
         self.latest = self._epochs[-1] if entries else NO_EPOCH
-
-    def _write(self) -> None:
-        lines = [str(_VERSION), str(len(self._epochs))]
-        lines += [f"{epoch} {start}" for epoch, start in self.entries]
-        replace_file(self._path, ("\n".join(lines) + "\n").encode())
+        self._unsaved = True
 
 
 def _read(path: Path) -> list[tuple[int, int]]:

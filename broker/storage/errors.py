@@ -6,6 +6,7 @@
     ├── NotWritten              nothing was changed, the next append simply tries again
     │   └── DiskFull            there is no room
     ├── Altered                 a file that was closed is not as it was: its log must fail
+    ├── NotNext                 a leader's batch does not follow what a follower has of its log
     ├── LogOffline              the log failed for good and does nothing until a restart
     ├── BytesUnreadable         the disk did not give the bytes back: this read failed, no more
     ├── CorruptLog              where a batch should be there is none, and more follows
@@ -64,6 +65,10 @@ class DiskFull(NotWritten):
 
 class Altered(StorageError):
     """A segment was let go of, and its file is another one now, or has grown or shrunk."""
+
+
+class NotNext(StorageError):
+    """The log has other records where the batch would stand: the follower asked too early."""
 
 
 class LogOffline(StorageError):

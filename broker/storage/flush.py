@@ -2,7 +2,8 @@
 
 `PendingFlush` gathers what is due, on the event loop's thread. A `FlushTicket` is cut from it, runs
 on any other, and comes back to be completed. It touches files only, never the log; its order is the
-proof: first the batches; then the indexes, where they are to be trusted below the recovery point;
+proof: first the batches; then their leaders' epochs, and the indexes, where they are to be trusted
+below the recovery point;
 then the names of files; then the snapshots of producer states, which claim that all before them is
 there, and the slot in which the partition is remembered (acknowledged.py). Only then is anything
 unlinked, and a segment only when its end as a part of the log is remembered for good.
@@ -21,13 +22,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from broker.storage import layout
 from broker.storage.acknowledged import Slot
+from broker.storage.epochs import LeaderEpochs
 from broker.storage.files import OpenFile, check_there
 from broker.storage.producers import ProducerStates
 from broker.storage.segment import Segment
 from broker.storage.segments import Segments
 from broker.storage.snapshots import Snapshots, write_snapshot
-from ground.durable_files import sync_directory, sync_file
+from ground.durable_files import replace_file, sync_directory, sync_file
 
 _log = logging.getLogger(__name__)
 
@@ -50,9 +53,16 @@ class FlushTicket:
     remove: Sequence[Path]  # files of segments; not before the snapshots' names will last
     slot: Slot | None
     start_offset: int  # where the log began when this was cut
+    epochs: bytes | None  # if they have changed
     done: bool = field(default=False, init=False)
     unwritten: list[int] = field(default_factory=list, init=False)  # snapshots, for want of room
+    epochs_unwritten: bool = field(default=False, init=False)
     failure: OSError | None = field(default=None, init=False)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a recovery need not read again what this covers."""
+        return not (self.unwritten or self.epochs_unwritten)
 
     def run(self) -> None:
         """Blocks. An `OSError` means that the log must fail: it is not to be tried again."""
@@ -60,6 +70,7 @@ class FlushTicket:
             for file in self.logs:
                 os.fdatasync(file.fd)
                 check_there(file)
+            self._write_epochs()
             for path in self.indexes:
                 with contextlib.suppress(FileNotFoundError):  # it is a hint, and can be missed
                     sync_file(path)
@@ -96,6 +107,16 @@ class FlushTicket:
             )  # fmt: skip
             return False
         return True
+
+    def _write_epochs(self) -> None:
+        """Without them a recovery reads more, and finds them in the batches."""
+        if self.epochs is None:
+            return
+        try:
+            replace_file(self.directory / layout.LEADER_EPOCHS, self.epochs)
+        except OSError as error:
+            self.epochs_unwritten = True
+            _log.warning("epochs not saved directory=%s reason=%r", self.directory, error.strerror)
 
     def _write_snapshot(self, offset: int, producers: ProducerStates) -> None:
         """Without one a recovery reads more: that is no reason to take the log offline."""
@@ -181,8 +202,11 @@ class PendingFlush:
         flushed_offset: int,
         end_offset: int,
         producers: ProducerStates,
+        *,
+        epochs: LeaderEpochs,
     ) -> FlushTicket | None:
-        """A ticket for all that is due; None if nothing is."""
+        """A ticket for all that is due; None if nothing is. Epochs alone are not: there is no batch
+        of them yet."""
         active = segments.active
         logs = [segment.file for segment in self._sealed]
         if end_offset > max(flushed_offset, active.base_offset):
@@ -210,6 +234,7 @@ class PendingFlush:
             remove=self._doomed,
             slot=self.slot,
             start_offset=start_offset,
+            epochs=epochs.take(),
         )
         self._names = False
         self._doomed = []

@@ -139,6 +139,11 @@ class _Index:
         entries = range(len(buffer) // size)
         return bisect_left(entries, value, key=lambda at: unpack(buffer, at * size)[field])
 
+    def _expect(self, found: bool) -> None:
+        """What a search came to is what was looked for. Raises `BadIndex`."""
+        if not found:
+            raise BadIndex(f"{self.path} is not in ascending order")
+
 
 class OffsetIndex(_Index):
     """Where in the segment an offset is, to within `index.interval.bytes` and a batch."""
@@ -160,12 +165,16 @@ class OffsetIndex(_Index):
     def at_or_below_offset(self, offset: int) -> OffsetPosition | None:
         """The last batch noted whose last offset is not above `offset`."""
         count = self._count_below(offset - self.base_offset + 1, 0)
-        return self.entry(count - 1) if count else None
+        entry = self.entry(count - 1) if count else None
+        self._expect(entry is None or entry.last_offset <= offset)
+        return entry
 
     def at_or_below_position(self, position: int) -> OffsetPosition | None:
         """The last batch noted that begins at or before `position`."""
         count = self._count_below(position + 1, 1)
-        return self.entry(count - 1) if count else None
+        entry = self.entry(count - 1) if count else None
+        self._expect(entry is None or entry.position <= position)
+        return entry
 
     def truncate(self, position: int) -> None:
         """Forget the batches that begin at `position` or later."""
@@ -200,12 +209,16 @@ class TimeIndex(_Index):
     def reaching(self, timestamp: int) -> TimeEntry | None:
         """The first entry that has reached `timestamp`."""
         count = self._count_below(timestamp, 0)
-        return self.entry(count) if count < len(self) else None
+        entry = self.entry(count) if count < len(self) else None
+        self._expect(entry is None or entry.timestamp >= timestamp)
+        return entry
 
     def noted_by(self, last_offset: int) -> TimeEntry | None:
         """The last entry for a batch that ends at `last_offset` or before."""
         count = self._count_below(last_offset - self.base_offset + 1, 1)
-        return self.entry(count - 1) if count else None
+        entry = self.entry(count - 1) if count else None
+        self._expect(entry is None or entry.last_offset <= last_offset)
+        return entry
 
     def truncate(self, offset: int) -> None:
         """Forget the entries for batches that end at `offset` or later."""

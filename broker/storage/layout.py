@@ -5,6 +5,7 @@
 00000000000000000042.timeindex   from which offset on a timestamp may be found (hint)
 00000000000000000042.snapshot    producer states as of just before offset 42
 00000000000000000042.start       records below offset 42 were deleted; empty
+00000000000000000042.anew        all is to go, and the next record has offset 42; empty
 ….cleaned                        compaction's output, unfinished
 ….swap                           compaction's output, complete: takes its place after a crash too
 ….deleted                        to be removed
@@ -24,6 +25,7 @@ OFFSET_INDEX: Final = ".index"
 TIME_INDEX: Final = ".timeindex"
 SNAPSHOT: Final = ".snapshot"
 START: Final = ".start"
+ANEW: Final = ".anew"
 CLEANED: Final = ".cleaned"
 SWAP: Final = ".swap"
 DELETED: Final = ".deleted"
@@ -47,6 +49,7 @@ class PartitionFiles:
     time_indexes: dict[int, int] = field(default_factory=dict)
     snapshots: list[int] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
+    anew: list[int] = field(default_factory=list)
     swaps: set[int] = field(default_factory=set)  # base offsets with a complete `.log.swap`
     leftovers: list[Path] = field(default_factory=list)
     compacted: bool = False
@@ -81,6 +84,8 @@ def _note_numbered(
         contents.snapshots.append(offset)
     elif suffix == START:
         contents.starts.append(offset)
+    elif suffix == ANEW:
+        contents.anew.append(offset)
 
 
 def _note_leftover(

@@ -6,8 +6,12 @@ Owns the partition's directory (files: see layout.py). Invariants:
     recovery_point ≤ flushed_offset: below it batches, indexes and names are all on disk
 
 A batch is one `write` at the end of the active segment. It is flushed when a `FlushTicket` that
-was begun after it has run and been completed, and consumers see nothing that is not flushed. All
-methods belong to the event loop's thread, except `create` and `open`, and what a ticket does.
+was begun after it has run and been completed. Consumers see nothing that is not flushed, here and,
+where there are other replicas, there: `replicated` says how far they are. All methods belong to the
+event loop's thread, except `create` and `open`, and what a ticket does.
+
+A leader gives each batch its offset and epoch (`append`); a follower's batches have theirs
+(`append_copy`). What it has and its leader has not it takes back (`truncate`, `begin_anew`).
 
 A batch is written whole or not at all: what a short write leaves is cut off again. Where there is
 no room that is `DiskFull`, and what else keeps a segment from being opened or begun is
@@ -24,13 +28,14 @@ one that is empty. Any crash leaves whole batches up to `flushed_offset`, and be
 import logging
 import os
 from bisect import bisect_right
-from copy import copy
+from math import inf
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Self
 from uuid import UUID
 
 from broker.storage import identity, layout, swap
 from broker.storage.acknowledged import Slot
+from broker.storage.batches import Appended
 from broker.storage.cleaner import CleanedSegment, SealedSegment
 from broker.storage.config import LogConfig
 from broker.storage.directories import mark_deleted
@@ -38,6 +43,7 @@ from broker.storage.errors import (
     NO_SPACE,
     Altered,
     BytesUnreadable,
+    CorruptLog,
     DiskFull,
     LogOffline,
     NotWritten,
@@ -50,56 +56,68 @@ from broker.storage.retention import expired
 from broker.storage.segment import MAX_POSITION, UNPREPARED, Segment
 from broker.storage.segments import Segments
 from broker.storage.timestamps import TimestampedOffset
+from broker.storage.truncation import Truncation
 from wire.batch import NO_PRODUCER, BatchHeader, stamp
 from wire.slices import FileSlice
 
 _log = logging.getLogger(__name__)
 
 
-class Appended(NamedTuple):
-    """Where a batch stands in the log; a duplicate's original, where it has stood all along."""
-
-    base_offset: int
-    last_offset: int
-    duplicate: bool
-
-
 class Log:
     """See the module. `offline` says why, if the log is."""
 
     __slots__ = (
-        "_active", "_active_fd", "_active_since_ms", "_pending", "_reader", "_segments", "config",
-        "directory", "end_offset", "epochs", "exposed_offset", "flushed_offset", "offline",
-        "producers", "recovery_point", "start_offset", "topic_id",
+        "_active", "_active_fd", "_active_since_ms", "_pending", "_reader", "_replicated",
+        "_segments", "config", "directory", "end_offset", "epochs", "exposed_offset",
+        "flushed_offset", "offline", "producers", "recovery_point", "start_offset", "topic_id",
     )  # fmt: skip
 
     def __init__(
-        self, directory: Path, topic_id: UUID, config: LogConfig, recovered: RecoveredLog
+        self,
+        directory: Path,
+        topic_id: UUID,
+        config: LogConfig,
+        recovered: RecoveredLog,
+        replicated: float = inf,
     ) -> None:
         """Use `create` or `open`."""
         self.directory = directory
         self.topic_id = topic_id
         self.config = config
         self.offline = ""
+        self._replicated = replicated
+        self._adopt(recovered)
+
+    def _adopt(self, recovered: RecoveredLog) -> None:
+        """Become what recovery has found. All of that is on disk."""
         self.start_offset = recovered.start_offset
-        self.end_offset = self.flushed_offset = self.exposed_offset = recovered.end_offset
+        self.end_offset = self.flushed_offset = recovered.end_offset
+        self.exposed_offset = int(min(self.end_offset, max(self.start_offset, self._replicated)))
         self.recovery_point = recovered.recovery_point
         self.producers = recovered.producers
         self.epochs = recovered.epochs
         self._segments = Segments(recovered.segments)
-        self._pending = PendingFlush(directory, recovered.snapshots)
-        self._reader = LogReader(directory, self._segments)
+        self._pending = PendingFlush(self.directory, recovered.snapshots)
+        self._reader = LogReader(self.directory, self._segments)
         self._active = self._segments.active
         self._active_fd = -1  # once it is prepared
         self._active_since_ms = recovered.active_since_ms  # when it was first appended to
-        self._reader.expose(self.end_offset, self._active, self._active.size)
+        self._reader.expose_before(self.exposed_offset)
 
     @classmethod
-    def create(cls, directory: Path, topic_id: UUID, config: LogConfig, first: int = 0) -> Self:
+    def create(
+        cls,
+        directory: Path,
+        topic_id: UUID,
+        config: LogConfig,
+        first: int = 0,
+        *,
+        replicated: float = inf,
+    ) -> Self:
         """A new log. Blocks; any thread. There is a whole directory, or after a crash none."""
         identity.create_partition_directory(directory, topic_id)
         new = nothing_yet(directory, first, config.index_interval_bytes)
-        log = cls(directory, topic_id, config, new)
+        log = cls(directory, topic_id, config, new, replicated)
         log._pending.name()
         log.rest()
         return log
@@ -115,12 +133,14 @@ class Log:
         clean: bool,
         now_ms: int,
         reached: int = 0,
+        replicated: float = inf,
     ) -> Self:
         """An existing log, recovered. Blocks; any thread. Raises `CorruptLog`.
 
         `recovery_point` and `start_offset` are what `checkpoint` returned last and was written
         down; `clean` says that the broker's last stop was one. The directory has its own evidence
         of all three, and where it contradicts it is believed. It must not end before `reached`.
+        Other replicas are known to have what lies before `replicated`.
         """
         topic_id = identity.read_topic_id(directory)
         try:
@@ -130,20 +150,15 @@ class Log:
         except OSError as error:
             raise BytesUnreadable(f"{directory}: {error.strerror or error}") from error
         recovered.producers.expire(now_ms, config.producer_expiration_ms)
-        return cls(directory, topic_id, config, recovered)
+        return cls(directory, topic_id, config, recovered, replicated)
 
     def reconfigure(self, config: LogConfig) -> None:
         self.config = config
         self._active.roll_at_ms = UNPREPARED
 
-    def begin_epoch(self, leader_epoch: int) -> None:
-        """The batches from here on are this leader's. Blocks; `append` does it, if nobody has."""
-        before = copy(self.epochs)
-        try:
-            self.epochs.assign(leader_epoch, self.end_offset)
-        except OSError as error:
-            self.epochs = before
-            raise NotWritten.because(error, f"no new epoch in {self.directory}") from error
+    def begin_epoch(self, leader_epoch: int, offset: int | None = None) -> None:
+        """The batches from here on are this leader's; `append` does it, if nobody has."""
+        self.epochs.assign(leader_epoch, self.end_offset if offset is None else offset)
 
     def remember(self, slot: Slot) -> None:
         """Flushes note here from now on how far the log has come."""
@@ -167,7 +182,6 @@ class Log:
 
     def rest(self) -> bool:
         """Let go of all files until they are needed; False while something is owed to the disk.
-
         An error of writing back is reported to who has the file open: what is not flushed stays
         open. Slices that were handed out keep their files.
         """
@@ -184,24 +198,45 @@ class Log:
         """Write the one checked batch that `batch` holds; it is stamped in place."""
         if self.offline:
             raise LogOffline(self.offline)
-        idempotent = header.producer_id != NO_PRODUCER
-        if idempotent:
+        if header.producer_id != NO_PRODUCER:
             original = self.producers.check(header)
             if original is not None:
                 return Appended(original, original + header.last_offset_delta, True)
         base_offset = self.end_offset
+        stamp(batch, base_offset, leader_epoch)
+        return self._add(batch, header, base_offset, leader_epoch, now_ms)
+
+    def append_copy(self, batch: memoryview, header: BatchHeader, now_ms: int) -> Appended:
+        """Write one checked batch of the leader's log, as it stands there: where this one ends, or,
+        where the leader has compacted, later. Raises `NotNext`."""
+        if self.offline:
+            raise LogOffline(self.offline)
+        base_offset = header.base_offset
+        if base_offset != self.end_offset:
+            swap.expect_gap(self.directory, self.end_offset, base_offset)
+        return self._add(batch, header, base_offset, header.leader_epoch, now_ms)
+
+    def _add(
+        self,
+        batch: memoryview,
+        header: BatchHeader,
+        base_offset: int,
+        leader_epoch: int,
+        now_ms: int,
+    ) -> Appended:
+        """What bears this offset and epoch."""
+        last_offset = base_offset + header.last_offset_delta
         try:
-            if leader_epoch != self.epochs.latest:
-                self.begin_epoch(leader_epoch)
-            self._write(batch, header, base_offset, leader_epoch, now_ms)
+            self._write(batch, header, base_offset, last_offset, now_ms)
         except OSError as error:
             raise self._failed("append", error) from error
         except Altered as error:
             self.fail(str(error))
             raise LogOffline(self.offline) from error
-        last_offset = base_offset + header.last_offset_delta
+        if leader_epoch != self.epochs.latest:
+            self.begin_epoch(leader_epoch, base_offset)
         self.end_offset = last_offset + 1
-        if idempotent:
+        if header.producer_id != NO_PRODUCER:
             self.producers.record(header, base_offset, now_ms)
         return Appended(base_offset, last_offset, False)
 
@@ -210,11 +245,10 @@ class Log:
         batch: memoryview,
         header: BatchHeader,
         base_offset: int,
-        leader_epoch: int,
+        last_offset: int,
         now_ms: int,
     ) -> None:
-        """Stamp the batch, and write it to the active segment or to a new one."""
-        last_offset = base_offset + header.last_offset_delta
+        """To the active segment or to a new one."""
         segment = self._active
         position = segment.size
         length = len(batch)
@@ -225,7 +259,6 @@ class Log:
         ):
             segment = self._make_room(length, base_offset, last_offset, now_ms)
             position = segment.size
-        stamp(batch, base_offset, leader_epoch)
         try:
             written = os.write(self._active_fd, batch)
         except OSError as error:
@@ -301,17 +334,22 @@ class Log:
 
     # Reading
 
-    def read(self, offset: int, max_bytes: int) -> FileSlice | None:
-        """Whole batches from `offset` on, at least one; None where no more is exposed."""
+    def read(self, offset: int, max_bytes: int, *, committed: bool = True) -> FileSlice | None:
+        """Whole batches from `offset` on, at least one; None where no more is exposed, or, for who
+        is shown what is not committed, stored."""
         if self.offline:
             raise LogOffline(self.offline)
-        if not self.start_offset <= offset < self.exposed_offset:
-            if self.exposed_offset <= offset <= self.end_offset:
+        end = self.exposed_offset if committed else self.end_offset
+        if not self.start_offset <= offset < end:
+            if end <= offset <= self.end_offset:
                 return None
             raise OffsetOutOfRange(
                 f"offset {offset} is outside {self.start_offset} to {self.end_offset}"
             )
-        return self._reader.slice(offset, max_bytes, self.config.index_interval_bytes)
+        interval = self.config.index_interval_bytes
+        if committed:
+            return self._reader.slice(offset, max_bytes, interval)
+        return self._reader.slice_of_all(offset, end, max_bytes, interval)
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampedOffset | None:
         """The first exposed record with this timestamp or a later one."""
@@ -339,7 +377,7 @@ class Log:
         if self.offline:
             return None
         bounds = self.start_offset, self.flushed_offset, self.end_offset
-        return self._pending.cut(self._segments, *bounds, self.producers)
+        return self._pending.cut(self._segments, *bounds, self.producers, epochs=self.epochs)
 
     def complete_flush(self, ticket: FlushTicket) -> None:
         """The ticket has run: what it covers is exposed. If it failed, so does the log."""
@@ -352,10 +390,28 @@ class Log:
         for segment in ticket.sealed:
             if segment in self._segments:
                 self._segments.keep_warm(segment)
-        if not ticket.unwritten:
+        if ticket.epochs_unwritten:
+            self.epochs.put_back()
+        if ticket.is_whole:
             self.recovery_point = max(self.recovery_point, ticket.recovery_point)
-        self.flushed_offset = self.exposed_offset = ticket.end_offset
-        self._reader.expose(ticket.end_offset, ticket.end_segment, ticket.end_position)
+        self.flushed_offset = ticket.end_offset
+        if self._replicated >= ticket.end_offset:
+            self.exposed_offset = ticket.end_offset
+            self._reader.expose(ticket.end_offset, ticket.end_segment, ticket.end_position)
+        else:
+            self._expose()
+
+    def replicated(self, offset: float) -> None:
+        """The other replicas have flushed what lies before `offset`; `inf`, if there are none.
+        Consumers see that much of what is flushed here, and go on seeing what they saw."""
+        self._replicated = offset
+        self._expose()
+
+    def _expose(self) -> None:
+        offset = int(min(self._replicated, self.flushed_offset))
+        if offset > self.exposed_offset:
+            self.exposed_offset = offset
+            self._reader.expose_before(offset)
 
     def checkpoint(self, now_ms: int) -> tuple[int, int]:
         """Recovery point and start offset, to be written down. The next flush moves the former."""
@@ -367,10 +423,8 @@ class Log:
     # Retiring segments
 
     def expire(self, now_ms: int) -> list[int]:
-        """Let go of what is too old or too much; the base offsets of the segments.
-
-        The next flush removes their files.
-        """
+        """Let go of what is too old or too much; the base offsets of the segments. The next flush
+        removes their files."""
         if self.offline:
             return []
         count = expired(
@@ -398,7 +452,7 @@ class Log:
         self.start_offset = offset
         ends = [*(segment.base_offset for segment in self._segments), self.end_offset][1:]
         self._remove_first(bisect_right(ends, offset))
-        self._forget_epochs()
+        self.epochs.drop_before(self.start_offset)
 
     def _remove_first(self, count: int) -> list[int]:
         """Let go of segments that are exposed whole; for that the active one is sealed first."""
@@ -410,7 +464,7 @@ class Log:
         self._reader.forget()
         self._pending.remove(dropped)
         self.start_offset = max(self.start_offset, self._segments.first.base_offset)
-        self._forget_epochs()
+        self.epochs.drop_before(self.start_offset)
         return [segment.base_offset for segment in dropped]
 
     def _seal_exposed(self) -> bool:
@@ -424,22 +478,15 @@ class Log:
             return False
         return True
 
-    def _forget_epochs(self) -> None:
-        """That the file says more than it has to does no harm."""
-        try:
-            self.epochs.drop_before(self.start_offset)
-        except OSError as error:
-            _log.warning("epochs not saved directory=%s reason=%r", self.directory, error.strerror)
-
     # Compaction
 
     def sealed_segments(self) -> list[SealedSegment]:
-        """The segments that are wholly on disk and appended to no more, oldest first."""
+        """The segments that are exposed whole and appended to no more, oldest first."""
         following = [segment.base_offset for segment in self._segments][1:]
         return [
             SealedSegment(segment.base_offset, end, segment.size, segment.last_append_ms)
             for segment, end in zip(self._segments, following, strict=False)
-            if end <= self.flushed_offset and not self._pending.covers(segment)
+            if end <= self.exposed_offset and not self._pending.covers(segment)
         ]
 
     def replace_segments(self, cleaned: CleanedSegment) -> bool:
@@ -463,32 +510,77 @@ class Log:
         self._reader.forget()
         return True
 
+    # Going back
+
+    def truncate(self, offset: int, now_ms: int) -> None:
+        """Take back all from `offset` on, with the whole batch that holds it; producers' states,
+        epochs, indexes and readers go back too. Blocks; nobody else uses the log meanwhile, and no
+        flush is under way. A crash amid it leaves a log that can be truncated again."""
+        self._settle()
+        if offset < self.end_offset:
+            interval = self.config.index_interval_bytes
+            self._go_back(
+                Truncation.at(offset, self._segments, self.start_offset, interval), now_ms
+            )
+
+    def begin_anew(self, offset: int, now_ms: int) -> None:
+        """Take back everything; the next record has that offset. Otherwise as `truncate`."""
+        self._settle()
+        self._go_back(Truncation(offset, None), now_ms)
+
+    def _go_back(self, truncation: Truncation, now_ms: int) -> None:
+        exposed, slot = self.exposed_offset, self._pending.slot
+        try:
+            if slot is not None:  # nothing is claimed until the log is what it is to be
+                slot.note(max(self.start_offset, truncation.end), 0)
+                slot.sync()
+            self._segments.let_go()
+            truncation.carry_out(self.directory, self.config.index_interval_bytes)
+            recovered = recover(self.directory, self.config, 0, 0, clean=True)
+        except OSError as error:
+            raise self._failed("truncation", error) from error
+        except CorruptLog as error:
+            self.fail(str(error))
+            raise
+        recovered.producers.expire(now_ms, self.config.producer_expiration_ms)
+        self._adopt(recovered)
+        self._pending.slot = slot
+        if slot is not None:
+            slot.note(self.start_offset, self.end_offset)
+        if exposed < self.end_offset:
+            self.exposed_offset = max(exposed, self.start_offset)
+            self._reader.expose_before(self.exposed_offset)
+
     # The end
 
     def close(self) -> None:
         """Flush everything and let go. Blocks. Raises `LogOffline` if not all is on disk."""
         if self._pending.ticket is not None:
             self.complete_flush(self._pending.ticket)
+        if not self.offline and self.recovery_point < self.end_offset:
+            self._finish_active()
+            self._pending.checkpoint()
+        self._settle()
+        self._let_go("closed")
+
+    def _settle(self) -> None:
+        """Pay all that is owed to the disk. Blocks."""
         if self.offline:
             raise LogOffline(self.offline)
-        try:
-            if self.recovery_point < self.end_offset:
-                self._finish_active()
-                self._pending.checkpoint()
-            ticket = self.begin_flush()
-            if ticket is not None:
+        ticket = self.begin_flush()
+        if ticket is not None:
+            try:
                 ticket.run()
-                self.complete_flush(ticket)
-        except OSError as error:
-            raise self._failed("flush", error) from error
-        self._let_go("closed")
+            except OSError as error:
+                raise self._failed("flush", error) from error
+            self.complete_flush(ticket)
 
     def _finish_active(self) -> None:
         try:
             self._active.finish()
         except OSError as error:
             if error.errno not in NO_SPACE:
-                raise
+                raise self._failed("flush", error) from error
 
     def abandon(self) -> None:
         """Let go of the files as they are."""

@@ -21,12 +21,16 @@ from broker.storage.timestamps import TimestampedOffset, first_reaching, highest
 from wire.slices import FileSlice
 
 _REMEMBERED: Final = 16
+_NOT_FOUND: Final = -1
 
 
 class LogReader:
     """Belongs to the event loop's thread."""
 
     __slots__ = ("_directory", "_end", "_last", "_offset", "_places", "_segments")
+
+    _end: int
+    """Where in the last segment that is seen; `_NOT_FOUND` until somebody reads there."""
 
     def __init__(self, directory: Path, segments: Segments) -> None:
         self._directory = directory
@@ -39,6 +43,17 @@ class LogReader:
         if following is not None:
             segment, position = following, 0
         self._offset, self._last, self._end = offset, segment, position
+
+    def expose_before(self, offset: int) -> None:
+        """Consumers see what lies before `offset`, wherever that is."""
+        self._offset, self._last, self._end = offset, self._segments.holding(offset), _NOT_FOUND
+
+    def _find_end(self, interval: int) -> None:
+        """It is looked for when it is needed: replicas come on more often than consumers ask."""
+        if self._end == _NOT_FOUND:
+            segment = self._last
+            found = segment.find(self._offset, segment.size, interval)
+            self.expose(self._offset, segment, segment.size if found is None else found.position)
 
     def rolled(self, end_offset: int, segment: Segment) -> None:
         """A segment begins at the end of the log; whoever sees all of that sees it too."""
@@ -58,7 +73,20 @@ class LogReader:
         except InvalidBatch as error:
             raise self._corrupt(error) from error
 
+    def slice_of_all(
+        self, offset: int, end_offset: int, max_bytes: int, interval: int
+    ) -> FileSlice | None:
+        """The same for who is shown all that is stored, up to where the log ends."""
+        seen = self._offset, self._last, self._end
+        active = self._segments.active
+        self.expose(end_offset, active, active.size)
+        try:
+            return self.slice(offset, max_bytes, interval)
+        finally:
+            self._offset, self._last, self._end = seen
+
     def _slice(self, offset: int, max_bytes: int, interval: int) -> FileSlice | None:
+        self._find_end(interval)
         place = self._places.get(offset)
         if place is None or place[1] >= place[0].size:
             place = self._find(offset, interval)
@@ -116,18 +144,19 @@ class LogReader:
         self, timestamp: int, start_offset: int, interval: int
     ) -> TimestampedOffset | None:
         """The first record with this timestamp or a later one."""
-        with self._visible() as visible:
+        with self._visible(interval) as visible:
             return first_reaching(timestamp, visible, start_offset, interval)
 
     def highest(self, start_offset: int, interval: int) -> TimestampedOffset | None:
         """The record with the highest timestamp."""
-        with self._visible() as visible:
+        with self._visible(interval) as visible:
             return highest(visible, start_offset, interval)
 
     @contextmanager
-    def _visible(self) -> Iterator[Iterator[tuple[Segment, int]]]:
+    def _visible(self, interval: int) -> Iterator[Iterator[tuple[Segment, int]]]:
         """Segments, and up to where they are seen."""
         try:
+            self._find_end(interval)
             yield self._seen()
         except OSError as error:
             raise self._unreadable(error) from error

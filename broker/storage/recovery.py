@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
 
-from broker.storage import identity, layout, snapshots, swap
+from broker.storage import identity, layout, snapshots, swap, truncation
 from broker.storage.batches import Located, ends_within_batch, find_valid, verify
 from broker.storage.config import LogConfig
 from broker.storage.epochs import LeaderEpochs
@@ -96,8 +96,9 @@ class _Recovery:
         self._directory = directory
         self._interval = config.index_interval_bytes
         self._found = layout.scan(directory)
-        if self._found.leftovers:
+        if self._found.leftovers or self._found.anew:
             swap.finish(directory, self._found)
+            truncation.finish(directory, self._found, self._interval)
             self._found = layout.scan(directory)
         self._gaps = config.compact or self._found.compacted
         self._segments = [
@@ -164,11 +165,10 @@ class _Recovery:
         except BadCheckpoint as error:
             _log.warning("rebuilding leader epochs path=%s reason=%r", path, str(error))
             epochs = LeaderEpochs(path)
-            with self._room_or_not():
-                epochs.rebuild(
-                    (located.header.leader_epoch, located.header.base_offset)
-                    for located in self._batches_that_can_be_read()
-                )
+            epochs.rebuild(
+                (located.header.leader_epoch, located.header.base_offset)
+                for located in self._batches_that_can_be_read()
+            )
             return epochs
 
     def _batches_that_can_be_read(self) -> Iterator[Located]:
@@ -331,8 +331,7 @@ class _Recovery:
 
     def _begin_epoch(self, epoch: int, offset: int) -> None:
         if epoch >= 0 and epoch != self._epochs.epoch_for(offset):
-            with self._room_or_not():
-                self._epochs.assign(epoch, offset)
+            self._epochs.assign(epoch, offset)
 
     def _cut_off(self, number: int, size: int, error: InvalidBatch) -> None:
         """The torn tail of the log; or damage in its middle, and then nothing is touched."""
@@ -375,9 +374,10 @@ class _Recovery:
         if self._changed:
             self._sync(first, end_offset)
         start_offset = self._start(start_offset)
+        self._epochs.truncate_after(end_offset)
+        self._epochs.drop_before(start_offset)
         with self._room_or_not():
-            self._epochs.truncate_after(end_offset)
-            self._epochs.drop_before(start_offset)
+            self._epochs.save()
         active_since = (
             segments[-2].last_append_ms
             if len(segments) > 1

@@ -7,16 +7,14 @@ the repair can be run again.
 """
 
 import logging
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from broker.storage import layout, swap
+from broker.storage import layout, swap, truncation
 from broker.storage.batches import verify
 from broker.storage.config import LogConfig
 from broker.storage.errors import EndMissing, InvalidBatch
 from broker.storage.segment import Segment
-from ground.durable_files import sync_directory
 
 _log = logging.getLogger(__name__)
 
@@ -40,8 +38,9 @@ def truncate_at_corruption(directory: Path, config: LogConfig) -> GivenUp | None
     The next `Log.open` makes the indexes and everything else that follows from the batches.
     """
     found = layout.scan(directory)
-    if found.leftovers:
+    if found.leftovers or found.anew:
         swap.finish(directory, found)
+        truncation.finish(directory, found, config.index_interval_bytes)
         found = layout.scan(directory)
     segments = [
         Segment(directory, base, stat.st_size, 0) for base, stat in sorted(found.logs.items())
@@ -50,27 +49,17 @@ def truncate_at_corruption(directory: Path, config: LogConfig) -> GivenUp | None
     lost = _first_damage(directory, segments, found, gaps=gaps)
     if lost is not None:
         _log.warning("cutting off what is behind damage %s", lost)
-        _cut_off(directory, segments, found, lost)
+        truncation.cut_off(directory, found, lost.first_offset, (lost.path, lost.position))
     return lost
 
 
 def cut_off_end(directory: Path, missing: EndMissing) -> None:
     """Make a log whose end is missing one that ends there. Blocks. What its directory knew of the
     rest is forgotten: it must be remembered elsewhere by now."""
-    found = layout.scan(directory)
-    segments = [
-        Segment(directory, base, stat.st_size, 0) for base, stat in sorted(found.logs.items())
-    ]
     assert missing.path is not None, "there is nothing to be cut off"
-    lost = GivenUp(
-        path=missing.path,
-        position=missing.position,
-        reason=str(missing),
-        first_offset=missing.offset,
-        lost_bytes=0,
-        lost_segments=0,
+    truncation.cut_off(
+        directory, layout.scan(directory), missing.offset, (missing.path, missing.position)
     )
-    _cut_off(directory, segments, found, lost)
 
 
 def _first_damage(
@@ -111,27 +100,3 @@ def _first_damage(
             lost_segments=0,
         )
     return None
-
-
-def _cut_off(
-    directory: Path, segments: list[Segment], found: layout.PartitionFiles, lost: GivenUp
-) -> None:
-    """The newest first, so that what is left is a log at every moment."""
-    offset = lost.first_offset
-    deleted = [each for each in found.starts if each > offset]
-    if deleted:
-        layout.numbered(directory, offset, layout.START).touch()
-    for claims, suffix in ((deleted, layout.START), (found.snapshots, layout.SNAPSHOT)):
-        for claim in claims:
-            if claim > offset:
-                layout.numbered(directory, claim, suffix).unlink()
-    bases = found.logs.keys() | found.offset_indexes.keys() | found.time_indexes.keys()
-    for base in sorted(bases, reverse=True):
-        if base > offset:
-            Segment(directory, base, 0, 0).remove()
-    for segment in segments:
-        if segment.path(layout.LOG) == lost.path and segment.base_offset <= offset:
-            segment.truncate(lost.position)
-            os.fsync(segment.file.fd)
-            segment.cool()
-    sync_directory(directory)

@@ -230,7 +230,9 @@ class Segment:
             if header.max_timestamp > highest[0]:
                 raise BadIndex("the time index is too short")
             position = entry.position
-        self.offset_index.truncate(position + 1)
+            self.offset_index.truncate(position + 1)
+        else:
+            self.offset_index.keep(0)
         self.max_timestamp, self.max_timestamp_offset = highest
         self.index_due = position + interval
         end, self.size = self.size, position

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from broker.storage import layout
 from broker.storage.batches import walk
+from broker.storage.errors import NotNext, NotWritten
 from broker.storage.files import OpenFile
 from ground.durable_files import sync_directory
 
@@ -27,12 +28,31 @@ def cleaned_files(directory: Path, base_offset: int) -> list[Path]:
     return [path.with_name(path.name + layout.CLEANED) for path in paths]
 
 
+def note_gaps(directory: Path) -> None:
+    """From now on a gap in the offsets proves no loss. Blocks the first time."""
+    note = directory / layout.COMPACTED
+    if not note.exists():
+        note.touch()
+        sync_directory(directory)
+
+
+def expect_gap(directory: Path, end_offset: int, base_offset: int) -> None:
+    """A copy of a batch begins there, where the log ends here: its leader has compacted what was
+    between them. Blocks the first time. Raises `NotNext`, `NotWritten`."""
+    if base_offset < end_offset:
+        raise NotNext(f"{directory} ends at {end_offset}, and a copy begins at {base_offset}")
+    try:
+        note_gaps(directory)
+    except OSError as error:
+        raise NotWritten.because(error, f"no note of gaps in {directory}") from error
+
+
 def swap_in(directory: Path, bases: Sequence[int]) -> list[Path]:
     """Steps 2 to 4, for the segments at `bases`, the first of which the new one is named after.
 
     What is then to be unlinked. That the log has holes is noted for good before anything else.
     """
-    (directory / layout.COMPACTED).touch()
+    note_gaps(directory)
     for path in cleaned_files(directory, bases[0]):
         path.replace(path.with_suffix(layout.SWAP))
     sync_directory(directory)

@@ -97,16 +97,26 @@ class Counter:
             self._journal.acknowledged()
 
     def place(self, key: PartitionKey) -> Place | None:
-        """Up to where a partition was counted; None if it is not known."""
-        return self._journal.places.get(key)
+        """Up to where a partition was counted, journalled or not; None if it is not known."""
+        return self._places.get(key) or self._journal.places.get(key)
 
     def go_back(self, key: PartitionKey, end: int, *, leader_epoch: int) -> None:
         """The log ends before where it was counted to: what comes next comes there. It takes the
         place of what was told before, so it is of a higher leader epoch, even if the log is not.
         """
         before = self.place(key) or Place(end)
-        self._places[key] = Place(end, leader_epoch=max(leader_epoch, before.leader_epoch + 1))
+        leader_epoch = max(leader_epoch, before.leader_epoch + 1)
+        self._places[key] = Place(end, leader_epoch=leader_epoch, led=before.led)
         self._has_gone_back = True
+
+    def begin_epoch(self, key: PartitionKey, leader_epoch: int, first: int, place: Place) -> None:
+        """This leader epoch begins at offset `first`, whether or not anything is written there yet:
+        what was told of that offset and those behind it under lower epochs is in the log no more.
+        Counting goes on at `place`."""
+        self._note_place()
+        self._current = None
+        self._count(key, first, leader_epoch, None).claim(first, first, 0)
+        self._places[key] = place._replace(led=leader_epoch)
 
     def withdraw(self, losses: Sequence[Withdrawn]) -> None:
         """These offsets are gone: journalled at once, and sent with what comes next. Counting goes
@@ -121,7 +131,8 @@ class Counter:
             place = places.get(each.key) or self.place(each.key)
             is_older = place is not None and place.leader_epoch < each.leader_epoch
             if place is not None and is_older and place.next_offset > each.resumes:
-                places[each.key] = Place(each.resumes, leader_epoch=each.leader_epoch)
+                epoch = each.leader_epoch
+                places[each.key] = Place(each.resumes, leader_epoch=epoch, led=place.led)
         self._say(places, withdrawn=[each.json for each in losses])
 
     def damage(self, found: Sequence[tuple[PartitionKey, Spoilt]]) -> None:
@@ -148,12 +159,17 @@ class Counter:
     def known(self) -> Collection[PartitionKey]:
         return self._journal.places.keys()
 
+    @property
+    def source(self) -> str:
+        """Who counts, as the ledger names it."""
+        return self._journal.source
+
     def partition(
         self, key: PartitionKey, first: int, *, leader_epoch: int, seen: int | None
     ) -> None:
         """The batches that follow are of this partition, from `first` on."""
         self._note_place()
-        place = self._places.get(key) or self.place(key) or Place(first)
+        place = self.place(key) or Place(first)
         leader_epoch = max(leader_epoch, place.leader_epoch)
         self._current = key, self._count(key, first, leader_epoch, seen)
 
@@ -246,7 +262,9 @@ class Counter:
         if self._current is not None:
             key, count = self._current
             if not count.is_empty:
-                self._places[key] = Place(count.next_offset, *self._at, count.leader_epoch)
+                before = self.place(key) or Place(count.next_offset)
+                place = Place(count.next_offset, *self._at, count.leader_epoch, before.led)
+                self._places[key] = place
 
     def _count(
         self, key: PartitionKey, first: int, leader_epoch: int, seen: int | None

@@ -39,12 +39,14 @@ class PartitionKey(NamedTuple):
 
 class Place(NamedTuple):
     """Up to where a partition was counted, and at which byte of which segment that was, if that is
-    known: a hint. What is counted from there on has no lower leader epoch than this one."""
+    known: a hint. What is counted from there on has no lower leader epoch than this one. `led` is
+    the newest leader epoch of which it was told where it begins."""
 
     next_offset: int
     segment: int = -1
     byte: int = -1
     leader_epoch: int = -1
+    led: int = 0
 
 
 class _File(msgspec.Struct, array_like=True):

@@ -17,6 +17,7 @@ from schemas.envelope import Encoder
 from schemas.event_schemas import LEDGER, built_in
 from schemas.registry_client import RegistryClient
 from schemas.remote.address import RegistryAddress
+from wire.acls import Operation
 from wire.records import Codec
 
 _PATIENCE_SECONDS: Final = 10.0
@@ -62,6 +63,6 @@ class LedgerWriter:
         brokers = self._ends.enter_context(
             Brokers(self._bootstrap, client_id=self._client_id, patience_seconds=_PATIENCE_SECONDS)
         )
-        partitions = len(brokers.topic(LEDGER_TOPIC, create=True).partitions)
+        topic = brokers.topic(LEDGER_TOPIC, Operation.WRITE, create=True)
         producer = Producer(brokers, LEDGER_TOPIC, codec=Codec.ZSTD)
-        return producer, encoder, partitions
+        return producer, encoder, len(topic.partitions)

@@ -17,6 +17,7 @@ from broker.storage.errors import CorruptLog
 from tests.broker.storage.compacted_log import NOW, RETENTION, Story, filled, names
 
 
+@pytest.mark.not_quick("starts a process")
 def test_cleaning_in_a_process_does_the_same(tmp_path: Path) -> None:
     story = filled(tmp_path)
     story.compact(clean_in_process)
@@ -25,6 +26,7 @@ def test_cleaning_in_a_process_does_the_same(tmp_path: Path) -> None:
     story.log.abandon()
 
 
+@pytest.mark.not_quick("starts a process")
 def test_what_goes_wrong_in_the_process_is_raised_here(tmp_path: Path) -> None:
     story = filled(tmp_path)
     path = layout.numbered(story.log.directory, 0, layout.LOG)
@@ -74,6 +76,7 @@ def test_a_cleaning_that_is_cancelled_ends_its_process(tmp_path: Path) -> None:
     story.log.abandon()
 
 
+@pytest.mark.not_quick("starts a process")
 def test_a_process_that_dies_is_an_error(tmp_path: Path) -> None:
     story = filled(tmp_path)
     job = replace(job_of(story), directory=story.log.directory, map_bytes="nonsense")  # type: ignore[arg-type]

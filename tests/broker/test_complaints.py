@@ -132,6 +132,7 @@ def test_a_bug_is_shown_with_its_traceback_once_for_each_place() -> None:
     assert shown == [ValueError, ZeroDivisionError]
 
 
+@pytest.mark.not_quick("very many clients")
 @pytest.mark.parametrize("kind", ComplaintKind)
 def test_many_addresses_are_bounded_in_lines_and_memory(kind: ComplaintKind) -> None:
     clock = Clock()

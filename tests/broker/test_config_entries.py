@@ -17,7 +17,7 @@ DEFAULTS = TopicDefaults.from_settings({"partitions": 8, "retention.ms": 1000})
 def of_topic(**overrides: str) -> dict[str, DescribeConfigsResourceResult]:
     texts = {name.replace("_", "."): text for name, text in overrides.items()}
     config = TopicConfig.parse(texts, DEFAULTS.configs)
-    return {entry.name: entry for entry in topic_entries(config, DEFAULTS)}
+    return {entry.name: entry for entry in topic_entries(config, DEFAULTS, 1)}
 
 
 def of_broker() -> dict[str, DescribeConfigsResourceResult]:
@@ -53,6 +53,24 @@ def test_where_a_topics_values_come_from() -> None:
     assert set_["retention.ms"].synonyms == (own, retention, built_in)
     assert set_["segment.bytes"].config_source == ConfigSource.TOPIC_CONFIG
     assert plain["leader.replication.throttled.replicas"].synonyms == ()
+
+
+def test_how_many_must_be_in_sync_depends_on_how_many_there_are() -> None:
+    for replicas, expected in ((1, "1"), (2, "1"), (3, "2"), (4, "2")):
+        config = TopicConfig.parse({}, DEFAULTS.for_replicas(replicas))
+        assert str(config.min_insync_replicas) == expected
+        entries = {each.name: each for each in topic_entries(config, DEFAULTS, replicas)}
+        told = entries["min.insync.replicas"]
+        assert told.value == expected
+        assert [each.value for each in told.synonyms] == [expected]
+        assert told.config_source == ConfigSource.DEFAULT_CONFIG
+
+
+def test_how_many_must_be_in_sync_is_as_it_was_set() -> None:
+    set_for_all = TopicDefaults.from_settings({"min.insync.replicas": 1})
+    assert TopicConfig.parse({}, set_for_all.for_replicas(3)).min_insync_replicas == 1
+    own = TopicConfig.parse({"min.insync.replicas": "3"}, set_for_all.for_replicas(3))
+    assert own.min_insync_replicas == 3
 
 
 def test_types_are_told() -> None:

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 REPOSITORY = Path(__file__).parent.parent.parent
 
 _STAYS = """
@@ -48,9 +50,11 @@ def run(script: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.not_quick("makes very many objects")
 def test_what_stays_is_looked_at_once() -> None:
     run(_STAYS)
 
 
+@pytest.mark.not_quick("makes very many objects")
 def test_what_became_garbage_later_is_found_when_there_is_twice_as_much() -> None:
     run(_BECOMES_GARBAGE)

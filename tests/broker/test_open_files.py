@@ -109,6 +109,7 @@ def test_a_log_that_is_not_flushed_is_flushed_and_not_let_go_of(logs: list[OneLo
     assert [len(offsets(each.log)) for each in written] == [1] * len(written)
 
 
+@pytest.mark.not_quick("opens very many files")
 def test_who_writes_to_all_leaves_room_for_who_writes_to_one(logs: list[OneLog]) -> None:
     *many, one = logs
     refused = 0

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from broker.data_directory import DataDirectory
+from broker.data_directory import Checkpoint, DataDirectory
 from broker.opening import OpenedLog, Opening
 from broker.storage import layout
 from broker.storage.acknowledged import AcknowledgedFile
@@ -18,6 +18,7 @@ from broker.storage.config import LogConfig
 from broker.storage.epochs import LeaderEpochs
 from broker.withdrawals import UNKNOWN, Withdrawal, Withdrawals
 from cluster.errors import Unavailable
+from cluster.values import PartitionInfo
 from ledger.counting.journal import CountingJournal, PartitionKey, Place
 from ledger.names import topic_id_text
 from tests.broker.storage.log_files import (
@@ -30,6 +31,7 @@ from tests.broker.storage.log_files import (
     names,
     positions,
 )
+from tests.cluster.conftest import a_partition
 
 KEY = ("t", 0)
 CONFIG = LogConfig(segment_bytes=1500)
@@ -40,7 +42,11 @@ class Broker:
     """As much of one as opens logs."""
 
     directory: Path
+    broker_id: int = 1
     epoch: int = 0  # in the map
+    leader: int = 1
+    replicas: tuple[int, ...] = (1,)
+    isr: tuple[int, ...] = (1,)
     is_away: bool = False  # the map
     clean: bool = False
     is_replaced: bool = False
@@ -56,16 +62,29 @@ class Broker:
             self.data,
             AcknowledgedFile(self.directory / "acknowledged", clean=self.clean),
             Withdrawals(self.directory, clean=False, keeps_ledger=True),
-            self._raise,
+            self,
             clean=self.clean,
             is_replaced=self.is_replaced,
         )
 
-    def _raise(self, _key: tuple[str, int], _id: UUID, above: int) -> int:
+    # What the map is asked, and told
+
+    def raise_epoch(self, _topic: str, _id: UUID, _partition: int, *, above: int) -> PartitionInfo:
         if self.is_away:
             raise Unavailable("nobody answers")
         self.epoch = max(self.epoch, above) + 1
-        return self.epoch
+        return self.info
+
+    def leave_in_sync(self, _topic: str, _id: UUID, _partition: int) -> PartitionInfo:
+        if len(self.isr) > 1:
+            self.isr = tuple(each for each in self.isr if each != self.broker_id)
+        return self.info
+
+    @property
+    def info(self) -> PartitionInfo:
+        return a_partition(
+            *self.replicas, leader=self.leader, leader_epoch=self.epoch, isr=self.isr
+        )
 
     def end(self) -> None:
         self.opening.acknowledged.close()
@@ -76,7 +95,7 @@ class Broker:
         self.start()
 
     def open(self) -> OpenedLog:
-        return self.opening.open(KEY, TOPIC_ID, self.epoch, CONFIG)
+        return self.opening.open(KEY, TOPIC_ID, self.info, CONFIG)
 
     def filled(self, batches: int = 30) -> OpenedLog:
         opened = self.open()
@@ -95,7 +114,7 @@ class Broker:
 
 def fill(opened: OpenedLog, batches: int) -> None:
     for _ in range(batches):
-        append(opened.log, batch(3), leader_epoch=opened.leader_epoch)
+        append(opened.log, batch(3), leader_epoch=opened.info.leader_epoch)
         flush(opened.log)
 
 
@@ -115,7 +134,7 @@ def test_nothing_is_said_of_what_is_all_there(broker: Broker) -> None:
     for _ in range(3):
         broker.restart()
         opened = broker.open()
-        assert opened.leader_epoch == 0
+        assert opened.info.leader_epoch == 0
         fill(opened, 1)
         opened.log.abandon()
     assert broker.said == []
@@ -127,7 +146,7 @@ def test_a_directory_that_is_gone(broker: Broker) -> None:
     broker.restart()
     again = broker.open()
     assert broker.said == [(0, 90, 1, 90)]
-    assert (again.log.start_offset, again.log.end_offset, again.leader_epoch) == (90, 90, 1)
+    assert (again.log.start_offset, again.log.end_offset, again.info.leader_epoch) == (90, 90, 1)
     assert epochs_of(again.log.directory) == [(1, 90)]
     assert again.log.epochs.end_offset_for(0, again.log.end_offset) == (0, 90)
     fill(again, 2)
@@ -213,8 +232,8 @@ def test_expired_and_deleted_records_are_not_lost(broker: Broker) -> None:
 def test_a_topic_made_anew_has_lost_nothing(broker: Broker) -> None:
     opened = broker.filled()
     broker.restart()
-    again = broker.opening.open(KEY, UUID(int=9), 0, CONFIG)
-    assert (again.log.start_offset, again.leader_epoch) == (0, 0)
+    again = broker.opening.open(KEY, UUID(int=9), a_partition(), CONFIG)
+    assert (again.log.start_offset, again.info.leader_epoch) == (0, 0)
     assert broker.said == []
     assert not opened.log.directory.samefile(next(broker.directory.glob("*-stray")))
 
@@ -234,11 +253,11 @@ def test_where_nothing_is_remembered_what_was_counted_is(broker: Broker) -> None
 
 def test_another_data_directory(broker: Broker, tmp_path: Path) -> None:
     other = Broker(tmp_path / "other", is_replaced=True)
-    assert other.open().leader_epoch == 1
+    assert other.open().info.leader_epoch == 1
     assert other.said == [(0, UNKNOWN, 1, 0)]
     # What is made from now on is new.
     other.opening.all_are_open({TOPIC_ID})
-    assert other.opening.open(("u", 0), UUID(int=3), 0, CONFIG).leader_epoch == 0
+    assert other.opening.open(("u", 0), UUID(int=3), a_partition(), CONFIG).info.leader_epoch == 0
     assert len(other.said) == 1
     other.end()
 
@@ -315,3 +334,72 @@ def a_withdrawal(topic: str) -> Withdrawal:
         reason="",
         found_millis=0,
     )
+
+
+# Where there are other replicas
+
+
+def replicated(broker: Broker, *, leader: int, isr: tuple[int, ...]) -> None:
+    broker.replicas, broker.leader, broker.isr = (1, 2, 3), leader, isr
+
+
+def lose_end(broker: Broker, opened: OpenedLog) -> int:
+    """Up to where it still reaches."""
+    last = names(opened.log, ".log")[-1]
+    os.truncate(log_file(opened.log, last), 0)
+    broker.restart()
+    return last
+
+
+@pytest.mark.parametrize("leader", [1, 2])
+def test_what_others_in_sync_have_is_not_lost(broker: Broker, leader: int) -> None:
+    replicated(broker, leader=leader, isr=(1, 2, 3))
+    end = lose_end(broker, broker.filled())
+    again = broker.open()
+    assert again.log.end_offset == end
+    assert (broker.isr, broker.said) == ((2, 3), [])
+
+
+def test_a_disk_that_was_replaced_begins_empty_where_others_have_it(tmp_path: Path) -> None:
+    other = Broker(tmp_path / "other", is_replaced=True)
+    replicated(other, leader=2, isr=(1, 2))
+    assert other.open().log.end_offset == 0
+    assert (other.isr, other.said) == ((2,), [])
+    other.end()
+
+
+def test_what_nobody_else_has_is_lost_and_said(broker: Broker) -> None:
+    replicated(broker, leader=1, isr=(1,))
+    end = lose_end(broker, broker.filled())
+    again = broker.open()
+    assert broker.isr == (1,)
+    assert broker.said == [(end, 90 - end, again.info.leader_epoch, end)]
+
+
+def test_one_that_was_not_in_sync_has_lost_nothing(broker: Broker) -> None:
+    opened = broker.filled()
+    replicated(broker, leader=2, isr=(2, 3))
+    lose_end(broker, opened)
+    broker.open()
+    assert broker.said == []
+
+
+def test_a_leader_that_starts_again_begins_an_epoch_and_a_follower_does_not(broker: Broker) -> None:
+    replicated(broker, leader=1, isr=(1, 2, 3))
+    assert broker.open().info.leader_epoch == 0  # it was made just now
+    broker.restart()
+    assert broker.open().info.leader_epoch == 1
+    replicated(broker, leader=2, isr=(1, 2, 3))
+    broker.restart()
+    assert broker.open().info.leader_epoch == 1
+
+
+def test_no_more_is_shown_than_was_committed_when_it_was_last_written_down(broker: Broker) -> None:
+    replicated(broker, leader=2, isr=(1, 2, 3))
+    broker.filled()
+    broker.data.write_checkpoints({KEY: Checkpoint(0, 0, 60)})
+    broker.restart()
+    again = broker.open().log
+    assert (again.exposed_offset, again.end_offset) == (60, 90)
+    again.replicated(75)
+    assert again.exposed_offset == 75

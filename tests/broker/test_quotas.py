@@ -2,7 +2,8 @@
 
 import pytest
 
-from broker.quotas import Meter, Quota, Quotas, find
+from broker.errors import ApiError, ErrorCode
+from broker.quotas import UNLIMITED, Meter, Mutations, Quota, Quotas, find
 from cluster.quotas import ADDRESS, CLIENT, USER, Entity, QuotaSnapshot, entity_of, node_name
 
 ALL: dict[Entity, float] = {
@@ -87,6 +88,35 @@ def test_connections_of_an_address() -> None:
     assert not quotas.connection_from("c", 0.0)
 
 
+def test_partitions_that_are_created_and_deleted() -> None:
+    now = 0.0
+    quotas = Quotas()
+    quotas.follow(of({((USER, "u"),): 2.0}, Quota.MUTATIONS), now)
+    meter = quotas.share_of("u", "c", now).mutations
+    assert meter is not None
+    strict = Mutations(meter, lambda: now, strict=True)
+    strict.use(22)  # eleven seconds' worth
+    strict.use(6)  # as in Kafka, what begins while there is any left is done
+    with pytest.raises(ApiError) as refused:
+        strict.use(1)
+    assert refused.value.code is ErrorCode.throttling_quota_exceeded
+    assert strict.wait_s == pytest.approx(3.0)
+    patient = Mutations(meter, lambda: now, strict=False)
+    patient.use(2)
+    assert patient.wait_s == pytest.approx(4.0)
+    now = 4.0
+    Mutations(meter, lambda: now, strict=True).use(1)
+
+
+def test_without_such_a_quota_there_is_no_bound() -> None:
+    quotas = Quotas()
+    quotas.follow(of({((USER, "u"),): 2.0}), 0.0)
+    assert quotas.share_of("u", "c", 0.0).mutations is None
+    UNLIMITED.use(1_000_000)
+    assert UNLIMITED.wait_s == 0
+
+
+@pytest.mark.not_quick("names very many clients")
 def test_names_that_clients_choose_are_not_kept_for_ever() -> None:
     quotas = Quotas()
     quotas.follow(of({((CLIENT, None),): 100.0}), 0.0)

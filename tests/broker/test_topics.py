@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from broker.config import BrokerConfig
+from broker.config import BrokerConfig, ReplicationConfig
 from broker.errors import ApiError, ErrorCode
 from broker.topic_config import ConfigChange
 from broker.topic_rules import NewTopic
@@ -19,6 +19,7 @@ from wire.messages.incremental_alter_configs import ConfigOperation
 
 T = TypeVar("T")
 TIMEOUT = 20_000
+DEFAULT_REPLICATION = ReplicationConfig()
 
 Pair = tuple[RunningBroker, RunningBroker]
 
@@ -29,7 +30,12 @@ def run(running: RunningBroker, work: Coroutine[Any, Any, T]) -> T:
 
 
 def start(
-    directory: Path, zookeeper: str, broker_id: int, *, session_seconds: float = 4
+    directory: Path,
+    zookeeper: str,
+    broker_id: int,
+    *,
+    session_seconds: float = 4,
+    replication: ReplicationConfig = DEFAULT_REPLICATION,
 ) -> RunningBroker:
     config = BrokerConfig(
         id=broker_id,
@@ -39,6 +45,7 @@ def start(
         http_port=0,
         rack=f"rack-{broker_id}",
         zookeeper_session_seconds=session_seconds,
+        replication=replication,
     )
     return RunningBroker(config, zookeeper)
 
@@ -77,14 +84,22 @@ def test_partitions_go_to_all_brokers(pair: Pair) -> None:
         assert partition.controller_epoch > 0
 
 
-def test_leaders_are_spread_and_a_second_replica_is_refused(pair: Pair) -> None:
+def test_leaders_are_spread_and_all_replicas_are_in_sync_from_the_start(pair: Pair) -> None:
     first, _ = pair
     name = fresh()
-    run(first, first.broker.topics.create(NewTopic(name, 2, 1), timeout_ms=TIMEOUT))
+    run(first, first.broker.topics.create(NewTopic(name, 2, 2), timeout_ms=TIMEOUT))
     partitions = first.broker.cluster.snapshot.topics[name].partitions
     assert {partition.leader for partition in partitions} == {1, 2}
-    doubled = first.broker.topics.create(NewTopic(fresh(), 2, 2), timeout_ms=TIMEOUT)
-    assert refused(first, doubled) is ErrorCode.invalid_replication_factor
+    for partition in partitions:
+        assert partition.leader == partition.replicas[0]
+        assert partition.isr == partition.replicas
+        assert set(partition.replicas) == {1, 2}
+
+
+def test_more_replicas_than_brokers_are_refused(pair: Pair) -> None:
+    first, _ = pair
+    tripled = first.broker.topics.create(NewTopic(fresh(), 1, 3), timeout_ms=TIMEOUT)
+    assert refused(first, tripled) is ErrorCode.invalid_replication_factor
 
 
 def test_only_the_controller_creates_deletes_and_extends(pair: Pair) -> None:
@@ -162,6 +177,37 @@ def test_deleting_by_the_id_of_a_predecessor(pair: Pair) -> None:
     assert refused(first, stale) is ErrorCode.unknown_topic_id
     run(first, first.broker.topics.delete(name, created.topic_id, timeout_ms=TIMEOUT))
     assert name not in first.broker.cluster.snapshot.topics
+
+
+def test_a_broker_that_was_away_deletes_what_was_deleted_meanwhile(
+    zookeeper: EmbeddedZooKeeper, tmp_path: Path
+) -> None:
+    """And whoever deletes a topic does not wait for it: its name can be used again."""
+    address = f"{zookeeper.address}/t{uuid.uuid4().hex[:12]}"
+    gone, again, stays = fresh(), fresh(), fresh()
+    data = tmp_path / "2"
+
+    def lies_there() -> set[str]:
+        return {each.name for each in data.iterdir() if each.is_dir()}
+
+    with start(tmp_path, address, 1) as first:
+        topics, view = first.broker.topics, first.broker.cluster
+        with start(tmp_path, address, 2):
+            view.wait_for(lambda map_: map_.brokers.keys() == {1, 2})
+            for name in (gone, again, stays):
+                on_both = NewTopic(name, assignment={0: (2,), 1: (1,)})
+                run(first, topics.create(on_both, timeout_ms=TIMEOUT))
+        view.wait_for(lambda map_: map_.brokers.keys() == {1})
+        assert lies_there() == {f"{name}-0" for name in (gone, again, stays)}
+        for name in (gone, again):
+            run(first, topics.delete(name, None, timeout_ms=TIMEOUT))
+        run(first, topics.create(NewTopic(again, 1, 1), timeout_ms=TIMEOUT))
+        assert set(view.snapshot.owed_deletions.values()) == {frozenset({2})}
+        with start(tmp_path, address, 2):
+            view.wait_for(lambda map_: not map_.owed_deletions)
+            assert f"{stays}-0" in lies_there()
+            assert not any(name.endswith("-stray") for name in lies_there())
+        assert lies_there() == {f"{stays}-0"}
 
 
 def test_without_zookeeper_a_change_is_refused_and_what_is_known_stands(tmp_path: Path) -> None:

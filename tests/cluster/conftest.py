@@ -101,6 +101,7 @@ def a_partition(*replicas: int, **changes: object) -> PartitionInfo:
         "leader_epoch": 0,
         "isr": replicas,
         "controller_epoch": 1,
+        "version": 0,  # of a node that is new
     }
     return PartitionInfo(**values | changes)  # type: ignore[arg-type]
 

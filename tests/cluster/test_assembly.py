@@ -69,6 +69,10 @@ def map_() -> Map:
     map_.data[paths.broker_config(2)] = nodes.encode(ConfigNode(config={"b": "2"}))
     map_.data[paths.broker_config(None)] = nodes.encode(ConfigNode(config={"c": "3"}))
     map_.data[paths.deletion("old")] = nodes.encode(DeletionNode(topic_id=ID))
+    map_.data[paths.owed_deletion(2, ID)] = b""
+    map_.data[paths.owed_deletion(10, ID)] = b""
+    map_.data[paths.owed_deletion(2, OTHER_ID)] = b""
+    map_.data[paths.draining(2)] = b""
     return map_
 
 
@@ -86,6 +90,26 @@ def test_everything_is_in_the_snapshot(map_: Map) -> None:
     assert snapshot.broker_configs == {2: {"b": "2"}}
     assert snapshot.broker_defaults == {"c": "3"}
     assert snapshot.deleting == {"old"}
+    assert snapshot.owed_deletions == {ID: {2, 10}, OTHER_ID: {2}}
+    assert snapshot.draining == {2}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"{paths.DRAINING}/<default>",
+        f"{paths.DRAINING}/-1",
+        f"{paths.OWED_DELETIONS}/{ID}",
+        f"{paths.OWED_DELETIONS}/01-{ID}",
+        f"{paths.OWED_DELETIONS}/x-{ID}",
+        f"{paths.OWED_DELETIONS}/1-{ID.hex}",
+        f"{paths.BROKER_IDS}/<default>",
+    ],
+)
+def test_names_that_are_not_ours_say_nothing(map_: Map, path: str) -> None:
+    before = map_.read_into(Assembly())
+    map_.data[path] = b""
+    assert map_.read_into(Assembly()) == before
 
 
 def test_an_empty_map_is_an_empty_snapshot() -> None:

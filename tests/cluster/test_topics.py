@@ -16,6 +16,7 @@ from cluster.topics import (
     add_partitions,
     create_topic,
     finish_deletion,
+    has_deleted,
     list_topics,
     mark_deleted,
     read_topic,
@@ -236,6 +237,31 @@ def test_a_topic_goes_with_all_that_was_its_own(session: Session, epoch: Control
     create_topic(session, epoch, a_topic("views"), {})
     finish_deletion(session, epoch, "views")
     assert list_topics(session) == ("stays", "views")
+
+
+def test_a_deletion_waits_for_the_live_and_remembers_the_dead(
+    session: Session, epoch: ControllerEpoch
+) -> None:
+    topic = replace(a_topic("views"), partitions=(a_partition(1, 2), a_partition(3, 2)))
+    create_topic(session, epoch, topic, {})
+    mark_deleted(session, epoch, "views")
+
+    def owing() -> set[str]:
+        return set(session.children(paths.OWED_DELETIONS) or ())
+
+    assert owing() == {f"{broker}-{topic.topic_id}" for broker in (1, 2, 3)}
+    assert not finish_deletion(session, epoch, "views", live=(1, 2, 4))
+    has_deleted(session, 1, topic.topic_id)
+    has_deleted(session, 1, topic.topic_id)
+    assert not finish_deletion(session, epoch, "views", live=(1, 2, 4))
+    assert list_topics(session) == ("views",)
+    has_deleted(session, 2, topic.topic_id)
+    assert finish_deletion(session, epoch, "views", live=(1, 2, 4))
+    assert list_topics(session) == ()
+    create_topic(session, epoch, a_topic("views"), {})
+    assert owing() == {f"3-{topic.topic_id}"}
+    has_deleted(session, 3, topic.topic_id)
+    assert owing() == set()
 
 
 def test_an_unknown_topic_is_not_marked(session: Session, epoch: ControllerEpoch) -> None:

@@ -357,9 +357,9 @@ def test_another_cluster_s_map_in_its_place_is_not_followed(
 
 
 def test_a_view_of_nothing_is_refused(session: Session) -> None:
-    for path in (paths.DELETIONS, "/admin"):
+    for path in (paths.DELETIONS, paths.OWED_DELETIONS, "/admin"):
         session.write([Delete(path)])
-    with pytest.raises(MapMissing, match=paths.DELETIONS):
+    with pytest.raises(MapMissing, match=f"{paths.DELETIONS}|{paths.OWED_DELETIONS}"):
         ClusterView(session).start(lambda _: None)
 
 

@@ -16,10 +16,11 @@ from cluster.zookeeper import EmbeddedZooKeeper
 from ground.listening import free_port
 from ground.tls import Tls
 from harness.certificates import Authority
+from harness.made_secrets import made_secret
 from harness.secured_zookeeper import SecuredZooKeeper
 from harness.server_process import wait_until
 
-USER, PASSWORD = "penstock", "a secret, 'quoted' = 7"
+USER, PASSWORD = "penstock", made_secret("a secret, 'quoted' = 7")
 AT_ONCE = 8.0  # seconds, on a slow machine; what waits for a server waits longer
 
 Open = Callable[..., Session]

@@ -99,6 +99,7 @@ kinds: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 odd = st.sampled_from([b"", b"\0\0\0\0\x07", b"\0\0\0\0\x63abc", b"\1" * 20]).map(other)
 
 
+@pytest.mark.not_quick("reads very many entries in two ways")
 @settings(max_examples=20)
 @given(st.data())
 def test_together_as_one_by_one(data: st.DataObject) -> None:

@@ -13,9 +13,9 @@ from client.offsets import Beginning
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
 from harness.server_process import free_ports
+from ledger.lookup import lookup_at
 from ledger.names import LEDGER_TOPIC, SUBJECT
 from ledger.publishing import partition_of, schema_id, write_entries
-from ledger.reading import lookup_at
 from schemas.envelope import Decoder, split
 from schemas.errors import BadMessage, RegistryNotReachable
 from schemas.event_schemas import LEDGER, built_in

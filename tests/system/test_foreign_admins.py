@@ -1,12 +1,18 @@
 """The admin clients of others create, alter and delete topics, and describe what is there."""
 
 import re
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import ElectionType, KafkaError, TopicPartition
+from confluent_kafka.admin import AdminClient
 
+from client.bootstrap import Bootstrap
+from client.brokers import Brokers
+from client.quotas import alter_quotas
 from harness.apache_kafka import kafka_classpath, why_no_kafka
 from harness.jvm import Jvm
 from harness.server_process import wait_until
@@ -33,6 +39,19 @@ def refused(pattern: str) -> "pytest.RaisesExc[Refused]":
 
 def numbered(count: int) -> list[Record]:
     return [Record(f"{number}".encode()) for number in range(count)]
+
+
+@against_both
+def test_leaders_are_elected_on_request(server: Server, topic: str) -> None:
+    create(server.bootstrap, topic)
+    client = AdminClient({"bootstrap.servers": server.bootstrap})
+    asked = [TopicPartition(topic, 0), TopicPartition(topic, 7)]
+    outcomes = client.elect_leaders(ElectionType.PREFERRED, asked).result(30)
+    assert {each.partition: error.code() for each, error in outcomes.items()} == {
+        0: KafkaError.ELECTION_NOT_NEEDED,
+        7: KafkaError.UNKNOWN_TOPIC_OR_PART,
+    }
+    assert client.elect_leaders(ElectionType.PREFERRED, None).result(30) == {}
 
 
 @against_both
@@ -148,6 +167,27 @@ def test_the_brokers_configs_are_described(server: Server, admin: Admin) -> None
     configs = admin.broker_configs(server.bootstrap, 1)
     # What graphical tools look for, to know what the cluster can do.
     assert re.fullmatch(r"\d+\.\d+.*", configs["inter.broker.protocol.version"] or "")
+
+
+def test_java_tries_again_what_its_quota_did_not_allow(server: Server, topic: str) -> None:
+    if (classpath := kafka_classpath()) is None:
+        pytest.skip(f"Kafka's clients cannot be had: {why_no_kafka()}")
+    package = "org.apache.kafka.clients.admin"
+    name = f"client-{topic}"
+    rates: dict[str, float | None] = {"controller_mutation_rate": 2.0}
+    with Brokers(Bootstrap.of(server.bootstrap)) as brokers, Jvm(classpath) as java:
+        alter_quotas(brokers, {"client-id": name}, rates)
+        settings = {"bootstrap.servers": server.bootstrap, "client.id": name}
+        client = java.find(f"{package}.Admin").create(settings)
+        try:
+            for number, partitions in enumerate((24, 1)):  # 22 of them at once
+                new = java.new(f"{package}.NewTopic", f"{topic}-{number}", partitions, 1)
+                began = time.monotonic()
+                client.createTopics([new]).all().get()
+        finally:
+            client.close(java.find("java.time.Duration").ZERO)
+            alter_quotas(brokers, {"client-id": name}, dict.fromkeys(rates))
+    assert time.monotonic() - began > 0.5  # it was refused, and has waited
 
 
 @against_both

@@ -189,7 +189,7 @@ def test_half_sent_requests_bound_the_broker_and_hinder_nobody(broker: BrokerPro
             within=20,
             what="most of them are closed",
         )
-    assert meanwhile.p99 < max(2 * alone.p99, 1.0)
+    assert meanwhile.p99 < max(2 * alone.p99, 1.0) + meanwhile.disk_wait
     assert broker.process.most_rss() < 200_000_000
 
 

@@ -1,9 +1,10 @@
 """Apache Kafka's own command line tools, with its Java clients, against the broker.
 
-Each tool is a Java process of a second or two; one test walks through a topic's life.
+They are of two releases, each in one JVM; one test walks through a topic's life.
 """
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.users import remove_user, set_password, users
 from ground.scram import ScramMechanism
-from harness.apache_kafka import ToolFailed, kafka_classpath, run_tool, why_no_kafka
+from harness.apache_kafka import NEWEST, VERSION, KafkaUnavailable, ToolFailed
+from harness.kafka_tools import KafkaTools
 from harness.server_process import wait_until
 from tests.system.clients.contents import EPOCH
 from tests.system.clients.interface import Record
@@ -21,43 +23,54 @@ from tests.system.conftest import Server, against_both
 
 
 class Tools:
-    """The tools by the names of their scripts."""
+    """The tools by the names of their scripts, at one server. Each answers its standard output."""
 
-    def __init__(self, bootstrap: str, directory: Path) -> None:
+    def __init__(self, tools: KafkaTools, bootstrap: str) -> None:
+        self._tools = tools
         self._bootstrap = bootstrap
-        self._directory = directory
 
     def topics(self, *arguments: str) -> str:
-        return self._run("org.apache.kafka.tools.TopicCommand", *arguments)
+        return self._run("kafka-topics", *arguments)
 
     def configs(self, *arguments: str) -> str:
-        return self._run("kafka.admin.ConfigCommand", *arguments)
+        return self._run("kafka-configs", *arguments)
 
     def get_offsets(self, *arguments: str) -> str:
-        return self._run("org.apache.kafka.tools.GetOffsetShell", *arguments)
+        return self._run("kafka-get-offsets", *arguments)
 
     def delete_records(self, *arguments: str) -> str:
-        return self._run("org.apache.kafka.tools.DeleteRecordsCommand", *arguments)
+        return self._run("kafka-delete-records", *arguments)
 
     def log_dirs(self, *arguments: str) -> str:
-        return self._run("org.apache.kafka.tools.LogDirsCommand", *arguments)
+        return self._run("kafka-log-dirs", *arguments)
 
-    def console_producer(self, *arguments: str, stdin: bytes) -> str:
-        return self._run("kafka.tools.ConsoleProducer", *arguments, stdin=stdin)
+    def console_producer(self, *arguments: str, stdin: str) -> str:
+        return self._run("kafka-console-producer", *arguments, stdin=stdin)
 
     def console_consumer(self, *arguments: str) -> str:
-        return self._run("org.apache.kafka.tools.consumer.ConsoleConsumer", *arguments)
+        return self._run("kafka-console-consumer", *arguments)
 
-    def _run(self, tool: str, *arguments: str, stdin: bytes = b"") -> str:
-        command = [tool, "--bootstrap-server", self._bootstrap, *arguments]
-        return run_tool(*command, directory=self._directory, stdin=stdin).stdout.decode()
+    def _run(self, tool: str, *arguments: str, stdin: str = "") -> str:
+        where = ("--bootstrap-server", self._bootstrap)
+        ended = self._tools.run(tool, *where, *arguments, stdin=stdin)
+        if ended.status:
+            raise ToolFailed(f"{tool} ended with {ended.status}:\n{ended.said}")
+        return ended.output
+
+
+@pytest.fixture(scope="module", params=[VERSION, NEWEST])
+def kafka_tools(request: pytest.FixtureRequest) -> Iterator[KafkaTools]:
+    try:
+        tools = KafkaTools(request.param)
+    except KafkaUnavailable as reason:
+        pytest.skip(f"Apache Kafka cannot be had: {reason}")
+    with tools:
+        yield tools
 
 
 @pytest.fixture
-def tools(server: Server, tmp_path: Path) -> Tools:
-    if kafka_classpath() is None:
-        pytest.skip(f"Apache Kafka cannot be had: {why_no_kafka()}")
-    return Tools(server.bootstrap, tmp_path)
+def tools(server: Server, kafka_tools: KafkaTools) -> Tools:
+    return Tools(kafka_tools, server.bootstrap)
 
 
 @pytest.mark.timeout(180)
@@ -83,8 +96,8 @@ def test_the_life_of_a_topic(server: Server, topic: str, tools: Tools, tmp_path:
     assert "segment.bytes" not in described
 
     lines = [f"key {number}:value {number} äöü" for number in range(500)]
-    stdin = "\n".join(lines).encode()
-    options = ["--property", "parse.key=true", "--property", "key.separator=:"]
+    stdin = "\n".join(lines)
+    options = ["--reader-property", "parse.key=true", "--reader-property", "key.separator=:"]
     options += ["--compression-codec", "lz4"]
     tools.console_producer("--topic", topic, *options, stdin=stdin)
     offsets = tools.get_offsets("--topic", topic)
@@ -94,7 +107,8 @@ def test_the_life_of_a_topic(server: Server, topic: str, tools: Tools, tmp_path:
     assert sum(ends) == 500
 
     seen = []
-    print_keys = ["--property", "print.key=true", "--property", "key.separator=:"]
+    print_keys = ["--formatter-property", "print.key=true"]
+    print_keys += ["--formatter-property", "key.separator=:"]
     for partition, count in enumerate(ends):
         where = ["--topic", topic, "--partition", str(partition), "--offset", "earliest"]
         if count:

@@ -21,7 +21,6 @@ from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.consumer import Consumer as OwnConsumer
 from client.errors import ClientError, NotLetIn
-from client.logins import scram
 from client.offsets import Beginning
 from client.producer import Producer as OwnProducer
 from client.security import Login, Mechanism, Security
@@ -30,13 +29,15 @@ from cluster.zookeeper import EmbeddedZooKeeper
 from ground.tls import Tls, client_context
 from harness.secured_broker import USERS, SecuredBroker
 from harness.server_process import wait_until
+from tests.client.writing_and_reading import write_and_read_for
 from tests.system.bystander import write_and_read
 from tests.system.clients import kafka_python
 from tests.system.raw import METADATA, Closed, RawConnection, int16, int32, metadata_body, string
+from tests.system.raw_login import AUTHENTICATE, HANDSHAKE, begun, logged_in
 
 WITHIN = 60.0
 COUNT = 500
-HANDSHAKE, AUTHENTICATE = 17, 36
+BY_BROKERS = [each for each in Mechanism if each is not Mechanism.GSSAPI]
 PASSWORDS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 
@@ -51,7 +52,7 @@ def secured(
         yield secured
 
 
-@pytest.mark.parametrize("mechanism", [*Mechanism, None])
+@pytest.mark.parametrize("mechanism", [*BY_BROKERS, None])
 def test_our_own_client(secured: SecuredBroker, mechanism: Mechanism | None) -> None:
     topic = f"own-{mechanism or 'certificate'}".lower()
     with Brokers(secured.bootstrap(mechanism)) as brokers:
@@ -147,9 +148,11 @@ def test_aiokafka(secured: SecuredBroker, mechanism: str) -> None:
 
 
 @pytest.mark.parametrize("mechanism", PASSWORDS)
-def test_kcat(secured: SecuredBroker, mechanism: str) -> None:
-    settings = secured.librdkafka(mechanism)
-    options = [part for key, value in settings.items() for part in ("-X", f"{key}={value}")]
+def test_kcat(secured: SecuredBroker, mechanism: str, tmp_path: Path) -> None:
+    settings = tmp_path / "kcat.conf"  # not its command, which everybody reads
+    pairs = secured.librdkafka(mechanism).items()
+    settings.write_text("".join(f"{key}={value}\n" for key, value in pairs))
+    options = ["-F", str(settings)]
     topic = f"kcat-{mechanism}"
     wrote = subprocess.run(
         ["kcat", *options, "-P", "-t", topic],
@@ -252,21 +255,8 @@ def test_a_large_frame_is_not_taken_before_a_login(secured: SecuredBroker) -> No
 @pytest.mark.parametrize("mechanism", [Mechanism.SCRAM_SHA_256, Mechanism.OAUTHBEARER])
 def test_logins_are_made_anew_under_load(chroot: str, tmp_path: Path, mechanism: Mechanism) -> None:
     with SecuredBroker(tmp_path, zookeeper=chroot, login_seconds=3) as secured:
-        until = time.monotonic() + 9
-        sent = got = 0
         with Brokers(secured.bootstrap(mechanism), patience_seconds=5) as brokers:
-            create_topic(brokers, "long")
-            producer = OwnProducer(brokers, "long", batch_bytes=10_000)
-            with OwnConsumer(brokers, "long", Beginning()) as consumer:
-                while time.monotonic() < until or got < sent:
-                    if time.monotonic() < until:
-                        for _ in range(100):
-                            producer.send(b"%d" % sent)
-                            sent += 1
-                        producer.flush()
-                    for message in consumer.poll(0.1):
-                        assert message.record.value == b"%d" % got
-                        got += 1
+            write_and_read_for(9, brokers, "long")
         assert "its login has ended" not in secured.broker.log()
 
 
@@ -284,40 +274,32 @@ def test_librdkafka_logs_in_anew(chroot: str, tmp_path: Path) -> None:
         assert not failed
 
 
-def logged_in(connection: RawConnection, user: str) -> bytes:
-    """The last answer."""
-    assert connection.ask(HANDSHAKE, 1, string("SCRAM-SHA-512"))[:2] == b"\0\0"
-    saying = scram("sha512", user, USERS[user], lambda: "a-nonce")
-    token, answer = next(saying), b""
-    with contextlib.suppress(StopIteration):
-        while True:
-            answer = connection.ask(AUTHENTICATE, 1, int32(len(token)) + token)
-            if answer[:2] != b"\0\0":
-                break
-            (size,) = struct.unpack_from(">i", answer, 4)
-            token = saying.send(answer[8 : 8 + size])
-    return answer
-
-
-def test_who_does_not_log_in_anew_is_cut_off(chroot: str, tmp_path: Path) -> None:
+def test_who_does_not_log_in_in_time_or_anew_is_cut_off(chroot: str, tmp_path: Path) -> None:
+    limits = {"stalled_request_seconds": 1}
     with (
-        SecuredBroker(tmp_path, zookeeper=chroot, login_seconds=2) as secured,
+        SecuredBroker(
+            tmp_path, zookeeper=chroot, login_seconds=2, settings={"limits": limits}
+        ) as secured,
+        RawConnection(f"127.0.0.1:{secured.plain}") as idle,
         RawConnection(f"127.0.0.1:{secured.plain}") as connection,
     ):
-        answer = logged_in(connection, "alice")
+        begun(idle, "SCRAM-SHA-512")
+        answer = logged_in(connection, "alice", USERS["alice"])
         assert 0 < struct.unpack(">q", answer[-8:])[0] <= 2000
         assert connection.ask(METADATA, 1, metadata_body(None))
-        logged_in(connection, "alice")
+        logged_in(connection, "alice", USERS["alice"])
         time.sleep(2.5)
         with pytest.raises(Closed):
             connection.ask(METADATA, 1, metadata_body(None))
         assert "a request of API 3, and its login has ended" in secured.broker.log()
+        idle.wait_closed()
+        assert "it has not logged in in time" in secured.broker.log()
 
 
 def test_a_connection_stays_with_its_user(secured: SecuredBroker) -> None:
     with RawConnection(f"127.0.0.1:{secured.plain}") as connection:
-        logged_in(connection, "alice")
-        assert logged_in(connection, "bob")[:2] == int16(58)
+        logged_in(connection, "alice", USERS["alice"])
+        assert logged_in(connection, "bob", USERS["bob"])[:2] == int16(58)
         with pytest.raises(Closed):
             connection.ask(METADATA, 1, metadata_body(None))
 

@@ -7,11 +7,12 @@ import pytest
 
 from harness.broker_process import BrokerProcess
 from harness.certificates import Authority
+from harness.made_secrets import made_secret
 from harness.registry_process import RegistryProcess
 from harness.secured_zookeeper import SecuredZooKeeper
 from harness.server_process import http_page
 
-PASSWORD = "zookeeper-secret-77ab"
+PASSWORD = made_secret("zookeeper")
 CAN_LOG_IN = importlib.util.find_spec("puresasl") is not None
 
 

@@ -36,12 +36,13 @@ from cluster.zookeeper import EmbeddedZooKeeper
 from harness.secured_broker import USERS, SecuredBroker
 from harness.server_process import wait_until
 from tests.system.mutating import TOPICS, message
-from tests.system.raw import Closed, RawConnection, int16, int32, request, string
+from tests.system.raw import Closed, RawConnection, int16, int32, request
+from tests.system.raw_login import AUTHENTICATE, HANDSHAKE, begun, over_tls, said
 from wire.codec import Api
 from wire.errors import ErrorCode
 from wire.requests import request_frame
 
-HANDSHAKE, AUTHENTICATE, API_VERSIONS = 17, 36, 18
+API_VERSIONS = 18
 WITHOUT_A_LOGIN = {HANDSHAKE, AUTHENTICATE, API_VERSIONS}
 REFUSALS = {
     ErrorCode.topic_authorization_failed,
@@ -102,24 +103,6 @@ def _is_full(value: Any) -> bool:
     if is_dataclass(value):
         return all(_is_full(getattr(value, field.name)) for field in fields(value))
     return True
-
-
-def said(connection: RawConnection, saying: Exchange) -> bytes:
-    """The last answer to a login, which may be a refusal."""
-    token, answer = next(saying), b""
-    while True:
-        answer = connection.ask(AUTHENTICATE, 1, int32(len(token)) + token)
-        if answer[:2] != int16(0):
-            return answer
-        (size,) = struct.unpack_from(">i", answer, 4)
-        try:
-            token = saying.send(answer[8 : 8 + size])
-        except StopIteration:
-            return answer
-
-
-def begun(connection: RawConnection, mechanism: str) -> None:
-    assert connection.ask(HANDSHAKE, 1, string(mechanism))[:2] == int16(0)
 
 
 def cut_off(connection: RawConnection, frame: bytes) -> None:
@@ -209,17 +192,15 @@ def test_with_a_proof_of_another_connection(
     logged(secured, "the nonce is another attempt's, user bob")
 
 
-def over_tls(secured: SecuredBroker, port: int, certificate: str = "") -> RawConnection:
+def connected(secured: SecuredBroker, port: int, certificate: str = "") -> RawConnection:
     context = ssl.create_default_context(cafile=str(secured.authority.ca))
     if certificate:
         context.load_cert_chain(certificate)
-    connection = RawConnection(f"127.0.0.1:{port}")
-    connection.socket = context.wrap_socket(connection.socket, server_hostname="localhost")
-    return connection
+    return over_tls(f"127.0.0.1:{port}", context)
 
 
 def test_with_an_expired_token(secured: SecuredBroker, asked: bytes) -> None:
-    with over_tls(secured, secured.locked) as connection:
+    with connected(secured, secured.locked) as connection:
         begun(connection, "OAUTHBEARER")
         token = f"n,,\1auth=Bearer {secured.token(seconds=-600)}\1\1".encode()
         answer = connection.ask(AUTHENTICATE, 1, int32(len(token)) + token)
@@ -231,7 +212,7 @@ def test_with_an_expired_token(secured: SecuredBroker, asked: bytes) -> None:
 
 def test_with_a_revoked_certificate(secured: SecuredBroker, asked: bytes) -> None:
     certificate = str(secured.revoked["lost"].both)
-    with pytest.raises((Closed, OSError)), over_tls(secured, secured.known, certificate) as lost:
+    with pytest.raises((Closed, OSError)), connected(secured, secured.known, certificate) as lost:
         lost.send(asked)
         lost.answer(10)
     logged(secured, "certificate revoked")

@@ -32,8 +32,15 @@ SHARE = settings(max_examples=max(3, settings().max_examples // 10))
 
 # Without what some of them level between versions (tested at the end).
 PLAIN = [Api(**{f.name: getattr(api, f.name) for f in fields(Api)}) for api in ALL]
+BETWEEN = pytest.mark.not_quick("versions between the first and the last")
 CASES = [
-    pytest.param(api, version, kind, id=f"{api.name}-v{version}-{kind}")
+    pytest.param(
+        api,
+        version,
+        kind,
+        id=f"{api.name}-v{version}-{kind}",
+        marks=() if version in {api.versions[0], api.versions[-1]} else BETWEEN,
+    )
     for api in PLAIN
     for version in api.versions
     for kind in ("request", "response")
@@ -165,6 +172,7 @@ def test_kio_writes_we_read_and_write_kio_reads(
     assert foreign_bytes(reread) == body
 
 
+@pytest.mark.not_quick("cuts every message at every byte")
 @pytest.mark.parametrize(("api", "version", "kind"), CASES)
 @SHARE
 @given(data=st.data())

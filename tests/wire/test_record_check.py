@@ -31,7 +31,7 @@ from wire.records import Record, build_batch
 LIMIT = 64 << 20
 NOW = 1_700_000_000_000
 CHECK = RecordCheck(native=False)
-ALL = list(suspects())
+MOST = list(suspects(large=False))
 each_codec = pytest.mark.parametrize("codec", PACK)
 
 
@@ -70,12 +70,13 @@ def pieces(view: memoryview, *, keyed: bool = False, limit: int = LIMIT) -> Iter
     yield from LargeBatch(plain, header, keyed=keyed, allows=lambda _: True).check()
 
 
-@pytest.mark.parametrize("suspect", [each for each in ALL if each.is_sound], ids=lambda s: s.name)
+@pytest.mark.parametrize("suspect", [each for each in MOST if each.is_sound], ids=lambda s: s.name)
 def test_what_is_sound_is_taken(suspect: Suspect) -> None:
     assert at_once(suspect.batch) is None
     assert piece_by_piece(suspect.batch) is None
 
 
+@pytest.mark.not_quick("damages very many batches")
 def test_both_ways_say_the_same_of_what_is_damaged() -> None:
     for suspect in suspects(seed=1, flips=40):
         first, second = at_once(suspect.batch), piece_by_piece(suspect.batch)
@@ -89,7 +90,7 @@ def test_both_ways_say_the_same_of_what_is_damaged() -> None:
     "name", ["garbage", "one record instead of five", "a byte behind", "a byte missing", "nothing"]
 )
 def test_what_stopped_every_reader_is_refused(codec: int, name: str) -> None:
-    (suspect,) = (each for each in ALL if each.name == f"{Codec(codec).name.lower()}: {name}")
+    (suspect,) = (each for each in MOST if each.name == f"{Codec(codec).name.lower()}: {name}")
     assert at_once(suspect.batch) is ErrorCode.invalid_record
 
 
@@ -132,7 +133,7 @@ def test_random_bytes_are_refused_or_records(body: bytes, codec: int, count: int
 
 def test_nothing_of_one_batch_is_believed_of_the_next() -> None:
     """They are looked at in the same memory."""
-    for suspect in random.Random(3).sample(ALL, 200):
+    for suspect in random.Random(3).sample(MOST, 200):
         assert at_once(batch(record(0, rest=sized(b"x" * 20_000)), count=1)) is None
         cut = batch(sound_records()[:-1])
         assert at_once(cut) is ErrorCode.invalid_record
@@ -140,6 +141,7 @@ def test_nothing_of_one_batch_is_believed_of_the_next() -> None:
         assert at_once(cut) is ErrorCode.invalid_record
 
 
+@pytest.mark.not_quick("looks through megabytes")
 @each_codec
 def test_large_batches_are_looked_through_in_pieces(codec: int) -> None:
     count = 40_000

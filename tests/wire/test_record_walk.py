@@ -223,6 +223,7 @@ def fourth() -> Iterator[bytes]:
         yield chance.randbytes(4)
 
 
+@pytest.mark.not_quick("tries very many names")
 @pytest.mark.parametrize(
     "names",
     [
@@ -245,6 +246,7 @@ def test_names_are_utf_8_where_python_says_so(names: Callable[[], Iterable[bytes
             assert walked(body, 1) is None, name
 
 
+@pytest.mark.not_quick("walks over megabytes")
 @pytest.mark.parametrize("codec", PACK)
 def test_large_batches_are_walked_over_in_one_go(codec: int) -> None:
     count = 100_000

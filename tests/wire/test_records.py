@@ -290,6 +290,7 @@ BOMBS = {
 }
 
 
+@pytest.mark.not_quick("unpacks megabytes")
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_decompression_bomb_is_refused_within_the_limit(name: str) -> None:
     codec, make = BOMBS[name]

@@ -1,6 +1,8 @@
 """Headers and frames around messages, and what may come out of bytes that are no request at all."""
 
 import struct
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -109,6 +111,7 @@ def test_absurd_counts_allocate_nothing(count: int) -> None:
         read_request(7, memoryview(struct.pack(">hhii", -1, 1, 0, count) + b"\0" * 100))
 
 
+@pytest.mark.not_quick("loads every message of Kafka's")
 def test_whatever_kafka_has_and_we_do_not_serve_can_be_refused_in_its_own_form() -> None:
     refused = 0
     for key, name in api_key_map.items():
@@ -125,3 +128,18 @@ def test_whatever_kafka_has_and_we_do_not_serve_can_be_refused_in_its_own_form()
             refused += 1
     assert refused > 150
     assert refusal(32_000, 0) is None
+
+
+@pytest.mark.not_quick("starts a process")
+def test_the_first_request_of_an_api_loads_few_of_its_versions() -> None:
+    """Each is a module, read from the disk while the broker serves nobody else."""
+    code = """
+import sys
+from wire.messages.produce import API
+
+assert len(API.versions) > 5
+API.is_flexible(7)
+print(sum(name.startswith("kio.schema.produce.v") and name.count(".") == 3 for name in sys.modules))
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert 0 < int(ran.stdout) < 5

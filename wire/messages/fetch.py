@@ -1,8 +1,11 @@
 """Fetch (key 1): record batches of partitions, from an offset on.
 
-Left out: fetch sessions (declined with session id 0, so `forgotten_topics_data` is never needed),
-aborted transactions, preferred read replicas, and what only KRaft's own quorum uses
-(`cluster_id`, `diverging_epoch`, `snapshot_id`).
+Sessions (`session_id`, `session_epoch`, `forgotten_topics_data`) are there from version 7, the rack
+of a consumer and the replica that it should rather ask (`rack_id`, `preferred_read_replica`) from
+11, the epoch of what was fetched last, where histories part and who leads (`last_fetched_epoch`,
+`diverging_epoch`, `current_leader`) from 12.
+
+Left out: aborted transactions, and what only KRaft's own quorum uses (`cluster_id`, `snapshot_id`).
 """
 
 from dataclasses import dataclass

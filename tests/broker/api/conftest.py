@@ -1,5 +1,6 @@
 """A running broker for the tests of a module, with a real ZooKeeper behind it."""
 
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,8 +9,11 @@ from typing import Any
 import pytest
 
 from broker.config import BrokerConfig
+from cluster import acls
 from cluster.zookeeper import EmbeddedZooKeeper
+from tests.broker.api.rules import Rules
 from tests.broker.api.running_broker import RawClient, RunningBroker
+from wire.acls import Acl, ResourcePattern
 
 
 @pytest.fixture(scope="module")
@@ -57,3 +61,26 @@ def new_topic(client: RawClient) -> Callable[..., str]:
         return name
 
     return create
+
+
+@pytest.fixture
+def permit(running: RunningBroker) -> Iterator[Callable[[Rules], None]]:
+    """From then on these rules are in force, and no others."""
+
+    def replace(rules: Rules) -> None:
+        session = running.broker.session
+        wanted: dict[ResourcePattern, set[Acl]] = {}
+        for pattern, acl in rules:
+            wanted.setdefault(pattern, set()).add(acl)
+        for pattern, standing in dict(running.broker.authorization.acls).items():
+            acls.remove(session, pattern, set(standing) - wanted.get(pattern, set()))
+        for pattern, added in wanted.items():
+            acls.add(session, pattern, added)
+        expected = {pattern: tuple(sorted(each)) for pattern, each in wanted.items()}
+        deadline = time.monotonic() + 10
+        while dict(running.broker.authorization.acls) != expected:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+
+    yield replace
+    replace([])

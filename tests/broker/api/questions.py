@@ -10,6 +10,7 @@ from wire.acls import Operation, PatternType, Permission, ResourceType
 from wire.messages import (
     alter_client_quotas,
     alter_configs,
+    alter_partition_reassignments,
     alter_user_scram_credentials,
     create_acls,
     create_partitions,
@@ -23,6 +24,7 @@ from wire.messages import (
     describe_log_dirs,
     describe_producers,
     describe_user_scram_credentials,
+    elect_leaders,
     fetch,
     find_coordinator,
     incremental_alter_configs,
@@ -236,7 +238,6 @@ QUESTIONS: dict[int, tuple[Ask, ...]] = {
             create_partitions.CreatePartitionsRequest(
                 topics=(create_partitions.CreatePartitionsTopic(name=topic, count=2),),
                 timeout=20_000,
-                validate_only=True,
             ),
         ),
     ),
@@ -245,9 +246,36 @@ QUESTIONS: dict[int, tuple[Ask, ...]] = {
             delete_groups.API, 2, delete_groups.DeleteGroupsRequest(groups_names=("group",))
         ),
     ),
+    43: (
+        lambda client, topic: client.ask(
+            elect_leaders.API,
+            2,
+            elect_leaders.ElectLeadersRequest(
+                topic_partitions=(elect_leaders.TopicPartitions(topic=topic, partitions=(0,)),)
+            ),
+        ),
+    ),
     44: (
         lambda client, topic: _alter_some(client, 2, topic),
-        lambda client, _: _alter_some(client, 4, "1"),
+        lambda client, _: _alter_some(client, 4, "2"),
+    ),
+    45: (
+        lambda client, topic: client.ask(
+            alter_partition_reassignments.API,
+            0,
+            alter_partition_reassignments.AlterPartitionReassignmentsRequest(
+                topics=(
+                    alter_partition_reassignments.ReassignableTopic(
+                        name=topic,
+                        partitions=(
+                            alter_partition_reassignments.ReassignablePartition(
+                                partition_index=0, replicas=(1,)
+                            ),
+                        ),
+                    ),
+                ),
+            ),
+        ),
     ),
     46: (
         lambda client, _: client.ask(
@@ -276,7 +304,6 @@ QUESTIONS: dict[int, tuple[Ask, ...]] = {
                         ops=(),
                     ),
                 ),
-                validate_only=True,
             ),
         ),
     ),

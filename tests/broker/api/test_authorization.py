@@ -6,7 +6,7 @@ they are put into ZooKeeper as another broker would put them there.
 
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -18,16 +18,13 @@ from broker.config import AuthorizationConfig
 from broker.permissions import bits
 from cluster import acls
 from tests.broker.api.questions import QUESTIONS, Ask, ask_fetch, ask_metadata
+from tests.broker.api.rules import EVERYTHING, Rules, rule
 from tests.broker.api.running_broker import RawClient, RunningBroker, batch
 from wire.acls import (
     OPERATIONS_ON,
-    RESOURCE_TYPES,
-    THE_CLUSTER,
-    Acl,
     Operation,
     PatternType,
     Permission,
-    ResourcePattern,
     ResourceType,
 )
 from wire.errors import ErrorCode
@@ -40,62 +37,18 @@ from wire.messages import (
     produce,
 )
 
-TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
-ALLOW, DENY = Permission.ALLOW, Permission.DENY
-ME = "User:ANONYMOUS"
+TOPIC, CLUSTER = ResourceType.TOPIC, ResourceType.CLUSTER
+DENY = Permission.DENY
 REFUSALS = {
     ErrorCode.topic_authorization_failed,
     ErrorCode.group_authorization_failed,
     ErrorCode.cluster_authorization_failed,
 }
-Rules = list[tuple[ResourcePattern, Acl]]
-EVERYTHING: Rules = [
-    (ResourcePattern(kind, THE_CLUSTER if kind is CLUSTER else "*"),
-     Acl("User:*", "*", Operation.ALL, ALLOW))
-    for kind in RESOURCE_TYPES
-]  # fmt: skip
-
-
-def rule(
-    operation: Operation,
-    kind: ResourceType = TOPIC,
-    name: str = "*",
-    permission: Permission = ALLOW,
-    *,
-    principal: str = ME,
-    host: str = "*",
-    pattern_type: PatternType = PatternType.LITERAL,
-) -> tuple[ResourcePattern, Acl]:
-    pattern = ResourcePattern(kind, THE_CLUSTER if kind is CLUSTER else name, pattern_type)
-    return pattern, Acl(principal, host, operation, permission)
 
 
 @pytest.fixture(scope="module")
 def broker_settings() -> dict[str, Any]:
     return {"authorization": AuthorizationConfig(super_users=("User:admin",))}
-
-
-@pytest.fixture
-def permit(running: RunningBroker) -> Iterator[Callable[[Rules], None]]:
-    """From then on these rules are in force, and no others."""
-
-    def replace(rules: Rules) -> None:
-        session = running.broker.session
-        wanted: dict[ResourcePattern, set[Acl]] = {}
-        for pattern, acl in rules:
-            wanted.setdefault(pattern, set()).add(acl)
-        for pattern, standing in dict(running.broker.authorization.acls).items():
-            acls.remove(session, pattern, set(standing) - wanted.get(pattern, set()))
-        for pattern, added in wanted.items():
-            acls.add(session, pattern, added)
-        expected = {pattern: tuple(sorted(each)) for pattern, each in wanted.items()}
-        deadline = time.monotonic() + 10
-        while dict(running.broker.authorization.acls) != expected:
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
-
-    yield replace
-    replace([])
 
 
 @pytest.fixture

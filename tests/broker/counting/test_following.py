@@ -10,12 +10,15 @@ import pytest
 from broker.config import Checks
 from broker.counting.following import LogFollowing
 from broker.counting.reports import CountingReport, CountingResult, Led, LostOffsets, Task
+from broker.storage.log import Log
 from client.security import Security
 from ledger.counting.batches import Json
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CountingJournal
+from ledger.counting.told import EpochStart
 from schemas.remote.address import RegistryAddress
+from tests.broker.counting.shown_ledger import ShownLedger
 from tests.broker.storage.compacted_log import Story, filled, flush
 from tests.broker.storage.log_files import append, batch, create, log_file, overwrite, positions
 from wire.records import Codec
@@ -40,7 +43,9 @@ class Counted:
             10.0,
             checks or Checks(),
         )
-        self._following = LogFollowing(task, Counter(self.journal, speaker, self))
+        self.ledger = ShownLedger()
+        counter = Counter(self.journal, speaker, self)
+        self._following = LogFollowing(task, counter, self.ledger)
 
     def send(self, entry: Json) -> None:
         if self.is_silent:
@@ -60,15 +65,47 @@ class Counted:
             for passage in entry["passages"]
             if passage["topic_id"] == topic_id
             for each in passage["offsets"]
+            if each["count"]
         ]
 
     @property
     def epochs(self) -> list[int]:
-        return [each["leader_epoch"] for entry in self.told for each in entry["passages"]]
+        return [
+            passage["leader_epoch"]
+            for entry in self.told
+            for passage in entry["passages"]
+            if any(each["count"] for each in passage["offsets"])
+        ]
 
     @property
     def known(self) -> set[str]:
         return {key.topic_id for key in self.journal.places}
+
+
+def led_at(log: Log, epoch: int) -> Led:
+    """Its leader writes from now on under this epoch."""
+    start, exposed, end = log.start_offset, log.exposed_offset, log.end_offset
+    epochs = [EpochStart(*each) for each in log.epochs.entries]
+    if log.epochs.latest < epoch:
+        epochs.append(EpochStart(epoch, end))
+    return Led(
+        "t",
+        "one",
+        0,
+        str(log.directory),
+        start,
+        exposed,
+        epoch,
+        compacts=False,
+        end=end,
+        epochs=epochs,
+    )
+
+
+def under(led: Led, epoch: int, first: int) -> Led:
+    """Another leader epoch began there."""
+    before = [each for each in led.epochs if each.first < first]
+    return led._replace(leader_epoch=epoch, epochs=[*before, EpochStart(epoch, first)])
 
 
 @pytest.fixture
@@ -82,9 +119,7 @@ def counted(tmp_path: Path) -> Counted:
 
 
 def led_of(story: Story) -> Led:
-    log = story.log
-    start, exposed = log.start_offset, log.exposed_offset
-    return Led("t", "one", 0, str(log.directory), start, exposed, 3, compacts=False)
+    return led_at(story.log, 3)
 
 
 def test_only_what_is_new_is_told(story: Story, counted: Counted) -> None:
@@ -112,17 +147,19 @@ def test_what_is_gone_before_it_is_counted_is_not_claimed(story: Story, counted:
 
 def test_after_a_log_was_cut_counting_goes_on_at_its_end(story: Story, counted: Counted) -> None:
     counted.look(led_of(story))
-    counted.look(led_of(story)._replace(exposed=40))
+    led = under(led_of(story), 3, 40)
+    counted.look(led._replace(exposed=40, end=40))
     assert counted.offsets() == [(0, 80)]
     counted = Counted(story.directory)
-    counted.look(led_of(story)._replace(exposed=50))
+    counted.look(led._replace(exposed=50, end=50))
     assert counted.offsets() == [(40, 50)]
     # Two passages about the same offsets are never of one leader epoch.
-    counted.look(led_of(story)._replace(exposed=60))
+    counted.look(led._replace(exposed=60, end=60))
     assert counted.offsets() == [(40, 50), (50, 60)]
     assert counted.epochs == [3, 3]
-    counted.look(led_of(story)._replace(exposed=50, leader_epoch=7))
-    counted.look(led_of(story)._replace(exposed=60, leader_epoch=7))
+    later = under(led, 7, 50)
+    counted.look(later._replace(exposed=50, end=50))
+    counted.look(later._replace(exposed=60, end=60))
     assert counted.epochs == [3, 3, 7]
     story.log.abandon()
 
@@ -188,9 +225,9 @@ def test_a_loss_is_told_before_anything_else_and_counting_goes_back(
     counted.look(led_of(story))
     story.append([(number, b"new") for number in range(30)], Codec.NONE)
     flush(story.log)
-    again = led_of(story)
+    again = under(led_of(story), 4, 60)
     lost = lost_of(story, 60, 4, 60)
-    looked = counted.told_of(again._replace(leader_epoch=4), lost)
+    looked = counted.told_of(again, lost)
     assert looked.told == [9]
     assert counted.told[-2]["withdrawn"] == [
         {
@@ -207,7 +244,7 @@ def test_a_loss_is_told_before_anything_else_and_counting_goes_back(
     assert counted.offsets() == [(0, 80), (60, 110)]
     assert counted.epochs[-1] == 4
     # Handed in once more, as after a crash, it is said again, and counted is nothing.
-    counted.told_of(again._replace(leader_epoch=4), lost)
+    counted.told_of(again, lost)
     assert counted.offsets() == [(0, 80), (60, 110)]
     story.log.abandon()
 
@@ -229,7 +266,7 @@ def test_a_passage_is_of_one_leader_epoch(tmp_path: Path) -> None:
     for epoch in (0, 0, 2, 2, 2, 5):
         append(log, batch(3), leader_epoch=epoch)
     flush(log)
-    led = Led("t", "one", 0, str(log.directory), 0, log.exposed_offset, 5, compacts=False)
+    led = led_at(log, 5)
     counted = Counted(tmp_path)
     counted.look(led)
     assert counted.offsets() == [(0, 6), (6, 15), (15, 18)]
@@ -253,7 +290,7 @@ def test_a_batch_with_a_wrong_crc_is_named_and_not_counted(tmp_path: Path, check
     flush(log)
     overwrite(log_file(log), positions(log)[4] + 75, b"spoilt")
     counted = Counted(tmp_path, Checks(landed=checks))
-    led = Led("t", "one", 0, str(log.directory), 0, log.exposed_offset, 0, compacts=False)
+    led = led_at(log, 0)
     assert counted.look(led) == ""
     assert counted.offsets() == [(0, 12), (15, 30)]
     assert [each["offsets"] for entry in counted.told for each in entry["damaged"]] == [

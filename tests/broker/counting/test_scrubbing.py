@@ -12,6 +12,7 @@ from broker.storage.log import Log
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CountingJournal
+from ledger.counting.told import EpochStart
 from tests.broker.storage.log_files import append, batch, create, flush, log_file, names, overwrite
 
 HOUR = 3_600_000
@@ -73,7 +74,9 @@ def a_log(directory: Path) -> Log:
 
 
 def led(topic: str, log: Log, start: int = 0) -> Led:
-    return Led(topic, topic, 0, str(log.directory), start, log.exposed_offset, 0, compacts=False)
+    directory, end = str(log.directory), log.exposed_offset
+    epochs = [EpochStart(0, 0)]
+    return Led(topic, topic, 0, directory, start, end, 0, compacts=False, end=end, epochs=epochs)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Somebody who issues tokens: keys, what they sign, and a server on loopback that shows them."""
 
 import json
+import ssl
 import threading
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.hashes import SHA256
 from joserfc import jws
 from joserfc.jwk import ECKey, OctKey, RSAKey
+
+from harness.certificates import Signed
 
 ISSUER: Final = "https://issuer.example"
 AUDIENCE: Final = "brokers"
@@ -70,7 +73,8 @@ class KeysPage:
 
 
 @contextmanager
-def keys_page() -> Iterator[KeysPage]:
+def keys_page(signed: Signed | None = None) -> Iterator[KeysPage]:
+    """With a certificate, over TLS."""
     page = KeysPage()
 
     class Handler(BaseHTTPRequestHandler):
@@ -86,6 +90,11 @@ def keys_page() -> Iterator[KeysPage]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         page.url = f"http://127.0.0.1:{server.server_port}/keys"
+        if signed is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(signed.both)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
+            page.url = page.url.replace("http", "https", 1)
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:

@@ -18,6 +18,7 @@ from broker.logins.signing_keys import AGAIN_S, KeysFile, KeysUrl, SigningKeys
 from broker.logins.tokens import BadToken, TokenRules, Tokens
 from client.logins import exchange as clients_exchange
 from client.security import Login, Mechanism
+from harness.certificates import Authority
 from tests.broker.logins.issuer import (
     AUDIENCE,
     ISSUER,
@@ -295,6 +296,24 @@ async def _with_a_page(page: KeysPage) -> None:
         with pytest.raises(BadToken):
             await shown.check(token(kid="other"))
     assert (await shown.check(token())).principal == "alice"
+
+
+def test_a_page_is_believed_by_its_certificate(tmp_path: Path) -> None:
+    ours, others = (Authority(tmp_path / name, name) for name in ("ours", "others"))
+
+    async def check(page: KeysPage) -> None:
+        clock = Clock()
+        believing = SigningKeys(KeysUrl(page.url, str(ours.ca)), clock)
+        assert (await Tokens(RULES, believing, lambda: NOW, clock).check(token())).principal
+        doubting = SigningKeys(KeysUrl(page.url, str(others.ca)), clock)
+        with pytest.raises(LoginRefused) as refusal:
+            await say(BearerExchange(Tokens(RULES, doubting, lambda: NOW, clock)), token())
+        assert refusal.value.is_ours
+        assert "certificate" in refusal.value.why
+
+    with keys_page(ours.sign("issuer")) as page:
+        asyncio.run(check(page))
+        assert page.asked == 1
 
 
 def test_keys_in_a_file(tmp_path: Path) -> None:

@@ -5,8 +5,9 @@ import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from broker.storage.batches import Appended
 from broker.storage.config import LogConfig
-from broker.storage.log import Appended, Log
+from broker.storage.log import Log
 from wire.batch import BatchHeader, check_batch, headers
 from wire.compression import Codec
 from wire.records import Record, build_batch

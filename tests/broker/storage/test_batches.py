@@ -30,6 +30,7 @@ def file_of(tmp_path: Path, *parts: bytes) -> tuple[OpenFile, int]:
     return OpenFile(path), path.stat().st_size
 
 
+@pytest.mark.not_quick("looks through megabytes")
 @pytest.mark.parametrize("size", [10, 100_000, 3_000_000, 6_000_000])
 def test_batches_of_every_size_are_walked_and_verified(tmp_path: Path, size: int) -> None:
     made = stamped(0, 2, 4, 6, 8, size=size)
@@ -54,6 +55,7 @@ def test_offsets_must_follow_one_another(tmp_path: Path) -> None:
         list(verify(file, 0, end, 0, gaps=True))
 
 
+@pytest.mark.not_quick("looks through megabytes")
 @pytest.mark.parametrize("damage", [0, 1, 60, 61, 62, 5000, (4 << 20) - 30, 9 << 20])
 def test_a_valid_batch_is_found_behind_any_amount_of_damage(tmp_path: Path, damage: int) -> None:
     (later,) = stamped(7)

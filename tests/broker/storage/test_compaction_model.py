@@ -2,9 +2,6 @@
 
 import asyncio
 import shutil
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,6 +22,7 @@ from tests.broker.storage.compacted_log import (
     stored,
     view,
 )
+from tests.broker.storage.directory_changes import before_each_change
 from wire.compression import Codec
 from wire.records import Record
 
@@ -73,38 +71,6 @@ def test_of_each_key_the_last_record_stays_whatever_happens(steps: list[tuple[An
         story.log.abandon()
 
 
-class Watch:
-    """Calls `before` ahead of whatever changes a directory. An audit hook cannot be removed."""
-
-    before: Callable[[], None] | None = None
-
-    def __init__(self) -> None:
-        sys.addaudithook(self._hook)
-
-    def _hook(self, event: str, arguments: tuple[object, ...]) -> None:
-        before = self.before
-        if before is None:
-            return
-        changes = event in {"os.rename", "os.remove", "os.truncate"}
-        if changes or (
-            event == "open" and str(arguments[0]).endswith((layout.CLEANED, "compacted"))
-        ):
-            self.before = None
-            before()
-            self.before = before
-
-    @contextmanager
-    def calling(self, before: Callable[[], None]) -> Iterator[None]:
-        self.before = before
-        try:
-            yield
-        finally:
-            self.before = None
-
-
-WATCH = Watch()
-
-
 @pytest.mark.not_quick("goes on from a crash at each of very many steps")
 @settings(max_examples=max(settings.default.max_examples // 10, 5))  # type: ignore[union-attr]
 @given(st.lists(PAIRS, min_size=10, max_size=40), st.integers(0, 2), st.data())
@@ -133,7 +99,7 @@ def test_a_crash_at_any_step_of_a_swap_leaves_the_old_or_the_new(
                 story.compact(inline)
                 story.now += RETENTION
         flush(story.log)
-        with WATCH.calling(copy):
+        with before_each_change(copy):
             story.compact(cleaned)
             flush(story.log)
         copy()

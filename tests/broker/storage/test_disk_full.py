@@ -126,18 +126,23 @@ def test_a_full_disk_at_the_stop_costs_nothing(disk: Path) -> None:
     assert len(list(read_on(again, 0))) == log.end_offset
 
 
-def test_a_new_epoch_that_cannot_be_written_down_is_not_begun(disk: Path) -> None:
+def test_an_epoch_that_cannot_be_saved_is_found_in_the_batches(disk: Path) -> None:
     log = create(disk)
-    in_the_way = disk / "in the way"
-    in_the_way.write_bytes(bytes(20_000))
-    fill(log)
-    with pytest.raises(DiskFull):
-        append(log, batch(), leader_epoch=1)
-    assert log.epochs.latest == 0
+    append(log, batch(), leader_epoch=0)
+    flush(log)
+    in_the_way = log.directory / "leader-epoch-checkpoint"
     in_the_way.unlink()
+    in_the_way.mkdir()
+    recovery_point = log.recovery_point
     append(log, batch(), leader_epoch=1)
-    assert log.epochs.latest == 1
-    assert b"\n1 " in (log.directory / "leader-epoch-checkpoint").read_bytes()
+    log.checkpoint(0)
+    flush(log)
+    assert log.flushed_offset == log.end_offset
+    assert log.recovery_point == recovery_point
+    in_the_way.rmdir()
+    log.abandon()
+    again = reopen(log, recovery_point=recovery_point)
+    assert again.epochs.entries == [(0, 0), (1, 1)]
 
 
 def test_a_write_that_ends_early_is_undone(disk: Path) -> None:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from broker.storage.batches import Appended
 from broker.storage.config import LogConfig
 from broker.storage.errors import LogOffline, NotWritten, OffsetOutOfRange, SequenceError
-from broker.storage.log import Appended, Log
+from broker.storage.log import Log
 from tests.broker.storage.log_files import (
     NOW,
     TOPIC_ID,

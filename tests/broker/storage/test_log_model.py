@@ -4,6 +4,7 @@ import os
 import shutil
 import tempfile
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from hypothesis.stateful import (
 from broker.opening import lost_beginning, lost_end
 from broker.storage.acknowledged import AcknowledgedFile
 from broker.storage.config import LogConfig
-from broker.storage.errors import CorruptLog, EndMissing, OffsetOutOfRange
+from broker.storage.errors import CorruptLog, EndMissing, NotNext, OffsetOutOfRange
 from broker.storage.log import Log
 from tests.broker.storage.log_files import (
     NOW,
@@ -34,7 +35,7 @@ from tests.broker.storage.log_files import (
     read_on,
     reopen,
 )
-from wire.batch import read_header
+from wire.batch import read_header, stamp
 from wire.records import records
 
 # What is tested is the order of steps, not the disk: thousands of syncs need not wait for one.
@@ -49,18 +50,22 @@ class Stored:
     last_offset: int
     content: bytes
     timestamps: list[int]
+    epoch: int
 
 
 class LogMachine(RuleBasedStateMachine):
-    """Appends, flushes, rolls, reads, deletes; stops, crashes and loses its unflushed tail."""
+    """Appends, flushes, rolls, reads, deletes, goes back; stops, crashes and loses its unflushed
+    tail."""
 
     def __init__(self) -> None:
         super().__init__()
         self.directory = Path(tempfile.mkdtemp(dir=MEMORY))
         self.batches: list[Stored] = []
         self.start = 0
+        self.bottom = 0  # the first offset, where there is no batch
         self.flushed = 0
-        self.proven = 0
+        self.replicated = inf
+        self.exposed = 0
         self.sequence = 0
         self.epoch = 0
         self.time = NOW
@@ -69,12 +74,16 @@ class LogMachine(RuleBasedStateMachine):
     @initialize(
         segment_bytes=st.sampled_from([300, 1000, 5000]),
         interval=st.sampled_from([0, 100, 700, 4096]),
+        alone=st.booleans(),
     )
-    def begin(self, segment_bytes: int, interval: int) -> None:
+    def begin(self, segment_bytes: int, interval: int, alone: bool) -> None:
         self.config = LogConfig(segment_bytes=segment_bytes, index_interval_bytes=interval)
         self.log = Log.create(self.directory / "topic-0", TOPIC_ID, self.config)
         self.acknowledged = AcknowledgedFile(self.directory / "acknowledged")
         self.remember()
+        if not alone:
+            self.replicated = 0
+            self.log.replicated(0)
 
     def remember(self) -> None:
         slot = self.acknowledged.slot(TOPIC_ID, 0)
@@ -92,6 +101,8 @@ class LogMachine(RuleBasedStateMachine):
         assert lost_beginning(self.log, known) == []
         assert lost_end(self.log, known.end, known) == []
         self.remember()
+        self.replicated = inf
+        self.exposed = self.end
 
     @precondition(lambda self: self.flushed > self.start)
     @rule(data=st.data())
@@ -124,7 +135,11 @@ class LogMachine(RuleBasedStateMachine):
 
     @property
     def end(self) -> int:
-        return self.batches[-1].last_offset + 1 if self.batches else 0
+        return self.batches[-1].last_offset + 1 if self.batches else self.bottom
+
+    def flushed_to(self, offset: int) -> None:
+        self.flushed = offset
+        self.exposed = max(self.exposed, int(min(self.replicated, offset)))
 
     @rule(
         times=st.lists(st.integers(-500, 500), min_size=1, max_size=4),
@@ -143,11 +158,63 @@ class LogMachine(RuleBasedStateMachine):
         end = self.end
         appended = append(self.log, sent, leader_epoch=self.epoch)
         assert appended == (end, end + len(times) - 1, False)
-        self.batches.append(Stored(end, appended.last_offset, bytes(sent), timestamps))
+        self.batches.append(Stored(end, appended.last_offset, bytes(sent), timestamps, self.epoch))
         if idempotent:
             self.sequence += len(times)
             again = append(self.log, sent)
             assert again == (end, appended.last_offset, True)
+
+    @rule(count=st.integers(1, 4), idempotent=st.booleans(), missing=st.integers(-3, -1))
+    def append_copy(self, count: int, idempotent: bool, missing: int) -> None:
+        """As a follower, of a leader's log."""
+        end = self.end
+        sent = batch(count, producer=(7, 0, self.sequence) if idempotent else (-1, -1, -1))
+        if end + missing >= 0:
+            stamp(memoryview(sent), end + missing, self.epoch)
+            with pytest.raises(NotNext):
+                self.log.append_copy(memoryview(sent), read_header(sent), NOW)
+        stamp(memoryview(sent), end, self.epoch)
+        appended = self.log.append_copy(memoryview(sent), read_header(sent), NOW)
+        assert appended == (end, end + count - 1, False)
+        self.batches.append(Stored(end, end + count - 1, bytes(sent), [NOW] * count, self.epoch))
+        if idempotent:
+            self.sequence += count
+            assert append(self.log, sent).duplicate
+
+    @rule(data=st.data())
+    def truncate(self, data: st.DataObject) -> None:
+        offset = data.draw(st.integers(self.start, self.end + 2))
+        self.log.truncate(offset, NOW)
+        self.flushed_to(self.end)
+        self.tidy = True
+        if offset >= self.end:
+            return
+        visible = next(each for each in self.batches if each.last_offset >= self.start)
+        if visible.last_offset >= offset:
+            self._is_new(min(offset, max(self.start, visible.base_offset)))
+        else:
+            self.batches = [each for each in self.batches if each.last_offset < offset]
+            self.flushed = self.end
+            self.exposed = min(self.exposed, self.end)
+            self.sequence = _next_sequence(self.batches)
+
+    @rule(offset=st.integers(0, 200))
+    def begin_anew(self, offset: int) -> None:
+        self.log.begin_anew(offset, NOW)
+        self._is_new(offset)
+        self.tidy = True
+
+    def _is_new(self, offset: int) -> None:
+        self.batches, self.sequence = [], 0
+        self.bottom = self.start = self.flushed = self.exposed = offset
+
+    @rule(data=st.data())
+    def replicate(self, data: st.DataObject) -> None:
+        """The other replicas are so far, or gone."""
+        ends = [self.start, *(each.last_offset + 1 for each in self.batches), inf]
+        self.replicated = data.draw(st.sampled_from(ends))
+        self.log.replicated(self.replicated)
+        self.flushed_to(self.flushed)
 
     @rule()
     def elect(self) -> None:
@@ -156,7 +223,7 @@ class LogMachine(RuleBasedStateMachine):
     @rule()
     def flush(self) -> None:
         flush(self.log)
-        self.flushed = self.end
+        self.flushed_to(self.end)
         self.tidy = True
 
     @rule(count=st.integers(1, 3))
@@ -168,7 +235,7 @@ class LogMachine(RuleBasedStateMachine):
         if ticket is not None:
             ticket.run()
             self.log.complete_flush(ticket)
-            self.flushed = end
+            self.flushed_to(end)
 
     @rule()
     def rest(self) -> None:
@@ -178,12 +245,12 @@ class LogMachine(RuleBasedStateMachine):
     @rule()
     def checkpoint(self) -> None:
         recovery_point, start = checkpoint(self.log)
-        self.flushed = self.end
+        self.flushed_to(self.end)
         assert (recovery_point, start) == (self.end, self.start)
 
     @rule(data=st.data())
     def delete_before(self, data: st.DataObject) -> None:
-        offset = data.draw(st.integers(0, self.flushed))
+        offset = data.draw(st.integers(0, self.exposed))
         self.log.delete_before(offset)
         self.start = max(self.start, offset)
         self.tidy = False
@@ -204,7 +271,7 @@ class LogMachine(RuleBasedStateMachine):
         assert left == bases[len(removed) :]
         if removed:
             self.start = max(self.start, left[0])
-            assert left[0] <= self.flushed
+            assert left[0] <= self.exposed
 
     @rule(clean=st.booleans())
     def stop(self, clean: bool) -> None:
@@ -278,7 +345,7 @@ class LogMachine(RuleBasedStateMachine):
         expected = [
             each.content
             for each in self.batches
-            if each.last_offset >= offset and each.base_offset < self.flushed
+            if each.last_offset >= offset and each.base_offset < self.exposed
         ]
         found = [content for _, content in read_on(self.log, offset, max_bytes)]
         assert found == expected
@@ -289,7 +356,7 @@ class LogMachine(RuleBasedStateMachine):
         visible = [
             (each.base_offset + at, timestamp)
             for each in self.batches
-            if each.base_offset < self.flushed
+            if each.base_offset < self.exposed
             for at, timestamp in enumerate(each.timestamps)
             if each.base_offset + at >= self.start
         ]
@@ -308,8 +375,14 @@ class LogMachine(RuleBasedStateMachine):
             return
         log = self.log
         assert log.end_offset == self.end
-        assert log.flushed_offset == log.exposed_offset == self.flushed
+        assert log.flushed_offset == self.flushed
+        assert log.exposed_offset == self.exposed
         assert log.start_offset == self.start
+        for each in self.batches:
+            if each.last_offset >= self.start:
+                assert log.epochs.epoch_for(max(each.base_offset, self.start)) == each.epoch
+        if self.batches and self.batches[-1].last_offset >= self.start:
+            assert log.epochs.latest == self.batches[-1].epoch
         assert log.recovery_point <= self.flushed
         on_disk = sum(log_file(log, base).stat().st_size for base in names(log, ".log"))
         assert log.size <= on_disk  # what was let go of is removed with a flush

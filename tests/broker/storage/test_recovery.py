@@ -40,6 +40,7 @@ def test_nothing_is_lost_when_a_process_is_killed(tmp_path: Path) -> None:
     assert append(again, batch(3, producer=(5, 0, 594))).duplicate is True
 
 
+@pytest.mark.not_quick("goes on from a crash at each of very many steps")
 def test_a_tail_torn_at_any_byte_is_cut_off(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

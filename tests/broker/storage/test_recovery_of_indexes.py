@@ -1,6 +1,7 @@
 """Indexes that are missing, cut short, overwritten or too long: never trusted over the log."""
 
 import os
+import random
 from collections.abc import Callable
 from pathlib import Path
 
@@ -48,6 +49,11 @@ def _garbage(path: Path) -> None:
     path.write_bytes(os.urandom(len(path.read_bytes())))
 
 
+def _misleading_garbage(path: Path) -> None:
+    """What a search in it comes to is a batch that is there, and not the one that is looked for."""
+    path.write_bytes(random.Random(151).randbytes(len(path.read_bytes())))
+
+
 def _too_long(path: Path) -> None:
     path.write_bytes(path.read_bytes() + b"\x7f" * 24)
 
@@ -65,7 +71,7 @@ DAMAGES = [_shifted, _missing, _empty, _odd, _shorter, _zeros, _garbage, _too_lo
 
 
 @pytest.mark.parametrize("clean", [True, False], ids=["clean", "crash"])
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", [*DAMAGES, _misleading_garbage])
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
 def test_an_index_is_never_trusted_over_the_log(
     tmp_path: Path, suffix: str, damage: Callable[[Path], None], clean: bool

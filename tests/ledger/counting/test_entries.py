@@ -72,6 +72,7 @@ def test_too_many_windows_become_hours() -> None:
     assert all(each["start"] % HOUR == 0 for each in passage["windows"])
 
 
+@pytest.mark.not_quick("very many entries")
 @pytest.mark.parametrize("hours", [8_001, 30_000])
 def test_too_many_hours_are_told_in_parts(hours: int) -> None:
     """None is about anything longer than an hour: nobody could say what of it was when."""

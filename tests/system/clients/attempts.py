@@ -16,7 +16,7 @@ from typing import Any
 import aiokafka
 import confluent_kafka
 from aiokafka.admin import AIOKafkaAdminClient
-from confluent_kafka import ConsumerGroupTopicPartitions, ElectionType
+from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AdminClient
 
 from harness.jvm import Jvm
@@ -115,7 +115,6 @@ LIBRDKAFKA: Mapping[str, Attempt] = {
             [ConsumerGroupTopicPartitions(GROUP, [confluent_kafka.TopicPartition(topic, 0, 1)])]
         )
     ),
-    "elect leaders": _admin(lambda client, _: client.elect_leaders(ElectionType.PREFERRED, None)),
 }
 
 
@@ -183,14 +182,6 @@ KAFKA_PYTHON: Mapping[str, Attempt] = {
     "alter group offsets": _kafka_python_admin(
         lambda client, topic: client.alter_group_offsets(
             GROUP, {kafka.TopicPartition(topic, 0): kafka.OffsetAndMetadata(1, "", -1)}
-        )
-    ),
-    "elect leaders": _kafka_python_admin(
-        lambda client, topic: client.elect_leaders(0, {topic: [0]})
-    ),
-    "reassign": _kafka_python_admin(
-        lambda client, topic: client.alter_partition_reassignments(
-            {kafka.TopicPartition(topic, 0): [1]}
         )
     ),
     "list transactions": _kafka_python_admin(lambda client, _: client.list_transactions()),
@@ -346,13 +337,6 @@ def _java_transaction(java: Jvm, bootstrap: str, _topic: str) -> object:
         producer.close(java.find("java.time.Duration").ZERO)
 
 
-def _java_reassignment(java: Jvm, topic: str) -> Any:
-    wanted = java.new(f"{_ADMIN}.NewPartitionReassignment", [1])
-    return {
-        java.new(f"{_COMMON}.TopicPartition", topic, 0): java.find("java.util.Optional").of(wanted)
-    }
-
-
 JAVA: Mapping[str, JavaAttempt] = {
     "subscribe": _java_consumer(_java_subscribed),
     "subscribe, new protocol": _java_consumer(_java_subscribed, {"group.protocol": "consumer"}),
@@ -380,17 +364,6 @@ JAVA: Mapping[str, JavaAttempt] = {
     "delete group offsets": _java_admin(
         lambda java, client, topic: client.deleteConsumerGroupOffsets(
             GROUP, {java.new(f"{_COMMON}.TopicPartition", topic, 0)}
-        ).all()
-    ),
-    "elect leaders": _java_admin(
-        lambda java, client, topic: client.electLeaders(
-            java.find(f"{_COMMON}.ElectionType").PREFERRED,
-            {java.new(f"{_COMMON}.TopicPartition", topic, 0)},
-        ).all()
-    ),
-    "reassign": _java_admin(
-        lambda java, client, topic: client.alterPartitionReassignments(
-            _java_reassignment(java, topic)
         ).all()
     ),
     "list transactions": _java_admin(lambda _, client, __: client.listTransactions().all()),

@@ -8,13 +8,13 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from harness.apache_kafka import ApacheKafka, kafka_classpath, why_no_kafka
 from harness.certificates import Authority
 from harness.secured_kafka import USERS, secured_kafka
 from harness.server_process import wait_until
+from tests.system.kafka.landed import landed
 from tests.system.kafka.page import Reader
 
 LINES = 1_000
@@ -100,13 +100,3 @@ def follow(reader: Reader) -> None:
     assert len({each.crc_sum for each in found.tiers}) == 1
     assert (found.missing, found.excess, found.unclaimed, found.findings) == (0, 0, 0, [])
     assert landed(reader.root / "shop") == Counter(written)
-
-
-def landed(table: Path) -> Counter[str]:
-    """How often each message is there, in the files that any reader sees."""
-    return Counter(
-        message
-        for file in table.rglob("*.parquet")
-        if not file.name.startswith(("_", "."))
-        for message in pq.read_table(file, columns=["message"]).column("message").to_pylist()
-    )

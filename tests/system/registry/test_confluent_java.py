@@ -1,6 +1,8 @@
-"""Confluent's Java client, serializer and console tools against the registry and the broker."""
+"""Confluent's Java client, serializer and console tools against the registry and the broker; the
+client also at a registry behind locks."""
 
 import json
+import uuid
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
@@ -12,9 +14,11 @@ from py4j.protocol import Py4JJavaError
 
 from harness.apache_kafka import kafka_classpath, run_tool, why_no_kafka
 from harness.broker_process import BrokerProcess
+from harness.made_secrets import made_secret
 from harness.registry_process import RegistryProcess
 from schemas.envelope import Encoder, split
 from schemas.parsing import parse
+from tests.registry.locked import TOKEN, Locks
 from tests.system.registry.confluent_java import (
     NEW,
     OLD,
@@ -115,6 +119,71 @@ def test_a_schema_that_refers_to_another(
     found = java.new(CLIENT, running_registry.url, 100).getSchemaById(schema_id)
     assert found.references()[0].getName() == "shop.Order"
     assert found.rawSchema().getElementType().getFullName() == "shop.Order"
+
+
+@pytest.fixture(scope="module")
+def locks(tmp_path_factory: pytest.TempPathFactory) -> Locks:
+    return Locks(tmp_path_factory.mktemp("locks"))
+
+
+@pytest.fixture(scope="module")
+def locked_registry(
+    locks: Locks, tmp_path_factory: pytest.TempPathFactory, running_broker: BrokerProcess
+) -> Iterator[RegistryProcess]:
+    settings = {"topic": f"_schemas_{uuid.uuid4().hex[:12]}"}
+    directory = tmp_path_factory.mktemp("locked-registry")
+    with locks.registry(directory, running_broker.bootstrap, settings=settings) as running:
+        yield running
+
+
+@pytest.fixture
+def believing(java: Java, locks: Locks, tmp_path: Path) -> dict[str, str]:
+    """Settings of a client that believes the authority, from a file of a form that both read."""
+    certificates = java.find("java.security.cert.CertificateFactory").getInstance("X.509")
+    opened = java.new("java.io.FileInputStream", str(locks.authority.ca))
+    store = java.find("java.security.KeyStore").getInstance("PKCS12")
+    store.load(None, None)
+    store.setCertificateEntry("authority", certificates.generateCertificate(opened))
+    path, password = str(tmp_path / "believed.p12"), "no secret"
+    store.store(java.new("java.io.FileOutputStream", path), java.array("char", *password))
+    return {
+        "schema.registry.ssl.truststore.type": "PKCS12",
+        "schema.registry.ssl.truststore.location": path,
+        "schema.registry.ssl.truststore.password": password,
+    }
+
+
+def by_password(user: str, password: str) -> dict[str, str]:
+    return {
+        "basic.auth.credentials.source": "USER_INFO",
+        "basic.auth.user.info": f"{user}:{password}",
+    }
+
+
+def test_a_registry_behind_locks(
+    java: Java, believing: dict[str, str], locked_registry: RegistryProcess, subject: str
+) -> None:
+    def client(*settings: dict[str, str]) -> Any:
+        together = {name: value for each in settings for name, value in each.items()}
+        return java.new(CLIENT, locked_registry.url, 100, together)
+
+    schema = java.new(SCHEMA, ORDER)
+    alice = by_password("alice", made_secret("alice"))
+    right = client(believing, alice)
+    schema_id = right.register(f"pay-{subject}", schema)
+    assert right.getVersion(f"pay-{subject}", schema) == 1
+    token = {"bearer.auth.credentials.source": "STATIC_TOKEN", "bearer.auth.token": TOKEN}
+    assert client(believing, token).getId(f"pay-{subject}", schema) == schema_id
+
+    with pytest.raises(Py4JJavaError) as error:
+        right.register(subject, schema)
+    assert refused(error) == (403, 40301)
+    for wrong in (by_password("alice", "wrong"), {}):
+        with pytest.raises(Py4JJavaError) as error:
+            client(believing, wrong).getAllSubjects()
+        assert refused(error) == (401, 40101)
+    with pytest.raises(Py4JJavaError, match="PKIX path building failed"):
+        client(alice).getAllSubjects()
 
 
 def order(java: Java, **values: Any) -> Any:

@@ -1,0 +1,147 @@
+"""`python -m bench.elections`: how long partitions lack a leader when a broker's session ends.
+
+A controller with a real ZooKeeper, and no broker at all: what is told is the map's share, from the
+end of the session that registered a broker. Prints milliseconds until the next leaders of all the
+partitions that it led stand in ZooKeeper, and until a broker that follows the map has read them.
+"""
+
+import argparse
+import statistics
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from bench.measurement import Figure, Sample
+from broker.controller.leaders import Leaders
+from cluster import nodes, paths
+from cluster.brokers import register
+from cluster.controller import elect
+from cluster.nodes import StateNode
+from cluster.partition_states import StateChange, change_states
+from cluster.session import Session
+from cluster.topics import create_topic
+from cluster.values import BrokerInfo, ClusterSnapshot, PartitionInfo, TopicInfo
+from cluster.view import ClusterView
+from cluster.zookeeper import EmbeddedZooKeeper
+
+_OF_A_TOPIC: Final = 10
+_STAYS, _GOES = 1, 2
+_BOTH: Final = (_GOES, _STAYS)
+
+WRITTEN: Final = Figure("ms, until they stand in ZooKeeper")
+READ: Final = Figure("ms, until a broker has read them")
+
+
+def timings(zookeeper: str, partitions: int, rounds: int) -> Sample:
+    """Medians."""
+    with ExitStack() as ends:
+        session = Session.connect(zookeeper, secret=None)
+        ends.callback(session.close)
+        topics = _create(session, partitions)
+        register(session, _broker(_STAYS))
+        view = ClusterView(session)
+        leaders = Leaders(session, view, {})
+        going = _registered(zookeeper, _GOES)
+        view.start(lambda _: leaders.follow())
+        ends.callback(view.close)
+        leaders.start()
+        ends.callback(leaders.close)
+        leaders.lead(elect(session, _STAYS))
+        taken = []
+        for _ in range(rounds):
+            taken.append(_without_leader(session, view, going, topics[-1]))
+            going = _registered(zookeeper, _GOES)
+            _give_back(session, view)
+        going.close()
+    written, read = zip(*taken, strict=True)
+    return {WRITTEN: statistics.median(written) * 1e3, READ: statistics.median(read) * 1e3}
+
+
+def _without_leader(
+    session: Session, view: ClusterView, going: Session, last: str
+) -> tuple[float, float]:
+    path = paths.partition_state(last, _OF_A_TOPIC - 1)
+    going.close()
+    began = time.perf_counter()
+    while (node := session.read(path)) is None or _leader(path, node.data) != _STAYS:
+        time.sleep(0.002)
+    written = time.perf_counter() - began
+    view.wait_for(lambda now: all(each.leader == _STAYS for _, _, each in _all(now)))
+    return written, time.perf_counter() - began
+
+
+def _give_back(session: Session, view: ClusterView) -> None:
+    view.wait_for(lambda now: _GOES in now.brokers)
+    back = [
+        StateChange(
+            topic=topic.name,
+            topic_id=topic.topic_id,
+            partition=index,
+            after=replace(each, leader=_GOES, isr=_BOTH, leader_epoch=each.leader_epoch + 1),
+        )
+        for topic, index, each in _all(view.snapshot)
+    ]
+    assert None not in change_states(session, back)
+    view.wait_for(lambda now: all(each.leader == _GOES for _, _, each in _all(now)))
+
+
+def _all(snapshot: ClusterSnapshot) -> Iterator[tuple[TopicInfo, int, PartitionInfo]]:
+    for topic in snapshot.topics.values():
+        for index, partition in enumerate(topic.partitions):
+            yield topic, index, partition
+
+
+def _leader(path: str, data: bytes) -> int:
+    return nodes.decode(path, data, StateNode).leader
+
+
+def _create(session: Session, partitions: int) -> list[str]:
+    led = PartitionInfo(replicas=_BOTH, leader=_GOES, leader_epoch=0, isr=_BOTH, controller_epoch=0)
+    epoch = elect(session, _STAYS)
+    assert epoch is not None
+    names = [f"topic{number}" for number in range(partitions // _OF_A_TOPIC)]
+    for name in names:
+        topic = TopicInfo(name=name, topic_id=uuid.uuid4(), partitions=(led,) * _OF_A_TOPIC)
+        create_topic(session, epoch, topic, {})
+    return names
+
+
+def _registered(zookeeper: str, broker_id: int) -> Session:
+    session = Session.connect(zookeeper, secret=None)
+    register(session, _broker(broker_id))
+    return session
+
+
+def _broker(broker_id: int) -> BrokerInfo:
+    return BrokerInfo(
+        broker_id=broker_id,
+        host="127.0.0.1",
+        port=9092,
+        directory_id=uuid.UUID(int=broker_id),
+        location=str(broker_id),
+        started_ms=0,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition(":")[0])
+    parser.add_argument("--partitions", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=5)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        server = EmbeddedZooKeeper.start(Path(directory), port=0)
+        try:
+            sample = timings(f"{server.address}/bench", asked.partitions, asked.rounds)
+        finally:
+            server.stop()
+    for figure, value in sample.items():
+        print(f"{figure.text(value):>10} {figure.name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""`python -m bench.fetch_sessions`: what a fetch of a thousand partitions costs a broker where
+there is nothing new, or something in one of them; without a session, and in one.
+
+Prints microseconds of the broker's CPU for a request, all told: received, looked at, kept waiting
+for a millisecond where there is nothing, and answered. Without a session all partitions are named
+and answered each time.
+"""
+
+import argparse
+import itertools
+import socket
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, TypeVar
+
+from bench.measurement import Figure
+from bench.requests import record_batch
+from cluster.zookeeper import EmbeddedZooKeeper
+from harness.broker_process import BrokerProcess
+from wire.codec import Api
+from wire.errors import ErrorCode
+from wire.messages import create_topics, fetch, produce
+from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from wire.requests import has_tagged_header, read_response, request_frame
+
+Asked = TypeVar("Asked")
+Answer = TypeVar("Answer")
+
+_TOPIC: Final = "many"
+_VERSION: Final = 12
+_WITHIN: Final = 120.0
+
+EMPTY_WHOLE: Final = Figure("µs of CPU, nothing new, without a session")
+EMPTY_IN_SESSION: Final = Figure("µs of CPU, nothing new, in a session")
+ONE_WHOLE: Final = Figure("µs of CPU, one partition has a message, without a session")
+ONE_IN_SESSION: Final = Figure("µs of CPU, one partition has a message, in a session")
+
+
+class _Client:
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=_WITHIN)
+        self._numbers = itertools.count()
+
+    def send(self, frame: bytes) -> memoryview:
+        self._socket.sendall(frame)
+        size = int.from_bytes(self._exactly(4), "big")
+        return memoryview(self._exactly(size))
+
+    def _exactly(self, size: int) -> bytes:
+        received = bytearray()
+        while len(received) < size:
+            received += self._socket.recv(size - len(received))
+        return bytes(received)
+
+    def ask(self, api: Api[Asked, Answer], version: int, request: Asked) -> Answer:
+        body = bytes(api.encode_request(version, request))
+        answer = self.send(request_frame(api, version, next(self._numbers), "bench", body))
+        tagged = has_tagged_header(api, version)
+        return api.decode_response(version, read_response(answer, tagged_header=tagged)[1])
+
+    def fetch(self, request: FetchRequest) -> FetchResponse:
+        answer = self.ask(fetch.API, _VERSION, request)
+        if answer.error_code is not ErrorCode.none:
+            raise RuntimeError(f"refused: {answer.error_code.name}")
+        return answer
+
+
+def _whole(partitions: int) -> FetchRequest:
+    wanted = tuple(
+        FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1_000_000)
+        for index in range(partitions)
+    )
+    topic = FetchTopic(topic=_TOPIC, partitions=wanted)
+    return FetchRequest(max_wait=1, min_bytes=1, topics=(topic,))
+
+
+class _Load:
+    """The fetches that are measured: each goes on where the one before has come to."""
+
+    def __init__(self, client: _Client, partitions: int) -> None:
+        self._client = client
+        self._whole = _whole(partitions)
+        self._epochs = itertools.count(1)
+        first = client.fetch(replace(self._whole, session_epoch=0))
+        if not first.session_id:
+            raise RuntimeError("the broker gives no session")
+        self._more = replace(self._whole, session_id=first.session_id, topics=())
+
+    def whole(self) -> None:
+        self._client.fetch(self._whole)
+
+    def in_session(self) -> None:
+        self._client.fetch(replace(self._more, session_epoch=next(self._epochs)))
+
+    def write(self) -> None:
+        """To one partition, from whose beginning all of these read."""
+        data = PartitionProduceData(index=7, records=memoryview(record_batch(1)))
+        topic = TopicProduceData(name=_TOPIC, partition_data=(data,))
+        self._client.ask(
+            produce.API, 9, ProduceRequest(acks=-1, timeout=30_000, topic_data=(topic,))
+        )
+
+
+@contextmanager
+def _broker() -> Iterator[BrokerProcess]:
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as name:
+        directory = Path(name)
+        zookeeper = EmbeddedZooKeeper.start(directory / "zookeeper", port=0)
+        try:
+            with BrokerProcess(directory / "broker", zookeeper=zookeeper.address) as broker:
+                yield broker
+        finally:
+            zookeeper.stop()
+
+
+def measure(partitions: int, requests: int) -> dict[Figure, float]:
+    """With a broker of its own."""
+    with _broker() as broker:
+        client = _Client(broker.port)
+        topic = CreatableTopic(name=_TOPIC, num_partitions=partitions, replication_factor=1)
+        request = CreateTopicsRequest(topics=(topic,), timeout=int(_WITHIN * 1000))
+        client.ask(create_topics.API, 7, request)
+        load = _Load(client, partitions)
+
+        def a_request(act: Callable[[], None], count: int) -> float:
+            act()
+            before = broker.cpu_seconds()
+            for _ in range(count):
+                act()
+            return (broker.cpu_seconds() - before) / count * 1e6
+
+        empty = {
+            EMPTY_WHOLE: a_request(load.whole, requests // 10),
+            EMPTY_IN_SESSION: a_request(load.in_session, requests),
+        }
+        load.write()
+        return empty | {
+            ONE_WHOLE: a_request(load.whole, requests // 10),
+            ONE_IN_SESSION: a_request(load.in_session, requests),
+        }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--partitions", type=int, default=1000)
+    parser.add_argument("--requests", type=int, default=3000, help="in a session; a tenth without")
+    given = parser.parse_args()
+    for figure, value in measure(given.partitions, given.requests).items():
+        print(f"{figure.text(value):>10} {figure.name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""What clients change through one broker, noted in its administration log: who, when, from where.
+
+Every administrative request leaves its entries there (`broker.api.changes`), also where a handler
+fails: then nobody knows what was done, and the entry says so. Belongs to the event loop, which
+waits for no disk here.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from broker.api.changes import REMEMBERED, Known
+from broker.caller import Caller
+from ground.administration import Change, Kind, Who
+from ground.administration_log import AdministrationLog
+
+Ended = Callable[[Any], None]
+"""To be called with the response; with None if there is none."""
+
+
+class Administration:
+    def __init__(self, log: AdministrationLog, known: Known) -> None:
+        self._log = log
+        self._known = known
+
+    def begins(self, key: int, request: Any, caller: Caller) -> Ended | None:
+        """Before a request is served; None if nothing of it is to be remembered."""
+        row = REMEMBERED.get(key)
+        if row is None:
+            return None
+        changes = row.begin(self._known, request)
+
+        def ended(response: Any) -> None:
+            if response is None:
+                self._note(caller, _failed(row.action, row.kind))
+                return
+            for change in changes(response):
+                self._note(caller, change)
+
+        return ended
+
+    def created_by_asking(self, caller: Caller, topic: str) -> None:
+        info = self._known.cluster.snapshot.topics.get(topic)
+        made = {} if info is None else {"partitions": str(len(info.partitions))}
+        self._note(
+            caller,
+            Change(
+                action="create",
+                kind=Kind.TOPIC,
+                name=topic,
+                after=made,
+                message="by asking about it (auto_create_topics)",
+            ),
+        )
+
+    def _note(self, caller: Caller, change: Change) -> None:
+        who = Who(caller.principal, caller.host, caller.listener, caller.client_id or "")
+        self._log.note(who, change)
+
+
+def _failed(action: str, kind: Kind) -> Change:
+    return Change(
+        action=action,
+        kind=kind,
+        name="",
+        result="FAILED",
+        message="the request failed: see the broker's log; what was done of it is not known",
+    )

@@ -1,0 +1,67 @@
+"""AlterPartitionReassignments (key 45), version 0.
+
+Replicas of partitions moved to other brokers: the new ones follow until they are in sync, then the
+old ones go. Without brokers: what was begun is taken back. Only the controller does it; it is
+answered when that has begun.
+"""
+
+import asyncio
+from dataclasses import dataclass
+
+from broker.authorization import Authorization
+from broker.caller import Caller
+from broker.errors import ApiError
+from broker.reassignment_admin import Outcomes, ReassignmentAdmin
+from wire.acls import Operation
+from wire.errors import ErrorCode
+from wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopic,
+    ReassignableTopicResponse,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    reassignments: ReassignmentAdmin
+    authorization: Authorization
+
+
+async def handle(
+    needs: Needs, request: AlterPartitionReassignmentsRequest, caller: Caller
+) -> AlterPartitionReassignmentsResponse:
+    try:
+        needs.authorization.of(caller).check_cluster(Operation.ALTER)
+        if len({each.name for each in request.topics}) < len(request.topics):
+            raise ApiError(ErrorCode.invalid_request, "Duplicate topic in request.")
+    except ApiError as error:
+        return AlterPartitionReassignmentsResponse(
+            error_code=error.code, error_message=error.message
+        )
+
+    async def reassign(topic: ReassignableTopic) -> ReassignableTopicResponse:
+        targets = {each.partition_index: each.replicas for each in topic.partitions}
+        try:
+            outcomes = await needs.reassignments.reassign(topic.name, targets, request.timeout)
+        except ApiError as error:
+            outcomes = dict.fromkeys(targets, error)
+        return _response(topic.name, outcomes)
+
+    responses = await asyncio.gather(*(reassign(each) for each in request.topics))
+    return AlterPartitionReassignmentsResponse(responses=tuple(responses))
+
+
+def _response(name: str, outcomes: Outcomes) -> ReassignableTopicResponse:
+    return ReassignableTopicResponse(
+        name=name,
+        partitions=tuple(
+            ReassignablePartitionResponse(
+                partition_index=index,
+                error_code=error.code if error else ErrorCode.none,
+                error_message=error.message if error else None,
+            )
+            for index, error in outcomes.items()
+        ),
+    )

@@ -1,0 +1,550 @@
+"""What each administrative API leaves in the administration log: one table.
+
+An API's function is called before its handler, so that it can look at what there is then, and what
+it returns is called with the response: an entry for each thing that was asked for, whether it was
+done or refused. What only asked whether it would be done leaves a line if that was refused.
+
+`before` is what this broker knew when the request came. Where somebody else was faster by less than
+a second, on another broker, it may be what that one has changed already.
+
+An API that needs the right to create, alter or delete something and has no row here fails a test.
+Topics that are created by asking for them (Metadata) are noted where that is done.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
+
+from broker.errors import ApiError
+from broker.partitions import Partitions
+from broker.quota_admin import QuotaAdmin
+from broker.user_admin import UserAdmin
+from cluster.values import ClusterSnapshot
+from cluster.view import ClusterView
+from ground.administration import OK, Change, Kind
+from ground.scram import of_code
+from wire.acls import Operation, PatternType, Permission, ResourceType
+from wire.codec import Api
+from wire.errors import ErrorCode
+from wire.messages import (
+    alter_client_quotas,
+    alter_configs,
+    alter_partition_reassignments,
+    alter_user_scram_credentials,
+    create_acls,
+    create_partitions,
+    create_topics,
+    delete_acls,
+    delete_groups,
+    delete_records,
+    delete_topics,
+    elect_leaders,
+    incremental_alter_configs,
+)
+from wire.messages.describe_configs import ResourceType as ConfigOf
+
+Request = TypeVar("Request")
+Response = TypeVar("Response")
+Details = Mapping[str, str]
+NOTHING: Final[Details] = MappingProxyType({})
+CameOf = tuple[ErrorCode, str | None]  # the code, and what is said to the person behind it
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Where a broker looks up what there is."""
+
+    cluster: ClusterView
+    partitions: Partitions
+    users: UserAdmin
+    quotas: QuotaAdmin
+
+
+Changes = Callable[[Any], Iterable[Change]]
+"""Of a response."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """A row. What types its members share, `_row` has seen to."""
+
+    action: str
+    kind: Kind
+    begin: Callable[[Known, Any], Changes]
+
+
+def _row(
+    _api: Api[Request, Response],
+    action: str,
+    kind: Kind,
+    begin: Callable[[Known, Request], Callable[[Response], Iterable[Change]]],
+) -> Remembered:
+    return Remembered(action, kind, begin)
+
+
+# Topics
+
+
+def _topics_created(
+    known: Known, request: create_topics.CreateTopicsRequest
+) -> Callable[[create_topics.CreateTopicsResponse], Iterator[Change]]:
+    def changes(response: create_topics.CreateTopicsResponse) -> Iterator[Change]:
+        for asked, result in zip(request.topics, response.topics, strict=True):
+            if _only_asked(request.validate_only, result.error_code):
+                continue
+            count = asked.num_partitions
+            if result.error_code == ErrorCode.none:
+                made = known.cluster.snapshot.topics.get(asked.name)
+                count = count if made is None else len(made.partitions)
+            configs = {each.name: each.value or "" for each in asked.configs}
+            yield _change(
+                "create",
+                Kind.TOPIC,
+                asked.name,
+                after={"partitions": str(count), **configs},
+                came_of=(result.error_code, result.error_message),
+            )
+
+    return changes
+
+
+def _topics_deleted(
+    known: Known, request: delete_topics.DeleteTopicsRequest
+) -> Callable[[delete_topics.DeleteTopicsResponse], Iterator[Change]]:
+    snapshot = known.cluster.snapshot
+    named = (delete_topics.DeleteTopicState(name=name) for name in request.topic_names)
+    asked = (*request.topics, *named)
+
+    def changes(response: delete_topics.DeleteTopicsResponse) -> Iterator[Change]:
+        for each, result in zip(asked, response.responses, strict=True):
+            by_id = "" if each.topic_id is None else str(each.topic_id)
+            name = each.name
+            if name is None and each.topic_id is not None:
+                name = snapshot.topic_names.get(each.topic_id, by_id)
+            info = snapshot.topics.get(name or "")
+            yield _change(
+                "delete",
+                Kind.TOPIC,
+                name or "",
+                before={} if info is None else {"partitions": str(len(info.partitions))},
+                came_of=(result.error_code, result.error_message),
+            )
+
+    return changes
+
+
+def _partitions_added(
+    known: Known, request: create_partitions.CreatePartitionsRequest
+) -> Callable[[create_partitions.CreatePartitionsResponse], Iterator[Change]]:
+    there = known.cluster.snapshot.topics
+
+    def changes(response: create_partitions.CreatePartitionsResponse) -> Iterator[Change]:
+        for asked, result in zip(request.topics, response.results, strict=True):
+            if _only_asked(request.validate_only, result.error_code):
+                continue
+            info = there.get(asked.name)
+            yield _change(
+                "extend",
+                Kind.TOPIC,
+                asked.name,
+                before={} if info is None else {"partitions": str(len(info.partitions))},
+                after={"partitions": str(asked.count)},
+                came_of=(result.error_code, result.error_message),
+            )
+
+    return changes
+
+
+def _records_deleted(
+    known: Known, request: delete_records.DeleteRecordsRequest
+) -> Callable[[delete_records.DeleteRecordsResponse], Iterator[Change]]:
+    starts = {
+        (topic.name, each.partition_index): _start(known, topic.name, each.partition_index)
+        for topic in request.topics
+        for each in topic.partitions
+    }
+
+    def changes(response: delete_records.DeleteRecordsResponse) -> Iterator[Change]:
+        """One for each topic and outcome, with the starts of its partitions."""
+        for asked, topic in zip(request.topics, response.topics, strict=True):
+            wanted = {each.partition_index: each.offset for each in asked.partitions}
+            for code in dict.fromkeys(each.error_code for each in topic.partitions):
+                concerned = [each for each in topic.partitions if each.error_code == code]
+                done = code == ErrorCode.none
+                yield _change(
+                    "delete",
+                    Kind.RECORDS,
+                    topic.name,
+                    before={
+                        f"start of {each.partition_index}": start
+                        for each in concerned
+                        if (start := starts[topic.name, each.partition_index])
+                    },
+                    after={
+                        f"start of {each.partition_index}": str(
+                            each.low_watermark if done else wanted[each.partition_index]
+                        )
+                        for each in concerned
+                    },
+                    came_of=(code, None),
+                )
+
+    return changes
+
+
+def _leaders_elected(
+    known: Known, request: elect_leaders.ElectLeadersRequest
+) -> Callable[[elect_leaders.ElectLeadersResponse], Iterator[Change]]:
+    before = known.cluster.snapshot
+
+    def changes(response: elect_leaders.ElectLeadersResponse) -> Iterator[Change]:
+        """One for each topic and outcome, with the leaders of its partitions."""
+        for topic in response.replica_election_results:
+            for code in dict.fromkeys(each.error_code for each in topic.partition_result):
+                concerned = [each for each in topic.partition_result if each.error_code == code]
+                indexes = [each.partition_id for each in concerned]
+                yield _change(
+                    "elect",
+                    Kind.TOPIC,
+                    topic.topic,
+                    before=_leaders_of(before, topic.topic, indexes),
+                    after=_leaders_of(known.cluster.snapshot, topic.topic, indexes),
+                    came_of=(code, concerned[0].error_message),
+                )
+        if not response.replica_election_results and request.topic_partitions is None:
+            yield _change("elect", Kind.TOPIC, "*", came_of=(response.error_code, None))
+
+    return changes
+
+
+def _replicas_moved(
+    known: Known, request: alter_partition_reassignments.AlterPartitionReassignmentsRequest
+) -> Callable[
+    [alter_partition_reassignments.AlterPartitionReassignmentsResponse], Iterator[Change]
+]:
+    there = known.cluster.snapshot.topics
+
+    def changes(
+        response: alter_partition_reassignments.AlterPartitionReassignmentsResponse,
+    ) -> Iterator[Change]:
+        """One for each partition."""
+        results = {
+            (topic.name, each.partition_index): (each.error_code, each.error_message)
+            for topic in response.responses
+            for each in topic.partitions
+        }
+        for topic in request.topics:
+            info = there.get(topic.name)
+            for each in topic.partitions:
+                index = each.partition_index
+                is_there = info is not None and 0 <= index < len(info.partitions)
+                before = info.partitions[index].replicas if info and is_there else ()
+                yield _change(
+                    "move",
+                    Kind.TOPIC,
+                    topic.name,
+                    before={f"replicas of {index}": _listed(before)} if is_there else NOTHING,
+                    after={f"replicas of {index}": _listed(each.replicas)},
+                    came_of=results.get(
+                        (topic.name, index), (response.error_code, response.error_message)
+                    ),
+                )
+
+    return changes
+
+
+def _listed(replicas: tuple[int, ...] | None) -> str:
+    return "as before" if replicas is None else ",".join(str(each) for each in replicas)
+
+
+def _leaders_of(snapshot: ClusterSnapshot, topic: str, indexes: Iterable[int]) -> Details:
+    info = snapshot.topics.get(topic)
+    partitions = () if info is None else info.partitions
+    return {
+        f"leader of {index}": str(partitions[index].leader)
+        for index in indexes
+        if 0 <= index < len(partitions)
+    }
+
+
+def _start(known: Known, topic: str, partition: int) -> str:
+    try:
+        return str(known.partitions.find(topic, partition).log.start_offset)
+    except ApiError:
+        return ""
+
+
+# Configs
+
+_Resource = alter_configs.AlterConfigsResource | incremental_alter_configs.AlterConfigsResource
+_ResourceResult = (
+    alter_configs.AlterConfigsResourceResponse
+    | incremental_alter_configs.AlterConfigsResourceResponse
+)
+
+
+def _configs_altered(
+    known: Known,
+    request: alter_configs.AlterConfigsRequest
+    | incremental_alter_configs.IncrementalAlterConfigsRequest,
+) -> Callable[
+    [
+        alter_configs.AlterConfigsResponse
+        | incremental_alter_configs.IncrementalAlterConfigsResponse
+    ],
+    Iterator[Change],
+]:
+    before = known.cluster.snapshot.topic_configs
+
+    def changes(
+        response: alter_configs.AlterConfigsResponse
+        | incremental_alter_configs.IncrementalAlterConfigsResponse,
+    ) -> Iterator[Change]:
+        resources: Sequence[_Resource] = request.resources
+        results: Sequence[_ResourceResult] = response.responses
+        for asked, result in zip(resources, results, strict=True):
+            if not _only_asked(request.validate_only, result.error_code):
+                yield _configured(
+                    known,
+                    (asked.resource_type, asked.resource_name),
+                    before.get(asked.resource_name, NOTHING),
+                    {each.name: each.value or "" for each in asked.configs},
+                    (result.error_code, result.error_message),
+                )
+
+    return changes
+
+
+def _configured(
+    known: Known,
+    resource: tuple[int, str],
+    before: Details,
+    wanted: Details,
+    came_of: CameOf,
+) -> Change:
+    """With what differs; of what was refused, what was wanted."""
+    kind, name = resource
+    if kind != ConfigOf.TOPIC or came_of[0] != ErrorCode.none:
+        before, after = NOTHING, wanted
+    else:
+        now = known.cluster.snapshot.topic_configs.get(name, NOTHING)
+        after = {key: text for key, text in now.items() if before.get(key) != text}
+        before = {key: text for key, text in before.items() if now.get(key) != text}
+    of_topic = kind == ConfigOf.TOPIC
+    return _change(
+        "alter",
+        Kind.TOPIC_CONFIG if of_topic else Kind.BROKER_CONFIG,
+        name,
+        before=before,
+        after=after,
+        came_of=came_of,
+    )
+
+
+# ACLs
+
+
+def _acls_added(
+    _known: Known, request: create_acls.CreateAclsRequest
+) -> Callable[[create_acls.CreateAclsResponse], Iterator[Change]]:
+    def changes(response: create_acls.CreateAclsResponse) -> Iterator[Change]:
+        for asked, result in zip(request.creations, response.results, strict=True):
+            yield _change(
+                "create",
+                Kind.ACL,
+                _resource(asked.resource_type, asked.resource_name),
+                after=_rule(
+                    asked.resource_pattern_type,
+                    asked.principal,
+                    asked.host,
+                    asked.operation,
+                    asked.permission_type,
+                ),
+                came_of=(result.error_code, result.error_message),
+            )
+
+    return changes
+
+
+def _acls_removed(
+    _known: Known, request: delete_acls.DeleteAclsRequest
+) -> Callable[[delete_acls.DeleteAclsResponse], Iterator[Change]]:
+    def changes(response: delete_acls.DeleteAclsResponse) -> Iterator[Change]:
+        for asked, result in zip(request.filters, response.filter_results, strict=True):
+            for each in result.matching_acls:
+                yield _change(
+                    "delete",
+                    Kind.ACL,
+                    _resource(each.resource_type, each.resource_name),
+                    before=_rule(
+                        each.pattern_type,
+                        each.principal,
+                        each.host,
+                        each.operation,
+                        each.permission_type,
+                    ),
+                    came_of=(each.error_code, each.error_message),
+                )
+            if not result.matching_acls:
+                nothing = "there was no such rule"
+                done = result.error_code == ErrorCode.none
+                yield _change(
+                    "delete",
+                    Kind.ACL,
+                    _resource(asked.resource_type_filter, asked.resource_name_filter or "*"),
+                    came_of=(result.error_code, nothing if done else result.error_message),
+                )
+
+    return changes
+
+
+def _resource(kind: int, name: str) -> str:
+    return f"{_word(ResourceType, kind).lower()}:{name}"
+
+
+def _rule(pattern: int, principal: str, host: str, operation: int, permission: int) -> Details:
+    return {
+        "principal": principal,
+        "host": host,
+        "operation": _word(Operation, operation),
+        "permission": _word(Permission, permission),
+        "pattern": _word(PatternType, pattern),
+    }
+
+
+def _word(
+    codes: type[ResourceType] | type[PatternType] | type[Operation] | type[Permission], value: int
+) -> str:
+    """What clients send need not be one."""
+    return next((each.words for each in codes if each == value), str(value))
+
+
+# Users, quotas, groups
+
+
+def _users_altered(
+    known: Known, request: alter_user_scram_credentials.AlterUserScramCredentialsRequest
+) -> Callable[[alter_user_scram_credentials.AlterUserScramCredentialsResponse], Iterator[Change]]:
+    users = known.users.users
+
+    def changes(
+        response: alter_user_scram_credentials.AlterUserScramCredentialsResponse,
+    ) -> Iterator[Change]:
+        """Nothing of the passwords but how often they are hashed."""
+        for result in response.results:
+            before = {
+                str(kind): f"{kept.iterations} iterations"
+                for kind, kept in users.get(result.user, {}).items()
+            }
+            gone = {_mechanism(e.mechanism) for e in request.deletions if e.name == result.user}
+            new = {
+                _mechanism(each.mechanism): f"another password, {each.iterations} iterations"
+                for each in request.upsertions
+                if each.name == result.user
+            }
+            stays = before.keys() - gone - new.keys()
+            yield _change(
+                "alter" if before and (new or stays) else "create" if new else "delete",
+                Kind.USER,
+                result.user,
+                before={key: text for key, text in before.items() if key not in stays},
+                after=new,
+                came_of=(result.error_code, result.error_message),
+            )
+
+    return changes
+
+
+def _mechanism(code: int) -> str:
+    mechanism = of_code(code)
+    return str(code) if mechanism is None else str(mechanism)
+
+
+def _quotas_altered(
+    known: Known, request: alter_client_quotas.AlterClientQuotasRequest
+) -> Callable[[alter_client_quotas.AlterClientQuotasResponse], Iterator[Change]]:
+    snapshot = known.quotas.quotas
+
+    def changes(response: alter_client_quotas.AlterClientQuotasResponse) -> Iterator[Change]:
+        for asked, result in zip(request.entries, response.entries, strict=True):
+            if _only_asked(request.validate_only, result.error_code):
+                continue
+            parts = [(each.entity_type, each.entity_name) for each in asked.entity]
+            parts.sort(key=lambda part: part[0])
+            known_before = snapshot.get(tuple(parts), {})
+            yield _change(
+                "alter",
+                Kind.QUOTA,
+                ",".join(f"{kind}={'*' if name is None else name}" for kind, name in parts),
+                before={
+                    each.key: f"{known_before[each.key]:.12g}"
+                    for each in asked.ops
+                    if each.key in known_before
+                },
+                after={each.key: f"{each.value:.12g}" for each in asked.ops if not each.remove},
+                came_of=(result.error_code, result.error_message),
+            )
+
+    return changes
+
+
+def _groups_deleted(
+    _known: Known, _request: delete_groups.DeleteGroupsRequest
+) -> Callable[[delete_groups.DeleteGroupsResponse], Iterator[Change]]:
+    def changes(response: delete_groups.DeleteGroupsResponse) -> Iterator[Change]:
+        for result in response.results:
+            yield _change(
+                "delete",
+                Kind.GROUP,
+                result.group_id,
+                came_of=(result.error_code, None),
+            )
+
+    return changes
+
+
+# What came of it
+
+
+def _only_asked(validate_only: bool, code: ErrorCode) -> bool:
+    return validate_only and code == ErrorCode.none
+
+
+def _change(
+    action: str,
+    kind: Kind,
+    name: str,
+    *,
+    before: Details = NOTHING,
+    after: Details = NOTHING,
+    came_of: CameOf,
+) -> Change:
+    code, message = came_of
+    return Change(
+        action=action,
+        kind=kind,
+        name=name,
+        before=before,
+        after=after,
+        result=OK if code == ErrorCode.none else ErrorCode(code).name.upper(),
+        message=message or "",
+    )
+
+
+REMEMBERED: Final[dict[int, Remembered]] = {
+    19: _row(create_topics.API, "create", Kind.TOPIC, _topics_created),
+    20: _row(delete_topics.API, "delete", Kind.TOPIC, _topics_deleted),
+    21: _row(delete_records.API, "delete", Kind.RECORDS, _records_deleted),
+    30: _row(create_acls.API, "create", Kind.ACL, _acls_added),
+    31: _row(delete_acls.API, "delete", Kind.ACL, _acls_removed),
+    33: _row(alter_configs.API, "alter", Kind.TOPIC_CONFIG, _configs_altered),
+    37: _row(create_partitions.API, "extend", Kind.TOPIC, _partitions_added),
+    42: _row(delete_groups.API, "delete", Kind.GROUP, _groups_deleted),
+    43: _row(elect_leaders.API, "elect", Kind.TOPIC, _leaders_elected),
+    44: _row(incremental_alter_configs.API, "alter", Kind.TOPIC_CONFIG, _configs_altered),
+    45: _row(alter_partition_reassignments.API, "move", Kind.TOPIC, _replicas_moved),
+    49: _row(alter_client_quotas.API, "alter", Kind.QUOTA, _quotas_altered),
+    51: _row(alter_user_scram_credentials.API, "alter", Kind.USER, _users_altered),
+}
+"""By the key of the API."""

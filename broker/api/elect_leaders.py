@@ -1,0 +1,74 @@
+"""ElectLeaders (key 43), versions 0–2.
+
+Leaders for some partitions or for all: the preferred ones, or, where nobody in sync is alive, the
+first live replica, whatever is lost by that. Only the controller elects. Of all partitions, those
+are told of that an election was needed for.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from broker.authorization import Authorization
+from broker.caller import Caller
+from broker.errors import ApiError
+from broker.leader_admin import Key, LeaderAdmin
+from wire.acls import Operation
+from wire.errors import ErrorCode
+from wire.messages.elect_leaders import (
+    ElectionType,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    leaders: LeaderAdmin
+    authorization: Authorization
+
+
+async def handle(
+    needs: Needs, request: ElectLeadersRequest, caller: Caller
+) -> ElectLeadersResponse:
+    wanted = _wanted(request)
+    try:
+        needs.authorization.of(caller).check_cluster(Operation.ALTER)
+        if request.election_type not in set(ElectionType):
+            raise ApiError(
+                ErrorCode.invalid_request, f"there is no election of type {request.election_type}"
+            )
+        outcomes = await needs.leaders.elect(
+            wanted,
+            unclean=request.election_type == ElectionType.UNCLEAN,
+            timeout_ms=request.timeout,
+        )
+    except ApiError as error:
+        return ElectLeadersResponse(
+            error_code=error.code,
+            replica_election_results=_results(dict.fromkeys(wanted or (), error)),
+        )
+    return ElectLeadersResponse(replica_election_results=_results(outcomes))
+
+
+def _wanted(request: ElectLeadersRequest) -> list[Key] | None:
+    if request.topic_partitions is None:
+        return None
+    return [(each.topic, index) for each in request.topic_partitions for index in each.partitions]
+
+
+def _results(outcomes: Mapping[Key, ApiError | None]) -> tuple[ReplicaElectionResult, ...]:
+    by_topic: dict[str, list[PartitionResult]] = {}
+    for (topic, index), error in outcomes.items():
+        by_topic.setdefault(topic, []).append(_result(index, error))
+    return tuple(
+        ReplicaElectionResult(topic=topic, partition_result=tuple(results))
+        for topic, results in by_topic.items()
+    )
+
+
+def _result(index: int, error: ApiError | None) -> PartitionResult:
+    if error is None:
+        return PartitionResult(partition_id=index)
+    return PartitionResult(partition_id=index, error_code=error.code, error_message=error.message)

@@ -1,0 +1,68 @@
+"""A clean stop: the lead goes to others before the broker does.
+
+The broker says in the map that it is about to stop. The controller, which may be this broker, lets
+another in-sync replica lead wherever there is one (elections.py), and clients are sent there while
+this broker still answers them. What no other can lead is not waited for, nor is a controller that
+does not come to it.
+"""
+
+import asyncio
+import logging
+from typing import Final
+
+from broker.controller.elections import Brokers, elected
+from cluster import draining
+from cluster.errors import ClusterError
+from cluster.session import Session
+from cluster.values import NO_LEADER, ClusterSnapshot
+from cluster.view import ClusterView
+
+PATIENCE_SECONDS: Final = 5.0
+_GLANCE_SECONDS: Final = 0.01
+
+log = logging.getLogger(__name__)
+
+
+async def hand_over(
+    session: Session,
+    view: ClusterView,
+    broker_id: int,
+    patience_seconds: float = PATIENCE_SECONDS,
+) -> None:
+    """Return when this broker leads nothing that another could lead, or when that takes longer
+    than `patience_seconds`. Never raises: a broker stops also without ZooKeeper."""
+    if not to_hand_over(view.snapshot, broker_id):
+        return
+    announced = asyncio.ensure_future(asyncio.to_thread(draining.announce, session, broker_id))
+    try:
+        async with asyncio.timeout(patience_seconds):
+            await asyncio.shield(announced)
+            while to_hand_over(view.snapshot, broker_id):  # noqa: ASYNC110
+                await asyncio.sleep(_GLANCE_SECONDS)
+    except (TimeoutError, ClusterError) as error:
+        log.warning(
+            "stopping although others could lead id=%d partitions=%d reason=%r",
+            *(broker_id, to_hand_over(view.snapshot, broker_id)),
+            str(error) or f"not done within {patience_seconds:g} s",
+        )
+        announced.add_done_callback(_note_failure)
+    else:
+        log.info("others lead now id=%d", broker_id)
+
+
+def to_hand_over(snapshot: ClusterSnapshot, broker_id: int) -> int:
+    """How many partitions this broker leads that another could lead."""
+    brokers = Brokers(snapshot.brokers.keys(), snapshot.draining | {broker_id})
+    return sum(
+        partition.leader == broker_id
+        and elected(partition, brokers).leader not in {broker_id, NO_LEADER}
+        for name, topic in snapshot.topics.items()
+        if name not in snapshot.deleting
+        for partition in topic.partitions
+    )
+
+
+def _note_failure(announced: "asyncio.Future[None]") -> None:
+    """What comes too late concerns nobody any more."""
+    if not announced.cancelled():
+        announced.exception()

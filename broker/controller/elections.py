@@ -1,0 +1,101 @@
+"""Who leads a partition, and who counts as in sync, after brokers have come or gone. Pure.
+
+Rule 1: a leader that is alive and in sync stays, unless it is about to stop (draining) and another
+        replica can lead. The next one is the first in the order of the assignment that is alive
+        and in sync, before it those that are not draining. Its epoch is one higher.
+Rule 2: with a leader there, replicas that are dead leave the in-sync ones. The epoch stays as it
+        is: the leader changes the same node by compare-and-set, so it learns of it there, and
+        until then waits for more replicas than it must, never for fewer.
+Rule 3: where none of the in-sync replicas is alive, nobody leads, and they stay the in-sync ones:
+        what was acknowledged lies with them, and the first to come back leads.
+Rule 4: only where `unclean.leader.election.enable` says so, the first live replica leads then,
+        alone in sync; what it does not have is lost.
+
+So a leader is always in sync, somebody always is, and applied to its own result, an election
+changes nothing.
+"""
+
+from collections.abc import Iterable, Set
+from dataclasses import dataclass, replace
+
+from cluster.partition_states import StateChange
+from cluster.values import NO_LEADER, NO_VERSION, ClusterSnapshot, PartitionInfo, TopicInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Brokers:
+    """Those that are alive, and those of them that are about to stop."""
+
+    live: Set[int]
+    draining: Set[int] = frozenset()
+
+    @classmethod
+    def of(cls, snapshot: ClusterSnapshot) -> "Brokers":
+        return cls(frozenset(snapshot.brokers), snapshot.draining)
+
+
+def elected(partition: PartitionInfo, brokers: Brokers, *, unclean: bool = False) -> PartitionInfo:
+    """The partition as it should be; the same object where nothing is due."""
+    if not partition.replicas:
+        return partition
+    candidates = _candidates(partition, brokers)
+    if candidates:
+        leader = _leader(partition, candidates, brokers)
+        return _with(partition, leader, _in_sync(partition, brokers))
+    live = _first_those_that_stay(partition.replicas, brokers)
+    if live and (unclean or not partition.isr):  # nobody was ever in sync: there is nothing to lose
+        return _with(partition, live[0], (live[0],))
+    return _with(partition, NO_LEADER, partition.isr)
+
+
+def preferred(partition: PartitionInfo, brokers: Brokers) -> PartitionInfo:
+    """The partition led by the first of its replicas, if that one can."""
+    if not partition.replicas or partition.leader == NO_LEADER:
+        return partition
+    first = partition.replicas[0]
+    if first in brokers.draining or first not in _candidates(partition, brokers):
+        return partition
+    return _with(partition, first, _in_sync(partition, brokers))
+
+
+def due(topic: TopicInfo, brokers: Brokers, *, unclean: bool) -> list[StateChange]:
+    """All that should change in a topic, as far as its states are known."""
+    return [
+        change_of(topic, index, after)
+        for index, partition in enumerate(topic.partitions)
+        if partition.version != NO_VERSION
+        and (after := elected(partition, brokers, unclean=unclean)) is not partition
+    ]
+
+
+def change_of(topic: TopicInfo, index: int, after: PartitionInfo) -> StateChange:
+    return StateChange(topic=topic.name, topic_id=topic.topic_id, partition=index, after=after)
+
+
+def _candidates(partition: PartitionInfo, brokers: Brokers) -> list[int]:
+    """Replicas that may lead and lose nothing, the best first."""
+    in_sync = [each for each in partition.replicas if each in partition.isr]
+    return _first_those_that_stay(in_sync, brokers)
+
+
+def _first_those_that_stay(replicas: Iterable[int], brokers: Brokers) -> list[int]:
+    live = [each for each in replicas if each in brokers.live]
+    return sorted(live, key=lambda each: each in brokers.draining)
+
+
+def _leader(partition: PartitionInfo, candidates: list[int], brokers: Brokers) -> int:
+    leader = partition.leader
+    is_to_go = leader in brokers.draining and candidates[0] not in brokers.draining
+    return leader if leader in candidates and not is_to_go else candidates[0]
+
+
+def _in_sync(partition: PartitionInfo, brokers: Brokers) -> tuple[int, ...]:
+    replicas, live = partition.replicas, brokers.live
+    return tuple(each for each in partition.isr if each in live and each in replicas)
+
+
+def _with(partition: PartitionInfo, leader: int, isr: tuple[int, ...]) -> PartitionInfo:
+    if (leader, isr) == (partition.leader, partition.isr):
+        return partition
+    epoch = partition.leader_epoch + (leader != partition.leader)
+    return replace(partition, leader=leader, isr=isr, leader_epoch=epoch)

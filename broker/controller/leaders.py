@@ -1,0 +1,206 @@
+"""The controller's hand on leaders: whatever happens to brokers, the map gets the leaders it needs.
+
+While this broker is the controller, every snapshot of the map is looked through for elections that
+are due (elections.py), and those are written: thousands in a few transactions, each by
+compare-and-set, all fenced by the controller's epoch. Who becomes the controller begins with a
+look at everything, at a map that was read after that.
+
+Replicas that were on the move and are all in sync have arrived (reassignments.py): that is written
+too.
+
+One thread does it, one pass at a time, always by the newest snapshot. What was changed by another
+meanwhile is left alone: the next snapshot has that change, and is looked through in turn. Only
+topics that changed since the last pass are looked at, unless brokers have.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+from uuid import UUID
+
+from broker.controller.elections import Brokers, due
+from broker.controller.reassignments import finished
+from broker.topic_config import NOTHING, is_on
+from cluster.errors import Conflict, Fenced, UnknownTopic
+from cluster.partition_states import StateChange, change_states
+from cluster.reassignments import change_replicas
+from cluster.session import Session
+from cluster.upkeep import Upkeep
+from cluster.values import (
+    NO_LEADER,
+    NO_VERSION,
+    ClusterSnapshot,
+    ControllerEpoch,
+    PartitionInfo,
+    TopicInfo,
+)
+from cluster.view import ClusterView
+
+UNCLEAN: Final = "unclean.leader.election.enable"
+
+log = logging.getLogger(__name__)
+
+_Looked = tuple[TopicInfo, Mapping[str, str]]  # at these objects: a topic, and what was set for it
+
+
+class Leaders:
+    """`follow`, `lead` and `poke` may be called on any thread and return at once."""
+
+    def __init__(self, session: Session, view: ClusterView, defaults: Mapping[str, str]) -> None:
+        """`defaults`: of topics' configs."""
+        self._session = session
+        self._view = view
+        self._defaults = defaults
+        self._epoch: ControllerEpoch | None = None
+        self._upkeep = Upkeep("elections", self._pass)
+        self._writing = threading.Lock()  # guards what follows
+        self._looked_for: ControllerEpoch | None = None  # whom the rest was learnt for
+        self._brokers = Brokers(frozenset())
+        self._looked: dict[str, _Looked] = {}
+        self._written: dict[tuple[UUID, int], int] = {}  # the version that was replaced
+
+    @property
+    def epoch(self) -> ControllerEpoch | None:
+        """Set while this broker is the controller, as far as it knows."""
+        return self._epoch
+
+    def start(self) -> None:
+        self._upkeep.start()
+
+    def close(self) -> None:
+        self._upkeep.stop()
+
+    def lead(self, epoch: ControllerEpoch | None) -> None:
+        """Become the controller, or stop being it."""
+        self._epoch = epoch
+        self._upkeep.poke()
+
+    def follow(self) -> None:
+        """The map has changed."""
+        if self._epoch is not None:
+            self._upkeep.poke()
+
+    def change(
+        self,
+        propose: Callable[[ClusterSnapshot], Sequence[StateChange]],
+        epoch: ControllerEpoch,
+    ) -> list[PartitionInfo | None]:
+        """Write what `propose` makes of the newest snapshot, and say of each what stands now; None
+        where the map says something else by now. Blocks; raises Fenced, Unavailable."""
+        with self._writing:
+            return self._write(propose(self._view.snapshot), epoch)
+
+    def _pass(self) -> None:
+        epoch = self._epoch
+        if epoch is None:
+            return
+        if self._looked_for != epoch:
+            self._view.refresh()
+        with self._writing:
+            if self._looked_for != epoch:
+                self._forget()
+                self._looked_for = epoch
+            try:
+                self._follow(self._view.snapshot, epoch)
+            except Fenced as fenced:
+                self._forget()
+                log.info("not the controller any more reason=%r", str(fenced))
+            except BaseException:
+                self._forget()  # what of it was written is not known
+                raise
+
+    def _forget(self) -> None:
+        self._looked_for = None
+        self._looked, self._written = {}, {}
+
+    def _follow(self, snapshot: ClusterSnapshot, epoch: ControllerEpoch) -> None:
+        brokers = Brokers.of(snapshot)
+        topics = self._to_look_at(snapshot, brokers)
+        changes = [
+            change
+            for topic, overrides in topics
+            for change in due(topic, brokers, unclean=is_on(UNCLEAN, overrides, self._defaults))
+        ]
+        if changes:
+            self._elect(changes, epoch)
+        elected_of = {each.topic for each in changes}  # of whose states the next snapshot tells
+        for topic, _ in topics:
+            if topic.name not in elected_of:
+                self._finish_moves(topic, brokers, epoch)
+
+    def _to_look_at(
+        self, snapshot: ClusterSnapshot, brokers: Brokers
+    ) -> list[tuple[TopicInfo, Mapping[str, str]]]:
+        """Topics that are not as they were when they were looked at last, with their overrides."""
+        before = self._looked if brokers == self._brokers else {}
+        self._brokers = brokers
+        self._looked = {
+            name: (topic, snapshot.topic_configs.get(name, NOTHING))
+            for name, topic in snapshot.topics.items()
+            if name not in snapshot.deleting
+        }
+        return [
+            looked
+            for name, looked in self._looked.items()
+            if not _is_same(looked, before.get(name))
+        ]
+
+    def _elect(self, changes: Sequence[StateChange], epoch: ControllerEpoch) -> None:
+        started = time.monotonic()
+        stand = [each for each in self._write(changes, epoch) if each is not None]
+        headless = sum(each.leader == NO_LEADER for each in stand)
+        log.log(
+            logging.WARNING if headless else logging.INFO,
+            "leaders and in-sync replicas changed partitions=%d without_leader=%d seconds=%.3f",
+            *(len(stand), headless, time.monotonic() - started),
+        )
+
+    def _finish_moves(self, topic: TopicInfo, brokers: Brokers, epoch: ControllerEpoch) -> None:
+        moved = {
+            index: replace(after, controller_epoch=epoch.epoch)
+            for index, partition in enumerate(topic.partitions)
+            if partition.move and (after := finished(partition, brokers)) is not None
+        }
+        if not moved:
+            return
+        try:
+            change_replicas(self._session, epoch, topic, moved)
+        except Fenced:
+            raise
+        except (Conflict, UnknownTopic) as error:  # the next snapshot shows what has changed
+            log.info("move not finished yet topic=%s reason=%r", topic.name, str(error))
+        else:
+            log.info("replicas moved topic=%s partitions=%d", topic.name, len(moved))
+
+    def _write(
+        self, changes: Sequence[StateChange], epoch: ControllerEpoch
+    ) -> list[PartitionInfo | None]:
+        """Not again what was written and is only not seen yet."""
+        self._written = {key: at for key, at in self._written.items() if self._is_unseen(*key, at)}
+        fresh = {
+            number: replace(each, after=replace(each.after, controller_epoch=epoch.epoch))
+            for number, each in enumerate(changes)
+            if self._written.get((each.topic_id, each.partition), NO_VERSION) < each.after.version
+        }
+        stand: list[PartitionInfo | None] = [None] * len(changes)
+        changed = change_states(self._session, tuple(fresh.values()), epoch)
+        for (number, change), stands in zip(fresh.items(), changed, strict=True):
+            stand[number] = stands
+            if stands is not None:
+                self._written[change.topic_id, change.partition] = change.after.version
+        return stand
+
+    def _is_unseen(self, topic_id: UUID, index: int, replaced: int) -> bool:
+        snapshot = self._view.snapshot
+        name = snapshot.topic_names.get(topic_id)
+        if name is None:
+            return False
+        partitions = snapshot.topics[name].partitions
+        return index < len(partitions) and partitions[index].version <= replaced
+
+
+def _is_same(looked: _Looked, before: _Looked | None) -> bool:
+    return before is not None and looked[0] is before[0] and looked[1] is before[1]

@@ -1,0 +1,57 @@
+"""Leaders return to the brokers that they were assigned to, after these have been away.
+
+The first of a partition's replicas is the preferred leader: topics are created so that these are
+spread evenly. A broker that was away leads nothing when it comes back, so from time to time the
+controller lets preferred leaders lead again, where they are in sync.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from broker.controller.elections import Brokers, change_of, preferred
+from broker.controller.leaders import Leaders
+from cluster.errors import ClusterError
+from cluster.partition_states import StateChange
+from cluster.values import ClusterSnapshot
+
+log = logging.getLogger(__name__)
+
+
+class PreferredLeaders:
+    """Runs from when it is made until `stop`. Belongs to the event loop."""
+
+    def __init__(self, leaders: Leaders, seconds: float) -> None:
+        self._leaders = leaders
+        self._seconds = seconds
+        self._task = asyncio.ensure_future(self._run())
+
+    async def stop(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(self._seconds)
+            epoch = self._leaders.epoch
+            if epoch is None:
+                continue
+            try:
+                stand = await asyncio.to_thread(self._leaders.change, returning, epoch)
+            except ClusterError as error:
+                log.warning("preferred leaders not elected error=%r", str(error))
+                continue
+            if any(stand):
+                log.info("preferred leaders lead again partitions=%d", sum(map(bool, stand)))
+
+
+def returning(snapshot: ClusterSnapshot) -> Sequence[StateChange]:
+    """What changes when every preferred leader leads that can."""
+    brokers = Brokers.of(snapshot)
+    return [
+        change_of(topic, index, after)
+        for name, topic in snapshot.topics.items()
+        if name not in snapshot.deleting
+        for index, partition in enumerate(topic.partitions)
+        if (after := preferred(partition, brokers)) is not partition
+    ]

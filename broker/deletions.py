@@ -1,0 +1,92 @@
+"""Both ends of deleting topics: a broker says that its part is gone, the controller finishes.
+
+A topic is marked in ZooKeeper first, with a note for every broker that holds a part of it. Each of
+them deletes its part as it follows the map (partitions.py), and then removes its note. The
+controller removes topic and mark once no live broker owes anything. A broker that was away finds
+its note when it comes back, though nothing else in the map may know that topic any more.
+
+Whoever finds a mark or a note later, after a crash at any point, begins again where that left off.
+"""
+
+import asyncio
+import logging
+from typing import Final
+from uuid import UUID
+
+from broker.partitions import Partitions
+from cluster import topics
+from cluster.errors import ClusterError
+from cluster.session import Session
+from cluster.values import ClusterSnapshot, ControllerEpoch
+from cluster.view import ClusterView
+
+_RETRY_SECONDS: Final = 1.0
+
+log = logging.getLogger(__name__)
+
+
+class Deletions:
+    """Belongs to the event loop."""
+
+    def __init__(
+        self, broker_id: int, session: Session, cluster: ClusterView, partitions: Partitions
+    ) -> None:
+        self._broker_id = broker_id
+        self._session = session
+        self._cluster = cluster
+        self._partitions = partitions
+        self._epoch: ControllerEpoch | None = None
+        self._at_work: asyncio.Task[None] | None = None
+        self._again = False
+
+    def lead(self, epoch: ControllerEpoch | None) -> None:
+        """Become the controller, or stop being it."""
+        self._epoch = epoch
+        self.follow(self._cluster.snapshot)
+
+    def follow(self, snapshot: ClusterSnapshot) -> None:
+        """Do what `snapshot` asks for, once the partitions here have followed it."""
+        if not self._concerns_us(snapshot):
+            return
+        self._again = True
+        if self._at_work is None or self._at_work.done():
+            self._at_work = asyncio.ensure_future(self._work())
+
+    def _concerns_us(self, snapshot: ClusterSnapshot) -> bool:
+        if self._epoch is not None and snapshot.deleting:
+            return True
+        return any(self._broker_id in owing for owing in snapshot.owed_deletions.values())
+
+    async def _work(self) -> None:
+        while self._again:
+            self._again = False
+            await self._partitions.caught_up()
+            applied = self._partitions.applied
+            try:
+                for topic_id in gone(applied, self._broker_id):
+                    await asyncio.to_thread(
+                        topics.has_deleted, self._session, self._broker_id, topic_id
+                    )
+                for topic in sorted(applied.deleting):
+                    await self._finish(topic, frozenset(applied.brokers))
+            except ClusterError as error:
+                log.warning("deletions not finished, trying again error=%r", str(error))
+                self._again = True
+                await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _finish(self, topic: str, live: frozenset[int]) -> None:
+        if self._epoch is not None:  # where it is too early, a snapshot comes when it is time
+            await asyncio.to_thread(topics.finish_deletion, self._session, self._epoch, topic, live)
+
+
+def gone(applied: ClusterSnapshot, broker_id: int) -> list[UUID]:
+    """Topics of which this broker owes its part, and has nothing left after following `applied`.
+
+    One that is still there and unmarked was looked at between two readings, of note and of mark.
+    """
+    names = applied.topic_names
+    return [
+        topic_id
+        for topic_id, owing in applied.owed_deletions.items()
+        if broker_id in owing and (topic_id not in names or names[topic_id] in applied.deleting)
+    ]

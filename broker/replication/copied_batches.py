@@ -1,0 +1,102 @@
+"""The batches of a leader's log, as an answer brings them: checked, and cut into runs.
+
+A batch is taken over as it stands there, so all that is asked of it is that it is whole, that its
+CRC is right, and that it may stand where it is to: offsets rise, and so do epochs, up to the
+leader's own. Its records are not looked at: the leader has done that. Compaction leaves holes
+between batches, and in them. Pure.
+"""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from crc32c import crc32c
+
+from wire.batch import CRC_START, HEADER, HEADER_SIZE, LENGTH_PREFIX, MAGIC, BatchHeader, headers
+
+_RUN_BYTES: Final = 512 * 1024
+_RUN_BATCHES: Final = 128
+_LEAST: Final = HEADER_SIZE - LENGTH_PREFIX
+
+
+class BadCopy(Exception):
+    """A leader sent what cannot be taken over; what came before it is good."""
+
+
+class Overlaps(Exception):
+    """The first batch begins at `base`, before the log's end, and ends behind it: the leader has
+    compacted, or its log starts within a batch."""
+
+    def __init__(self, base: int) -> None:
+        super().__init__(f"the leader has one batch from offset {base} on")
+        self.base = base
+
+
+class Run(NamedTuple):
+    """Batches that lie behind each other: about a millisecond's work."""
+
+    data: memoryview
+    headers: list[BatchHeader]
+
+
+def checked_runs(
+    records: memoryview, end: int, last_epoch: int, leader_epoch: int
+) -> Iterator[Run]:
+    """What a log takes that ends at `end`, with a batch of `last_epoch`. What is cut off at the end
+    is left out, as long as there is one whole batch."""
+    _check_overlap(records, end)
+    size, position, begin = len(records), 0, 0
+    run: list[BatchHeader] = []
+    problem = f"{size} bytes are no batch" if size else ""
+    unpack, make = HEADER.unpack_from, BatchHeader._make
+    while position + HEADER_SIZE <= size:
+        header = make(unpack(records, position))
+        base, length, epoch, magic, crc, _, delta, _, _, _, _, _, count = header
+        behind = position + LENGTH_PREFIX + length
+        if behind > size and position:
+            break
+        problem = ""
+        if (
+            magic != MAGIC
+            or not _LEAST <= length <= size - position - LENGTH_PREFIX
+            or crc32c(records[position + CRC_START : behind]) != crc
+            or not 0 <= count <= delta + 1
+            or base < end
+            or not last_epoch <= epoch <= leader_epoch
+        ):
+            problem = _damage(header, records[position:behind]) or (
+                f"a batch of epoch {epoch}, where one may stand from offset {end} on, of an epoch "
+                f"from {last_epoch} to {leader_epoch}"
+            )
+            problem = f"at offset {base}: {problem}"
+            break
+        run.append(header)
+        position, end, last_epoch = behind, base + delta + 1, epoch
+        if position - begin >= _RUN_BYTES or len(run) >= _RUN_BATCHES:
+            yield Run(records[begin:position], run)
+            begin, run = position, []
+    if run:
+        yield Run(records[begin:position], run)
+    if problem:
+        raise BadCopy(problem)
+
+
+def _check_overlap(records: memoryview, end: int) -> None:
+    """Raises `Overlaps`."""
+    for _, header in headers(records):
+        overlaps = header.base_offset < end < header.next_offset
+        if overlaps and not _damage(header, records[: header.size]):
+            raise Overlaps(header.base_offset)
+        return
+
+
+def _damage(header: BatchHeader, batch: memoryview) -> str:
+    """What is wrong with it, wherever it is to stand."""
+    if header.magic != MAGIC:
+        return f"record format {header.magic}, not {MAGIC}"
+    if header.size < HEADER_SIZE or header.size != len(batch):
+        return f"a batch of {header.size} bytes, of which {len(batch)} have come"
+    if crc32c(batch[CRC_START:]) != header.crc:
+        return "the CRC of the batch does not match its bytes"
+    if header.base_offset < 0 or not 0 <= header.record_count <= header.last_offset_delta + 1:
+        return f"{header.record_count} records, last offset delta {header.last_offset_delta}"
+    return ""

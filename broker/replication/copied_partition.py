@@ -1,0 +1,310 @@
+"""One partition that is copied from its leader, whoever that is at the moment.
+
+Its log is flushed to its end whenever a leader is asked: what was appended is flushed first, and
+only then more is asked for. One thing at a time is done to it: appending and flushing, or going
+back. That is brought to its end before the next leader is asked.
+
+What cannot be done is tried again after a pause; why is said once, and again when it differs.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Final, Protocol
+
+from broker.errors import ApiError
+from broker.replication.asking import Wanted
+from broker.replication.copied_batches import BadCopy, Overlaps, checked_runs
+from broker.storage.checkpoints import Key
+from broker.storage.errors import StorageError
+from broker.storage.log import Log
+from client.patience import Pauses
+from wire.batch import BatchHeader
+from wire.errors import ErrorCode
+from wire.messages.fetch import EpochEndOffset, PartitionData
+from wire.slices import FileSlice
+
+log = logging.getLogger(__name__)
+
+_PASSING_SECONDS: Final = 5.0
+_USUAL_SETBACKS: Final = 8  # so many leaders may have been in between; then it takes its time
+
+
+class FollowedPartition(Protocol):
+    """What a follower does to its log."""
+
+    @property
+    def topic(self) -> str: ...
+
+    @property
+    def index(self) -> int: ...
+
+    @property
+    def log(self) -> Log: ...
+
+    def copy(self, batches: memoryview, headers: Sequence[BatchHeader], now_ms: int) -> None:
+        """Appends checked batches of the leader's that lie behind each other."""
+
+    def leader_said(self, high_watermark: int, log_start_offset: int) -> None:
+        """How far the leader's log is committed, and where it starts."""
+
+    async def truncate(self, offset: int) -> None:
+        """Takes back all from there on."""
+
+    async def begin_anew(self, offset: int) -> None:
+        """Takes back everything; the next record has that offset."""
+
+    async def flushed_copy(self) -> None:
+        """Returns when all that was appended is on disk; raises if it cannot be."""
+
+
+class NotCopied(Exception):
+    """Why a partition cannot be copied at the moment."""
+
+
+class Refused(NotCopied):
+    """The leader would not: mostly one of the two knows sooner than the other who leads."""
+
+
+class CopiedPartition:
+    """See the module. Belongs to the event loop."""
+
+    __slots__ = (
+        "_ill_since", "_loop", "_pause", "_pauses", "_resumed", "_said", "_setbacks", "_work",
+        "bytes_copied", "high_watermark", "hungry", "key", "leader_epoch", "partition", "trouble",
+    )  # fmt: skip
+
+    def __init__(self, partition: FollowedPartition) -> None:
+        self.partition = partition
+        self.key: Key = partition.topic, partition.index
+        self.leader_epoch = -1
+        self.high_watermark = -1  # the leader's
+        self.bytes_copied = 0
+        self.hungry = True  # the last answer brought about as much as was asked for
+        self.trouble = ""  # why it is not copied
+        self._said = ""  # of that, in the log
+        self._ill_since = 0.0
+        self._loop = asyncio.get_running_loop()
+        self._work: asyncio.Task[None] | None = None
+        self._pauses = Pauses()
+        self._setbacks = 0  # without anything between them
+        self._pause: asyncio.TimerHandle | None = None
+        self._resumed: Callable[[], None] | None = None
+
+    @property
+    def lag(self) -> int:
+        """Messages that are committed, and not on disk here."""
+        return max(0, self.high_watermark - self.partition.log.flushed_offset)
+
+    # Who asks for it
+
+    def follow(self, leader_epoch: int, resumed: Callable[[], None]) -> None:
+        """Copy from the leader of this epoch. `resumed` is called whenever it may be asked for."""
+        self.leave()
+        self.leader_epoch = leader_epoch
+        self._resumed = resumed
+        self._pauses.reset()
+        if self._work is None:
+            self._begin(self.partition.flushed_copy())
+
+    def leave(self) -> None:
+        """It is asked for no more; what is being done to it goes on to its end."""
+        self.leader_epoch = -1
+        self._resumed = None
+        if self._pause is not None:
+            self._pause.cancel()
+            self._pause = None
+
+    async def idle(self) -> None:
+        """Returns when nothing is done to it."""
+        while self._work is not None:
+            await asyncio.wait([self._work])
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether something is being done to it."""
+        return self._work is not None
+
+    def wanted(self, max_bytes: int) -> Wanted:
+        """What to ask the leader for."""
+        partition_log = self.partition.log
+        end = partition_log.flushed_offset
+        epoch = partition_log.epochs.epoch_for(end - 1) if end > partition_log.start_offset else -1
+        return Wanted(self.leader_epoch, end, epoch, partition_log.start_offset, max_bytes)
+
+    # What the leader answers
+
+    async def take(self, data: PartitionData, asked: Wanted) -> bool:
+        """Do what follows from it. Returns when its bytes are needed no more: whether something
+        was begun, so that `resumed` is called when that is over."""
+        if asked.offset != self.partition.log.end_offset:
+            self._begin(self.partition.flushed_copy())
+        elif data.error_code is ErrorCode.offset_out_of_range:
+            self._begin(self._meet(data))
+        elif data.error_code is not ErrorCode.none:
+            code = data.error_code.name.replace("_", " ")
+            self._begin(_fail(Refused(f"the leader says {code}")))
+        elif data.diverging_epoch.end_offset >= 0:
+            self._begin(self._part(data.diverging_epoch))
+        else:
+            return await self._extend(data, asked)
+        return True
+
+    async def _extend(self, data: PartitionData, asked: Wanted) -> bool:
+        assert not isinstance(data.records, FileSlice)  # those only leave
+        records = memoryview(data.records or b"")
+        self.high_watermark = data.high_watermark
+        self.hungry = 2 * len(records) >= asked.max_bytes
+        try:
+            self.partition.leader_said(data.high_watermark, data.log_start_offset)
+        except (StorageError, ApiError) as error:
+            self._begin(_fail(error))
+            return True
+        if not records:
+            self._well()
+            return False
+        appended = asyncio.Event()
+        self._begin(self._append_and_flush(records, asked, appended))
+        await appended.wait()
+        return True
+
+    async def _append_and_flush(
+        self, records: memoryview, asked: Wanted, appended: asyncio.Event
+    ) -> None:
+        """What was appended before an error is flushed all the same."""
+        problem: Exception | None = None
+        try:
+            try:
+                await self._append(records, asked)
+            except Overlaps as overlap:
+                await self._go_back(overlap.base, str(overlap))
+                await self._append(records, self.wanted(asked.max_bytes))
+        except Exception as error:  # noqa: BLE001 it is raised when that is on disk
+            problem = error
+        finally:
+            appended.set()
+        await self.partition.flushed_copy()
+        if problem is not None:
+            raise problem
+        self._well()
+
+    async def _append(self, records: memoryview, asked: Wanted) -> None:
+        now_ms = time.time_ns() // 1_000_000
+        for run in checked_runs(records, asked.offset, asked.last_epoch, asked.leader_epoch):
+            if self.leader_epoch != asked.leader_epoch:
+                return
+            self.partition.copy(run.data, run.headers, now_ms)
+            self.bytes_copied += len(run.data)
+            await asyncio.sleep(0)
+
+    # Going back
+
+    async def _part(self, theirs: EpochEndOffset) -> None:
+        """The histories differ: back to where the last epoch ends that both have."""
+        partition_log = self.partition.log
+        _, ours = partition_log.epochs.end_offset_for(theirs.epoch, partition_log.end_offset)
+        offset = theirs.end_offset if ours < 0 else min(theirs.end_offset, ours)
+        await self._go_back(
+            offset, f"epoch {theirs.epoch} ends at {theirs.end_offset} at the leader"
+        )
+
+    async def _meet(self, data: PartitionData) -> None:
+        """The leader's log lies elsewhere: begin where it does, or go back to what is committed."""
+        partition_log, start = self.partition.log, data.log_start_offset
+        if start < 0:
+            raise NotCopied(
+                f"the leader has no offset {partition_log.end_offset}, and says no more"
+            )
+        if (
+            partition_log.start_offset < partition_log.end_offset
+            and start <= partition_log.end_offset
+        ):
+            await self._go_back(
+                max(start, data.high_watermark),
+                f"the leader has no offset {partition_log.end_offset}",
+            )
+        elif start != partition_log.end_offset:
+            log.warning(
+                "begun anew topic=%s partition=%d offset=%d reason=%r",
+                *self.key, start, f"the leader has no offset {partition_log.end_offset}",
+            )  # fmt: skip
+            self._check_epoch()
+            self._setbacks += 1
+            await self.partition.begin_anew(start)
+        else:
+            raise NotCopied(f"the leader's log starts at offset {start}, and has none such")
+
+    async def _go_back(self, offset: int, why: str) -> None:
+        partition_log = self.partition.log
+        end, exposed = partition_log.end_offset, partition_log.exposed_offset
+        self._check_epoch()
+        if offset >= end:
+            raise NotCopied(f"{why}, where this one ends at {end}")
+        self._setbacks += 1
+        if partition_log.start_offset == end:
+            await self.partition.begin_anew(offset)
+        else:
+            await self.partition.truncate(offset)
+        log.warning(
+            "truncated topic=%s partition=%d from=%d to=%d exposed=%d reason=%r",
+            *self.key, end, partition_log.end_offset, exposed, why,
+        )  # fmt: skip
+
+    def _check_epoch(self) -> None:
+        """Nothing is taken back for a leader that others have succeeded: this one is behind."""
+        ours = self.partition.log.epochs.latest
+        if ours > self.leader_epoch:
+            raise NotCopied(f"the log has batches of epoch {ours}, and its leader's is earlier")
+
+    # One thing at a time
+
+    def _begin(self, work: Coroutine[None, None, None]) -> None:
+        assert self._work is None, f"{self.key}: two things at a time"
+        self._work = self._loop.create_task(self._do(work))
+
+    async def _do(self, work: Coroutine[None, None, None]) -> None:
+        pause = 0.0
+        try:
+            await work
+            if self._setbacks > _USUAL_SETBACKS:
+                pause = self._pauses.next()
+        except (BadCopy, NotCopied, StorageError, ApiError, OSError) as error:
+            pause = self._ill(str(error), passing=isinstance(error, Refused))
+        except Exception as error:  # a bug of ours: the others are copied all the same
+            log.exception("not copied topic=%s partition=%d", *self.key)
+            pause = self._ill(repr(error), passing=False)
+        finally:
+            self._work = None
+        if self._resumed is None:
+            return
+        if pause:
+            self._pause = self._loop.call_later(pause, self._try_again)
+        else:
+            self._resumed()
+
+    def _try_again(self) -> None:
+        """Nothing is fetched for a log that takes nothing."""
+        self._begin(self.partition.flushed_copy())
+
+    def _ill(self, reason: str, *, passing: bool) -> float:
+        """How long to wait. What may pass is said when it has not."""
+        now = self._loop.time()
+        if not self.trouble:
+            self._ill_since = now
+        self.trouble = reason
+        if reason != self._said and not (passing and now - self._ill_since < _PASSING_SECONDS):
+            self._said = reason
+            log.warning("not copied topic=%s partition=%d reason=%r", *self.key, reason)
+        return self._pauses.next()
+
+    def _well(self) -> None:
+        if self._said:
+            log.info("copied again topic=%s partition=%d", *self.key)
+        self.trouble = self._said = ""
+        self._setbacks = 0
+        self._pauses.reset()
+
+
+async def _fail(error: Exception) -> None:
+    raise error

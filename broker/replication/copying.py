@@ -1,0 +1,170 @@
+"""What this broker copies: all partitions that it follows, by their leaders.
+
+Each leader from which something is followed has one link. Partitions come and go as roles change;
+where brokers are, the map says. What is followed from a broker whose address is not known waits
+until it is.
+
+A partition that is removed may still be worked on for a moment, by a thread that truncates it, say:
+`idle` waits for that, and whoever leads, closes or deletes it waits before.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass
+
+from broker.replication.copied_partition import CopiedPartition, FollowedPartition
+from broker.replication.link import Fetching, Link
+from broker.storage.checkpoints import Key
+from client.addresses import Address
+from cluster.values import NO_LEADER, BrokerInfo
+
+
+@dataclass(slots=True)
+class _Followed:
+    """By whom it is led, and in which epoch."""
+
+    copied: CopiedPartition
+    leader_id: int
+    leader_epoch: int
+
+
+class Copying:
+    """See the module. Belongs to the event loop."""
+
+    def __init__(self, fetching: Fetching, listener: str) -> None:
+        """Leaders are reached by their listener of this name."""
+        self._fetching = fetching
+        self._listener = listener
+        self._addresses: dict[int, Address] = {}
+        self._links: dict[int, Link] = {}
+        self._followed: dict[Key, _Followed] = {}
+        self._removed: dict[Key, CopiedPartition] = {}  # and still being worked on
+        self._ending: set[asyncio.Task[None]] = set()
+        self._bytes_before = 0  # of partitions that were removed
+
+    # What is followed
+
+    def assign(self, partition: FollowedPartition, leader_id: int, leader_epoch: int) -> None:
+        """Copy this partition from that leader, whatever was before; from nobody, if there is no
+        leader (-1), or nobody knows where it is."""
+        key = partition.topic, partition.index
+        followed = self._followed.get(key)
+        if followed is not None and followed.copied.partition is not partition:
+            self.remove(followed.copied.partition)
+            followed = None
+        if followed is None:
+            copied = self._removed.get(key)
+            if copied is None or copied.partition is not partition:
+                copied = CopiedPartition(partition)
+            followed = self._followed[key] = _Followed(copied, leader_id, leader_epoch)
+        elif (followed.leader_id, followed.leader_epoch) == (leader_id, leader_epoch):
+            return
+        else:
+            if followed.leader_id != leader_id:
+                self._leave(followed)
+            followed.leader_id, followed.leader_epoch = leader_id, leader_epoch
+        self._follow(followed)
+
+    def remove(self, partition: FollowedPartition) -> None:
+        """Copy it no more, from nobody."""
+        key = partition.topic, partition.index
+        followed = self._followed.get(key)
+        if followed is None or followed.copied.partition is not partition:
+            return
+        del self._followed[key]
+        self._leave(followed)
+        self._bytes_before += followed.copied.bytes_copied
+        followed.copied.bytes_copied = 0
+        if followed.copied.is_at_work:
+            self._removed[key] = followed.copied
+            self._end(self._forget(key, followed.copied))
+
+    async def idle(self, partition: FollowedPartition) -> None:
+        """Return when nothing is done to a partition that was removed."""
+        copied = self._removed.get((partition.topic, partition.index))
+        if copied is not None and copied.partition is partition:
+            await copied.idle()
+
+    def brokers(self, brokers: Mapping[int, BrokerInfo]) -> None:
+        """Where brokers are now. One that is not there is looked for where it was."""
+        for leader_id, info in brokers.items():
+            found = info.reached_by(self._listener)
+            if found is None:
+                continue
+            address = Address(*found)
+            if self._addresses.get(leader_id) == address:
+                continue
+            self._addresses[leader_id] = address
+            led = [each for each in self._followed.values() if each.leader_id == leader_id]
+            for followed in led:
+                self._leave(followed)
+            for followed in led:
+                self._follow(followed)
+
+    async def close(self) -> None:
+        """Copy nothing more; returns when nothing is done to any partition."""
+        copied = [each.copied for each in self._followed.values()]
+        for each in copied:
+            self.remove(each.partition)
+        while self._ending:
+            await asyncio.wait(self._ending)
+
+    # What can be seen
+
+    @property
+    def bytes_copied(self) -> int:
+        """Of batches, since the start."""
+        now = sum(each.copied.bytes_copied for each in tuple(self._followed.values()))
+        return self._bytes_before + now
+
+    @property
+    def lags(self) -> dict[Key, int]:
+        """How many committed messages each partition still lacks on disk."""
+        return {key: each.copied.lag for key, each in tuple(self._followed.items())}
+
+    @property
+    def troubles(self) -> dict[Key, str]:
+        """Why partitions are not copied, those that are not."""
+        followed = tuple(self._followed.items())
+        return {key: each.copied.trouble for key, each in followed if each.copied.trouble}
+
+    @property
+    def leaders_in_trouble(self) -> dict[int, str]:
+        """Why nothing comes from leaders from which something should."""
+        links = tuple(self._links.items())
+        found = {leader_id: link.trouble for leader_id, link in links if link.trouble}
+        for each in tuple(self._followed.values()):
+            if each.leader_id not in self._links and each.leader_id != NO_LEADER:
+                found[each.leader_id] = f"it has no listener {self._listener}, or is not there"
+        return found
+
+    # Links
+
+    def _follow(self, followed: _Followed) -> None:
+        leader_id = followed.leader_id
+        address = self._addresses.get(leader_id)
+        if leader_id == NO_LEADER or address is None:
+            return
+        link = self._links.get(leader_id)
+        if link is None:
+            link = self._links[leader_id] = Link(leader_id, address, self._fetching)
+        link.follow(followed.copied, followed.leader_epoch)
+
+    def _leave(self, followed: _Followed) -> None:
+        link = self._links.get(followed.leader_id)
+        if link is not None and followed.copied in link:
+            link.leave(followed.copied)
+            if not len(link):
+                del self._links[followed.leader_id]
+                self._end(link.close())
+
+    def _end(self, ending: Coroutine[None, None, None]) -> None:
+        """Nobody waits for that but who closes."""
+        task = asyncio.get_running_loop().create_task(ending)
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    async def _forget(self, key: Key, copied: CopiedPartition) -> None:
+        await copied.idle()
+        if self._removed.get(key) is copied:
+            del self._removed[key]

@@ -1,0 +1,155 @@
+"""A connection to a leader on the broker's event loop: one request, one answer.
+
+It is opened by a thread of its own, which may wait for names, for TLS and for a login. Then nothing
+waits: the loop says when the socket is ready. No turn of the loop takes more than a megabyte.
+
+An answer is received into memory that the next one is received into as well: who wants something of
+it takes it before asking again.
+"""
+
+import asyncio
+import threading
+import time
+from contextlib import suppress
+from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
+from typing import Final, Self, TypeVar
+
+from client.addresses import Address
+from client.bootstrap import Access
+from client.channel import Channel
+from client.connection import BrokerConnection
+from client.errors import ClientError, ConnectionLost
+from wire.codec import Api
+
+Request = TypeVar("Request")
+Response = TypeVar("Response")
+
+_AT_ONCE: Final = 1024 * 1024  # bytes received in one turn of the loop
+_SMALL: Final = 64 * 1024
+_LARGE_STEP: Final = 1024 * 1024
+
+
+class AnswerMemory:
+    """For one answer at a time. What large ones are received into is kept as long as they come."""
+
+    def __init__(self) -> None:
+        self._small = memoryview(bytearray(_SMALL))
+        self._large = memoryview(b"")
+
+    def __call__(self, size: int) -> memoryview:
+        if size <= _SMALL:
+            self._large = memoryview(b"")
+            return self._small[:size]
+        if size > len(self._large):
+            self._large = memoryview(b"")  # before there is another
+            room = -(-size // _LARGE_STEP) * _LARGE_STEP
+            # Pages that become memory when they are written, and not all in one turn of the loop.
+            self._large = memoryview(mmap(-1, room, flags=MAP_PRIVATE | MAP_ANONYMOUS))
+        return self._large[:size]
+
+
+class LeaderConnection:
+    """Belongs to the event loop. Use `open`; of no use any more after an error."""
+
+    def __init__(self, channel: Channel, loop: asyncio.AbstractEventLoop) -> None:
+        self._channel = channel
+        self._loop = loop
+        self._descriptor = channel.fileno()
+        self._writing = False
+        self._failure: ClientError | None = None
+        loop.add_reader(self._descriptor, self._readable)
+
+    @classmethod
+    async def open(cls, address: Address, client_id: str, access: Access) -> Self:
+        """Raises ClientError."""
+        loop = asyncio.get_running_loop()
+        opened: asyncio.Future[BrokerConnection] = loop.create_future()
+
+        def arrived(result: BrokerConnection | Exception) -> None:
+            if isinstance(result, Exception):
+                if not opened.cancelled():
+                    opened.set_exception(result)
+            elif opened.cancelled():
+                result.close()
+            else:
+                opened.set_result(result)
+
+        def connect() -> None:
+            result: BrokerConnection | Exception
+            try:
+                result = BrokerConnection(address, client_id, access, memory=AnswerMemory())
+            except Exception as error:  # noqa: BLE001 it is raised where it is waited for
+                result = error
+            with suppress(RuntimeError):  # the loop has ended, and with it the process
+                loop.call_soon_threadsafe(arrived, result)
+
+        threading.Thread(target=connect, name=f"open {address}", daemon=True).start()
+        return cls(Channel(await opened), loop)
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the login has ended: another connection is to be opened."""
+        return time.monotonic() >= self._channel.spent_at
+
+    async def ask(self, api: Api[Request, Response], request: Request, within: float) -> Response:
+        """Raises ClientError."""
+        if self._failure is not None:
+            raise self._failure
+        answered: asyncio.Future[Response | ClientError] = self._loop.create_future()
+
+        def called_back(answer: Response | ClientError) -> None:
+            if not answered.done():
+                answered.set_result(answer)
+
+        self._channel.ask(api, request, called_back, deadline=time.monotonic() + within)
+        if self._channel.failure is not None:
+            self._end(self._channel.failure)
+        self._watch_writing()
+        overdue = self._loop.call_later(within, self._overdue)
+        try:
+            answer = await answered
+        finally:
+            overdue.cancel()
+        if isinstance(answer, ClientError):
+            raise answer
+        return answer
+
+    def close(self) -> None:
+        """Ends it; who waits for an answer is told."""
+        self._end(ConnectionLost(f"{self._channel.address}: closed"))
+
+    def _overdue(self) -> None:
+        self._end(ConnectionLost(f"{self._channel.address}: no answer in time"))
+
+    def _readable(self) -> None:
+        if self._failure is not None:
+            return
+        try:
+            if self._channel.read(_AT_ONCE):
+                self._loop.call_soon(self._readable)  # TLS may hold what the socket has not
+        except ClientError as error:
+            self._end(error)
+
+    def _writable(self) -> None:
+        try:
+            self._channel.write()
+        except ClientError as error:
+            self._end(error)
+        else:
+            self._watch_writing()
+
+    def _watch_writing(self) -> None:
+        wants = self._channel.wants_to_write and self._failure is None
+        if wants and not self._writing:
+            self._loop.add_writer(self._descriptor, self._writable)
+        elif self._writing and not wants:
+            self._loop.remove_writer(self._descriptor)
+        self._writing = wants
+
+    def _end(self, error: ClientError) -> None:
+        if self._failure is not None:
+            return
+        self._failure = error
+        self._loop.remove_reader(self._descriptor)
+        self._watch_writing()
+        self._channel.end(error)

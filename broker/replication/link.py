@@ -1,0 +1,220 @@
+"""A link: all that this broker copies from one leader, fetched over one connection.
+
+    connect → ask ⇄ take the answer, flush → …        after an error a pause, and again
+
+Rule 1: one request is under way, in an incremental session (asking.py).
+Rule 2: what an answer brings is appended before the next request, and flushed before its partition
+        is asked for again: a fetch offset is what is on disk.
+Rule 3: nobody waits long for somebody else's disk. When all that came is flushed, or a moment is
+        over, the next request goes without those that are still being flushed: the session forgets
+        them (it would send the same bytes again), and names them anew when they are done. While
+        there are such, leaders are told to answer within a moment, so that what gets flushed
+        meanwhile is soon told. The same way partitions rest that are in trouble.
+Rule 4: partitions that have much to fetch share what an answer may hold; the others may have a
+        sixteenth each, so that they go on meanwhile.
+
+The leader is asked again and again until the link is closed: it may come back.
+"""
+
+import asyncio
+import logging
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from broker.replication.asking import Asking
+from broker.replication.copied_partition import CopiedPartition
+from broker.replication.leader_connection import LeaderConnection
+from broker.storage.checkpoints import Key
+from client.addresses import Address
+from client.bootstrap import IN_THE_CLEAR, Access
+from client.connection import REQUEST_SECONDS
+from client.errors import ClientError, refusal
+from client.patience import Pauses
+from wire.errors import ErrorCode
+from wire.messages import fetch
+from wire.messages.fetch import FetchResponse
+
+log = logging.getLogger(__name__)
+
+CLIENT_ID: Final = "penstock-replica-%d"
+_MOMENT: Final = 0.02  # for flushes, before the others go on
+_GLANCE: Final = 0.01  # how long a leader may wait while something is being flushed
+_SHARES: Final = 16
+_AT_ONCE: Final = 64  # partitions of an answer, in one turn of the loop
+_SESSION_ERRORS: Final = frozenset(
+    {ErrorCode.fetch_session_id_not_found, ErrorCode.invalid_fetch_session_epoch}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetching:
+    """How leaders are asked, by this broker."""
+
+    broker_id: int
+    access: Access = IN_THE_CLEAR
+    wait_seconds: float = 0.5
+    """How long a leader waits until it has something."""
+    bytes: int = 16 * 1024 * 1024
+    """The most that an answer holds, but for one batch that is larger."""
+    answer_seconds: float = REQUEST_SECONDS
+    """Within which an answer must have come, beyond what the leader waits."""
+
+
+class Link:
+    """See the module. Belongs to the event loop."""
+
+    def __init__(self, leader_id: int, address: Address, fetching: Fetching) -> None:
+        self.leader_id = leader_id
+        self.address = address
+        self.trouble = ""  # why nothing comes from there
+        self.connections = 0  # that were opened
+        self._fetching = fetching
+        self._asking = Asking(fetching.broker_id, fetching.bytes)
+        self._copied: dict[Key, CopiedPartition] = {}
+        self._aside: dict[Key, CopiedPartition] = {}  # being worked on, or resting
+        self._hungry: set[Key] = set()
+        self._changed = asyncio.Event()
+        self._pauses = Pauses()
+        self._loop = asyncio.get_running_loop()
+        self._running = self._loop.create_task(self._run())
+
+    def __len__(self) -> int:
+        """How many partitions it copies."""
+        return len(self._copied)
+
+    def __contains__(self, copied: CopiedPartition) -> bool:
+        return self._copied.get(copied.key) is copied
+
+    def follow(self, copied: CopiedPartition, leader_epoch: int) -> None:
+        """Copy a partition, in this epoch of the leader's."""
+        self._copied[copied.key] = copied
+        self._put_aside(copied)
+        copied.follow(leader_epoch, partial(self._resume, copied))
+
+    def leave(self, copied: CopiedPartition) -> None:
+        """Copy it no more."""
+        copied.leave()
+        self._put_aside(copied)
+        del self._copied[copied.key], self._aside[copied.key]
+        self._hungry.discard(copied.key)
+
+    async def close(self) -> None:
+        """Ends it, when it copies nothing more."""
+        self._running.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._running
+
+    # The leader
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._copy()
+            except ClientError as error:
+                self._failed(str(error))
+            except Exception as error:  # a bug of ours: another try may well succeed
+                log.exception("copying failed leader=%d", self.leader_id)
+                self._failed(repr(error))
+            else:
+                continue
+            await asyncio.sleep(self._pauses.next())
+
+    async def _copy(self) -> None:
+        """As long as the connection lasts, and the login."""
+        client_id = CLIENT_ID % self._fetching.broker_id
+        access = self._fetching.access
+        connection = await LeaderConnection.open(self.address, client_id, access)
+        self.connections += 1
+        self._asking.begin()
+        try:
+            while not connection.is_spent:
+                await self._exchange(connection)
+        finally:
+            connection.close()
+
+    async def _exchange(self, connection: LeaderConnection) -> None:
+        """One request, and what follows from the answer."""
+        await self._something_to_ask()
+        seconds = _GLANCE if self._is_at_work else self._fetching.wait_seconds
+        request = self._asking.request(int(seconds * 1000))
+        within = seconds + self._fetching.answer_seconds
+        answer = await connection.ask(fetch.API, request, within)
+        code = self._asking.answered(answer)
+        if code is ErrorCode.none:
+            self._succeeded()
+            await self._take(answer)
+        elif code not in _SESSION_ERRORS or request.session_epoch == 0:
+            raise refusal(f"fetch from {self.address}", code)
+
+    async def _something_to_ask(self) -> None:
+        """Until what came is flushed; for a moment only, where others can go on meanwhile."""
+        is_over = False
+
+        def over() -> None:
+            nonlocal is_over
+            is_over = True
+            self._changed.set()
+
+        moment = self._loop.call_later(_MOMENT, over)
+        while self._is_at_work or not self._asking.wants_any:
+            others_wait = is_over or self._hungry - self._aside.keys()
+            if self._asking.wants_any and others_wait:
+                break
+            self._changed.clear()
+            await self._changed.wait()
+        moment.cancel()
+
+    @property
+    def _is_at_work(self) -> bool:
+        """Whether something is being done to a partition, and will be over soon."""
+        return any(copied.is_at_work for copied in self._aside.values())
+
+    async def _take(self, answer: FetchResponse) -> None:
+        of_all = ((each.topic, data) for each in answer.responses for data in each.partitions)
+        for number, (topic, data) in enumerate(of_all, 1):
+            key = topic, data.partition_index
+            copied, asked = self._copied.get(key), self._asking.asked(key)
+            if copied is None or asked is None or copied.is_at_work:
+                continue  # it was left, and may have come again
+            if asked.leader_epoch != copied.leader_epoch:
+                continue
+            self._put_aside(copied)
+            if not await copied.take(data, asked):
+                self._resume(copied)
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)
+
+    # Partitions
+
+    def _put_aside(self, copied: CopiedPartition) -> None:
+        """Ask for it no more, until it is resumed."""
+        self._aside[copied.key] = copied
+        self._asking.leave_out(copied.key)
+
+    def _resume(self, copied: CopiedPartition) -> None:
+        """Ask for it, from where it is now. What is to go slower would rest here, and be resumed
+        when it may go on."""
+        key = copied.key
+        if self._aside.get(key) is not copied:
+            return
+        del self._aside[key]
+        if copied.hungry:
+            self._hungry.add(key)
+        else:
+            self._hungry.discard(key)
+        shares = min(len(self._hungry), _SHARES) if copied.hungry else _SHARES
+        self._asking.want(key, copied.wanted(self._fetching.bytes // shares))
+        self._changed.set()
+
+    def _failed(self, reason: str) -> None:
+        if reason != self.trouble:
+            log.warning("nothing is copied leader=%d reason=%r", self.leader_id, reason)
+        self.trouble = reason
+
+    def _succeeded(self) -> None:
+        if self.trouble:
+            log.info("copying again leader=%d address=%s", self.leader_id, self.address)
+        self.trouble = ""
+        self._pauses.reset()

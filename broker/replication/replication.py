@@ -1,0 +1,53 @@
+"""What replication consists of on one broker: what it copies from leaders elsewhere, and who is in
+sync with the leaders here.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+
+from broker.config import BrokerConfig
+from broker.replication.copying import Copying
+from broker.replication.in_sync import InSyncChanges, LedPartition, Write
+from broker.replication.link import Fetching
+from client.bootstrap import access_to
+
+log = logging.getLogger(__name__)
+
+_LOOKS = 4  # in the time that a follower may lag
+
+
+class Replication:
+    """Belongs to the event loop."""
+
+    def __init__(self, config: BrokerConfig, write: Write) -> None:
+        self._config = config.replication
+        between = config.reaching
+        fetching = Fetching(
+            broker_id=config.id,
+            access=access_to(between.security),
+            wait_seconds=self._config.fetch_wait,
+            bytes=self._config.fetch_bytes,
+        )
+        self.copying = Copying(fetching, between.listener)
+        self.in_sync_changes = InSyncChanges(write)
+        self._watching: asyncio.Task[None] | None = None
+
+    def start(self, partitions: Callable[[], Iterable[LedPartition]]) -> None:
+        """Have an eye on who lags, from now on."""
+        self._watching = asyncio.ensure_future(self._watch(partitions))
+
+    async def stop(self) -> None:
+        """Copy nothing more, and leave it to others who is in sync."""
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
+        await self.copying.close()
+        await self.in_sync_changes.stop()
+
+    async def _watch(self, partitions: Callable[[], Iterable[LedPartition]]) -> None:
+        patience = self._config.lag_seconds
+        while True:
+            await asyncio.sleep(patience / _LOOKS)
+            for partition in partitions():
+                partition.drop_lagging(patience)

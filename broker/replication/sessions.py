@@ -1,0 +1,407 @@
+"""Fetch sessions (KIP-227): what a client goes on fetching. It says what is new to it, and is told
+what is new here.
+
+Rule 1: a partition of a session is looked at when its client has said something of it, when it has
+        itself told that it changed, and while there is more of it than was answered. So a fetch
+        that finds nothing costs the same with one partition and with thousands. What no partition
+        tells, such as that old segments have gone, is found out by looking at all once a minute.
+Rule 2: those to be looked at stand in a row. Who was answered with records goes to its end, so that
+        each comes to be the first.
+Rule 3: how many sessions there are is bounded, and how many partitions all of them have. Where
+        there is no more room, a session that was not used for two minutes gives way; then one of
+        the client that has the most, as long as that keeps no less than the new one gets; then, as
+        in Kafka, an older and smaller one of the same client. Followers come before all clients,
+        and give way to none. Who finds no room is served without a session.
+Rule 4: a session belongs to who opened it, a principal, or an address where nobody logs in. For all
+        others it does not exist. Of two requests that carry it, the later one is answered.
+
+Belongs to the event loop. A crash forgets all of it: clients begin anew.
+"""
+
+import secrets
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol
+
+from broker.errors import ApiError
+from wire.errors import ErrorCode
+from wire.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    ForgottenTopic,
+    PartitionData,
+)
+
+NO_SESSION: Final = 0
+NO_EPOCH: Final = -1  # of a request that wants no session
+FIRST_EPOCH: Final = 0  # of one that wants a new session
+
+_MOST_SESSIONS: Final = 1_000
+_MOST_PARTITIONS: Final = 100_000
+_IDLE_SECONDS: Final = 120.0
+_LOOK_AT_ALL_SECONDS: Final = 60.0
+_ALL_ARE_ASKED_SECONDS: Final = 1.0
+_LAST: Final = 2**31 - 1
+_NOT_TOLD: Final = -1
+
+Told = Callable[[], None]
+Owner = tuple[str, str]
+"""Principal; address, where the principal is everybody's."""
+
+
+class Watched(Protocol):
+    """A partition, as it is seen here. It may call back amid whatever is done with it."""
+
+    def watch(self, callback: Told) -> None:
+        """Call back whenever more is exposed, or the partition is not what it was."""
+        ...
+
+    def unwatch(self, callback: Told) -> None: ...
+
+    def watch_end(self, callback: Told) -> None:
+        """Call back whenever something is appended."""
+        ...
+
+    def unwatch_end(self, callback: Told) -> None: ...
+
+
+class Waiting(Protocol):
+    """A fetch of a session, while there is not enough for it."""
+
+    def wake(self) -> None:
+        """There may be enough."""
+        ...
+
+    def wake_later(self) -> None:
+        """There is something to tell, without hurry."""
+        ...
+
+    def end(self, code: ErrorCode) -> None:
+        """It is not to be answered any more, but with this."""
+        ...
+
+
+class SessionPartition:
+    """What the client of a session wants of one partition, and what it was told last.
+
+    It is called by the partition, once: then it is to be looked at, and not called again before.
+    """
+
+    __slots__ = ("_session", "_watched", "high_watermark", "start_offset", "topic", "wanted")
+
+    def __init__(self, session: "FetchSession", topic: str, wanted: FetchPartition) -> None:
+        self.topic = topic
+        self.wanted = wanted
+        self.high_watermark = self.start_offset = _NOT_TOLD
+        self._session = session
+        self._watched: Watched | None = None
+
+    def __call__(self) -> None:
+        self.unwatch()
+        self._session.look_at(self)
+        if self._session.waiting is not None:
+            self._session.waiting.wake()
+
+    def _exposed(self) -> None:
+        """A follower has what was exposed, and is only to know that it was; for what is appended
+        it is woken all the same."""
+        if self._watched is not None:
+            self._watched.unwatch(self._exposed)
+        self._session.look_at(self)
+        if self._session.waiting is not None:
+            self._session.waiting.wake_later()
+
+    def watch(self, partition: Watched) -> None:
+        if self._watched is not partition:
+            self.unwatch()
+            self._watched = partition
+        if self._session.is_followers:
+            partition.watch_end(self)
+            partition.watch(self._exposed)
+        else:
+            partition.watch(self)
+
+    def unwatch(self) -> None:
+        partition, self._watched = self._watched, None
+        if partition is None:
+            return
+        if self._session.is_followers:
+            partition.unwatch_end(self)
+            partition.unwatch(self._exposed)
+        else:
+            partition.unwatch(self)
+
+    def has_news(self, data: PartitionData) -> bool:
+        """Whether the client is to be told of what was found."""
+        return (
+            bool(data.records)
+            or data.high_watermark != self.high_watermark
+            or data.log_start_offset != self.start_offset
+            or data.error_code is not ErrorCode.none
+            or data.preferred_read_replica >= 0
+            or data.diverging_epoch.epoch >= 0
+        )
+
+    def tell(self, data: PartitionData) -> None:
+        """The client is told. When an error ends, that is news."""
+        failed = data.error_code is not ErrorCode.none
+        self.high_watermark = _NOT_TOLD if failed else data.high_watermark
+        self.start_offset = data.log_start_offset
+
+
+class FetchSession:
+    """One session. `id` is NO_SESSION when it has ended; `epoch` is that of its next request.
+
+    `rights` is by what it was last decided what its client may read.
+    """
+
+    __slots__ = (
+        "_all_at", "_asked_at", "_row", "epoch", "id", "opened_at", "owner", "partitions",
+        "replica_id", "rights", "used_at", "waiting",
+    )  # fmt: skip
+
+    def __init__(self, owner: Owner, replica_id: int, now: float) -> None:
+        self.id = NO_SESSION
+        self.epoch = FIRST_EPOCH + 1
+        self.owner = owner
+        self.replica_id = replica_id
+        self.opened_at = self.used_at = self._all_at = self._asked_at = now
+        self.partitions: dict[tuple[str, int], SessionPartition] = {}
+        self.rights: object = None
+        self.waiting: Waiting | None = None
+        self._row: dict[SessionPartition, None] = {}  # to be looked at
+
+    @property
+    def is_followers(self) -> bool:
+        return self.replica_id >= 0
+
+    @property
+    def to_look_at(self) -> tuple[SessionPartition, ...]:
+        """In their order."""
+        return tuple(self._row)
+
+    def look_at(self, partition: SessionPartition) -> None:
+        """At its place, if it has one."""
+        self._row.setdefault(partition)
+
+    def look_at_all(self) -> None:
+        for each in self.partitions.values():
+            self._row.setdefault(each)
+
+    def want(self, topics: Iterable[FetchTopic]) -> None:
+        """Go on from here, or begin to, with these partitions."""
+        partitions, row = self.partitions, self._row
+        for topic in topics:
+            name = topic.topic
+            for wanted in topic.partitions:
+                known = partitions.get((name, wanted.partition))
+                if known is None:
+                    known = SessionPartition(self, name, wanted)
+                    partitions[name, wanted.partition] = known
+                else:
+                    known.wanted = wanted
+                row.setdefault(known)
+
+    def forget(self, topics: Iterable[ForgottenTopic]) -> None:
+        for topic in topics:
+            for index in topic.partitions:
+                known = self.partitions.pop((topic.topic, index), None)
+                if known is not None:
+                    known.unwatch()
+                    self._row.pop(known, None)
+
+    def answered(self, partition: SessionPartition, data: PartitionData) -> None:
+        """It was looked at, and this is what its client is told, if there is news in it."""
+        partition.tell(data)
+        if data.records:
+            self._row.pop(partition, None)
+            self._row[partition] = None
+
+    def rest(self, partition: SessionPartition, watched: Watched) -> None:
+        """There is nothing more of it until it calls."""
+        self._row.pop(partition, None)
+        partition.watch(watched)
+
+    def used(self, now: float) -> None:
+        self.used_at = now
+        if now - self._all_at > _LOOK_AT_ALL_SECONDS:
+            self._all_at = now
+            self.look_at_all()
+
+    def asks_for_all(self, now: float) -> bool:
+        """A request of a session asks for all that is in it, named or not. What is not named is
+        asked for where it was; that this still holds is worth a look now and then."""
+        if now - self._asked_at < _ALL_ARE_ASKED_SECONDS:
+            return False
+        self._asked_at = now
+        return True
+
+    def close(self) -> None:
+        for each in self.partitions.values():
+            each.unwatch()
+        self.partitions.clear()
+        self._row.clear()
+
+    def end_waiting(self, code: ErrorCode) -> None:
+        waiting, self.waiting = self.waiting, None
+        if waiting is not None:
+            waiting.end(code)
+
+
+class _Client:
+    """Whose sessions they are; those that were used last stand last."""
+
+    __slots__ = ("partitions", "sessions")
+
+    def __init__(self) -> None:
+        self.sessions: dict[int, FetchSession] = {}
+        self.partitions = 0
+
+
+def _random_id() -> int:
+    return secrets.randbelow(_LAST) + 1
+
+
+class FetchSessions:
+    """All that there are."""
+
+    def __init__(
+        self,
+        now: Callable[[], float],
+        *,
+        most_sessions: int = _MOST_SESSIONS,
+        most_partitions: int = _MOST_PARTITIONS,
+        new_id: Callable[[], int] = _random_id,
+    ) -> None:
+        self._now = now
+        self._most_sessions = most_sessions
+        self._most_partitions = most_partitions
+        self._new_id = new_id
+        self._sessions: dict[int, FetchSession] = {}  # those that were used last stand last
+        self._clients: dict[Owner, _Client] = {}
+        self._followers = _Client()
+        self.partitions = 0
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def open(self, request: FetchRequest, owner: Owner) -> FetchSession | None:
+        """A session with all of its partitions to be looked at; None if there is no room for it."""
+        session = FetchSession(owner, request.replica_id, self._now())
+        session.want(request.topics)
+        size = len(session.partitions)
+        if not size or not self._make_room(session, 1, size):
+            return None
+        while session.id in self._sessions or session.id == NO_SESSION:
+            session.id = self._new_id()
+        self._sessions[session.id] = session
+        client = self._client(session)
+        client.sessions[session.id] = session
+        self._grow(client, size)
+        return session
+
+    def resume(self, request: FetchRequest, owner: Owner) -> FetchSession:
+        """Its session, brought up to date; the next request must have the next epoch. It has ended,
+        with `id` NO_SESSION, if nothing is left in it, or there is no room for what was added."""
+        session_id, epoch = request.session_id, request.session_epoch
+        session = self._of(session_id, owner)
+        if session is None or session.replica_id != request.replica_id:
+            raise ApiError(ErrorCode.fetch_session_id_not_found, f"no session {session_id}")
+        if epoch != session.epoch:
+            raise ApiError(
+                ErrorCode.invalid_fetch_session_epoch,
+                f"session {session_id} is at epoch {session.epoch}, the request at {epoch}",
+            )
+        session.end_waiting(ErrorCode.invalid_fetch_session_epoch)
+        session.epoch = epoch + 1 if epoch < _LAST else FIRST_EPOCH + 1
+        before = len(session.partitions)
+        session.want(request.topics)
+        session.forget(request.forgotten_topics_data)
+        added = len(session.partitions) - before
+        client = self._client(session)
+        for kept in (self._sessions, client.sessions):
+            kept[session_id] = kept.pop(session_id)
+        session.used(self._now())
+        if session.partitions and (added <= 0 or self._make_room(session, 0, added)):
+            self._grow(client, added)
+        else:
+            self._remove(session, before)
+        return session
+
+    def close(self, session_id: int, owner: Owner) -> None:
+        """Its owner wants it no more."""
+        session = self._of(session_id, owner)
+        if session is not None:
+            self._take(session)
+
+    def _of(self, session_id: int, owner: Owner) -> FetchSession | None:
+        session = self._sessions.get(session_id)
+        return session if session is not None and session.owner == owner else None
+
+    def _client(self, session: FetchSession) -> _Client:
+        if session.is_followers:
+            return self._followers
+        return self._clients.setdefault(session.owner, _Client())
+
+    def _grow(self, client: _Client, partitions: int) -> None:
+        client.partitions += partitions
+        self.partitions += partitions
+
+    def _take(self, session: FetchSession) -> None:
+        self._remove(session, len(session.partitions))
+        session.end_waiting(ErrorCode.fetch_session_id_not_found)
+        session.close()
+
+    def _remove(self, session: FetchSession, size: int) -> None:
+        client = self._client(session)
+        del self._sessions[session.id], client.sessions[session.id]
+        session.id = NO_SESSION
+        self._grow(client, -size)
+        if not client.sessions and not session.is_followers:
+            del self._clients[session.owner]
+
+    # Room
+
+    def _make_room(self, new: FetchSession, sessions: int, partitions: int) -> bool:
+        """For so many more; False if nobody has to give way any more."""
+        while (
+            len(self._sessions) + sessions > self._most_sessions
+            or self.partitions + partitions > self._most_partitions
+        ):
+            victim = self._victim(new, sessions, partitions)
+            if victim is None:
+                return False
+            self._take(victim)
+        return True
+
+    def _victim(self, new: FetchSession, sessions: int, partitions: int) -> FetchSession | None:
+        now = self._now()
+        oldest = next(iter(self._sessions.values()), None)
+        if oldest is not None and oldest is not new and now - oldest.used_at > _IDLE_SECONDS:
+            return oldest
+        client = self._followers if new.is_followers else self._clients.get(new.owner, _Client())
+        heaviest = max(self._clients.values(), key=self._share, default=client)
+        if heaviest is not client:
+            victim = next(iter(heaviest.sessions.values()))
+            left = self._share(heaviest, -1, -len(victim.partitions))
+            if new.is_followers or left >= self._share(client, sessions, partitions):
+                return victim
+        size = len(new.partitions)
+        return min(
+            (
+                each
+                for each in client.sessions.values()
+                if each is not new
+                and now - each.opened_at > _IDLE_SECONDS
+                and len(each.partitions) <= size
+            ),
+            key=lambda each: len(each.partitions),
+            default=None,
+        )
+
+    def _share(self, client: _Client, sessions: int = 0, partitions: int = 0) -> float:
+        """What this client would have of all that there is."""
+        return max(
+            (len(client.sessions) + sessions) / self._most_sessions,
+            (client.partitions + partitions) / self._most_partitions,
+        )

@@ -1,0 +1,269 @@
+"""How replication stands, as one broker sees it: figures for /metrics, words for /readyz and the
+log.
+
+The words say what is wrong, whom it concerns, and what to do. What stays wrong is logged once a
+minute; it must have been wrong at two looks, so that what passes by itself is not mentioned.
+Everything is looked at on a thread: there may be thousands of partitions.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from itertools import islice
+from typing import Final, NamedTuple
+
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from broker.partition import Partition
+from broker.replication.copying import Copying
+from cluster.session import Session, SessionState
+from cluster.values import NO_LEADER, ClusterSnapshot
+
+log = logging.getLogger(__name__)
+
+_PREFIX: Final = "penstock_broker_"
+_LOOK_SECONDS: Final = 10.0
+_LOOKS_BETWEEN_LINES: Final = 6
+_NAMED: Final = 3  # partitions in a remark
+
+
+class Remark(NamedTuple):
+    """`kind` is what is wrong; `words` say the rest, and differ from look to look."""
+
+    kind: str
+    words: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.words}"
+
+
+class Standing:
+    """See the module. May be asked on any thread."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        *,
+        session: Session,
+        snapshot: Callable[[], ClusterSnapshot],
+        partitions: Callable[[], Iterable[Partition]],
+        copying: Copying,
+        is_controller: Callable[[], bool],
+        look_seconds: float = _LOOK_SECONDS,
+    ) -> None:
+        self._broker_id = broker_id
+        self._session = session
+        self._snapshot = snapshot
+        self._partitions = partitions
+        self._copying = copying
+        self._is_controller = is_controller
+        self._look_seconds = look_seconds
+        self._watching: asyncio.Task[None] | None = None
+        self._seen: Counter[str] = Counter()  # at how many looks, by kind
+
+    # In the log
+
+    def start(self) -> None:
+        """Have an eye on it, from now on."""
+        self._watching = asyncio.ensure_future(self._watch())
+
+    async def stop(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(self._look_seconds)
+            self._note(await asyncio.to_thread(self.remarks))
+
+    def _note(self, remarks: Sequence[Remark]) -> None:
+        for kind in self._seen.keys() - {each.kind for each in remarks}:
+            if self._seen.pop(kind) > 1:
+                log.info("not any more: %s", kind)
+        for each in remarks:
+            self._seen[each.kind] += 1
+            if self._seen[each.kind] % _LOOKS_BETWEEN_LINES == 2:
+                log.warning("%s", each)
+
+    # In words
+
+    def remarks(self) -> list[Remark]:
+        """What is wrong, the worst first."""
+        snapshot = self._snapshot()
+        return [
+            *self._of_coordination(snapshot),
+            *self._of_headless(snapshot),
+            *self._of_led(snapshot),
+            *self._of_copying(),
+        ]
+
+    def _of_coordination(self, snapshot: ClusterSnapshot) -> Iterator[Remark]:
+        state = self._session.state
+        if state is not SessionState.CONNECTED:
+            yield Remark(
+                "no connection to ZooKeeper",
+                f"{self._session.address} does not answer; partitions are served as they were, "
+                "but until it is back no leaders are elected, nobody joins or leaves the in-sync "
+                "replicas, topics, users and ACLs cannot be changed, and new producers with "
+                "idempotence get no id",
+            )
+        elif snapshot.controller_id is None:
+            yield Remark(
+                "no controller",
+                "no leaders are elected, and no topics created, until a broker has that office: "
+                "one takes it as soon as ZooKeeper has given up the last one",
+            )
+
+    def _of_headless(self, snapshot: ClusterSnapshot) -> Iterator[Remark]:
+        """Partitions with a replica here that nobody leads; the controller names all of them."""
+        headless, awaited = [], set()
+        all_ = self._is_controller()
+        for name, topic in snapshot.topics.items():
+            if name in snapshot.deleting:
+                continue
+            for index, partition in enumerate(topic.partitions):
+                concerns = all_ or self._broker_id in partition.replicas
+                if concerns and partition.leader == NO_LEADER:
+                    headless.append(f"{name}-{index}")
+                    awaited |= set(partition.isr) - snapshot.brokers.keys()
+        if headless:
+            yield Remark(
+                "without a leader",
+                f"{_counted(headless)} can be neither written nor read. What was acknowledged is "
+                f"on {_brokers(awaited)}: start {_it(awaited)}"
+                if awaited
+                else f"{_counted(headless)} can be neither written nor read until the controller "
+                "has made a leader",
+            )
+
+    def _of_led(self, snapshot: ClusterSnapshot) -> Iterator[Remark]:
+        few: list[str] = []
+        under: list[str] = []
+        missing: set[int] = set()
+        for each in self._partitions():
+            if not each.leads or each.offline_reason:
+                continue
+            info, in_sync, least = each.info, each.in_sync, each.min_insync_replicas
+            name = f"{each.topic}-{each.index}"
+            if in_sync < least:
+                few.append(f"{name}: {in_sync} of {least}")
+            elif in_sync < len(info.replicas):
+                under.append(name)
+            if in_sync < len(info.replicas):
+                missing |= set(info.replicas) - set(info.isr)
+        away = missing - snapshot.brokers.keys()
+        why = _why(away, missing - away)
+        if few:
+            remedy = why or "the topic has fewer replicas than that: lower min.insync.replicas"
+            yield Remark(
+                "not enough in sync for min.insync.replicas",
+                f"{_counted(few)} led here, which refuse acks=all: {remedy}",
+            )
+        if under:
+            yield Remark("under-replicated", f"{_counted(under)} led here: {why}")
+
+    def _of_copying(self) -> Iterator[Remark]:
+        for leader_id, reason in sorted(self._copying.leaders_in_trouble.items()):
+            yield Remark(f"nothing is copied from broker {leader_id}", reason)
+        troubles = sorted(self._copying.troubles.items())
+        if troubles:
+            named = [f"{topic}-{index}: {reason}" for (topic, index), reason in troubles]
+            yield Remark("not copied", _counted(named))
+
+    # In figures
+
+    def families(self) -> Iterator[Metric]:
+        """What each partition says of itself is not among them (metrics.py)."""
+        copying = self._copying
+        yield from figures(
+            self._snapshot(),
+            is_controller=self._is_controller(),
+            is_connected=self._session.state is SessionState.CONNECTED,
+            copying=CopyingFigures(
+                copying.bytes_copied, len(copying.troubles), len(copying.leaders_in_trouble)
+            ),
+        )
+
+
+class CopyingFigures(NamedTuple):
+    """What is copied here, in numbers."""
+
+    bytes: int = 0
+    uncopied: int = 0
+    leaders_in_trouble: int = 0
+
+
+def figures(
+    snapshot: ClusterSnapshot, *, is_controller: bool, is_connected: bool, copying: CopyingFigures
+) -> Iterator[Metric]:
+    for name, documentation, value in (
+        ("is_controller", "1 while this broker is the controller.", is_controller),
+        ("zookeeper_connected", "1 while it has a connection to ZooKeeper.", is_connected),
+        ("uncopied_partitions", "Led by others, and not copied at the moment.", copying.uncopied),
+        (
+            "leaders_in_trouble",
+            "Brokers from which something should be copied, and nothing comes.",
+            copying.leaders_in_trouble,
+        ),
+    ):
+        yield GaugeMetricFamily(_PREFIX + name, documentation, value=int(value))
+    yield CounterMetricFamily(
+        _PREFIX + "copied_bytes", "Bytes of batches copied from leaders.", value=copying.bytes
+    )
+    yield from _of_cluster(snapshot, is_controller=is_controller)
+
+
+def _of_cluster(snapshot: ClusterSnapshot, *, is_controller: bool) -> Iterator[Metric]:
+    """Told by the controller alone: all brokers see the same map, sooner or later."""
+    headless = GaugeMetricFamily(
+        _PREFIX + "partitions_without_leader", "Partitions of the cluster that nobody leads."
+    )
+    away = GaugeMetricFamily(
+        _PREFIX + "brokers_away", "Brokers of the cluster that have replicas, and are not there."
+    )
+    if is_controller:
+        wanted: set[int] = set()
+        without = 0
+        for name, topic in snapshot.topics.items():
+            if name not in snapshot.deleting:
+                for partition in topic.partitions:
+                    wanted.update(partition.replicas)
+                    without += partition.leader == NO_LEADER
+        headless.add_metric([], without)
+        away.add_metric([], len(wanted - snapshot.brokers.keys()))
+    yield headless
+    yield away
+
+
+def _counted(names: Sequence[str]) -> str:
+    """How many, and the first of them."""
+    shown = ", ".join(islice(names, _NAMED))
+    more = ", …" if len(names) > _NAMED else ""
+    return f"{len(names)} partition{'s' * (len(names) != 1)} ({shown}{more})"
+
+
+def _brokers(ids: Set[int]) -> str:
+    return f"broker{'s' * (len(ids) != 1)} {', '.join(map(str, sorted(ids)))}"
+
+
+def _it(ids: Set[int]) -> str:
+    return "it" if len(ids) == 1 else "them"
+
+
+def _why(away: Set[int], behind: Set[int]) -> str:
+    """What the replicas do that are not in sync, and what to do about it."""
+    said = []
+    if away:
+        said.append(f"{_brokers(away)} {_is(away)} away: start {_it(away)}")
+    if behind:
+        said.append(
+            f"{_brokers(behind)} {_is(behind)} there and behind: "
+            "/readyz there says whether something is in the way"
+        )
+    return "; ".join(said)
+
+
+def _is(ids: Set[int]) -> str:
+    return "is" if len(ids) == 1 else "are"

@@ -1,0 +1,48 @@
+"""Replicas of a topic's partitions changed in the map, with the states that follow from it.
+
+The topic's node says which replicas there are, a partition's node who leads and who is in sync:
+both are written in one transaction, each by compare-and-set, so that nobody ever leads, or counts
+as in sync, who is no replica.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+
+import msgspec
+
+from cluster import nodes, paths
+from cluster.controller import write_fenced
+from cluster.errors import UnknownTopic
+from cluster.nodes import TopicNode
+from cluster.operations import Operation, Set
+from cluster.session import Session
+from cluster.values import ControllerEpoch, PartitionInfo, TopicInfo
+
+
+def change_replicas(
+    session: Session,
+    epoch: ControllerEpoch,
+    topic: TopicInfo,
+    partitions: Mapping[int, PartitionInfo],
+) -> None:
+    """Write these partitions of a topic: replicas, move and state. All of them, or Conflict: the
+    map is not as `topic` says by now. Blocks."""
+    path = paths.topic(topic.name)
+    node = session.read(path)
+    before = None if node is None else nodes.decode(path, node.data, TopicNode)
+    if node is None or before is None or before.topic_id != topic.topic_id or not before.replicas:
+        raise UnknownTopic(f"there is no topic {topic.name!r} of id {topic.topic_id}")
+    replicas, moves = list(before.replicas), dict(before.moves or {})
+    states: list[Operation] = []
+    for index, after in partitions.items():
+        replicas[index] = after.replicas
+        moves.pop(index, None)
+        if after.move:
+            moves[index] = after.move
+        state = nodes.encode(nodes.state_node(after))
+        states.append(Set(paths.partition_state(topic.name, index), state, after.version))
+    changed = msgspec.structs.replace(
+        before, replicas=tuple(replicas), moves=moves or msgspec.UNSET
+    )
+    last = Set(path, nodes.encode(changed), node.version)
+    write_fenced(session, epoch, [*states, last], done=partial(session.stands, last))

@@ -1,0 +1,320 @@
+"""Several Penstock brokers on one ZooKeeper of their own, with every way between them in our hands.
+
+    clients   -> broker        a link to each broker
+    broker    -> broker        a link to each broker, that knows which broker comes
+    broker    -> ZooKeeper     a link from each broker
+
+Each broker has two listeners: CLIENTS, and BETWEEN for the others. Those of the links are what is
+advertised. Ports stay the same over all starts. A broker that ended and was not ended by us is told
+by `ended_by_itself`.
+"""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Final, Self, TypeVar
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from cluster.errors import DidNotStart
+from cluster.zookeeper import EmbeddedZooKeeper
+from harness.asked_metadata import NOBODY, PartitionSaid, ask_metadata
+from harness.broker_process import BrokerProcess
+from harness.links import Link, Links, owner_of
+from harness.server_process import ServerFailed, free_ports, wait_until
+
+CLIENTS: Final = "CLIENTS"
+BETWEEN: Final = "BETWEEN"
+SESSION_SECONDS: Final = 4.0
+T = TypeVar("T")
+
+
+class BrokerCluster:
+    """`with BrokerCluster(directory, brokers=3) as cluster`: all are ready. Ids begin with 1."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        brokers: int = 3,
+        settings: Mapping[str, object] | None = None,
+        environments: Mapping[int, Mapping[str, str]] | None = None,
+        data_dirs: Mapping[int, Path] | None = None,
+    ) -> None:
+        self.directory = directory
+        self.ids = tuple(range(1, brokers + 1))
+        (port,) = free_ports(1)
+        map_dir = directory / "zookeeper"
+        self.zookeeper = _patiently(partial(EmbeddedZooKeeper.start, map_dir, port=port))
+        self.links = Links()
+        self.brokers: dict[int, BrokerProcess] = {}
+        self.to_clients: dict[int, Link] = {}
+        self.between: dict[int, Link] = {}
+        self.to_zookeeper: dict[int, Link] = {}
+        self._ended_by_us: set[int] = set(self.ids)
+        self._frozen: set[int] = set()
+        for broker_id in self.ids:
+            self._add(
+                broker_id,
+                settings or {},
+                (environments or {}).get(broker_id),
+                (data_dirs or {}).get(broker_id),
+            )
+
+    def _add(
+        self,
+        broker_id: int,
+        settings: Mapping[str, object],
+        environment: Mapping[str, str] | None,
+        data_dir: Path | None,
+    ) -> None:
+        own, others, own_link, others_link, map_link = free_ports(5)
+        add = self.links.add
+        self.to_clients[broker_id] = add(("127.0.0.1", own), own_link)
+        self.between[broker_id] = add(("127.0.0.1", others), others_link, self._broker_at)
+        zookeeper = (self.zookeeper.host, self.zookeeper.port)
+        self.to_zookeeper[broker_id] = add(zookeeper, map_link)
+        listeners = [
+            {"name": CLIENTS, "host": "127.0.0.1", "port": own, "advertised_port": own_link},
+            {"name": BETWEEN, "host": "127.0.0.1", "port": others, "advertised_port": others_link},
+        ]
+        self.brokers[broker_id] = BrokerProcess(
+            self.directory / f"broker-{broker_id}",
+            zookeeper=f"127.0.0.1:{map_link}/cluster",
+            broker_id=broker_id,
+            data_dir=data_dir,
+            settings={
+                "listeners": listeners,
+                "between_brokers": {"listener": BETWEEN},
+                "rack": f"r{broker_id}",
+                "auto_create_topics": False,
+                "zookeeper_session_seconds": SESSION_SECONDS,
+                "ledger": False,
+                **settings,
+            },
+            environment=environment,
+        )
+
+    def _broker_at(self, port: int) -> str:
+        alive = {
+            str(broker_id): broker.process.pid
+            for broker_id, broker in self.brokers.items()
+            if broker_id not in self._ended_by_us
+        }
+        return owner_of(port, alive)
+
+    @property
+    def bootstrap(self) -> str:
+        """All brokers, as clients reach them."""
+        return ",".join(self.to_clients[each].address for each in self.ids)
+
+    @property
+    def map_address(self) -> str:
+        """The brokers' map in ZooKeeper, by no link."""
+        return f"{self.zookeeper.address}/cluster"
+
+    # Brokers
+
+    def spawn(self, broker_id: int) -> None:
+        """Starts it without waiting for anything."""
+        self.brokers[broker_id].spawn()
+        self._ended_by_us.discard(broker_id)
+
+    def alive(self, broker_id: int) -> bool:
+        return broker_id not in self._ended_by_us and self.brokers[broker_id].process.alive
+
+    def kill(self, broker_id: int) -> None:
+        self._ended_by_us.add(broker_id)
+        self._frozen.discard(broker_id)
+        self.brokers[broker_id].kill()
+
+    def stop(self, broker_id: int, *, within: float = 60) -> int:
+        """SIGTERM, and the exit code; ServerFailed, and SIGKILL, if it takes longer."""
+        self._ended_by_us.add(broker_id)
+        try:
+            return self.brokers[broker_id].terminate(within=within)
+        except ServerFailed:
+            self.brokers[broker_id].kill()
+            raise
+
+    def stop_side_by_side(self, *, within: float = 60) -> dict[int, int]:
+        """All that run are told to stop at once; their exit codes, -9 of who had to be killed."""
+        running = [each for each in self.ids if self.alive(each)]
+        self._ended_by_us |= set(running)
+        for broker_id in running:
+            os.kill(self.brokers[broker_id].process.pid, signal.SIGTERM)
+        until = time.monotonic() + within
+        codes = dict.fromkeys(running, -signal.SIGKILL.value)
+        for broker_id in running:
+            process = self.brokers[broker_id].process
+            with contextlib.suppress(ServerFailed):
+                codes[broker_id] = process.wait(within=max(0.1, until - time.monotonic()))
+            process.kill()
+        return codes
+
+    def freeze(self, broker_id: int) -> None:
+        """Returns when nothing of it runs any more."""
+        process = self.brokers[broker_id].process
+        os.kill(process.pid, signal.SIGSTOP)
+        self._frozen.add(broker_id)
+        stat = Path(f"/proc/{process.pid}/stat")
+        wait_until(
+            lambda: stat.read_text().rpartition(")")[2].split()[0] == "T",
+            within=10,
+            what=f"broker {broker_id} stands still",
+        )
+
+    def thaw(self, broker_id: int) -> None:
+        if broker_id in self._frozen:
+            self._frozen.discard(broker_id)
+            os.kill(self.brokers[broker_id].process.pid, signal.SIGCONT)
+
+    def is_frozen(self, broker_id: int) -> bool:
+        return broker_id in self._frozen
+
+    def ended_by_itself(self) -> dict[int, int]:
+        """Exit codes of brokers that run no more, though nobody ended them; each is told once."""
+        found = {}
+        for broker_id in self.ids:
+            code = None if broker_id in self._ended_by_us else self._exit_code(broker_id)
+            if code is not None:
+                found[broker_id] = code
+                self._ended_by_us.add(broker_id)
+        return found
+
+    def _exit_code(self, broker_id: int) -> int | None:
+        return self.brokers[broker_id].process.exit_code
+
+    # ZooKeeper
+
+    def kill_zookeeper(self) -> None:
+        assert self.zookeeper.pid is not None
+        os.kill(self.zookeeper.pid, signal.SIGKILL)
+        self.zookeeper.wait(30)
+
+    def start_zookeeper(self) -> None:
+        _patiently(self.zookeeper.ensure_running)
+
+    # Links
+
+    def cut(self, one: int, other: int) -> None:
+        """Neither reaches the other any more."""
+        self.between[one].cut(str(other))
+        self.between[other].cut(str(one))
+
+    def cut_one_way(self, one: int, other: int) -> None:
+        """What `one` asks of `other` does not arrive; what `other` asks of `one` does."""
+        self.between[other].cut(str(one))
+
+    def slow(self, one: int, other: int, seconds: float) -> None:
+        self.between[one].slow(seconds, str(other))
+        self.between[other].slow(seconds, str(one))
+
+    def mend_links(self) -> None:
+        for links in (self.to_clients, self.between, self.to_zookeeper):
+            for link in links.values():
+                link.mend()
+
+    # Topics
+
+    def create_topic(
+        self, name: str, *, partitions: int, factor: int, configs: Mapping[str, str]
+    ) -> None:
+        wanted = NewTopic(name, partitions, factor, config=dict(configs))
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})  # Lives until it is answered.
+        admin.create_topics([wanted])[name].result(60)
+
+    def said_by(self, broker_id: int, topic: str) -> dict[int, PartitionSaid]:
+        """What this broker says of the topic's partitions; nothing while it does not answer."""
+        try:
+            return ask_metadata(self.brokers[broker_id].bootstrap, topic)
+        except OSError:
+            return {}
+
+    def leader(self, topic: str, partition: int) -> int:
+        """As the first broker says that answers and is not standing still; NOBODY if none knows."""
+        for broker_id in self.ids:
+            if self.alive(broker_id) and not self.is_frozen(broker_id):
+                said = self.said_by(broker_id, topic).get(partition)
+                if said is not None:
+                    return said.leader
+        return NOBODY
+
+    def in_sync(self, topic: str, partitions: int) -> bool:
+        """Whether all brokers that run say the same: leaders, and no replica that is behind."""
+        said = [
+            self.said_by(each, topic)
+            for each in self.ids
+            if self.alive(each) and not self.is_frozen(each)
+        ]
+        return bool(said) and all(
+            each.keys() == set(range(partitions))
+            and each == said[0]
+            and all(_whole(one) for one in each.values())
+            for each in said
+        )
+
+    def wait_in_sync(self, topic: str, partitions: int, *, within: float) -> None:
+        wait_until(
+            partial(self.in_sync, topic, partitions),
+            within=within,
+            what=f"all replicas of {topic} are in sync",
+            every=0.2,
+        )
+
+    # Beginning and end
+
+    def start(self, *, within: float = 120) -> None:
+        """All that do not run, side by side."""
+        waiting = [each for each in self.ids if not self.alive(each)]
+        for broker_id in waiting:
+            self.spawn(broker_id)
+        for broker_id in waiting:
+            broker = self.brokers[broker_id]
+            broker.process.wait_ready(broker.ready, within=within)
+
+    def bring_back(self) -> None:
+        """Links whole, nobody frozen, ZooKeeper there; brokers that do not run stay so."""
+        self.mend_links()
+        for broker_id in tuple(self._frozen):
+            self.thaw(broker_id)
+        self.start_zookeeper()
+
+    def close(self) -> None:
+        """Nothing is left running."""
+        for broker_id in self.ids:
+            self.kill(broker_id)
+        self.zookeeper.stop()
+        self.links.close()
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _patiently(start: Callable[[], T]) -> T:
+    """A ZooKeeper gives up soon where much else runs."""
+    for _ in range(4):
+        with contextlib.suppress(DidNotStart):
+            return start()
+    return start()
+
+
+def _whole(said: PartitionSaid) -> bool:
+    return (
+        said.error == 0
+        and said.leader != NOBODY
+        and bool(said.replicas)
+        and sorted(said.in_sync) == sorted(said.replicas)
+    )

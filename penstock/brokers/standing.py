@@ -1,0 +1,90 @@
+"""How the brokers of a cluster stand, from what one answer of the cluster says. No I/O.
+
+A broker that is not there is known by the replicas that it has: what has none and is away, nobody
+remembers. Who may not see all topics sees the replicas of those that are shown.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from client.metadata import NO_LEADER, BrokerMetadata, ClusterMetadata, PartitionMetadata
+
+LEADS, IN_SYNC, BEHIND, AWAY = "leads", "in sync", "behind", "away"
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """What one broker has of a partition. `role` is one of the words above."""
+
+    topic: str
+    partition: PartitionMetadata
+    role: str
+
+
+@dataclass(slots=True)
+class BrokerStanding:
+    """`broker` is None while it is away."""
+
+    id: int
+    broker: BrokerMetadata | None
+    replicas: list[Replica] = field(default_factory=list)
+
+    def count(self, *roles: str) -> int:
+        return sum(each.role in roles for each in self.replicas)
+
+    @property
+    def under_replicated(self) -> int:
+        """Of what it leads, what has fewer replicas in sync than there are."""
+        return sum(each.role == LEADS and is_under(each.partition) for each in self.replicas)
+
+    @property
+    def waiting(self) -> int:
+        """Partitions that nobody leads, and that this broker can lead when it comes back."""
+        return sum(
+            each.role == AWAY
+            and each.partition.leader == NO_LEADER
+            and self.id in each.partition.in_sync
+            for each in self.replicas
+        )
+
+
+def standings(cluster: ClusterMetadata) -> dict[int, BrokerStanding]:
+    """All brokers, by their numbers."""
+    found = {each.id: BrokerStanding(each.id, each) for each in cluster.brokers.values()}
+    for name in sorted(cluster.topics):
+        for partition in cluster.topics[name].partitions:
+            for id_ in partition.replicas:
+                standing = found.setdefault(id_, BrokerStanding(id_, None))
+                standing.replicas.append(Replica(name, partition, _role(id_, partition, cluster)))
+    return dict(sorted(found.items()))
+
+
+def is_under(partition: PartitionMetadata) -> bool:
+    """Whether fewer replicas are in sync than there are."""
+    return bool(set(partition.replicas) - set(partition.in_sync))
+
+
+def why_under(partition: PartitionMetadata, cluster: ClusterMetadata) -> str:
+    """In words; empty if it is not, and has a leader."""
+    missing = [each for each in partition.replicas if each not in partition.in_sync]
+    return "; ".join(
+        [
+            *_headless(partition, cluster),
+            *(f"{each} {_role(each, partition, cluster)}" for each in missing),
+        ]
+    )
+
+
+def _headless(partition: PartitionMetadata, cluster: ClusterMetadata) -> Iterator[str]:
+    if partition.leader == NO_LEADER:
+        awaited = [each for each in partition.in_sync if each not in cluster.brokers]
+        said = " or ".join(map(str, awaited))
+        yield f"no leader until {said} is back" if said else "no leader yet"
+
+
+def _role(id_: int, partition: PartitionMetadata, cluster: ClusterMetadata) -> str:
+    if id_ not in cluster.brokers:
+        return AWAY
+    if partition.leader == id_:
+        return LEADS
+    return IN_SYNC if id_ in partition.in_sync else BEHIND

@@ -1,0 +1,271 @@
+"""Fetch sessions (KIP-227) as a client has them: what it is told, when, and when it has none."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.broker.api.fetching import ClientSession, Key, asked, fetched, told, whole
+from tests.broker.api.running_broker import RawClient, RunningBroker, batch
+from wire.batch import headers
+from wire.errors import ErrorCode
+from wire.messages import delete_records, delete_topics, fetch
+from wire.messages.fetch import FetchRequest, PartitionData
+
+NewTopic = Callable[..., str]
+WITH_SESSIONS = range(7, 13)
+
+
+def offsets_in(data: PartitionData) -> list[int]:
+    """The base offsets of the batches in an answer."""
+    assert isinstance(data.records, memoryview | bytes)
+    return [header.base_offset for _, header in headers(memoryview(data.records))]
+
+
+@pytest.mark.parametrize("version", WITH_SESSIONS)
+def test_only_what_is_new_is_told(client: RawClient, new_topic: NewTopic, version: int) -> None:
+    name = new_topic(3)
+    client.produce(name, batch(1), 1)
+    session = ClientSession(client, version=version)
+    first = session.fetch({(name, index): 0 for index in range(3)})
+    assert list(first) == [(name, 0), (name, 1), (name, 2)]
+    assert [each.high_watermark for each in first.values()] == [0, 1, 0]
+    assert offsets_in(first[name, 1]) == [0]
+    assert 0 < session.id < 2**31
+
+    again = session.fetch()
+    assert list(again) == [(name, 1)], "the client has not gone on from there"
+    assert offsets_in(again[name, 1]) == [0]
+    assert session.fetch({(name, 1): 1}) == {}
+    assert session.fetch() == {}
+    client.produce(name, batch(1, 2), 2)
+    news = session.fetch()
+    assert list(news) == [(name, 2)]
+    assert (news[name, 2].high_watermark, offsets_in(news[name, 2])) == (2, [0])
+    assert session.fetch({(name, 2): 2}) == {}
+    assert session.epoch == 6
+
+
+@pytest.mark.parametrize("version", range(4, 7))
+def test_older_clients_have_none(client: RawClient, new_topic: NewTopic, version: int) -> None:
+    name = new_topic()
+    answer = client.ask(fetch.API, version, whole({(name, 0): 0}))
+    assert answer.session_id == 0
+    assert list(told(answer)) == [(name, 0)]
+
+
+def test_who_wants_none_has_none(client: RawClient, new_topic: NewTopic) -> None:
+    name = new_topic()
+    for _ in range(2):
+        answer = client.ask(fetch.API, 12, whole({(name, 0): 0}))
+        assert answer.session_id == 0
+        assert list(told(answer)) == [(name, 0)]
+
+
+def test_partitions_come_and_go(client: RawClient, new_topic: NewTopic) -> None:
+    name, other = new_topic(2), new_topic(2)
+    session = ClientSession(client)
+    session.fetch({(name, 0): 0, (name, 1): 0})
+    added = session.fetch({(other, 1): 0})
+    assert list(added) == [(other, 1)], "of what it was never told"
+    for topic, index in ((name, 0), (name, 1), (other, 0), (other, 1)):
+        client.produce(topic, batch(1), index)
+    assert set(session.fetch(forget=[(name, 0)])) == {(name, 1), (other, 1)}
+    assert set(session.fetch(forget=[(name, 1)])) == {(other, 1)}
+    assert session.id
+    assert session.fetch(forget=[(other, 1)]) == {}
+    assert session.id == 0, "nothing was left of it"
+
+
+def code_of(client: RawClient, request: FetchRequest) -> ErrorCode:
+    answer = client.ask(fetch.API, 12, request)
+    assert not answer.error_code or (answer.session_id, answer.responses) == (0, ())
+    return answer.error_code
+
+
+def test_a_request_that_is_not_the_next_is_refused(client: RawClient, new_topic: NewTopic) -> None:
+    name = new_topic()
+    session = ClientSession(client)
+    session.fetch({(name, 0): 0})
+    session.epoch = 2
+    assert code_of(client, session.request({})) is ErrorCode.invalid_fetch_session_epoch
+    session.epoch = 1
+    assert session.fetch() == {}, "it is there still"
+    session.id ^= 1
+    assert code_of(client, session.request({})) is ErrorCode.fetch_session_id_not_found
+
+
+def test_a_whole_request_ends_the_session_that_it_names(
+    client: RawClient, new_topic: NewTopic
+) -> None:
+    name = new_topic()
+    for epoch in (0, -1):
+        session = ClientSession(client)
+        session.fetch({(name, 0): 0})
+        left, session.epoch = session.id, epoch
+        answer = client.ask(fetch.API, 12, session.request({(name, 0): 0}))
+        assert list(told(answer)) == [(name, 0)]
+        assert answer.session_id != left
+        assert bool(answer.session_id) == (epoch == 0)
+        session.epoch = 1
+        assert code_of(client, session.request({})) is ErrorCode.fetch_session_id_not_found
+
+
+@pytest.mark.parametrize("index", [0, 199])
+def test_a_session_waits_for_all_of_its_partitions(
+    running: RunningBroker, client: RawClient, new_topic: NewTopic, index: int
+) -> None:
+    name = new_topic(200)
+    session = ClientSession(client)
+    assert len(session.fetch({(name, each): 0 for each in range(200)})) == 200
+    session.begin()
+    with running.client() as other:
+        # The broker has looked at the first request when it answers one that came after it.
+        fetched(other, whole({(name, 0): 0}))
+        other.produce(name, batch(1), index)
+    news = session.finish()
+    assert list(news) == [(name, index)]
+    assert session.fetch({(name, index): 1}) == {}
+
+
+def test_a_session_waits_for_as_much_as_is_wanted(
+    running: RunningBroker, client: RawClient, new_topic: NewTopic
+) -> None:
+    name = new_topic(2)
+    session = ClientSession(client)
+    session.fetch({(name, 0): 0, (name, 1): 0})
+    size = len(batch(1))
+    session.begin(min_bytes=3 * size)
+    with running.client() as other:
+        for index in (0, 1, 0):
+            fetched(other, whole({(name, 0): 0}))
+            other.produce(name, batch(1), index)
+    news = session.finish()
+    assert {key: offsets_in(each) for key, each in news.items()} == {
+        (name, 0): [0, 1],
+        (name, 1): [0],
+    }
+
+
+def test_of_two_requests_in_a_session_the_later_one_is_answered(
+    running: RunningBroker, client: RawClient, new_topic: NewTopic
+) -> None:
+    name = new_topic()
+    session = ClientSession(client)
+    session.fetch({(name, 0): 0})
+    session.begin()
+    with running.client() as other:
+        fetched(other, whole({(name, 0): 0}))
+        later = ClientSession(other)
+        later.id, later.epoch = session.id, 2
+        assert later.fetch() == {}
+        assert later.id == session.id
+    answer = client.finish(fetch.API, 12)
+    assert answer.error_code is ErrorCode.invalid_fetch_session_epoch
+
+
+def test_a_session_outlives_its_connection(
+    running: RunningBroker, client: RawClient, new_topic: NewTopic
+) -> None:
+    name = new_topic(2)
+    with running.client() as first:
+        session = ClientSession(first)
+        session.fetch({(name, 0): 0, (name, 1): 0})
+        session.begin()
+        fetched(client, whole({(name, 0): 0}))
+    session.client = client
+    session.epoch = 2
+    client.produce(name, batch(1), 1)
+    assert list(session.fetch()) == [(name, 1)]
+
+
+def test_each_partition_comes_to_be_the_first(client: RawClient, new_topic: NewTopic) -> None:
+    """Five partitions have more than fits into many answers."""
+    name = new_topic(5)
+    one = batch(1)
+    for index in range(5):
+        for _ in range(8):
+            client.produce(name, one, index)
+    session = ClientSession(client, max_bytes=2 * len(one))
+    positions: dict[Key, int] = {(name, index): 0 for index in range(5)}
+    moved = positions
+    served: list[Key] = []
+    while sum(positions.values()) < 5 * 8:
+        news = session.fetch(moved)
+        moved = {}
+        for key, data in news.items():
+            found = offsets_in(data)
+            if found:
+                assert found[0] == positions[key]
+                moved[key] = found[-1] + 1
+                served.append(key)
+        assert moved
+        positions |= moved
+        behind, ahead = min(positions.values()), max(positions.values())
+        assert ahead - behind <= 4, "nobody is left behind"
+    assert set(served[:5]) == set(positions)
+
+
+def test_errors_are_told_again_until_they_end(client: RawClient, new_topic: NewTopic) -> None:
+    name = new_topic(2)
+    session = ClientSession(client)
+    missing = (name, 2)
+    first = session.fetch({(name, 0): 0, (name, 1): 7, missing: 0})
+    out, unknown = ErrorCode.offset_out_of_range, ErrorCode.unknown_topic_or_partition
+    expected = {(name, 1): out, missing: unknown}
+    assert {key: each.error_code for key, each in first.items()} == {
+        (name, 0): ErrorCode.none,
+        **expected,
+    }
+    for _ in range(2):
+        again = session.fetch()
+        assert {key: each.error_code for key, each in again.items()} == expected
+    well = session.fetch({(name, 1): 0}, forget=[missing])
+    assert {key: each.error_code for key, each in well.items()} == {(name, 1): ErrorCode.none}
+    assert session.fetch() == {}
+
+
+def test_a_topic_that_is_deleted_ends_the_wait_of_a_session(
+    running: RunningBroker, client: RawClient, new_topic: NewTopic
+) -> None:
+    name, other_name = new_topic(), new_topic()
+    session = ClientSession(client)
+    session.fetch({(name, 0): 0, (other_name, 0): 0})
+    session.begin()
+    with running.client() as other:
+        fetched(other, whole({(other_name, 0): 0}))
+        request = delete_topics.DeleteTopicsRequest(
+            topics=(delete_topics.DeleteTopicState(name=name),), timeout=20_000
+        )
+        other.ask(delete_topics.API, 6, request)
+    while (news := session.finish())[name, 0].error_code is ErrorCode.not_leader_or_follower:
+        session.begin()  # it was closed, and is in the map still
+    assert {key: each.error_code for key, each in news.items()} == {
+        (name, 0): ErrorCode.unknown_topic_or_partition
+    }
+
+
+def test_where_a_log_begins_is_told_with_what_else_is_new(
+    client: RawClient, new_topic: NewTopic
+) -> None:
+    name = new_topic()
+    client.produce(name, batch(1, 2, 3))
+    session = ClientSession(client)
+    assert session.fetch({(name, 0): 3})[name, 0].log_start_offset == 0
+    wanted = delete_records.DeleteRecordsTopic(
+        name=name,
+        partitions=(delete_records.DeleteRecordsPartition(partition_index=0, offset=2),),
+    )
+    client.ask(
+        delete_records.API,
+        2,
+        delete_records.DeleteRecordsRequest(topics=(wanted,), timeout=20_000),
+    )
+    (news,) = session.fetch({(name, 0): 3}).values()
+    assert (news.log_start_offset, news.high_watermark, news.error_code) == (2, 3, ErrorCode.none)
+    assert session.fetch({(name, 0): 3}) == {}
+
+
+def test_who_asks_for_nothing_is_answered_at_once(client: RawClient) -> None:
+    request = FetchRequest(max_wait=60_000, min_bytes=1, session_epoch=0, topics=asked({}))
+    answer = client.ask(fetch.API, 12, request)
+    assert (answer.session_id, answer.responses) == (0, ())

@@ -1,0 +1,169 @@
+"""Who leads and who is in sync after brokers have come or gone."""
+
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.controller.elections import Brokers, due, elected, preferred
+from cluster.values import NO_LEADER, NO_VERSION, PartitionInfo, TopicInfo
+
+IDS = range(1, 6)
+
+
+def partition(
+    *replicas: int,
+    leader: int | None = None,
+    isr: tuple[int, ...] | None = None,
+    epoch: int = 3,
+) -> PartitionInfo:
+    return PartitionInfo(
+        replicas=replicas,
+        leader=replicas[0] if leader is None else leader,
+        leader_epoch=epoch,
+        isr=replicas if isr is None else isr,
+        controller_epoch=1,
+        version=7,
+    )
+
+
+def live(*brokers: int, draining: tuple[int, ...] = ()) -> Brokers:
+    return Brokers(frozenset(brokers), frozenset(draining))
+
+
+@st.composite
+def partitions(draw: st.DrawFn) -> PartitionInfo:
+    """As the map may have them: led by one that is in sync, or by nobody."""
+    replicas = tuple(draw(st.lists(st.sampled_from(IDS), min_size=1, max_size=4, unique=True)))
+    isr = tuple(draw(st.lists(st.sampled_from(replicas), min_size=1, unique=True)))
+    leader = draw(st.sampled_from((*isr, NO_LEADER)))
+    return partition(*replicas, leader=leader, isr=isr, epoch=draw(st.integers(0, 9)))
+
+
+@st.composite
+def brokers(draw: st.DrawFn) -> Brokers:
+    alive = draw(st.frozensets(st.sampled_from(IDS)))
+    return Brokers(alive, draw(st.frozensets(st.sampled_from(IDS))))
+
+
+def test_a_dead_leader_is_followed_by_the_first_live_one_in_sync() -> None:
+    before = partition(1, 2, 3, 4, isr=(4, 1, 3))
+    assert elected(before, live(2, 3, 4)) == replace(before, leader=3, leader_epoch=4, isr=(4, 3))
+
+
+def test_dead_followers_leave_and_the_epoch_stays() -> None:
+    before = partition(1, 2, 3)
+    assert elected(before, live(1, 3)) == replace(before, isr=(1, 3))
+
+
+def test_nobody_in_sync_lives_so_nobody_leads_and_what_they_have_is_remembered() -> None:
+    before = partition(1, 2, 3, isr=(1, 2))
+    headless = elected(before, live(3))
+    assert headless == replace(before, leader=NO_LEADER, leader_epoch=4)
+    assert elected(headless, live(2, 3)) == replace(before, leader=2, leader_epoch=5, isr=(2,))
+
+
+def test_where_it_is_allowed_one_that_is_not_in_sync_leads_alone() -> None:
+    before = partition(1, 2, 3, isr=(1,))
+    after = elected(before, live(2, 3), unclean=True)
+    assert after == replace(before, leader=2, leader_epoch=4, isr=(2,))
+
+
+def test_where_it_is_allowed_one_in_sync_is_better_all_the_same() -> None:
+    before = partition(1, 2, 3, isr=(1, 3))
+    assert elected(before, live(2, 3), unclean=True).leader == 3
+
+
+def test_a_draining_leader_makes_way_and_stays_in_sync() -> None:
+    before = partition(1, 2, 3)
+    after = elected(before, live(1, 2, 3, draining=(1, 2)))
+    assert after == replace(before, leader=3, leader_epoch=4)
+
+
+def test_a_draining_leader_stays_if_no_other_can_lead() -> None:
+    before = partition(1, 2, 3, isr=(1, 2))
+    assert elected(before, live(1, 2, 3, draining=(1, 2))) is before
+    assert elected(before, live(1, 3, draining=(1,))) == replace(before, isr=(1,))
+
+
+def test_a_draining_one_leads_if_it_alone_can() -> None:
+    before = partition(1, 2)
+    assert elected(before, live(2, draining=(2,))).leader == 2
+
+
+def test_a_partition_that_nobody_was_ever_in_sync_of_begins() -> None:
+    before = partition(1, 2, leader=NO_LEADER, isr=())
+    assert elected(before, live(2)) == replace(before, leader=2, leader_epoch=4, isr=(2,))
+    assert elected(before, live()) is before
+
+
+def test_a_partition_without_replicas_is_left_alone() -> None:
+    before = replace(partition(1), replicas=(), leader=NO_LEADER, isr=())
+    assert elected(before, live(1)) is before
+
+
+def test_a_leader_that_is_no_replica_any_more_makes_way() -> None:
+    before = replace(partition(1, 2), replicas=(2, 3))
+    assert elected(before, live(1, 2, 3)) == replace(before, leader=2, leader_epoch=4, isr=(2,))
+
+
+@given(partitions(), brokers(), st.booleans())
+def test_the_rules(before: PartitionInfo, brokers: Brokers, unclean: bool) -> None:
+    after = elected(before, brokers, unclean=unclean)
+
+    assert elected(after, brokers, unclean=unclean) is after
+    assert after.isr
+    assert len(set(after.isr)) == len(after.isr)
+    assert (after.version, after.replicas) == (before.version, before.replicas)
+    moved = after.leader != before.leader
+    assert after.leader_epoch == before.leader_epoch + moved
+    if after.leader != NO_LEADER:
+        assert after.leader in after.isr
+        assert set(after.isr) <= brokers.live
+    in_sync_alive = set(before.isr) & brokers.live
+    if in_sync_alive:
+        assert after.leader in in_sync_alive
+        assert set(after.isr) == in_sync_alive
+    elif not (unclean and set(before.replicas) & brokers.live):
+        assert after.leader == NO_LEADER
+        assert after.isr == before.isr
+    if in_sync_alive - brokers.draining:
+        assert after.leader not in brokers.draining
+    if moved and before.leader in in_sync_alive:
+        assert before.leader in brokers.draining
+
+
+@given(partitions(), brokers())
+def test_preferred_leaders(before: PartitionInfo, brokers: Brokers) -> None:
+    standing = elected(before, brokers)
+    after = preferred(standing, brokers)
+    assert preferred(after, brokers) is after
+    assert elected(after, brokers) is after
+    first, epoch = standing.replicas[0], standing.leader_epoch
+    if after is not standing:
+        assert after == replace(standing, leader=first, leader_epoch=epoch + 1)
+    can = first in standing.isr and first in brokers.live and first not in brokers.draining
+    if standing.leader != NO_LEADER and can:
+        assert after.leader == first
+
+
+@pytest.mark.parametrize("unclean", [False, True])
+def test_only_what_is_due_is_changed(unclean: bool) -> None:
+    topic = TopicInfo(
+        name="views",
+        topic_id=UUID(int=1),
+        partitions=(
+            partition(1, 2),
+            partition(2, 1),
+            partition(2, 1, isr=(2,)),
+            replace(partition(2, 1), version=NO_VERSION),  # of whose state nothing is known
+        ),
+    )
+    changes = due(topic, live(1), unclean=unclean)
+    assert [(each.topic, each.topic_id, each.partition) for each in changes] == [
+        ("views", UUID(int=1), index) for index in range(3)
+    ]
+    assert [each.after.leader for each in changes] == [1, 1, 1 if unclean else NO_LEADER]
+    assert {each.after.version for each in changes} == {7}

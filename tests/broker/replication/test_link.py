@@ -1,0 +1,399 @@
+"""Copying from a leader that does everything that may happen, at once and in any order."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from broker.replication.copied_partition import CopiedPartition
+from broker.replication.link import Fetching, Link
+from client.addresses import Address
+from tests.broker.replication.followed_log import FollowedLog
+from tests.broker.replication.scripted_leader import (
+    KEY,
+    LedPartition,
+    ScriptedLeader,
+    batches,
+    scripted_leader,
+)
+from tests.broker.storage.log_files import read_on
+from tests.client.scripted_broker import ScriptedBroker
+from wire.errors import ErrorCode
+from wire.messages.fetch import FetchRequest, FetchResponse
+
+Leader = tuple[ScriptedLeader, ScriptedBroker]
+FETCHING = Fetching(broker_id=2, wait_seconds=0.05, bytes=64 * 1024)
+
+
+@pytest.fixture
+def led() -> Iterator[Leader]:
+    with scripted_leader() as leader:
+        yield leader
+
+
+@asynccontextmanager
+async def linked(
+    address: Address, *followed: FollowedLog, fetching: Fetching = FETCHING, epoch: int = 0
+) -> AsyncIterator[tuple[Link, list[CopiedPartition]]]:
+    link = Link(1, address, fetching)
+    copied = [CopiedPartition(each) for each in followed]
+    try:
+        for each in copied:
+            link.follow(each, epoch)
+        yield link, copied
+    finally:
+        await link.close()
+        for each in copied:
+            each.leave()
+            await each.idle()
+
+
+async def until(condition: Callable[[], bool], what: str = "") -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, what or "not within a minute"
+        await asyncio.sleep(0.005)
+
+
+def contents(followed: FollowedLog) -> list[bytes]:
+    """What it has, whether it shows that or not."""
+    followed.log.replicated(float("inf"))
+    return [data for _, data in read_on(followed.log, followed.log.start_offset)]
+
+
+def has(followed: FollowedLog, offset: int) -> Callable[[], bool]:
+    return lambda: followed.log.flushed_offset == followed.log.end_offset == offset
+
+
+def test_a_log_is_copied_as_it_is(led: Leader, tmp_path: Path) -> None:
+    leader, broker = led
+    leader.lead(batches(3, 1, 5))
+
+    async def copy() -> None:
+        followed = FollowedLog(tmp_path)
+        async with linked(broker.address, followed) as (link, (copied,)):
+            await until(has(followed, 9))
+            leader.lead(batches(2, first=9))
+            leader.lead(batches(4, first=11))
+            await until(has(followed, 15))
+            leader.led.committed = 15
+            await until(lambda: followed.log.exposed_offset == 15 and _told(leader, 15))
+            assert (link.trouble, link.connections, copied.trouble, copied.lag) == ("", 1, "", 0)
+            assert copied.bytes_copied == sum(map(len, leader.led.batches))
+        assert contents(followed) == leader.led.batches
+        assert followed.said[-1] == (15, 0)
+
+    uvloop.run(copy())
+    first, *others = leader.requests
+    assert (first.replica_id, first.session_id, first.session_epoch) == (2, 0, 0)
+    assert [each.session_epoch for each in others] == [*range(1, len(others) + 1)]
+    named = [topic.partitions for each in others for topic in each.topics]
+    assert [each.fetch_offset for (each,) in named][-1] == 15
+    assert len(named) <= 4  # the others say nothing: they are as before
+
+
+def test_what_is_flushed_is_what_is_told(led: Leader, tmp_path: Path) -> None:
+    """And nobody waits for the disk of another."""
+    leader, broker = led
+    leader.partitions["u", 1] = LedPartition()
+    leader.lead(batches(3))
+
+    async def copy() -> None:
+        slow, quick = FollowedLog(tmp_path), FollowedLog(tmp_path, "u", 1)
+        async with linked(broker.address, slow, quick) as (_, (copied, _other)):
+            await until(has(slow, 3))
+            slow.disk.clear()
+            leader.lead(batches(2, first=3))
+            await until(lambda: slow.log.end_offset == 5)
+            before = len(leader.requests)
+            leader.partitions["u", 1].batches += batches(4)
+            await until(has(quick, 4))
+            assert slow.log.flushed_offset == 3
+            assert copied.is_at_work
+            told = leader.requests[before - 1 :]
+            slow.disk.set()
+            await until(has(slow, 5))
+            await until(lambda: KEY in _named(leader.requests[-1]) or _told(leader, 5))
+        assert any(each.forgotten_topics_data for each in told)
+        assert all(_named(each).get(KEY, 3) == 3 for each in told)
+        assert contents(slow) == leader.led.batches
+
+    uvloop.run(copy())
+
+
+def _named(request: FetchRequest) -> dict[tuple[str, int], int]:
+    """The offsets in it."""
+    return {
+        (topic.topic, each.partition): each.fetch_offset
+        for topic in request.topics
+        for each in topic.partitions
+    }
+
+
+def _told(leader: ScriptedLeader, offset: int) -> bool:
+    return any(_named(each).get(KEY) == offset for each in leader.requests)
+
+
+def _begun(leader: ScriptedLeader) -> int:
+    """How many sessions."""
+    return sum(not each.session_epoch for each in leader.requests)
+
+
+def _wrong_epoch(_: FetchRequest) -> FetchResponse:
+    return FetchResponse(error_code=ErrorCode.invalid_fetch_session_epoch, responses=())
+
+
+@pytest.mark.parametrize("gives_sessions", [True, False])
+def test_a_session_that_is_lost_begins_anew(
+    led: Leader, tmp_path: Path, gives_sessions: bool
+) -> None:
+    leader, broker = led
+    leader.gives_sessions = gives_sessions
+    leader.lead(batches(3))
+
+    async def copy() -> None:
+        followed = FollowedLog(tmp_path)
+        async with linked(broker.address, followed) as (link, (copied,)):
+            await until(has(followed, 3))
+            leader.forget_sessions()
+            leader.lead(batches(2, first=3))
+            await until(has(followed, 5))
+            if gives_sessions:
+                await until(lambda: _begun(leader) == 2 and leader.requests[-1].session_epoch > 0)
+                leader.instead.append(_wrong_epoch)
+                await until(lambda: not leader.instead)
+            leader.lead(batches(2, first=5))
+            await until(has(followed, 7))
+            assert (link.connections, link.trouble, copied.trouble) == (1, "", "")
+        assert contents(followed) == leader.led.batches
+
+    uvloop.run(copy())
+    if gives_sessions:
+        begun = [each.session_id for each in leader.requests if not each.session_epoch]
+        assert begun[:2] == [0, 0]
+        assert begun[2] > 0  # that one is known to both, and ends with the request
+    else:
+        assert {each.session_epoch for each in leader.requests} == {0}
+
+
+def test_a_leader_that_breaks_off_is_asked_again(led: Leader, tmp_path: Path) -> None:
+    """In the middle of an answer, again and again, and while it is waited for."""
+    leader, broker = led
+    leader.lead(batches(*[10] * 50, size=1000))
+    whole = leader.usual
+
+    def broken(asked: FetchRequest) -> bytes:
+        said = bytes(5000)
+        whole(asked)
+        return (40_000).to_bytes(4, "big") + said
+
+    def hang_up(_: FetchRequest) -> None:
+        return None
+
+    async def copy() -> None:
+        followed = FollowedLog(tmp_path)
+        leader.instead.append(hang_up)
+        async with linked(broker.address, followed) as (link, (copied,)):
+            await until(lambda: followed.log.end_offset > 0)
+            for _ in range(3):
+                leader.instead.append(broken)
+                await until(lambda: not leader.instead)
+                broker.hang_up()
+            await until(has(followed, 500))
+            await until(lambda: not link.trouble)
+            assert link.connections >= 4
+            assert copied.trouble == ""
+        assert contents(followed) == leader.led.batches
+
+    uvloop.run(copy())
+
+
+def test_a_leader_that_never_answers_is_left(
+    led: Leader, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    leader, broker = led
+    leader.lead(batches(3))
+    silent = (2**20).to_bytes(4, "big")
+
+    async def copy() -> None:
+        followed = FollowedLog(tmp_path)
+        leader.instead.append(lambda _: silent)
+        fetching = replace(FETCHING, answer_seconds=0.3)
+        async with linked(broker.address, followed, fetching=fetching) as (link, _):
+            await until(lambda: "no answer in time" in link.trouble)
+            await until(has(followed, 3))
+            await until(lambda: not link.trouble)
+
+    with caplog.at_level(logging.INFO):
+        uvloop.run(copy())
+    assert "copying again" in caplog.text
+
+
+def test_nobody_is_there(led: Leader, tmp_path: Path) -> None:
+    _, broker = led
+    broker.close()
+
+    async def copy() -> str:
+        async with linked(broker.address, FollowedLog(tmp_path)) as (link, _):
+            await until(lambda: bool(link.trouble))
+            return link.trouble
+
+    assert "no broker at" in uvloop.run(copy())
+
+
+def test_histories_that_part(led: Leader, tmp_path: Path) -> None:
+    """It goes back to where both had the same, however many leaders were in between."""
+    leader, broker = led
+    shared = batches(3, 3)
+    ours = [*shared, *batches(5, first=6, epoch=1), *batches(7, first=11, epoch=3)]
+    leader.lead([*shared, *batches(2, first=6, epoch=2), *batches(4, first=8, epoch=4)], epoch=4)
+
+    async def copy() -> None:
+        followed = FollowedLog(tmp_path)
+        async with linked(broker.address, epoch=4) as (link, _):
+            theirs, leader.led.batches = leader.led.batches, ours
+            copied = CopiedPartition(followed)
+            link.follow(copied, 4)
+            await until(has(followed, 18))
+            assert followed.log.epochs.entries == [(0, 0), (1, 6), (3, 11)]
+            leader.led.batches = theirs
+            leader.forget_sessions()
+            await until(has(followed, 12))
+            await until(lambda: contents(followed) == theirs)
+            assert followed.log.epochs.entries == [(0, 0), (2, 6), (4, 8)]
+            assert copied.trouble == ""
+            link.leave(copied)
+            await copied.idle()
+
+    uvloop.run(copy())
+
+
+def test_a_leader_that_starts_later_or_ends_earlier(led: Leader, tmp_path: Path) -> None:
+    leader, broker = led
+    leader.lead(batches(3))
+
+    async def copy() -> None:
+        followed = FollowedLog(tmp_path)
+        async with linked(broker.address, followed) as (_, (copied,)):
+            await until(has(followed, 3))
+            # Records are deleted up to the middle of a batch.
+            leader.led.start = 103
+            leader.led.batches = batches(5, 5, first=100)
+            leader.forget_sessions()
+            await until(has(followed, 110))
+            assert contents(followed) == leader.led.batches
+            assert followed.said[-1] == (110, 103)
+            # A leader that knows of no epochs ends before: back to what is committed.
+            leader.led.knows_epochs = False
+            leader.led.batches = leader.led.batches[:1]
+            leader.forget_sessions()
+            await until(has(followed, 105))
+            assert contents(followed) == leader.led.batches
+            await until(lambda: copied.trouble == "")
+
+    uvloop.run(copy())
+
+
+def test_a_batch_that_is_damaged_stops_its_partition_alone(
+    led: Leader, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    leader, broker = led
+    good = batches(2, 2, 2)
+    damaged = [*good[:2], good[2][:-1] + bytes([good[2][-1] ^ 1])]
+    leader.partitions["u", 1] = LedPartition()
+    leader.lead(damaged)
+
+    async def copy() -> None:
+        followed, other = FollowedLog(tmp_path), FollowedLog(tmp_path, "u", 1)
+        async with linked(broker.address, followed, other) as (link, (copied, _)):
+            await until(lambda: "at offset 4: the CRC of the batch" in copied.trouble)
+            assert has(followed, 4)()
+            before = len(leader.requests)
+            leader.partitions["u", 1].batches += batches(3)
+            await until(has(other, 3))
+            await until(lambda: _told_often(leader, before))
+            leader.led.batches = good
+            await until(has(followed, 6))
+            await until(lambda: copied.trouble == "")
+            assert link.trouble == ""
+        assert contents(followed) == good
+
+    with caplog.at_level(logging.INFO):
+        uvloop.run(copy())
+    said = [each.getMessage() for each in caplog.records if "CRC" in each.getMessage()]
+    assert len(said) == 1  # and is not said again each time
+    assert "copied again topic=t partition=0" in caplog.text
+
+
+def _told_often(leader: ScriptedLeader, before: int) -> bool:
+    return sum(KEY in _named(each) for each in leader.requests[before:]) >= 3
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "code"),
+    [(3, 4, "fenced leader epoch"), (4, 3, "unknown leader epoch")],
+)
+def test_another_epoch_is_waited_for(
+    led: Leader, tmp_path: Path, ours: int, theirs: int, code: str
+) -> None:
+    leader, broker = led
+    leader.lead(batches(3, epoch=3), epoch=theirs)
+
+    async def copy() -> None:
+        followed = FollowedLog(tmp_path)
+        async with linked(broker.address, followed, epoch=ours) as (link, (copied,)):
+            await until(lambda: code in copied.trouble)
+            asked = len(leader.requests)
+            await asyncio.sleep(0.3)
+            assert len(leader.requests) - asked < 20  # and not as fast as it can
+            leader.led.epoch = max(ours, theirs)
+            link.follow(copied, max(ours, theirs))
+            await until(has(followed, 3))
+            await until(lambda: copied.trouble == "")
+
+    uvloop.run(copy())
+
+
+def test_a_partition_that_is_left_while_it_is_answered(led: Leader, tmp_path: Path) -> None:
+    leader, broker = led
+    leader.partitions["u", 1] = LedPartition()
+    leader.lead(batches(3))
+
+    async def copy() -> None:
+        followed, other = FollowedLog(tmp_path), FollowedLog(tmp_path, "u", 1)
+        async with linked(broker.address, followed, other) as (link, (copied, _)):
+            await until(has(followed, 3))
+            link.leave(copied)
+            leader.lead(batches(2, first=3))
+            leader.partitions["u", 1].batches += batches(2)
+            await until(has(other, 2))
+            assert has(followed, 3)()
+            link.follow(copied, 0)
+            await until(has(followed, 5))
+            assert contents(followed) == leader.led.batches
+
+    uvloop.run(copy())
+
+
+def test_a_bug_in_one_partition_is_no_bug_of_others(led: Leader, tmp_path: Path) -> None:
+    leader, broker = led
+    leader.partitions["u", 1] = LedPartition(batches=batches(2))
+    leader.lead(batches(3))
+
+    async def copy() -> None:
+        followed, other = FollowedLog(tmp_path), FollowedLog(tmp_path, "u", 1)
+        followed.bug = RuntimeError("a bug")
+        async with linked(broker.address, followed, other) as (link, (copied, _)):
+            await until(has(other, 2))
+            await until(lambda: "a bug" in copied.trouble)
+            assert link.trouble == ""
+            followed.bug = None
+            await until(has(followed, 3))
+
+    uvloop.run(copy())

@@ -1,0 +1,103 @@
+"""What is done to a cluster in a run, as lines that a person can read, and that are the run. Pure.
+
+    seed 7
+    cluster brokers=3 factor=3 in-sync=2
+    kill 1
+    pause 2.5
+    start 1
+    settle
+
+A script that went wrong can be shortened by taking lines away, kept in a file, and run again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+
+class BadScript(Exception):
+    """A line that is no action; says which."""
+
+
+# An action's words, and what they are.
+ACTIONS: Final = {
+    "kill": ("BROKER",),
+    "stop": ("BROKER",),  # SIGTERM
+    "start": ("BROKER",),
+    "freeze": ("BROKER",),
+    "thaw": ("BROKER",),
+    "lose-power": ("BROKER",),  # killed, and what was not synced may be gone
+    "lose-power-everywhere": (),  # all at the same moment
+    "kill-everywhere": (),
+    "start-everywhere": (),
+    "wipe": ("BROKER",),  # killed, and its partitions' directories removed
+    "cut-tail": ("BROKER", "BYTES"),  # killed, and so many bytes gone off each partition
+    "cut": ("BROKER", "BROKER"),  # neither reaches the other
+    "cut-one-way": ("BROKER", "BROKER"),  # the first does not reach the second
+    "reset": ("BROKER", "BROKER"),  # connections break, and are refused
+    "slow": ("BROKER", "BROKER", "SECONDS"),
+    "cut-clients": ("BROKER",),
+    "cut-map": ("BROKER",),  # from ZooKeeper
+    "reset-map": ("BROKER",),
+    "mend": (),  # all links
+    "kill-zookeeper": (),
+    "start-zookeeper": (),
+    "freeze-zookeeper": (),
+    "thaw-zookeeper": (),
+    "fail-syncs": ("BROKER",),  # EIO; for good, until the broker starts again
+    "slow-syncs": ("BROKER", "SECONDS"),
+    "heal-disk": ("BROKER",),
+    "pause": ("SECONDS",),
+    "settle": (),  # until all replicas are in sync
+}
+# What can go wrong before a broker is back that it must be started for.
+ENDS: Final = frozenset({"kill", "stop", "lose-power", "wipe", "cut-tail"})
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    verb: str
+    words: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return " ".join((self.verb, *self.words))
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    seed: int
+    brokers: int
+    factor: int
+    in_sync: int  # min.insync.replicas
+    actions: tuple[Action, ...]
+
+    def __str__(self) -> str:
+        shape = f"cluster brokers={self.brokers} factor={self.factor} in-sync={self.in_sync}"
+        return "\n".join([f"seed {self.seed}", shape, *map(str, self.actions)]) + "\n"
+
+    def with_actions(self, actions: Sequence[Action]) -> "Script":
+        return replace(self, actions=tuple(actions))
+
+
+def parse(text: str) -> Script:
+    seed, shape = 0, {"brokers": 3, "factor": 3, "in-sync": 2}
+    actions = []
+    for number, raw in enumerate(text.splitlines(), 1):
+        words = raw.partition("#")[0].split()
+        if not words:
+            continue
+        if words[0] == "seed":
+            seed = int(words[1])
+        elif words[0] == "cluster":
+            shape |= {name: int(value) for name, _, value in (w.partition("=") for w in words[1:])}
+        else:
+            actions.append(_action(words, number))
+    return Script(seed, shape["brokers"], shape["factor"], shape["in-sync"], tuple(actions))
+
+
+def _action(words: Sequence[str], number: int) -> Action:
+    verb, *rest = words
+    if verb not in ACTIONS or len(rest) != len(ACTIONS[verb]):
+        known = ", ".join(" ".join((each, *wanted)) for each, wanted in sorted(ACTIONS.items()))
+        raise BadScript(f"line {number}: {' '.join(words)!r} is no action; there are: {known}")
+    return Action(verb, tuple(rest))

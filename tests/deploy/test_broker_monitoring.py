@@ -1,0 +1,144 @@
+"""What Grafana and Prometheus are given of brokers: figures that there are, rules that fire."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from broker.metrics import BrokerMetrics
+from broker.standing import CopyingFigures, figures
+from cluster.values import ClusterSnapshot
+
+DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+DASHBOARD = (DEPLOY / "grafana" / "penstock-broker.json").read_text()
+RULES = DEPLOY / "prometheus" / "penstock-broker.rules.yaml"
+
+JOB = 'job="dc1"'
+ONE = f'{JOB},instance="a"'
+PARTITION = f'{ONE},topic="views",partition="0"'
+FIRED = {
+    "PenstockNoBrokers": {},
+    "PenstockBrokersAway": {f"brokers_away{{{ONE}}}": 1},
+    "PenstockNoController": {f"is_controller{{{ONE}}}": 0},
+    "PenstockZooKeeperUnreachable": {f"zookeeper_connected{{{ONE}}}": 0},
+    "PenstockPartitionsWithoutLeader": {f"partitions_without_leader{{{ONE}}}": 2},
+    "PenstockNotEnoughInSync": {f"below_min_in_sync_partitions{{{ONE}}}": 1},
+    "PenstockUnderReplicated": {f"under_replicated_partitions{{{ONE}}}": 1},
+    "PenstockNotCopied": {f"leaders_in_trouble{{{ONE}}}": 1, f"uncopied_partitions{{{ONE}}}": 0},
+    "PenstockPartitionOffline": {f"partition_online{{{PARTITION}}}": 0},
+    "PenstockMessagesLost": {f"withdrawals{{{PARTITION}}}": 1},
+    "PenstockDamagedBatches": {f"damaged_batches_total{{{PARTITION}}}": 1},
+}
+"""The figures at which each rule fires. Where all is well, they are as below."""
+WELL = {
+    f"is_controller{{{ONE}}}": 1,
+    f"zookeeper_connected{{{ONE}}}": 1,
+    **dict.fromkeys(
+        (
+            f"{name}{{{ONE}}}"
+            for name in (
+                *("brokers_away", "partitions_without_leader", "below_min_in_sync_partitions"),
+                *("under_replicated_partitions", "leaders_in_trouble", "uncopied_partitions"),
+            )
+        ),
+        0,
+    ),
+    f"partition_online{{{PARTITION}}}": 1,
+}
+
+
+def names() -> set[str]:
+    """All that a scrape of a broker may have."""
+    metrics = BrokerMetrics(
+        tuple,
+        more=lambda: figures(
+            ClusterSnapshot(), is_controller=True, is_connected=True, copying=CopyingFigures()
+        ),
+    )
+    suffixes = {"counter": ["_total"], "histogram": ["_bucket", "_sum", "_count"]}
+    return {
+        family.name + suffix
+        for family in metrics.families()
+        for suffix in suffixes.get(family.type, [""])
+    }
+
+
+def spoken_of(text: str) -> set[str]:
+    return set(re.findall(r"penstock_broker_\w+", text))
+
+
+def rules() -> dict[str, dict[str, Any]]:
+    (group,) = yaml.safe_load(RULES.read_text())["groups"]
+    return {each["alert"]: each for each in group["rules"]}
+
+
+def promtool(*arguments: str) -> str:
+    program = shutil.which("promtool")
+    if program is None:
+        pytest.skip("promtool is not here: apt install prometheus")
+    ended = subprocess.run(
+        [program, *arguments], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+def test_every_name_is_a_metric() -> None:
+    assert spoken_of(DASHBOARD + RULES.read_text()) <= names()
+
+
+def test_the_dashboard_is_laid_out() -> None:
+    panels = json.loads(DASHBOARD)["panels"]
+    assert len({each["id"] for each in panels}) == len(panels)
+    taken: set[tuple[int, int]] = set()
+    for each in panels:
+        at = each["gridPos"]
+        cells = {
+            (x, y)
+            for x in range(at["x"], at["x"] + at["w"])
+            for y in range(at["y"], at["y"] + at["h"])
+        }
+        assert not cells & taken, each["title"]
+        assert at["x"] + at["w"] <= 24
+        taken |= cells
+
+
+def test_rules_are_as_prometheus_wants_them() -> None:
+    assert f"{len(FIRED)} rules found" in promtool("check", "rules", str(RULES))
+
+
+def test_each_rule_fires_when_it_should_and_no_other_time(tmp_path: Path) -> None:
+    assert rules().keys() == FIRED.keys()
+    cases = [_case(WELL, set())]
+    for alert, figures_ in FIRED.items():
+        at = WELL | figures_ if figures_ else {}
+        cases.append(_case(at, {alert}))
+    path = tmp_path / "rules.yaml"
+    document = {"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": cases}
+    path.write_text(yaml.safe_dump(document))
+    assert "SUCCESS" in promtool("test", "rules", str(path))
+
+
+def _case(at: dict[str, int], fire: set[str]) -> dict[str, Any]:
+    """Figures that stay for half an hour, and which of the alerts fire then."""
+    return {
+        "interval": "1m",
+        "input_series": [
+            {"series": f"penstock_broker_{series}", "values": f"{value}x30"}
+            for series, value in at.items()
+        ],
+        "promql_expr_test": [
+            {
+                "expr": 'count by (alertname) (ALERTS{alertstate="firing"})',
+                "eval_time": "29m",
+                "exp_samples": [
+                    {"labels": f'{{alertname="{each}"}}', "value": 1} for each in sorted(fire)
+                ],
+            }
+        ],
+    }

@@ -1,0 +1,49 @@
+"""Up to where a partition was told by others, by what the ledger shows."""
+
+from typing import Any
+
+import pytest
+
+from ledger.counting.journal import PartitionKey
+from ledger.counting.told import EpochStart, History, Told, furthest
+
+KEY = PartitionKey("t", "id", 0)
+BY_THE_NEXT = Told(180, 3, "b")
+HISTORY = History([EpochStart(0, 0), EpochStart(3, 100), EpochStart(5, 250)], 300)
+
+
+def told(
+    source: str, epoch: int, *stretches: tuple[int, int], tier: str = "broker", partition: int = 0
+) -> dict[str, Any]:
+    offsets = [{"first": first, "count": count} for first, count in stretches]
+    passage = {"topic": "t", "topic_id": "id", "partition": partition, "leader_epoch": epoch}
+    passages = [passage | {"offsets": offsets}]
+    return {"header": {"source": source}, "tier": tier, "passages": passages}
+
+
+def test_a_history_knows_where_an_epoch_ends() -> None:
+    assert [HISTORY.end_of(epoch) for epoch in (-1, 0, 2, 3, 4, 5, 6)] == [
+        0, 100, 100, 250, 250, 300, 300,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        ([], None),
+        ([told("a", 0, (0, 40), (40, 20))], Told(60, 0, "a")),
+        (
+            [told("a", 0, (0, 90)), told("b", 3, (100, 80)), told("a", 0, (90, 5))],
+            Told(180, 3, "b"),
+        ),
+        # What it told beyond the end of its epoch is in the log no more.
+        ([told("a", 3, (100, 400))], Told(250, 3, "a")),
+        ([told("a", 3, (260, 40))], Told(250, 3, "a")),
+        # Where an epoch begins is no count; agents, and other partitions, say nothing of it.
+        ([told("a", 5, (250, 0))], None),
+        ([told("a", 0, (0, 60), tier="agent"), told("b", 0, (0, 60), partition=1)], None),
+        ([told("a", -1, (0, 60))], None),
+    ],
+)
+def test_who_came_furthest(entries: list[dict[str, Any]], expected: Told | None) -> None:
+    assert furthest(entries, {KEY: HISTORY}) == ({} if expected is None else {KEY: expected})

@@ -1,0 +1,192 @@
+"""`python -m tests.system.slow_handshakes --connections 5000`: TLS that is begun and not finished.
+
+So many connections at a time, from some addresses of this machine, at a broker of its own: some say
+nothing, some half a greeting, some a byte now and then, some a whole greeting and then nothing. Who
+is cut off comes again. Beside them work clients that do nothing wrong: how they are served before
+and meanwhile, and what it costs the broker, is printed; the exit code is 1 if they stood still.
+"""
+
+import argparse
+import contextlib
+import errno
+import resource
+import socket
+import ssl
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from broker.complaints import ComplaintKind
+from harness.secured_broker import SecuredBroker
+from tests.system.secured_alone import GoodClients, GoodServed, secured_alone, source_of
+
+OF_AN_ADDRESS: Final = 400  # below what a broker allows
+_LOOK_EVERY_S: Final = 0.1
+_NEW_A_LOOK: Final = 500
+
+
+@dataclass
+class Withstood:
+    """What it was like."""
+
+    most_open: int = 0
+    begun: int = 0
+    before: GoodServed | None = None
+    meanwhile: GoodServed | None = None
+    cpu: float = 0.0
+    memory: tuple[int, int] = (0, 0)
+    given_up: int = 0
+    log_lines: int = 0
+
+    def __str__(self) -> str:
+        before, most = (each / 1e6 for each in self.memory)
+        return "\n".join(
+            (
+                f"{self.most_open} handshakes under way at most, {self.begun} begun, "
+                f"{self.given_up} given up by the broker",
+                f"good clients before: {self.before}",
+                f"good clients meanwhile: {self.meanwhile}",
+                f"the broker's processor time: {self.cpu:.0%} of a core; memory {before:.0f} MB "
+                f"before, {most:.0f} MB at most; lines in its log: {self.log_lines}",
+            )
+        )
+
+
+@dataclass(slots=True)
+class _Slow:
+    """One connection: `left` is what it will still say, a byte at each look."""
+
+    sock: socket.socket
+    left: bytes
+
+
+def withstand(
+    secured: SecuredBroker, *, connections: int, seconds: float, alone_seconds: float = 0.0
+) -> Withstood:
+    """The broker runs, as `secured_alone` has it, and goes on running. So many seconds from when
+    all of the connections are there."""
+    withstood = Withstood()
+    broker = secured.broker
+    if alone_seconds:
+        with GoodClients(secured) as good:
+            time.sleep(alone_seconds)
+            withstood.before = good.finish()
+    rss, said, failed = broker.rss(), len(broker.log()), _failed(secured)
+    with (
+        GoodClients(secured) as good,
+        _Slows(secured.locked, connections, withstood) as slows,
+    ):
+        while withstood.begun < connections:
+            slows.look()
+        cpu, began = broker.cpu_seconds(), time.monotonic()
+        while (passed := time.monotonic() - began) < seconds:
+            slows.look()
+            time.sleep(_LOOK_EVERY_S)
+        withstood.cpu = (broker.cpu_seconds() - cpu) / passed
+        withstood.meanwhile = good.finish()
+    withstood.memory = rss, broker.process.most_rss()
+    withstood.given_up = _failed(secured) - failed
+    withstood.log_lines = len(broker.log()[said:].splitlines())
+    return withstood
+
+
+def _failed(secured: SecuredBroker) -> int:
+    return secured.broker.complaints(ComplaintKind.HANDSHAKE_FAILED.value)
+
+
+class _Slows:
+    """Keeps so many open; whoever is cut off is followed by another one."""
+
+    def __init__(self, port: int, connections: int, withstood: Withstood) -> None:
+        self._port = port
+        self._wanted = connections
+        self._withstood = withstood
+        self._greeting = _greeting()
+        self._open: dict[int, _Slow] = {}
+
+    def __enter__(self) -> "_Slows":
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = self._wanted + 500
+        if soft < wanted:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, hard), hard))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for each in self._open.values():
+            each.sock.close()
+
+    def look(self) -> None:
+        for number, slow in tuple(self._open.items()):
+            if not _goes_on(slow):
+                slow.sock.close()
+                del self._open[number]
+        for number in self._free(_NEW_A_LOOK):
+            self._begin(number)
+        self._withstood.most_open = max(self._withstood.most_open, len(self._open))
+
+    def _free(self, most: int) -> Iterator[int]:
+        free = (number for number in range(self._wanted) if number not in self._open)
+        for _, number in zip(range(most), tuple(free), strict=False):
+            yield number
+
+    def _begin(self, number: int) -> None:
+        sock = socket.socket()
+        sock.bind((source_of(number // OF_AN_ADDRESS), 0))
+        sock.settimeout(30)
+        sock.connect(("127.0.0.1", self._port))
+        sock.setblocking(False)
+        said, left = (
+            (b"", b""),
+            (self._greeting[:100], b""),
+            (b"", self._greeting),
+            (self._greeting, b""),
+        )[number % 4]
+        with contextlib.suppress(OSError):
+            sock.send(said)
+        self._open[number] = _Slow(sock, left)
+        self._withstood.begun += 1
+
+
+def _goes_on(slow: _Slow) -> bool:
+    """Says its next byte, and hears whether it is cut off."""
+    try:
+        if slow.left:
+            slow.sock.send(slow.left[:1])
+            slow.left = slow.left[1:]
+        while slow.sock.recv(1 << 16):
+            pass
+    except OSError as error:
+        return error.errno == errno.EAGAIN
+    return False
+
+
+def _greeting() -> bytes:
+    """A ClientHello."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    tls = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+    with contextlib.suppress(ssl.SSLWantReadError):
+        tls.do_handshake()
+    return outgoing.read()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="tests.system.slow_handshakes", description=__doc__)
+    parser.add_argument("--connections", type=int, default=5_000)
+    parser.add_argument("--seconds", type=float, default=30.0)
+    options = parser.parse_args()
+    with secured_alone() as secured:
+        withstood = withstand(
+            secured,
+            connections=options.connections,
+            seconds=options.seconds,
+            alone_seconds=10.0,
+        )
+    print(withstood)
+    return int(withstood.meanwhile is None or withstood.meanwhile.is_standstill)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

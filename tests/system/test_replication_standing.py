@@ -1,0 +1,131 @@
+"""What people see of three brokers when one, and then another, is not there."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from harness.broker_process import BrokerProcess
+from harness.server_process import RunningServers, wait_until
+from tests.deploy.test_broker_monitoring import DASHBOARD, RULES, spoken_of
+from tests.penstock.running import At
+
+LONG = 120
+
+
+class Cluster(RunningServers):
+    """Brokers 1, 2 and 3, each in a rack of its own."""
+
+    def __init__(self, directory: Path, zookeeper: str) -> None:
+        self.servers: list[BrokerProcess] = [
+            BrokerProcess(
+                directory / f"broker-{each}",
+                zookeeper=zookeeper,
+                broker_id=each,
+                topic_defaults={"replication_factor": 3},
+                settings={
+                    "rack": f"r{each}",
+                    "zookeeper_session_seconds": 4,
+                    "ledger": False,
+                    "auto_create_topics": False,
+                },
+            )
+            for each in (1, 2, 3)
+        ]
+
+    @property
+    def at(self) -> At:
+        return At(",".join(each.bootstrap for each in self.servers))
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, chroot: str) -> Iterator[Cluster]:
+    with Cluster(tmp_path, chroot) as cluster:
+        yield cluster
+
+
+def scraped(broker: BrokerProcess) -> dict[str, list[float]]:
+    """The values of each metric."""
+    found: dict[str, list[float]] = {}
+    for family in text_string_to_metric_families(broker.http("/metrics")[1]):
+        for sample in family.samples:
+            found.setdefault(sample.name, []).append(sample.value)
+    return found
+
+
+def value(broker: BrokerProcess, name: str) -> float:
+    (only,) = scraped(broker)[f"penstock_broker_{name}"]
+    return only
+
+
+def listed(at: At) -> dict[int, dict[str, Any]]:
+    return {each["id"]: each for each in at.json("brokers", "list")}
+
+
+def test_what_is_seen_when_brokers_go(cluster: Cluster, new_topic: str) -> None:
+    first, second, third = cluster.servers
+    at = cluster.at
+    at.output("topics", "create", new_topic, "--partitions", "3")
+    at.output("produce", new_topic, stdin="a\nb\nc\n")
+    wait_until(
+        lambda: sum(value(each, "copied_bytes_total") for each in cluster.servers) > 0,
+        within=LONG,
+        what="something is copied",
+    )
+    assert [value(each, "led_partitions") for each in cluster.servers] == [1, 1, 1]
+    assert [value(each, "followed_partitions") for each in cluster.servers] == [2, 2, 2]
+    assert sum(value(each, "is_controller") for each in cluster.servers) == 1
+    assert {each["rack"] for each in listed(at).values()} == {"r1", "r2", "r3"}
+    assert all(each["under_replicated"] == 0 for each in listed(at).values())
+    exposed = "".join(each.http("/metrics")[1] for each in cluster.servers)
+    assert not {each for each in spoken_of(DASHBOARD + RULES.read_text()) if each not in exposed}
+
+    third.kill()
+    wait_until(
+        lambda: f"{third.broker_id} is away: start it" in first.http("/readyz")[1],
+        within=LONG,
+        what="the first one says who is away",
+    )
+    status, page = first.http("/readyz")
+    assert status == 200
+    assert page.startswith("ready\nunder-replicated: ")
+    wait_until(
+        lambda: sum(value(each, "under_replicated_partitions") for each in (first, second)) == 3,
+        within=LONG,
+        what="all are under-replicated",
+    )
+    away = listed(at)[third.broker_id]
+    assert (away["address"], away["replicas"], away["behind"]) == (None, 3, 3)
+    described = at.json("topics", "describe", new_topic)["partitions"]
+    assert {each["why"] for each in described} == {"3 away"}
+    rows = at.json("brokers", "describe", "3", "--behind")["partitions"]
+    assert [(each["role"], each["in_sync"], each["of"]) for each in rows] == [("away", 2, 3)] * 3
+
+    second.kill()
+    wait_until(
+        lambda: value(first, "below_min_in_sync_partitions") == 3,
+        within=LONG,
+        what="the last one refuses acks=all",
+    )
+    page = first.http("/readyz")[1]
+    assert "not enough in sync for min.insync.replicas: 3 partitions" in page
+    assert "brokers 2, 3 are away: start them" in page
+    assert value(first, "brokers_away") == 2
+    refused = at.run("topics", "create", f"{new_topic}2")
+    assert "Replication factor: 3 larger than available brokers: 1." in refused.stderr
+    wait_until(
+        lambda: "not enough in sync for min.insync.replicas: " in first.log(),
+        within=LONG,
+        what="it stands in the log",
+    )
+
+    for each in (second, third):
+        each.start(within=LONG)
+    wait_until(
+        lambda: all(each.http("/readyz") == (200, "ready\n") for each in cluster.servers),
+        within=LONG,
+        what="all is well",
+    )
+    assert value(first, "under_replicated_partitions") == 0
