@@ -8,7 +8,7 @@ PYTHON := $(VENV)/bin/python
 PIP_INSTALL := $(PYTHON) -m pip install --quiet --disable-pip-version-check --use-pep517 --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick test-elsewhen check bench fuzz witness format reference newcomer clean
+.PHONY: help demo test quick test-elsewhen check bench fuzz spec witness history format reference newcomer clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,7 +21,7 @@ test: $(VENV)/.installed-development ## all tests, in random order; ARGS="-k nam
 	PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -X dev -m pytest --dist loadfile --no-loadscope-reorder --tx '4*popen//python=$(PYTHON) -X dev' $(ARGS)
 
 quick: $(VENV)/.installed-development ## the tests that need no server and no Java, and answer at once
-	HYPOTHESIS_PROFILE=quick PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -m pytest -q --quick --forks $$(($$(nproc) * 2)) $(ARGS)
+	HYPOTHESIS_PROFILE=quick PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -m pytest -q --quick --forks $$(($$(nproc) * 3)) $(ARGS)
 
 test-elsewhen: $(VENV)/.installed-development ## the tests at other dates, in other time zones, in a Turkish locale: hours; ARGS="leap-day", ARGS="--help"
 	PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -m tests.elsewhen $(ARGS)
@@ -38,8 +38,14 @@ bench: $(VENV)/.installed-development ## measurements side by side with Apache K
 fuzz: $(VENV)/.installed-development ## the long profile: property tests and crashes, for hours
 	HYPOTHESIS_PROFILE=fuzz $(PYTHON) -m pytest --timeout=0 -m "hypothesis or fuzz" $(ARGS)
 
+spec: $(VENV)/.installed-development ## the specification of replication, searched for half an hour; ARGS="--seconds 7200", "--flaw no-raise", "--help"
+	@$(PYTHON) -m tests.spec $(ARGS)
+
 witness: $(VENV)/.installed-development ## is the verdict ever wrong? Seeds of writing, rotating, killing, spoiling; ARGS="--runs 500", "--help"
 	@$(PYTHON) -m tests.witness $(ARGS)
+
+history: $(VENV)/.installed-development ## does a cluster keep what it promises? Seeds of killing, freezing, cutting off, spoiling; ARGS="--runs 100", "--help"
+	@$(PYTHON) -m tests.cluster_history $(ARGS)
 
 format: $(VENV)/.installed-development ## let ruff put the code into form
 	$(VENV)/bin/ruff format .
@@ -65,7 +71,11 @@ $(VENV)/.installed-programs: pyproject.toml constraints.txt hatch_build.py wire/
 	@$(PIP_INSTALL) --editable '.[all]'
 	@touch $@
 
+# Where there are a C compiler, Python's headers and Kerberos', what logs in by tickets is compiled.
+PYTHON_H := $(shell $(PYTHON3) -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h
+KERBEROS := $(shell command -v cc >/dev/null && command -v krb5-config >/dev/null && test -e $(PYTHON_H) && echo ,kerberos)
+
 $(VENV)/.installed-development: $(VENV)/.installed-programs
 	@echo "Installing the tools for tests and checks into $(VENV)"
-	@$(PIP_INSTALL) --editable '.[all,development]'
+	@$(PIP_INSTALL) --editable '.[all,development$(KERBEROS)]'
 	@touch $@

@@ -1,17 +1,21 @@
 """`python -m tests.foreign_tools`: what is here of the programs that tests put beside Penstock.
 
-Run before the tests, so that Maven's downloads are not counted as some test's time. One line each.
+Run before the tests, so that downloads are not counted as some test's time. One line each.
 """
 
 import shutil
 
 from cluster.errors import EmbeddedError
 from cluster.jars import DEBIAN_JARS, find_class_path, find_java
-from harness.apache_kafka import VERSION, kafka_classpath, why_no_kafka
+from harness.apache_kafka import NEWEST, VERSION, kafka_classpath, why_no_kafka
 from harness.hadoop import VERSION as HADOOP
 from harness.hadoop import hadoop_classpath, why_no_hadoop
 from harness.systemd_process import SYSTEMD, why_no_systemd
+from harness.tlc import VERSION as TLC
+from harness.tlc import tlc_classpath, why_no_tlc
+from tests.kdc_fixture import why_no_kerberos
 from tests.system.registry.confluent_java import NEW, OLD, JavaUnavailable, jar
+from tests.system.ways_in.other_languages import FRANZ_GO, KAFKAJS, Client, ClientUnavailable
 
 
 def _java_and_zookeeper() -> str:
@@ -33,9 +37,10 @@ def _debian_zookeeper() -> str:
 
 
 def _apache_kafka() -> str:
-    if kafka_classpath() is None:
-        return f"its tests are skipped: {why_no_kafka()}"
-    return f"{VERSION}, by Maven"
+    for version in (VERSION, NEWEST):
+        if kafka_classpath(version) is None:
+            return f"its tests are skipped: {why_no_kafka(version)}"
+    return f"{VERSION} and {NEWEST}, by Maven"
 
 
 def _confluent() -> str:
@@ -47,10 +52,29 @@ def _confluent() -> str:
     return f"{OLD.version} and {NEW.version}, by Maven"
 
 
+def _client(client: Client, package: str) -> str:
+    try:
+        client.program()
+    except ClientUnavailable as why:
+        return f"its tests are skipped: {why} (apt install {package})"
+    return f"{client.version}, {client.made}"
+
+
+def _kerberos() -> str:
+    why = why_no_kerberos()
+    return f"its tests are skipped: {why}" if why else "krb5kdc"
+
+
 def _hadoop() -> str:
     if hadoop_classpath() is None:
         return f"its tests are skipped: {why_no_hadoop()}"
     return f"{HADOOP}, by Maven"
+
+
+def _tlc() -> str:
+    if tlc_classpath() is None:
+        return f"its tests are skipped: {why_no_tlc()}"
+    return f"{TLC}, by Maven"
 
 
 def _systemd() -> str:
@@ -62,11 +86,16 @@ def main() -> None:
     print(f"java          {_java_and_zookeeper()}")
     print(f"kcat          {_found('kcat', 'kcat')}")
     print(f"chromium      {_found('chromium', 'chromium')}")
+    print(f"promtool      {_found('promtool', 'prometheus')}")
     print(f"C compiler    {_found('cc', 'gcc libc6-dev')}")
     print(f"systemd       {_systemd()}")
+    print(f"kerberos      {_kerberos()}")
     print(f"zookeeper     {_debian_zookeeper()}")
     print(f"apache kafka  {_apache_kafka()}")
+    print(f"franz-go      {_client(FRANZ_GO, 'golang-go')}")
+    print(f"kafkajs       {_client(KAFKAJS, 'nodejs npm')}")
     print(f"hadoop        {_hadoop()}")
+    print(f"tlc           {_tlc()}")
     print(f"confluent     {_confluent()}")
 
 

@@ -72,6 +72,8 @@ class _Children:
     started: list[_Child] = field(default_factory=list)
 
     def run(self) -> None:
+        # Or each child would begin with an empty one, also where it is the same.
+        self.session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
         # Whoever reads on from where another one stopped has a ticket that nobody else has.
         with tempfile.TemporaryFile(buffering=0) as waiting:
             files = [item.path for item in self.session.items]

@@ -88,18 +88,12 @@ def _codes_of(
 @cache
 def _from(start: Any) -> _Code:
     found: dict[int, object] = {}
-    waiting: list[Any] = [start]
+    waiting: list[Any] = [inspect.unwrap(start)]
     while waiting:
-        each = inspect.unwrap(waiting.pop())
-        if id(each) in found:
-            continue
-        found[id(each)] = each
-        if _is_ours(each):
-            if isinstance(each, FunctionType):
-                waiting.extend(_named(each))
-            elif isinstance(each, type):
-                waiting.extend(_methods(each))
-                waiting.extend(each.__bases__)
+        each = waiting.pop()
+        if id(each) not in found:
+            found[id(each)] = each
+            waiting.extend(_called_by(each))
     objects = tuple(found.values())
     codes = [each.__code__ for each in objects if isinstance(each, FunctionType) and _is_ours(each)]
     return _Code(
@@ -111,6 +105,24 @@ def _from(start: Any) -> _Code:
         texts=frozenset().union(*(_texts(_constants(code)) for code in codes)),
         asks_by_name=any("getfixturevalue" in _names(code) for code in codes),
     )
+
+
+# By identity, as not all can be hashed; each is kept, so that its place is never another's.
+_KNOWN: Final[dict[int, tuple[object, tuple[object, ...]]]] = {}
+
+
+def _called_by(each: Any) -> tuple[object, ...]:
+    """What it comes by at once, looked up once for all who come by it."""
+    known = _KNOWN.get(id(each))
+    if known is None:
+        called: Iterable[Any] = ()
+        if _is_ours(each):
+            if isinstance(each, FunctionType):
+                called = _named(each)
+            elif isinstance(each, type):
+                called = (*_methods(each), *each.__bases__)
+        known = _KNOWN[id(each)] = (each, tuple(map(inspect.unwrap, called)))
+    return known[1]
 
 
 def _named(function: FunctionType) -> Iterator[object]:

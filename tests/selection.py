@@ -24,6 +24,7 @@ STARTERS: Final = {
     "harness.server_process.ServerProcess",
     "harness.apache_kafka.kafka_classpath",
     "harness.hadoop.hadoop_classpath",
+    "harness.tlc.tlc_classpath",
     "cluster.zookeeper.EmbeddedZooKeeper",
     "cluster.jars.find_java",
     "cluster.jars.find_class_path",

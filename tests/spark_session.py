@@ -15,6 +15,7 @@ import pytest
 from cluster.errors import EmbeddedError
 from cluster.jars import find_java
 from harness.spark_jvm import quick_java
+from tests.told_secrets import EVENTS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,6 +49,8 @@ def spark(
     except EmbeddedError as error:
         pytest.skip(str(error))
     folder = tmp_path_factory.mktemp("spark")
+    events = folder / EVENTS  # with all plans: no secret may be in them
+    events.mkdir()
     before = {
         name: os.environ.get(name) for name in ("PYSPARK_PYTHON", "PYTHONPATH", "SPARK_LOCAL_IP")
     }
@@ -60,6 +63,8 @@ def spark(
         builder = builder.config(key, value)
     session = (
         builder.config("spark.local.dir", str(folder))
+        .config("spark.eventLog.enabled", "true")
+        .config("spark.eventLog.dir", events.as_uri())
         .config("spark.driver.extraJavaOptions", f"{quick_java()} -Djava.io.tmpdir={folder}")
         .getOrCreate()
     )

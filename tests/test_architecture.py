@@ -113,6 +113,7 @@ def patches(tree: ast.Module) -> bool:
     )
 
 
+@pytest.mark.not_quick("reads every module")
 def test_the_map_is_what_the_modules_say() -> None:
     assert code_map.PAGE.read_text() == code_map.page(), "make reference writes it anew"
 

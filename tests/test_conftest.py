@@ -27,7 +27,7 @@ def run(directory: Path, *tests: str, **environment: str) -> subprocess.Complete
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=240,  # of a machine on which much else runs
     )
 
 

@@ -67,8 +67,11 @@ def test_a_ticket_is_for_tests_of_one_file(files: str, sizes: list[int]) -> None
 
 
 @nested
-def test_all_are_run_once_and_session_fixtures_end_in_each_child(tmp_path: Path) -> None:
-    done = run(tmp_path, a=IN_A_CHILD, b=IN_A_CHILD)
+@pytest.mark.parametrize("arguments", [(), ("--basetemp=temporary",)])
+def test_all_are_run_once_and_session_fixtures_end_in_each_child(
+    arguments: tuple[str, ...], tmp_path: Path
+) -> None:
+    done = run(tmp_path, *arguments, a=IN_A_CHILD, b=IN_A_CHILD)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "60 passed" in done.stdout
     assert len(list(tmp_path.glob("ended-*"))) == 2

@@ -116,6 +116,7 @@ def test_what_is_not_there_is_not_found() -> None:
     assert not reaches(item(one_that_does_not), SERVER)
 
 
+@pytest.mark.not_quick("collects all tests")
 def test_of_this_project_those_are_quick_that_need_no_server_and_no_jvm() -> None:
     files = (
         "ledger/test_publishing.py",

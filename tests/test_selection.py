@@ -64,10 +64,8 @@ def quick(
     )
 
 
-@pytest.mark.parametrize(
-    "workers",
-    ["0", pytest.param("2", marks=pytest.mark.not_quick("runs tests within the tests"))],
-)
+@pytest.mark.not_quick("runs tests within the tests")
+@pytest.mark.parametrize("workers", ["0", "2"])
 def test_what_is_left_out_is_said_with_its_reason(tmp_path: Path, workers: str) -> None:
     run = quick(tmp_path, SOME, f"-n{workers}", PATH="/nowhere")
     passed = {"plain", "patient", "runs_a_tool"}
@@ -79,6 +77,7 @@ def test_what_is_left_out_is_said_with_its_reason(tmp_path: Path, workers: str) 
         assert f"1  {reason}" in run.stdout or f"1  marked {reason}" in run.stdout
 
 
+@pytest.mark.not_quick("runs tests within the tests")
 def test_a_mark_without_a_reason_ends_the_run(tmp_path: Path) -> None:
     run = quick(tmp_path, SOME.replace('("of many bytes")', ""), "-n0")
     assert run.returncode != 0

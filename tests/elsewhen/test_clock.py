@@ -84,6 +84,7 @@ def is_about(told: str, ahead: float) -> bool:
     return abs(float(told) - ahead - kernels) < 60
 
 
+@pytest.mark.not_quick("starts a process")
 @needs_compiler
 def test_a_process_and_its_files_are_elsewhen(library: Path, clock: Clock) -> None:
     now, *told = seen([sys.executable, "-c", LOOKING], clock, library)
@@ -91,6 +92,7 @@ def test_a_process_and_its_files_are_elsewhen(library: Path, clock: Clock) -> No
     assert told == ["0 0 0 0 0", "100 100", f"0 {40 * DAY}", "True"]
 
 
+@pytest.mark.not_quick("starts a process")
 @needs_compiler
 def test_so_are_its_children_and_other_programs(library: Path, clock: Clock) -> None:
     (told,) = seen(["sh", "-c", "exec date +%s"], clock, library)
