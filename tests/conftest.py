@@ -148,9 +148,9 @@ def nothing_is_left_behind(
 
 
 def _was_being_removed(path: Path) -> bool:
-    """PySpark makes a directory when it starts, empties it, and removes it: a loader that is killed
-    in between leaves it."""
-    return path.is_dir() and not any(path.iterdir())
+    """PySpark makes a directory of a name that says nothing when it starts, empties it, and removes
+    it: a loader that is killed in between leaves it."""
+    return path.name.startswith("tmp") and path.is_dir() and not any(path.iterdir())
 
 
 def _set(variables: Mapping[str, str | None]) -> dict[str, str | None]:

@@ -4,7 +4,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -159,22 +159,21 @@ def test_a_broker_is_stopped_and_others_lead_before(trio: Trio) -> None:
 
 def test_replicas_move_while_somebody_writes(trio: Trio) -> None:
     """From three brokers to one each, as a Kafka client asks for it."""
-    admin = kafka.KafkaAdminClient(bootstrap_servers=trio.bootstrap.split(","))
     wanted = {index: (index % 3 + 1,) for index in range(PARTITIONS)}
-    with ThreadPoolExecutor(1) as threads:
+    admin = kafka.KafkaAdminClient(bootstrap_servers=trio.bootstrap.split(","))
+    with closing(admin), ThreadPoolExecutor(1) as threads:
         sending = threads.submit(trio.send, 0, 5000)
         admin.alter_partition_reassignments(
             {kafka.TopicPartition(TOPIC, index): list(where) for index, where in wanted.items()}
         )
         trio.wait(lambda now: [each.replicas for each in now] == list(wanted.values()))
         sending.result()
-    assert not any(admin.list_partition_reassignments().values())
-    back = (2, 3)
-    admin.alter_partition_reassignments(
-        {kafka.TopicPartition(TOPIC, index): list(back) for index in wanted}
-    )
+        assert not any(admin.list_partition_reassignments().values())
+        back = (2, 3)
+        admin.alter_partition_reassignments(
+            {kafka.TopicPartition(TOPIC, index): list(back) for index in wanted}
+        )
     trio.wait(lambda now: all(each.replicas == back == tuple(sorted(each.isr)) for each in now))
     assert trio.received(5000) == list(range(5000))
-    admin.close()
     kept = [trio.brokers[1].partition_dir(TOPIC, each) for each in range(PARTITIONS)]
     wait_until(lambda: not any(each.exists() for each in kept), within=30, what="they are deleted")
