@@ -39,7 +39,7 @@ def server_config(host: str, port: int) -> str:
         "dataDir": f"./{DATA}",
         "clientPortAddress": host,
         "clientPort": str(port),
-        "tickTime": "1000",
+        "tickTime": "500",
         "minSessionTimeout": "1000",
         "maxSessionTimeout": "60000",
         "maxClientCnxns": "1000",

@@ -29,7 +29,7 @@ class Ensemble:
             for name, text in zookeeper_files.logging_files().items():
                 (own / name).write_text(text)
             config = zookeeper_files.server_config("127.0.0.1", self.ports[number])
-            config = config.replace("tickTime=1000", "tickTime=300\ninitLimit=20\nsyncLimit=5")
+            config = config.replace("tickTime=500", "tickTime=300\ninitLimit=20\nsyncLimit=5")
             (own / zookeeper_files.SERVER_CONFIG).write_text(config + peers)
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
 

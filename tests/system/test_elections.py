@@ -23,7 +23,8 @@ with warnings.catch_warnings():
 
 PARTITIONS = 12
 SESSION_SECONDS = 4.0
-TICK_SECONDS = 2.0  # sessions end in steps of it
+TICK_SECONDS = 0.5  # sessions end in steps of it
+ELECTING_SECONDS = 2.5  # on a busy machine; alone it is a tenth of that
 TOPIC = "elected"
 
 
@@ -133,7 +134,7 @@ def test_a_broker_is_killed_and_others_lead(trio: Trio) -> None:
     assert sum(each.leader == victim for each in trio.partitions()) == PARTITIONS // 3
     trio.brokers[victim].kill()
     took = trio.wait(lambda now: all(each.leader not in {victim, NO_LEADER} for each in now))
-    assert took < SESSION_SECONDS + TICK_SECONDS + 1
+    assert took < SESSION_SECONDS + TICK_SECONDS + ELECTING_SECONDS
     assert all(victim not in each.isr for each in trio.partitions())
     trio.send(1000, 1000)
     trio.brokers[victim].start()
