@@ -15,6 +15,8 @@ a torn tail: nobody was shown it. All of it blocks, and runs in worker threads, 
 Where other replicas are in sync nothing is lost: they have it. This one is then in sync no more,
 and copies what it lacks. But one that leads and was not made just now raises its epoch in any case:
 followers may have a tail that it has lost, and the same offsets are given again.
+
+Specified in docs/replication-spec.md: `Restart`, `RaiseEpoch`, `LeaveInSync` (R7, R10).
 """
 
 import logging

@@ -10,6 +10,8 @@ the original of its duplicate, is committed. A flush that failed takes the parti
 the broker is started again: what the kernel did with those pages cannot be known, so it is never
 retried. Everyone who waits is answered, whatever becomes of the partition. A `client` is told from
 others by its value: whose the files are, and whose turn it is to have them flushed.
+
+Specified in docs/replication-spec.md: `Produce`, `Learn` (R3, R4, R9).
 """
 
 import asyncio

@@ -8,6 +8,8 @@ epoch, too, whether it was in sync or not: a leader may be about to let it in fo
 
 Each is a compare-and-set on the partition's state that also checks the topic's node. A crash behind
 it leaves an epoch of which there is no batch; the next start raises it once more.
+
+Specified in docs/replication-spec.md: `RaiseEpoch`, `LeaveInSync` (R7, R10).
 """
 
 from dataclasses import dataclass, replace

@@ -13,6 +13,8 @@ that epoch ended here (`diverging_epoch`). A consumer that says its rack is sent
 which is in sync and has come as far (KIP-392), and served by this one if it does not lead.
 
 Not here: transactions (both isolation levels see the same), topic ids (version 13).
+
+Specified in docs/replication-spec.md: `ServeFetch` (R8).
 """
 
 import asyncio

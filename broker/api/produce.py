@@ -9,6 +9,8 @@ to `LargeChecks`, and meanwhile its client's next requests wait.
 
 Not here: transactions (refused), batches older than format v2 (refused). Where there is one replica
 the time-out of a request is not looked at: it is answered when its flush is over.
+
+Specified in docs/replication-spec.md: `Produce` (R4).
 """
 
 import asyncio

@@ -13,6 +13,8 @@ Rule 4: only where `unclean.leader.election.enable` says so, the first live repl
 
 So a leader is always in sync, somebody always is, and applied to its own result, an election
 changes nothing.
+
+Specified in docs/replication-spec.md: `Elect`, `ElectUnclean` (R6).
 """
 
 from collections.abc import Iterable, Set

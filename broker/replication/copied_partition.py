@@ -5,6 +5,8 @@ only then more is asked for. One thing at a time is done to it: appending and fl
 back. That is brought to its end before the next leader is asked.
 
 What cannot be done is tried again after a pause; why is said once, and again when it differs.
+
+Specified in docs/replication-spec.md: `SendFetch`, `ReceiveAnswer` (R2, R8).
 """
 
 import asyncio

@@ -6,6 +6,8 @@ Rule 2: committed is what every replica in sync has flushed. While a change of w
 Rule 3: who has not caught up for a while leaves. Caught up is who has all that there was when it
         last asked.
 Rule 4: who has all that is committed, and all that was there when this leader began, may join.
+
+Specified in docs/replication-spec.md: `ServeFetch`, `ProposeInSync` (R3, R5).
 """
 
 from collections.abc import Iterable

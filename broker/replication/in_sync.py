@@ -6,6 +6,8 @@ somebody else has changed it, or this leader has, and the answer was lost: the m
 until then both count. Where ZooKeeper does not answer it is tried again.
 
 Belongs to the event loop; ZooKeeper is spoken to on a thread.
+
+Specified in docs/replication-spec.md: `ProposeInSync`, `ProposalArrives` (R5).
 """
 
 import asyncio

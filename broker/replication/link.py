@@ -14,6 +14,8 @@ Rule 4: partitions that have much to fetch share what an answer may hold; the ot
         sixteenth each, so that they go on meanwhile.
 
 The leader is asked again and again until the link is closed: it may come back.
+
+Specified in docs/replication-spec.md: `SendFetch` (R2).
 """
 
 import asyncio

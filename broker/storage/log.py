@@ -23,6 +23,8 @@ has written to, or replaced (`Altered`).
 A segment is finished before the next begins; a crash between the two leaves one that is full, or
 one that is empty. Any crash leaves whole batches up to `flushed_offset`, and behind them anything;
 `open` says what is true (recovery.py).
+
+Specified in docs/replication-spec.md: `Flush`, `Trim` (R1, R3).
 """
 
 import logging

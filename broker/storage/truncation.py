@@ -3,6 +3,8 @@
 What claims that more was there goes first, then the newest segments, and only when that will last
 is the segment shortened in which the end now lies. Indexes, epochs and producer states that say too
 much are hints: whoever opens the log next goes by its batches.
+
+Specified in docs/replication-spec.md: `ReceiveAnswer` (R8).
 """
 
 import os
