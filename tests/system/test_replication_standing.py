@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
-from harness.server_process import RunningServers, wait_until
+from harness.server_process import RunningServers, free_ports, wait_until
 from tests.deploy.test_broker_monitoring import DASHBOARD, RULES, spoken_of
 from tests.penstock.running import At
+from tests.system.produce import high_watermark, must_produce, produce
+from tests.system.raw import Closed
 
 LONG = 120
 
@@ -129,3 +132,51 @@ def test_what_is_seen_when_brokers_go(cluster: Cluster, new_topic: str) -> None:
         what="all is well",
     )
     assert value(first, "under_replicated_partitions") == 0
+
+
+def test_zookeeper_is_away(tmp_path: Path, new_topic: str) -> None:
+    """Whoever leads goes on, with acks=all too, as long as all in sync are there. Nobody takes over
+    from a broker that dies meanwhile, and nothing is acknowledged that it does not have."""
+    (port,) = free_ports(1)
+    zookeeper = EmbeddedZooKeeper.start(tmp_path / "zookeeper", port=port)
+    try:
+        with Cluster(tmp_path, f"{zookeeper.address}/away") as cluster:
+            cluster.at.output("topics", "create", new_topic, "--partitions", "3")
+            leaders = {
+                each["partition"]: cluster.servers[each["leader"] - 1]
+                for each in cluster.at.json("topics", "describe", new_topic)["partitions"]
+            }
+            zookeeper.stop()
+            for each in cluster.servers:
+                wait_until(
+                    lambda each=each: "\nno connection to ZooKeeper: " in each.http("/readyz")[1],
+                    within=LONG,
+                    what=f"broker {each.broker_id} says it",
+                )
+            for index, leader in leaders.items():
+                must_produce(leader.bootstrap, new_topic, [b"meanwhile"], partition=index)
+
+            leaders[0].kill()
+            left = leaders[1]
+            try:
+                answer = produce(left.bootstrap, new_topic, [b"not on all"], partition=1, within=5)
+            except (TimeoutError, Closed):
+                pass
+            else:
+                assert answer.error != 0
+            assert high_watermark(left.bootstrap, new_topic, partition=1) == 1
+
+            zookeeper = EmbeddedZooKeeper.start(tmp_path / "zookeeper", port=port)
+            wait_until(
+                lambda: high_watermark(left.bootstrap, new_topic, partition=1) == 2,
+                within=LONG,
+                what="it is committed by those that are left",
+            )
+            leaders[0].start(within=LONG)
+            wait_until(
+                lambda: all(each.http("/readyz") == (200, "ready\n") for each in cluster.servers),
+                within=LONG,
+                what="all is well",
+            )
+    finally:
+        zookeeper.stop()
