@@ -5,18 +5,18 @@
     /acls/literal/Cluster/kafka-cluster
 
 Every change is a compare-and-set on the whole node, so two that add different rules at once both
-get through. A node without rules is removed. A crash leaves a change made or not made; one that
-concerns several patterns may have been made to some. Brokers follow these nodes with the rest of
-the map (`cluster.view`).
+get through. A node without rules is removed (`removable`). A crash leaves a change made or not
+made; one that concerns several patterns may have been made to some. Brokers follow these nodes with
+the rest of the map (`cluster.view`).
 """
 
 from collections.abc import Collection, Iterable
 from functools import partial
 from typing import Final
 
-from cluster import nodes, paths
+from cluster import nodes, paths, removable
 from cluster.errors import ClusterError, Conflict
-from cluster.operations import Create, Delete, Operation, Set
+from cluster.removable import Removable
 from cluster.session import Session
 from wire.acls import Acl, ResourcePattern
 
@@ -25,7 +25,7 @@ MAX_BYTES: Final = 256 * 1024  # of one node; ZooKeeper refuses requests of 1 Mi
 
 def standing(session: Session, pattern: ResourcePattern) -> tuple[Acl, ...]:
     """The rules on a pattern."""
-    return _standing(session, pattern)[0]
+    return _standing(removable.read(session, paths.acl(pattern)))
 
 
 def add(session: Session, pattern: ResourcePattern, acls: Iterable[Acl]) -> None:
@@ -45,9 +45,9 @@ def _alter(
     added: frozenset[Acl],
     removed: frozenset[Acl],
 ) -> None:
-    path = paths.acl(pattern)
     while True:
-        before, version = _standing(session, pattern)
+        found = removable.read(session, paths.acl(pattern))
+        before = _standing(found)
         after = tuple(sorted((set(before) | added) - removed))
         if after == before:
             return
@@ -57,15 +57,12 @@ def _alter(
                 f"the ACLs on {pattern.name[:80]!r} would have {len(data)} bytes, {MAX_BYTES} are "
                 "allowed: give fewer principals a rule of their own"
             )
-        operation: Operation
-        if version is None:
-            operation = Create(path, data)
-        elif after:
-            operation = Set(path, data, version)
-        else:
-            operation = Delete(path, version)
+        done = partial(_is, session, pattern, after)
         try:
-            session.write([operation], partial(_is, session, pattern, after))
+            if after:
+                found.replace(session, data, done)
+            else:
+                found.remove(session, done)
         except Conflict:  # somebody else has changed them in between
             continue
         return
@@ -75,9 +72,5 @@ def _is(session: Session, pattern: ResourcePattern, acls: tuple[Acl, ...]) -> bo
     return standing(session, pattern) == acls
 
 
-def _standing(session: Session, pattern: ResourcePattern) -> tuple[tuple[Acl, ...], int | None]:
-    path = paths.acl(pattern)
-    node = session.read(path)
-    if node is None:
-        return (), None
-    return nodes.acls_of(path, node.data), node.version
+def _standing(found: Removable) -> tuple[Acl, ...]:
+    return () if found.data is None else nodes.acls_of(found.path, found.data)

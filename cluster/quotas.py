@@ -15,11 +15,10 @@ from types import MappingProxyType
 from typing import Final
 from urllib.parse import quote, unquote
 
-from cluster import nodes, paths
+from cluster import nodes, paths, removable
 from cluster.errors import ClusterError, Conflict, NodeUnreadable
 from cluster.followed_directory import Contents, FollowedDirectory
 from cluster.nodes import ConfigNode
-from cluster.operations import Create, Delete, Operation, Set
 from cluster.session import Session
 
 USER: Final = "user"
@@ -42,21 +41,20 @@ def alter(session: Session, entity: Entity, change: Callable[[QuotaValues], Quot
     called anew when somebody else was faster."""
     path = f"{paths.QUOTAS}/{node_name(entity)}"
     while True:
-        node = session.read(path)
-        before = {} if node is None else _values(path, node.data)
+        found = removable.read(session, path)
+        before = {} if found.data is None else _values(path, found.data)
         after = dict(change(before))
         if after == before:
             return
-        data = nodes.encode(ConfigNode(config={key: repr(each) for key, each in after.items()}))
-        operation: Operation
-        if node is None:
-            if len(session.children(paths.QUOTAS) or ()) >= MOST:
-                raise ClusterError(f"there are quotas for {MOST} entities: no more can be added")
-            operation = Create(path, data)
-        else:
-            operation = Set(path, data, node.version) if after else Delete(path, node.version)
+        if found.data is None and len(session.children(paths.QUOTAS) or ()) >= MOST:
+            raise ClusterError(f"there are quotas for {MOST} entities: no more can be added")
+        done = partial(_is, session, path, after)
         with contextlib.suppress(Conflict):  # then somebody else was faster
-            session.write([operation], partial(_is, session, path, after))
+            if after:
+                config = {key: repr(each) for key, each in after.items()}
+                found.replace(session, nodes.encode(ConfigNode(config=config)), done)
+            else:
+                found.remove(session, done)
             return
 
 

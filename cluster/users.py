@@ -14,13 +14,12 @@ import logging
 import secrets
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
-from cluster import nodes, paths
+from cluster import nodes, paths, removable
 from cluster.errors import (
     Cause,
     ClusterError,
@@ -32,7 +31,8 @@ from cluster.errors import (
 from cluster.followed_directory import Contents, FollowedDirectory
 from cluster.names import user_of_node
 from cluster.nodes import ConfigNode
-from cluster.operations import Create, Delete, Set
+from cluster.operations import Create
+from cluster.removable import Removable
 from cluster.session import Session
 from ground.scram import ScramCredential, ScramMechanism
 
@@ -54,22 +54,9 @@ class _KeyNode(msgspec.Struct, frozen=True, kw_only=True):
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A user's node."""
-
-    overrides: Mapping[str, str]
-    version: int
-
-    def credentials(self, path: str) -> Credentials:
-        return _credentials(path, self.overrides)
-
-
 def credentials_of(session: Session, name: str) -> Credentials:
     """What is kept of a user's passwords; nothing if there is no such user."""
-    path = paths.user_config(name)
-    found = _find(session, path)
-    return {} if found is None else found.credentials(path)
+    return _credentials_in(removable.read(session, paths.user_config(name)))
 
 
 def all_users(session: Session) -> Users:
@@ -90,23 +77,22 @@ def all_users(session: Session) -> Users:
 def alter(session: Session, name: str, change: Callable[[Credentials], Credentials]) -> Credentials:
     """Replace what is kept of a user's passwords by what `change` makes of it; of nothing left, the
     user is gone. `change` must be pure: it is called anew when somebody else was faster."""
-    path = paths.user_config(name)
     while True:
-        found = _find(session, path)
-        before = {} if found is None else found.credentials(path)
+        found = removable.read(session, paths.user_config(name))
+        before = _credentials_in(found)
         after = change(before)
         if after == before:
             return after
         try:
-            _write(session, path, found, after)
+            _write(session, found, after)
         except Conflict as conflict:
-            if found is None and conflict.cause is Cause.MISSING:
+            if found.data is None and conflict.cause is Cause.MISSING:
                 raise MapMissing(
                     f"ZooKeeper at {session.address} has no node {paths.USER_CONFIGS}: no broker "
                     "has used it yet, or it was wiped"
                 ) from None
             if conflict.cause is Cause.NOT_EMPTY:  # quotas of the user's programs stand below it
-                _write(session, path, found, after, keeps_node=True)
+                _write(session, found, after, keeps_node=True)
                 return after
         else:
             return after
@@ -183,9 +169,10 @@ def _readable(path: str, data: bytes) -> Credentials:
         return {}
 
 
-def _find(session: Session, path: str) -> _Found | None:
-    node = session.read(path)
-    return None if node is None else _Found(_overrides(path, node.data), node.version)
+def _credentials_in(found: Removable) -> Credentials:
+    if found.data is None:
+        return {}
+    return _credentials(found.path, _overrides(found.path, found.data))
 
 
 def _overrides(path: str, data: bytes) -> Mapping[str, str]:
@@ -215,29 +202,22 @@ def _credentials(path: str, overrides: Mapping[str, str]) -> Credentials:
 
 
 def _write(
-    session: Session,
-    path: str,
-    found: _Found | None,
-    after: Credentials,
-    *,
-    keeps_node: bool = False,
+    session: Session, found: Removable, after: Credentials, *, keeps_node: bool = False
 ) -> None:
-    others = {} if found is None else found.overrides
+    others = {} if found.data is None else _overrides(found.path, found.data)
     config = {key: value for key, value in others.items() if key not in set(ScramMechanism)}
     config |= {str(mechanism): credential.text() for mechanism, credential in after.items()}
     data = nodes.encode(ConfigNode(config=config))
     if len(data) > _MOST_BYTES:
         raise ClusterError(f"what is configured of the user has {len(data)} bytes: too many")
-    if found is None:
-        if len(session.children(paths.USER_CONFIGS) or ()) >= MOST_USERS:
-            raise TooManyUsers(f"there are {MOST_USERS} users: no more can be added")
-        session.write([Create(path, data)], lambda: _is(session, path, config))
-    elif config or keeps_node:
-        session.write([Set(path, data, found.version)], lambda: _is(session, path, config))
+    if found.data is None and len(session.children(paths.USER_CONFIGS) or ()) >= MOST_USERS:
+        raise TooManyUsers(f"there are {MOST_USERS} users: no more can be added")
+    if found.data is None or config or keeps_node:
+        found.replace(session, data, lambda: _is(session, found.path, config))
     else:
-        session.write([Delete(path, found.version)], lambda: _find(session, path) is None)
+        found.remove(session, lambda: not session.exists(found.path))
 
 
 def _is(session: Session, path: str, config: Mapping[str, str]) -> bool:
-    found = _find(session, path)
-    return found is not None and found.overrides == config
+    node = session.read(path)
+    return node is not None and _overrides(path, node.data) == config
