@@ -6,8 +6,8 @@ anything, and so does a leader that starts again: what it had not flushed, its f
 A replica that has lost what was flushed is in sync no more, unless nobody else is; and it begins an
 epoch, too, whether it was in sync or not: a leader may be about to let it in for what it once had.
 
-Each is a compare-and-set on the partition's state that also checks the topic's node. A crash behind
-it leaves an epoch of which there is no batch; the next start raises it once more.
+Each is a compare-and-set on the partition's state that also checks that no topic was removed since.
+A crash behind it leaves an epoch of which there is no batch; the next start raises it once more.
 
 Specified in docs/replication-spec.md: `RaiseEpoch`, `LeaveInSync` (R7, R10).
 """
@@ -21,12 +21,13 @@ from cluster import nodes, paths
 from cluster.errors import Cause, Conflict, UnknownTopic
 from cluster.nodes import StateNode, TopicNode
 from cluster.operations import Check, Set
+from cluster.removable import nothing_removed
 from cluster.session import Session
 from cluster.values import NO_LEADER, PartitionInfo
 
 
 class _Found(NamedTuple):
-    topic: Check
+    unchanged: Check
     info: PartitionInfo
 
 
@@ -71,6 +72,7 @@ class OwnStates:
                 return replace(left, version=before.version + 1)
 
     def _read(self, topic: str, topic_id: UUID, partition: int) -> _Found:
+        unchanged = nothing_removed(self.session, paths.TOPICS)
         node = self.session.read(paths.topic(topic))
         path = paths.partition_state(topic, partition)
         state = self.session.read(path)
@@ -85,14 +87,14 @@ class OwnStates:
             nodes.decode(path, state.data, StateNode),
             state.version,
         )
-        return _Found(Check(paths.topic(topic), node.version), info)
+        return _Found(unchanged, info)
 
     def _write(self, topic: str, partition: int, found: _Found, info: PartitionInfo) -> bool:
         """False if somebody else has changed something meanwhile."""
         path = paths.partition_state(topic, partition)
         state = Set(path, nodes.encode(nodes.state_node(info)), found.info.version)
         try:
-            self.session.write([found.topic, state], done=partial(self.session.stands, state))
+            self.session.write([found.unchanged, state], done=partial(self.session.stands, state))
         except Conflict as conflict:
             if conflict.cause is not Cause.CHANGED:
                 raise

@@ -5,7 +5,7 @@ change was made from one version of it: where another has come in between, nothi
 whoever wanted it looks at the map again. What the controller writes also checks its epoch.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -16,6 +16,7 @@ from cluster.controller import write_fenced
 from cluster.errors import Cause, Conflict, Fenced
 from cluster.nodes import TopicNode
 from cluster.operations import Check, Operation, Set, in_transactions
+from cluster.removable import nothing_removed
 from cluster.session import Session
 from cluster.values import ControllerEpoch, PartitionInfo
 
@@ -32,7 +33,6 @@ class StateChange:
 
 class _Prepared(NamedTuple):
     number: int
-    check: Check  # that the topic is this one
     set_: Set
 
 
@@ -42,23 +42,24 @@ def change_states(
     """What stands now, with its version; None where nothing was changed, because the map says
     something else by now. Blocks. Raises Fenced, Unavailable: then some may have been changed."""
     done: list[PartitionInfo | None] = [None] * len(changes)
-    waiting = _prepared(session, changes, range(len(changes)))
+    unchanged, waiting = _prepared(session, changes, range(len(changes)))
     while waiting:
-        piece = _first_transaction(waiting)
+        piece = _first_transaction(unchanged, waiting)
+        paths_of_piece = {unchanged.path, *(each.set_.path for each in piece)}
         try:
-            _write(session, piece, epoch)
+            _write(session, unchanged, piece, epoch)
         except Fenced:
             raise
         except Conflict as conflict:
-            concerns_states = any(_concerns(conflict.path, each) for each in piece)
-            if conflict.cause not in {Cause.CHANGED, Cause.MISSING} or not concerns_states:
+            is_known = conflict.cause in {Cause.CHANGED, Cause.MISSING}
+            if not is_known or conflict.path not in paths_of_piece:
                 raise
-            # Where one was changed many may have been: not a transaction for each. And a topic's
-            # node is also changed by what happens to its other partitions.
-            left = _prepared(session, changes, [each.number for each in waiting])
-            waiting = _unchanged(session, left)
+            # Where one was changed many may have been: not a transaction for each.
+            left = [each.number for each in waiting]
+            unchanged, waiting = _prepared(session, changes, left)
+            waiting = _still_so(session, waiting)
             continue
-        for number, _, _ in piece:
+        for number, _ in piece:
             after = changes[number].after
             done[number] = replace(after, version=after.version + 1)
         waiting = waiting[len(piece) :]
@@ -67,28 +68,27 @@ def change_states(
 
 def _prepared(
     session: Session, changes: Sequence[StateChange], numbers: Sequence[int]
-) -> list[_Prepared]:
-    """The changes of these numbers, those of topics that are still the same."""
+) -> tuple[Check, list[_Prepared]]:
+    """The changes of these numbers, those of topics that are still the same; and that they are."""
+    unchanged = nothing_removed(session, paths.TOPICS)
     names = {changes[number].topic for number in numbers}
     pending = {name: session.start_read(paths.topic(name)) for name in names}
-    checks: dict[str, tuple[UUID, Check]] = {}
+    ids: dict[str, UUID] = {}
     for name, answer in pending.items():
         node = answer.get(session.timeout_s)
         if node is not None:
-            found = nodes.decode(paths.topic(name), node.data, TopicNode)
-            checks[name] = found.topic_id, Check(paths.topic(name), node.version)
+            ids[name] = nodes.decode(paths.topic(name), node.data, TopicNode).topic_id
     prepared = []
     for number in numbers:
         change = changes[number]
-        topic_id, check = checks.get(change.topic, (None, None))
-        if check is not None and topic_id == change.topic_id:
+        if ids.get(change.topic) == change.topic_id:
             path = paths.partition_state(change.topic, change.partition)
             data = nodes.encode(nodes.state_node(change.after))
-            prepared.append(_Prepared(number, check, Set(path, data, change.after.version)))
-    return prepared
+            prepared.append(_Prepared(number, Set(path, data, change.after.version)))
+    return unchanged, prepared
 
 
-def _unchanged(session: Session, waiting: Sequence[_Prepared]) -> list[_Prepared]:
+def _still_so(session: Session, waiting: Sequence[_Prepared]) -> list[_Prepared]:
     """Those that could still be written."""
     pending = [session.start_read(each.set_.path) for each in waiting]
     found = [answer.get(session.timeout_s) for answer in pending]
@@ -99,31 +99,17 @@ def _unchanged(session: Session, waiting: Sequence[_Prepared]) -> list[_Prepared
     ]
 
 
-def _first_transaction(waiting: Sequence[_Prepared]) -> list[_Prepared]:
-    operations = next(in_transactions(_operations(waiting)))
-    count = sum(isinstance(each, Set) for each in operations)
-    return list(waiting[:count])
+def _first_transaction(unchanged: Check, waiting: Sequence[_Prepared]) -> list[_Prepared]:
+    operations: list[Operation] = [unchanged, *(each.set_ for each in waiting)]
+    return list(waiting[: len(next(in_transactions(operations))) - 1])
 
 
-def _operations(prepared: Iterable[_Prepared]) -> list[Operation]:
-    checked: set[Check] = set()
-    operations: list[Operation] = []
-    for _, check, set_ in prepared:
-        if check not in checked:
-            checked.add(check)
-            operations.append(check)
-        operations.append(set_)
-    return operations
-
-
-def _write(session: Session, piece: Sequence[_Prepared], epoch: ControllerEpoch | None) -> None:
-    operations = _operations(piece)
+def _write(
+    session: Session, unchanged: Check, piece: Sequence[_Prepared], epoch: ControllerEpoch | None
+) -> None:
+    operations: list[Operation] = [unchanged, *(each.set_ for each in piece)]
     done = partial(session.stands, piece[-1].set_)
     if epoch is None:
         session.write(operations, done)
     else:
         write_fenced(session, epoch, operations, done)
-
-
-def _concerns(path: str, prepared: _Prepared) -> bool:
-    return path in {prepared.check.path, prepared.set_.path}

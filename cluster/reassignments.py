@@ -15,6 +15,7 @@ from cluster.controller import write_fenced
 from cluster.errors import UnknownTopic
 from cluster.nodes import TopicNode
 from cluster.operations import Operation, Set
+from cluster.removable import nothing_removed
 from cluster.session import Session
 from cluster.values import ControllerEpoch, PartitionInfo, TopicInfo
 
@@ -28,6 +29,7 @@ def change_replicas(
     """Write these partitions of a topic: replicas, move and state. All of them, or Conflict: the
     map is not as `topic` says by now. Blocks."""
     path = paths.topic(topic.name)
+    unchanged = nothing_removed(session, paths.TOPICS)
     node = session.read(path)
     before = None if node is None else nodes.decode(path, node.data, TopicNode)
     if node is None or before is None or before.topic_id != topic.topic_id or not before.replicas:
@@ -45,4 +47,4 @@ def change_replicas(
         before, replicas=tuple(replicas), moves=moves or msgspec.UNSET
     )
     last = Set(path, nodes.encode(changed), node.version)
-    write_fenced(session, epoch, [*states, last], done=partial(session.stands, last))
+    write_fenced(session, epoch, [unchanged, *states, last], done=partial(session.stands, last))

@@ -28,6 +28,7 @@ from cluster.controller import write_fenced
 from cluster.errors import Cause, Conflict, TopicExists, UnknownTopic
 from cluster.nodes import ConfigNode, DeletionNode, StateNode, TopicNode
 from cluster.operations import Check, Create, Delete, Operation, Set, in_transactions
+from cluster.removable import counted
 from cluster.session import Session
 from cluster.values import NO_EPOCH, NO_LEADER, ControllerEpoch, PartitionInfo, TopicInfo
 
@@ -136,12 +137,11 @@ def finish_deletion(
         if any(each.get(session.timeout_s) for each in owing):
             return False
         node = session.read(paths.topic(name))
-        operations: list[Operation] = []
         if node is not None:
             found = nodes.decode(paths.topic(name), node.data, TopicNode).topic_id
             if found == wanted:
-                operations = _removal(session, name)
-        _write_all(session, epoch, [*operations, Delete(paths.deletion(name))])
+                _remove(session, epoch, name)
+        _write_all(session, epoch, [Delete(paths.deletion(name))])
         return True
 
 
@@ -219,7 +219,7 @@ def _make_way(
         raise conflict
     found = nodes.decode(paths.topic(topic.name), node.data, TopicNode)
     if found.replicas is None:
-        _write_all(session, epoch, _removal(session, topic.name))
+        _remove(session, epoch, topic.name)
         return True
     if session.exists(paths.deletion(topic.name)):
         raise TopicExists(f"topic {topic.name!r} is being deleted")
@@ -228,14 +228,15 @@ def _make_way(
     return False
 
 
-def _removal(session: Session, name: str) -> list[Operation]:
+def _remove(session: Session, epoch: ControllerEpoch, name: str) -> None:
+    """With the last of it, that something was removed is counted."""
     operations = _deletions(session, name, _partitions_of(session, name))
     if session.exists(paths.partitions(name)):
         operations.append(Delete(paths.partitions(name)))
     if session.exists(paths.topic_config(name)):
         operations.append(Delete(paths.topic_config(name)))
-    operations.append(Delete(paths.topic(name)))
-    return operations
+    _write_all(session, epoch, operations)
+    _write_all(session, epoch, [counted(paths.TOPICS), Delete(paths.topic(name))])
 
 
 def _partitions_of(session: Session, name: str) -> list[int]:

@@ -7,8 +7,9 @@ from uuid import uuid4
 
 import pytest
 
+from cluster import partition_states
 from cluster.controller import elect
-from cluster.errors import Fenced
+from cluster.errors import Conflict, Fenced
 from cluster.partition_states import StateChange, change_states
 from cluster.reassignments import change_replicas
 from cluster.session import Session
@@ -114,6 +115,19 @@ def test_a_topic_that_is_another_one_by_now_is_left_alone(
     assert change_states(session, led_by(topic, 7)) == [None] * COUNT
     create_topic(session, epoch, replace(a_topic("views", COUNT), topic_id=uuid4()), {})
     assert change_states(session, led_by(topic, 7)) == [None] * COUNT
+    assert 7 not in leaders(stands(session))
+
+
+def test_whoever_hesitates_changes_no_topic_that_was_made_meanwhile(
+    session: Session, epoch: ControllerEpoch, topic: TopicInfo
+) -> None:
+    """Its nodes have the versions that those of the last one had."""
+    unchanged, prepared = partition_states._prepared(session, led_by(topic, 7), range(COUNT))
+    mark_deleted(session, epoch, "views")
+    finish_deletion(session, epoch, "views")
+    create_topic(session, epoch, replace(a_topic("views", COUNT), topic_id=uuid4()), {})
+    with pytest.raises(Conflict):
+        partition_states._write(session, unchanged, prepared, None)
     assert 7 not in leaders(stands(session))
 
 

@@ -274,7 +274,7 @@ def test_a_deletion_that_a_crash_interrupted_is_finished(
 ) -> None:
     create_topic(session, epoch, a_topic("views", 4), {"a": "1"})
     mark_deleted(session, epoch, "views")
-    removal = topics._removal(session, "views")
+    removal = topics._deletions(session, "views", range(4))
     session.write(removal[:5])  # in the middle of a partition, even
     finish_deletion(session, epoch, "views")
     assert list_topics(session) == ()
@@ -286,7 +286,7 @@ def test_a_marker_for_a_predecessor_deletes_nothing(
 ) -> None:
     create_topic(session, epoch, a_topic("views"), {})
     mark_deleted(session, epoch, "views")
-    session.write(topics._removal(session, "views"))
+    topics._remove(session, epoch, "views")
     successor = a_topic("views", 2)
     create_topic(session, epoch, successor, {})
     finish_deletion(session, epoch, "views")
