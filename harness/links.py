@@ -4,11 +4,15 @@ A link stands before one target. Who connects is told by whose socket it is, if 
 may are known (`owner_of`), so that one pair can be cut and others left alone. What is cut is like a
 cable that is out: connections stay open and say nothing, and what was sent arrives when the cable
 is back. What is reset ends at once, and nobody gets in.
+
+Sockets are our own from the moment they are there, and not asyncio's streams: those forget one that
+was just accepted when they are told to end, and leave it open.
 """
 
 import asyncio
 import contextlib
 import socket
+import struct
 import threading
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
@@ -17,6 +21,8 @@ from typing import Any, Final, Self
 
 ANYBODY: Final = "anybody"
 _CHUNK: Final = 16 * 1024
+_BACKLOG: Final = 128
+_AT_ONCE: Final = struct.pack("ii", 1, 0)  # SO_LINGER: a close is a reset
 
 
 @dataclass(slots=True)
@@ -26,7 +32,7 @@ class _State:
     passable: asyncio.Event = field(default_factory=asyncio.Event)
     refusing: bool = False
     delay: float = 0.0
-    writers: set[asyncio.StreamWriter] = field(default_factory=set)
+    connections: set[asyncio.Task[None]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.passable.set()
@@ -57,7 +63,6 @@ class Links:
     def close(self) -> None:
         for link in self._links:
             self.do(link.end())
-        self.do(_end_others())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -82,8 +87,8 @@ class Link:
         self._links, self._target, self._who = links, target, who
         self.port = port
         self._states: dict[str, _State] = {}
-        self._server: asyncio.Server | None = None
-        self._pumps: set[asyncio.Task[None]] = set()
+        self._listener: socket.socket | None = None
+        self._sockets: set[socket.socket] = set()  # of all connections, on both sides
 
     @property
     def address(self) -> str:
@@ -106,14 +111,21 @@ class Link:
         self._links.do(self._mend())
 
     async def listen(self) -> None:
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
+        self._listener = socket.create_server(("127.0.0.1", self.port), backlog=_BACKLOG)
+        self._listener.setblocking(False)
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self._listener, self._accept, loop, self._listener)
 
     async def end(self) -> None:
-        assert self._server is not None
-        self._server.close()
-        for pump in tuple(self._pumps):
-            pump.cancel()
-        await asyncio.gather(*self._pumps, return_exceptions=True)
+        if self._listener is not None:
+            asyncio.get_running_loop().remove_reader(self._listener)
+            self._listener.close()
+            self._listener = None
+        for state in self._states.values():
+            await _cancelled(state.connections)
+        for each in self._sockets:  # of those that were cancelled before they began
+            each.close()
+        self._sockets.clear()
 
     def _state(self, source: str) -> _State:
         return self._states.setdefault(source, _State())
@@ -124,8 +136,7 @@ class Link:
     async def _reset(self, source: str) -> None:
         state = self._state(source)
         state.refusing = True
-        for writer in tuple(state.writers):
-            writer.transport.abort()
+        await _cancelled(state.connections)
 
     async def _slow(self, source: str, seconds: float) -> None:
         self._state(source).delay = seconds
@@ -135,57 +146,72 @@ class Link:
             state.refusing, state.delay = False, 0.0
             state.passable.set()
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        peer = writer.get_extra_info("peername")
-        source = self._who(peer[1]) if self._who and peer else ANYBODY
-        state = self._state(source)
-        task = asyncio.current_task()
-        assert task is not None
-        self._pumps.add(task)
-        both = {writer}
-        state.writers.add(writer)
+    # Connections
+
+    def _accept(self, loop: asyncio.AbstractEventLoop, listener: socket.socket) -> None:
+        """Who comes is ours before anything else happens on this thread."""
+        try:
+            here, peer = listener.accept()
+        except OSError:
+            return  # who came has gone again
+        self._own(here)
+        state = self._state(self._who(peer[1]) if self._who else ANYBODY)
+        task = loop.create_task(self._connected(here, state))
+        state.connections.add(task)
+        task.add_done_callback(state.connections.discard)
+
+    def _own(self, one: socket.socket) -> None:
+        one.setblocking(False)
+        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._sockets.add(one)
+
+    async def _connected(self, here: socket.socket, state: _State) -> None:
+        loop = asyncio.get_running_loop()
+        beyond = socket.socket()
+        self._own(beyond)
         try:
             # As a SYN that nobody answers, as far as can be told from inside a connection.
             await state.passable.wait()
-            if state.refusing:
-                return
-            beyond = await asyncio.open_connection(*self._target)
-            both.add(beyond[1])
-            state.writers.add(beyond[1])
-            there = asyncio.create_task(_pump(reader, beyond[1], state))
-            back = asyncio.create_task(_pump(beyond[0], writer, state))
-            try:
-                await asyncio.wait({there, back}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                there.cancel()
-                back.cancel()
-                await asyncio.gather(there, back, return_exceptions=True)
+            if not state.refusing:
+                await loop.sock_connect(beyond, self._target)
+                await self._both_ways(here, beyond, state)
         except (OSError, asyncio.CancelledError):
             pass  # Who stands behind is down, or all is over: the connection ends.
         finally:
-            for each in both:
-                each.transport.abort()
-            state.writers -= both
-            self._pumps.discard(task)
+            for each in (here, beyond):
+                if state.refusing:
+                    each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+                self._sockets.discard(each)
+                each.close()
+
+    async def _both_ways(self, here: socket.socket, beyond: socket.socket, state: _State) -> None:
+        """Until one of the two ends it."""
+        ways = {
+            asyncio.create_task(_pump(here, beyond, state)),
+            asyncio.create_task(_pump(beyond, here, state)),
+        }
+        try:
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await _cancelled(ways)
 
 
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, state: _State) -> None:
+async def _pump(one: socket.socket, other: socket.socket, state: _State) -> None:
+    loop = asyncio.get_running_loop()
     with contextlib.suppress(OSError):
-        while data := await reader.read(_CHUNK):
+        while data := await loop.sock_recv(one, _CHUNK):
             if state.delay:
                 await asyncio.sleep(state.delay)
             await state.passable.wait()
-            writer.write(data)
-            await writer.drain()
+            await loop.sock_sendall(other, data)
 
 
-async def _end_others() -> None:
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
+async def _cancelled(tasks: set[asyncio.Task[None]]) -> None:
+    """All of them are over, so that the event loop has let go of their sockets."""
+    ending = tuple(tasks)
+    for task in ending:
         task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
-    for _ in range(3):  # Sockets are closed in turns after the one in which that was asked for.
-        await asyncio.sleep(0)
+    await asyncio.gather(*ending, return_exceptions=True)
 
 
 def owner_of(port: int, processes: dict[str, int]) -> str:

@@ -1,6 +1,7 @@
 """Links that are cut, reset and slowed, between sockets of this very process."""
 
 import contextlib
+import gc
 import os
 import socket
 import subprocess
@@ -180,3 +181,14 @@ def test_nothing_is_left_of_links(echo: tuple[str, int]) -> None:
 def listens(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_who_comes_while_links_end_is_turned_away(echo: tuple[str, int]) -> None:
+    """Also who was accepted just before: nothing is left open, or pytest would say so."""
+    for _ in range(20):
+        (port,) = free_ports(1)
+        with contextlib.ExitStack() as coming, Links() as links:
+            links.add(echo, port)
+            for _ in range(50):
+                coming.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30))
+    gc.collect()
