@@ -1,8 +1,8 @@
-"""Several Penstock brokers on one ZooKeeper of their own, with every way between them in our hands.
+"""Several Penstock brokers on ZooKeepers of their own, with every way between them in our hands.
 
     clients   -> broker        a link to each broker
     broker    -> broker        a link to each broker, that knows which broker comes
-    broker    -> ZooKeeper     a link from each broker
+    broker    -> ZooKeeper     a link from each broker to each ZooKeeper
 
 Each broker has two listeners: CLIENTS, and BETWEEN for the others. Those of the links are what is
 advertised. Ports stay the same over all starts. A broker that ended and was not ended by us is told
@@ -13,24 +13,23 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Final, Self, TypeVar
+from typing import Final, Self
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from cluster.errors import DidNotStart
-from cluster.zookeeper import EmbeddedZooKeeper
 from harness.asked_metadata import NOBODY, PartitionSaid, ask_metadata
 from harness.broker_process import BrokerProcess
 from harness.links import Link, Links, owner_of
 from harness.server_process import ServerFailed, free_ports, wait_until
+from harness.zookeepers import ZooKeepers
 
 CLIENTS: Final = "CLIENTS"
 BETWEEN: Final = "BETWEEN"
 SESSION_SECONDS: Final = 4.0
-T = TypeVar("T")
 
 
 class BrokerCluster:
@@ -41,20 +40,22 @@ class BrokerCluster:
         directory: Path,
         *,
         brokers: int = 3,
+        zookeepers: int = 1,
         settings: Mapping[str, object] | None = None,
         environments: Mapping[int, Mapping[str, str]] | None = None,
         data_dirs: Mapping[int, Path] | None = None,
+        program: str = "penstock",
     ) -> None:
+        """`program` is the module that is run for each broker."""
         self.directory = directory
+        self._program = program
         self.ids = tuple(range(1, brokers + 1))
-        (port,) = free_ports(1)
-        map_dir = directory / "zookeeper"
-        self.zookeeper = _patiently(partial(EmbeddedZooKeeper.start, map_dir, port=port))
+        self.zookeepers = ZooKeepers(directory, zookeepers)
         self.links = Links()
         self.brokers: dict[int, BrokerProcess] = {}
         self.to_clients: dict[int, Link] = {}
         self.between: dict[int, Link] = {}
-        self.to_zookeeper: dict[int, Link] = {}
+        self.to_zookeepers: dict[int, list[Link]] = {}
         self._ended_by_us: set[int] = set(self.ids)
         self._frozen: set[int] = set()
         for broker_id in self.ids:
@@ -72,19 +73,23 @@ class BrokerCluster:
         environment: Mapping[str, str] | None,
         data_dir: Path | None,
     ) -> None:
-        own, others, own_link, others_link, map_link = free_ports(5)
+        servers = self.zookeepers.servers
+        own, others, own_link, others_link, *map_links = free_ports(4 + len(servers))
         add = self.links.add
         self.to_clients[broker_id] = add(("127.0.0.1", own), own_link)
         self.between[broker_id] = add(("127.0.0.1", others), others_link, self._broker_at)
-        zookeeper = (self.zookeeper.host, self.zookeeper.port)
-        self.to_zookeeper[broker_id] = add(zookeeper, map_link)
+        self.to_zookeepers[broker_id] = [
+            add(("127.0.0.1", server.port), link)
+            for server, link in zip(servers, map_links, strict=True)
+        ]
+        by_links = ",".join(each.address for each in self.to_zookeepers[broker_id])
         listeners = [
             {"name": CLIENTS, "host": "127.0.0.1", "port": own, "advertised_port": own_link},
             {"name": BETWEEN, "host": "127.0.0.1", "port": others, "advertised_port": others_link},
         ]
         self.brokers[broker_id] = BrokerProcess(
             self.directory / f"broker-{broker_id}",
-            zookeeper=f"127.0.0.1:{map_link}/cluster",
+            zookeeper=f"{by_links}/cluster",
             broker_id=broker_id,
             data_dir=data_dir,
             settings={
@@ -97,6 +102,7 @@ class BrokerCluster:
                 **settings,
             },
             environment=environment,
+            program=self._program,
         )
 
     def _broker_at(self, port: int) -> str:
@@ -115,7 +121,7 @@ class BrokerCluster:
     @property
     def map_address(self) -> str:
         """The brokers' map in ZooKeeper, by no link."""
-        return f"{self.zookeeper.address}/cluster"
+        return f"{self.zookeepers.address}/cluster"
 
     # Brokers
 
@@ -189,16 +195,6 @@ class BrokerCluster:
     def _exit_code(self, broker_id: int) -> int | None:
         return self.brokers[broker_id].process.exit_code
 
-    # ZooKeeper
-
-    def kill_zookeeper(self) -> None:
-        assert self.zookeeper.pid is not None
-        os.kill(self.zookeeper.pid, signal.SIGKILL)
-        self.zookeeper.wait(30)
-
-    def start_zookeeper(self) -> None:
-        _patiently(self.zookeeper.ensure_running)
-
     # Links
 
     def cut(self, one: int, other: int) -> None:
@@ -215,16 +211,26 @@ class BrokerCluster:
         self.between[other].slow(seconds, str(one))
 
     def mend_links(self) -> None:
-        for links in (self.to_clients, self.between, self.to_zookeeper):
-            for link in links.values():
-                link.mend()
+        to_zookeepers = chain.from_iterable(self.to_zookeepers.values())
+        for link in (*self.to_clients.values(), *self.between.values(), *to_zookeepers):
+            link.mend()
+
+    def cut_map(self, broker_id: int) -> None:
+        for link in self.to_zookeepers[broker_id]:
+            link.cut()
+
+    def reset_map(self, broker_id: int) -> None:
+        for link in self.to_zookeepers[broker_id]:
+            link.reset()
 
     # Topics
 
     def create_topic(
-        self, name: str, *, partitions: int, factor: int, configs: Mapping[str, str]
+        self, name: str, *, replicas: Sequence[Sequence[int]], configs: Mapping[str, str]
     ) -> None:
-        wanted = NewTopic(name, partitions, factor, config=dict(configs))
+        """`replicas`: of each partition, the first to lead first."""
+        assignment = [list(each) for each in replicas]
+        wanted = NewTopic(name, len(replicas), replica_assignment=assignment, config=dict(configs))
         admin = AdminClient({"bootstrap.servers": self.bootstrap})  # Lives until it is answered.
         admin.create_topics([wanted])[name].result(60)
 
@@ -270,6 +276,7 @@ class BrokerCluster:
 
     def start(self, *, within: float = 120) -> None:
         """All that do not run, side by side."""
+        self.zookeepers.start()
         waiting = [each for each in self.ids if not self.alive(each)]
         for broker_id in waiting:
             self.spawn(broker_id)
@@ -278,17 +285,18 @@ class BrokerCluster:
             broker.process.wait_ready(broker.ready, within=within)
 
     def bring_back(self) -> None:
-        """Links whole, nobody frozen, ZooKeeper there; brokers that do not run stay so."""
+        """Links whole, nobody frozen, ZooKeepers there; brokers that do not run stay so."""
         self.mend_links()
         for broker_id in tuple(self._frozen):
             self.thaw(broker_id)
-        self.start_zookeeper()
+        self.zookeepers.thaw()
+        self.zookeepers.start()
 
     def close(self) -> None:
         """Nothing is left running."""
         for broker_id in self.ids:
             self.kill(broker_id)
-        self.zookeeper.stop()
+        self.zookeepers.close()
         self.links.close()
 
     def __enter__(self) -> Self:
@@ -301,14 +309,6 @@ class BrokerCluster:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _patiently(start: Callable[[], T]) -> T:
-    """A ZooKeeper gives up soon where much else runs."""
-    for _ in range(4):
-        with contextlib.suppress(DidNotStart):
-            return start()
-    return start()
 
 
 def _whole(said: PartitionSaid) -> bool:

@@ -31,9 +31,10 @@ class BrokerProcess(RunningServer):
         settings: Mapping[str, object] | None = None,
         environment: Mapping[str, str] | None = None,
         open_files: int | None = None,
+        program: str = "penstock",
     ) -> None:
-        """`open_files`: how many it may have, at most. Where `listeners` are among the settings,
-        the first is that of `bootstrap`."""
+        """`open_files`: how many it may have, at most. `program`: the module that is run. Where
+        `listeners` are among the settings, the first is that of `bootstrap`."""
         directory.mkdir(parents=True, exist_ok=True)
         self.broker_id = broker_id
         self.data_dir = data_dir or directory / "data"
@@ -56,7 +57,7 @@ class BrokerProcess(RunningServer):
         self.config.write_text(yaml.safe_dump(wanted))
         limited = () if open_files is None else ("prlimit", f"--nofile={open_files}")
         self.process = ServerProcess(
-            [*limited, sys.executable, "-m", "penstock", "broker", "--config", str(self.config)],
+            [*limited, sys.executable, "-m", program, "broker", "--config", str(self.config)],
             output=directory / "broker.log",
             environment=environment,
             directory=REPOSITORY,

@@ -2,6 +2,8 @@
 
 A line for each run, then figures; exit code 0 if nothing was wrong, 1 if something was, 2 if a run
 could not be made. What a wrong run left behind is kept, and its script can be run again.
+
+`--broken NAME`: brokers that leave out a rule; exit code 0 if that was caught.
 """
 
 import argparse
@@ -14,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from tests.cluster_history.broken import FLAWS
 from tests.cluster_history.choosing import KINDS, SCENES, script_of
 from tests.cluster_history.run import Outcome, judge_again, remove, run
 from tests.cluster_history.script import Script, parse
@@ -21,6 +24,7 @@ from tests.cluster_history.script import Script, parse
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
 # Programs start as at a user's: without hypothesis, and compiled.
 ENVIRONMENT: Final = {"PYTHONPATH": f"{REPOSITORY}/tests/as_users", "PYTHONDONTWRITEBYTECODE": ""}
+EVERY: Final = "all"
 _SHOWN: Final = 6
 
 
@@ -32,6 +36,8 @@ def main() -> int:
     if options.judge:
         return _judge_again(options.judge)
     began = time.monotonic()
+    if options.broken:
+        return _try_broken(options)
     outcomes: list[Outcome] = []
     for script in _scripts(options):
         if options.seconds and time.monotonic() - began > options.seconds:
@@ -60,6 +66,14 @@ def _options() -> argparse.Namespace:
         "--only", action="append", choices=KINDS, default=[], help="faults that may happen"
     )
     parser.add_argument("--script", type=Path, action="append", default=[], help="run this file")
+    parser.add_argument(
+        "--broken",
+        action="append",
+        choices=[*FLAWS, EVERY],
+        default=[],
+        help="brokers that are broken in this way, and the script that shows it",
+    )
+    parser.add_argument("--zookeepers", type=int, default=1)
     parser.add_argument("--judge", type=Path, help="judges what this run left, and runs nothing")
     parser.add_argument("--seconds", type=float, default=0, help="begins no run after so long")
     parser.add_argument(
@@ -78,6 +92,30 @@ def _judge_again(directory: Path) -> int:
     return int(bool(objections))
 
 
+def _try_broken(options: argparse.Namespace) -> int:
+    """Each must be caught, by one of the rules that it breaks."""
+    names = list(FLAWS) if EVERY in options.broken else options.broken
+    outcomes = {}
+    for name in names:
+        flaw = FLAWS[name]
+        _say(f"{name}: {flaw.rule} is left out: {flaw.left_out}")
+        directory = options.kept / name
+        remove(directory)
+        say = _say_action if options.verbose else _silent
+        outcome = run(flaw.parsed(), directory, say, program=flaw.program(name))
+        outcomes[name] = outcome
+        _show(outcome, directory)
+        if not options.keep:
+            remove(directory)
+    missed = [name for name, each in outcomes.items() if not FLAWS[name].is_caught_by(each.rules)]
+    _say(f"{len(names) - len(missed)} of {len(names)} caught")
+    if missed:
+        _say(f"not caught: {', '.join(missed)}")
+    if any(each.error for each in outcomes.values()):
+        return 2
+    return int(bool(missed))
+
+
 def _scripts(options: argparse.Namespace) -> Iterator[Script]:
     if options.script:
         yield from (parse(each.read_text()) for each in options.script)
@@ -88,6 +126,7 @@ def _scripts(options: argparse.Namespace) -> Iterator[Script]:
             brokers=options.brokers,
             factor=options.factor,
             kinds=options.only,
+            zookeepers=options.zookeepers,
             scenes=options.scenes,
         )
 

@@ -14,6 +14,12 @@ from tests.cluster_history.script import Action, Script
 
 KINDS: Final = ("processes", "links", "zookeeper", "disks")
 SCENES: Final = 4
+_OF_MAP: Final = ("cut-map", "cut-map", "reset-map", "kill-zookeeper", "freeze-zookeeper")
+# While one of three is away, the others go on.
+_OF_ENSEMBLE: Final = (
+    *("kill-leading-zookeeper", "kill-leading-zookeeper", "kill-following-zookeeper"),
+    *("freeze-leading-zookeeper", "freeze-leading-zookeeper", "freeze-following-zookeeper"),
+)
 
 
 def script_of(
@@ -23,20 +29,29 @@ def script_of(
     factor: int = 3,
     kinds: Sequence[str] = (),
     scenes: int = SCENES,
+    zookeepers: int = 1,
 ) -> Script:
     """`kinds`: the faults that may happen, all of them without it."""
     chosen = tuple(kinds) or KINDS
-    chance = random.Random(f"seed {seed} {brokers} {factor} {' '.join(chosen)}")
+    several = f" {zookeepers} zookeepers" if zookeepers > 1 else ""
+    chance = random.Random(f"seed {seed} {brokers} {factor} {' '.join(chosen)}{several}")
     in_sync = min(factor, chance.choice([1, 2, 2, 2]))
-    actions = tuple(_Author(chance, brokers, factor, chosen).actions(scenes))
-    return Script(seed, brokers, factor, in_sync, actions)
+    author = _Author(chance, brokers, factor, chosen, zookeepers)
+    actions = tuple(author.actions(scenes))
+    return Script(seed, brokers, factor, in_sync, actions, zookeepers)
 
 
 class _Author:
     def __init__(
-        self, chance: random.Random, brokers: int, factor: int, kinds: Sequence[str]
+        self,
+        chance: random.Random,
+        brokers: int,
+        factor: int,
+        kinds: Sequence[str],
+        zookeepers: int,
     ) -> None:
         self._chance = chance
+        self._of_map = [*_OF_MAP, *(_OF_ENSEMBLE if zookeepers > 1 else ())]
         self._ids = range(1, brokers + 1)
         self._factor = factor
         self._actions: list[Action] = []
@@ -122,13 +137,11 @@ class _Author:
         self._mend("mend")
 
     def _zookeeper(self) -> None:
-        verb = self._chance.choice(
-            ["cut-map", "cut-map", "reset-map", "kill-zookeeper", "freeze-zookeeper"]
-        )
-        if verb == "kill-zookeeper":
+        verb = self._chance.choice(self._of_map)
+        if verb.startswith("kill-"):
             self._add(verb)
             self._mend("start-zookeeper")
-        elif verb == "freeze-zookeeper":
+        elif verb.startswith("freeze-"):
             self._add(verb)
             self._mend("thaw-zookeeper")
         else:

@@ -14,6 +14,7 @@
     hole         the log does not have each offset once, in order
     replicas     two replicas differ below the high watermark
     served       a replica's directory and what a consumer reads differ
+    few          acknowledged with acks=all while fewer brokers than min.insync.replicas could write
     leaders      two brokers led, or acknowledged, in one epoch
     epochs       a later batch, or a later state in ZooKeeper, has a smaller epoch
     stuck        brought back, the cluster or a writer did not come to rest
@@ -31,6 +32,7 @@ from typing import Final
 from tests.cluster_history.history import (
     Acknowledged,
     Began,
+    Done,
     Failed,
     History,
     Mapped,
@@ -40,6 +42,7 @@ from tests.cluster_history.history import (
     Trouble,
 )
 from tests.cluster_history.logs import Replica, name_of
+from tests.cluster_history.script import ENDS
 
 ALL: Final = -1
 _NOBODY: Final = -1
@@ -65,6 +68,8 @@ class Case:
     """What a consumer that knows nothing reads when all has come to rest, by partition."""
     replicas: Mapping[int, Sequence[Replica]] = field(default_factory=dict)
     """What the directories have after a clean stop, by partition."""
+    in_sync: int = 1
+    """min.insync.replicas"""
     writers: dict[str, Began] = field(init=False)
     places: dict[str, list[int]] = field(init=False)
     """Where each content is, in its writer's partition."""
@@ -261,6 +266,48 @@ def _served(case: Case) -> Iterator[Objection]:
                     break
 
 
+def _few(case: Case) -> Iterator[Objection]:
+    """By whose disks cannot have it: who was not there, or stood still, from when it was sent until
+    it was acknowledged."""
+    sent: dict[tuple[str, int], float] = {}
+    for record in case.history.of(Sent):
+        sent[record.writer, record.number] = record.at
+    absences = list(_absences(case.history))
+    for writer, each in _promised(case):
+        replicas = {replica.broker for replica in case.replicas.get(writer.partition, ())}
+        began = sent[each.writer, each.number]
+        absent = {
+            broker for broker, since, until in absences if since <= began and each.at <= until
+        }
+        if replicas & absent and len(replicas - absent) < case.in_sync:
+            words = f"{name_of(each.writer, each.number)}, sent at {began:.3f}, acknowledged by "
+            words += f"{_by(each)} at {each.at:.3f}, while {sorted(replicas & absent)} were away"
+            yield Objection("few", f"{words}; {case.in_sync} must have it", writer.partition)
+
+
+def _absences(history: History) -> Iterator[tuple[int, float, float]]:
+    """Broker, since when, until when, for sure: an action is noted when it is over, and what brings
+    somebody back may have begun right after the one before. What may have done nothing, where it
+    stood, brings back and does not take away."""
+    away: dict[int, float] = {}
+    frozen: set[int] = set()
+    before = 0.0
+    for done in history.of(Done):
+        verb, *words = done.action.split()
+        brokers = {int(word) for word in words[:1] if word.isdigit()}
+        back: set[int] = set()
+        if verb in ENDS or verb == "freeze":
+            frozen = frozen | brokers if verb == "freeze" else frozen - brokers
+            away |= {each: away.get(each, done.at) for each in brokers}
+        elif verb in {"start-everywhere", "everything"}:
+            back = set(away)
+        elif verb == "start" or (verb == "thaw" and brokers <= frozen):
+            back = brokers & away.keys()
+        yield from ((each, away.pop(each), before) for each in sorted(back))
+        frozen -= back
+        before = done.at
+
+
 def _leaders(case: Case) -> Iterator[Objection]:
     """By who was the leader in the map, and who acknowledged what is in the log with that epoch."""
     led: dict[tuple[int, int], dict[int, str]] = defaultdict(dict)
@@ -334,6 +381,7 @@ RULES: Final[tuple[Callable[[Case], Iterator[Objection]], ...]] = (
     _holes,
     _replicas,
     _served,
+    _few,
     _leaders,
     _epochs,
     _stuck,

@@ -20,12 +20,20 @@ class MapWatcher(Worker):
     def __init__(self, history: History, address: str, topic: str, partitions: int) -> None:
         super().__init__("map")
         self._history = history
+        self._states: dict[int, Mapped] = {}  # by partition, as seen last
         hosts, _, self._chroot = address.partition("/")
         self._client = KazooClient(hosts=hosts, timeout=10.0, read_only=True)
         self._nodes = {
             each: f"/{self._chroot}/brokers/topics/{topic}/partitions/{each}/state"
             for each in range(partitions)
         }
+
+    def leads(self, broker: int) -> bool:
+        """Whether it may lead anything, as far as has been seen."""
+        states = self._states
+        return len(states) < len(self._nodes) or any(
+            each.leader == broker for each in tuple(states.values())
+        )
 
     def work(self) -> None:
         seen: dict[int, int] = {}
@@ -46,12 +54,12 @@ class MapWatcher(Worker):
             return
         seen[partition] = stat.version
         state = json.loads(content)
-        self._history.note(
-            Mapped(
-                partition,
-                state["leader"],
-                state["leader_epoch"],
-                tuple(state["isr"]),
-                stat.version,
-            )
+        seen_state = Mapped(
+            partition,
+            state["leader"],
+            state["leader_epoch"],
+            tuple(state["isr"]),
+            stat.version,
         )
+        self._states[partition] = seen_state
+        self._history.note(seen_state)

@@ -4,6 +4,7 @@ An action that makes no sense where it stands (to start what runs, to kill what 
 nothing, so that every part of a script is a script.
 """
 
+import contextlib
 import os
 import random
 import shutil
@@ -14,13 +15,15 @@ from pathlib import Path
 from typing import Final
 
 from harness.broker_cluster import BrokerCluster
-from harness.server_process import ServerFailed
+from harness.server_process import ServerFailed, wait_until
 from tests.cluster_history.history import Done, History, Trouble
+from tests.cluster_history.map_watcher import MapWatcher
 from tests.cluster_history.script import Action, Script
 from tests.system.faults import Faults
 
 SETTLES: Final = 60.0
 STOPS: Final = 60.0
+DEPOSED_WITHIN: Final = 60.0
 
 
 class Nemesis:
@@ -29,18 +32,19 @@ class Nemesis:
         cluster: BrokerCluster,
         faults: Mapping[int, Faults],
         history: History,
+        watcher: MapWatcher,
         script: Script,
         topic: str,
         partitions: int,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._cluster, self._faults, self._history = cluster, faults, history
+        self._watcher = watcher
         self._script, self._topic, self._partitions = script, topic, partitions
         self._say = say
-        self._zookeeper_frozen = False
         # Whose fate nobody promises anything of: started without ZooKeeper, or on a bad disk.
         self._excused: set[int] = set()
-        self._map_in_trouble = False
+        self._map_links_in_trouble = False
 
     def play(self) -> None:
         for number, action in enumerate(self._script.actions):
@@ -53,10 +57,8 @@ class Nemesis:
     def bring_back(self) -> None:
         """Nothing is wrong any more; brokers that were down are started, none waited for."""
         self._look_who_ended()
-        if self._zookeeper_frozen:
-            self._thaw_zookeeper()
         self._cluster.bring_back()
-        self._map_in_trouble = False
+        self._map_links_in_trouble = False
         for broker, faults in self._faults.items():
             faults.no_more()
             if broker in self._excused and self._cluster.alive(broker):
@@ -71,6 +73,8 @@ class Nemesis:
                 self._pause(float(words[0]))
             case "settle", _:
                 self._settle(SETTLES)
+            case "until-deposed", [broker]:
+                self._wait_until_deposed(broker)
             case "start", [broker]:
                 self._start(broker)
             case "start-everywhere", _:
@@ -101,34 +105,57 @@ class Nemesis:
             case "cut-clients", [broker]:
                 cluster.to_clients[broker].cut()
             case "cut-map", [broker]:
-                self._map_in_trouble = True
-                cluster.to_zookeeper[broker].cut()
+                self._map_links_in_trouble = True
+                cluster.cut_map(broker)
             case "reset-map", [broker]:
-                self._map_in_trouble = True
-                cluster.to_zookeeper[broker].reset()
+                self._map_links_in_trouble = True
+                cluster.reset_map(broker)
             case "mend", _:
                 cluster.mend_links()
-                self._map_in_trouble = self._zookeeper_frozen
+                self._map_links_in_trouble = False
             case "kill-zookeeper", _:
-                self._map_in_trouble = True
-                if not self._zookeeper_frozen and cluster.zookeeper.is_running():
-                    cluster.kill_zookeeper()
+                cluster.zookeepers.kill()
+            case "kill-leading-zookeeper", _:
+                cluster.zookeepers.kill("leader")
+            case "kill-following-zookeeper", _:
+                cluster.zookeepers.kill("follower")
             case "start-zookeeper", _:
-                cluster.start_zookeeper()
-                self._map_in_trouble = self._zookeeper_frozen
+                cluster.zookeepers.start()
             case "freeze-zookeeper", _:
-                self._freeze_zookeeper()
+                cluster.zookeepers.freeze()
+            case "freeze-leading-zookeeper", _:
+                cluster.zookeepers.freeze("leader")
+            case "freeze-following-zookeeper", _:
+                cluster.zookeepers.freeze("follower")
             case "thaw-zookeeper", _:
-                self._thaw_zookeeper()
+                cluster.zookeepers.thaw()
             case "fail-syncs", [broker]:
                 self._excused.add(broker)
-                self._faults[broker].fail_syncs(self._topic)
+                self._faults[broker].fail_syncs(self._files)
             case "slow-syncs", [broker, *_]:
-                self._faults[broker].delay_syncs(self._topic, float(words[1]))
+                self._faults[broker].delay_syncs(self._files, float(words[1]))
             case "heal-disk", [broker]:
                 self._faults[broker].no_more()
             case _:
                 raise AssertionError(f"nobody knows how to {action}")
+
+    @property
+    def _map_in_trouble(self) -> bool:
+        """One of three ZooKeepers may be away, and a broker that runs must not notice."""
+        return self._map_links_in_trouble or not self._cluster.zookeepers.serve
+
+    @property
+    def _files(self) -> str:
+        """What is in the paths of the topic's files, and in no others."""
+        return f"/{self._topic}-"
+
+    def _wait_until_deposed(self, broker: int) -> None:
+        with contextlib.suppress(TimeoutError):  # what is wrong may make that impossible
+            wait_until(
+                lambda: not self._watcher.leads(broker),
+                within=DEPOSED_WITHIN,
+                what=f"broker {broker} leads nothing",
+            )
 
     def _pause(self, seconds: float) -> None:
         until = time.monotonic() + seconds
@@ -187,7 +214,7 @@ class Nemesis:
         if self._cluster.alive(broker):
             return
         self._excused.discard(broker)
-        if self._map_in_trouble:
+        if self._map_in_trouble or not self._cluster.zookeepers.whole:
             self._excused.add(broker)
         self._cluster.spawn(broker)
 
@@ -200,18 +227,6 @@ class Nemesis:
             if broker not in self._excused and not self._map_in_trouble:
                 what = f"broker {broker} ended by itself, with {code}"
                 self._history.note(Trouble(f"trouble: {what}"))
-
-    def _freeze_zookeeper(self) -> None:
-        pid = self._cluster.zookeeper.pid
-        if pid is not None and self._cluster.zookeeper.is_running():
-            self._map_in_trouble = self._zookeeper_frozen = True
-            os.kill(pid, signal.SIGSTOP)
-
-    def _thaw_zookeeper(self) -> None:
-        pid = self._cluster.zookeeper.pid
-        if self._zookeeper_frozen and pid is not None:
-            os.kill(pid, signal.SIGCONT)
-        self._map_in_trouble = self._zookeeper_frozen = False
 
 
 def _cut_tail(partition_dir: Path, count: int) -> None:

@@ -25,13 +25,15 @@ from tests.cluster_history.logs import Replica, read_replica
 from tests.cluster_history.map_watcher import MapWatcher
 from tests.cluster_history.nemesis import Nemesis
 from tests.cluster_history.readers import NoEnd, Reader, read_whole
-from tests.cluster_history.script import Script
+from tests.cluster_history.script import Script, parse
 from tests.cluster_history.writers import PATIENCE, HeadstrongWriter, LibrdkafkaWriter
 from tests.system.crash import Worker
 from tests.system.faults import Faults, compile_faults
 
 HISTORY: Final = "history.jsonl.gz"
 BROKERS: Final = "brokers"
+SCRIPT: Final = "run.script"
+PENSTOCK: Final = "penstock"
 TOPIC: Final = "history"
 PARTITIONS: Final = 4
 LAG_SECONDS: Final = 6.0
@@ -58,16 +60,23 @@ class Outcome:
         return tuple(dict.fromkeys(each.rule for each in self.objections))
 
 
-def run(script: Script, directory: Path, say: Callable[[str], None] = lambda _: None) -> Outcome:
-    """Leaves all there is to see in `directory`, which must be new."""
+def run(
+    script: Script,
+    directory: Path,
+    say: Callable[[str], None] = lambda _: None,
+    *,
+    program: str = PENSTOCK,
+) -> Outcome:
+    """Leaves all there is to see in `directory`, which must be new. `program` is the module that is
+    run for each broker."""
     directory.mkdir(parents=True)
-    (directory / "run.script").write_text(str(script))
+    (directory / SCRIPT).write_text(str(script))
     began = time.monotonic()
     history = History()
     error = ""
     objections: tuple[Objection, ...] = ()
     try:
-        case = _Run(script, directory, history, say).play()
+        case = _Run(script, directory, history, say, program).play()
         objections = tuple(judge(case))
     except (ServerFailed, EmbeddedError, TimeoutError, OSError, KafkaException) as failure:
         error = f"{type(failure).__name__}: {failure}"
@@ -88,9 +97,15 @@ def run(script: Script, directory: Path, say: Callable[[str], None] = lambda _: 
 
 class _Run:
     def __init__(
-        self, script: Script, directory: Path, history: History, say: Callable[[str], None]
+        self,
+        script: Script,
+        directory: Path,
+        history: History,
+        say: Callable[[str], None],
+        program: str,
     ) -> None:
         self._script, self._history, self._say = script, history, say
+        self._program = program
         self._directory = directory / BROKERS
         self._directory.mkdir()
         library = compile_faults(directory)
@@ -99,19 +114,30 @@ class _Run:
         self._consumed: dict[int, dict[int, str]] = {}
 
     def play(self) -> Case:
-        replicated = {"replication": {"lag_seconds": LAG_SECONDS}}
+        settings: dict[str, object] = {"zookeeper_session_seconds": self._script.session}
+        if self._script.factor > 1:
+            settings["replication"] = {"lag_seconds": LAG_SECONDS}
         cluster = BrokerCluster(
             self._directory,
             brokers=self._script.brokers,
-            settings=replicated if self._script.factor > 1 else {},
+            zookeepers=self._script.zookeepers,
+            settings=settings,
             environments={each: faults.environment for each, faults in self._faults.items()},
+            program=self._program,
         )
         with cluster:
             self._create_topic(cluster)
             watcher = MapWatcher(self._history, cluster.map_address, TOPIC, PARTITIONS)
             writers, readers = self._writers(cluster), self._readers(cluster)
             nemesis = Nemesis(
-                cluster, self._faults, self._history, self._script, TOPIC, PARTITIONS, self._say
+                cluster,
+                self._faults,
+                self._history,
+                watcher,
+                self._script,
+                TOPIC,
+                PARTITIONS,
+                self._say,
             )
             workers: list[Worker] = [watcher, *readers, *writers]
             for worker in workers:
@@ -127,13 +153,16 @@ class _Run:
             self._stop(cluster)
             data_dirs = {each: broker.data_dir for each, broker in cluster.brokers.items()}
         self._look_for_bugs(cluster)
-        return Case(self._history, self._consumed, _replicas(data_dirs))
+        return Case(self._history, self._consumed, _replicas(data_dirs), self._script.in_sync)
 
     def _create_topic(self, cluster: BrokerCluster) -> None:
         configs = {**CONFIGS, "min.insync.replicas": str(self._script.in_sync)}
-        cluster.create_topic(
-            TOPIC, partitions=PARTITIONS, factor=self._script.factor, configs=configs
-        )
+        ids, factor = cluster.ids, self._script.factor
+        replicas = [
+            [ids[(each + place) % len(ids)] for place in range(factor)]
+            for each in range(PARTITIONS)
+        ]
+        cluster.create_topic(TOPIC, replicas=replicas, configs=configs)
         self._settle(cluster)
 
     def _writers(self, cluster: BrokerCluster) -> list[Worker]:
@@ -231,7 +260,8 @@ def judge_again(directory: Path) -> list[Objection]:
         consumed[each.partition][each.offset] = each.content
     found = (directory / BROKERS).glob("broker-*/data")
     data_dirs = {int(each.parent.name.removeprefix("broker-")): each for each in found}
-    return judge(Case(history, consumed, _replicas(data_dirs)))
+    script = parse((directory / SCRIPT).read_text())
+    return judge(Case(history, consumed, _replicas(data_dirs), script.in_sync))
 
 
 def _replicas(data_dirs: Mapping[int, Path]) -> Mapping[int, Sequence[Replica]]:

@@ -1,7 +1,7 @@
 """What is done to a cluster in a run, as lines that a person can read, and that are the run. Pure.
 
     seed 7
-    cluster brokers=3 factor=3 in-sync=2
+    cluster brokers=3 factor=3 in-sync=2 zookeepers=1 session=4
     kill 1
     pause 2.5
     start 1
@@ -40,15 +40,20 @@ ACTIONS: Final = {
     "cut-map": ("BROKER",),  # from ZooKeeper
     "reset-map": ("BROKER",),
     "mend": (),  # all links
-    "kill-zookeeper": (),
-    "start-zookeeper": (),
-    "freeze-zookeeper": (),
-    "thaw-zookeeper": (),
+    "kill-zookeeper": (),  # all of them
+    "start-zookeeper": (),  # all that are not there
+    "freeze-zookeeper": (),  # all of them
+    "thaw-zookeeper": (),  # all of them
+    "kill-leading-zookeeper": (),  # of several, the one that leads them
+    "kill-following-zookeeper": (),
+    "freeze-leading-zookeeper": (),
+    "freeze-following-zookeeper": (),
     "fail-syncs": ("BROKER",),  # EIO; for good, until the broker starts again
     "slow-syncs": ("BROKER", "SECONDS"),
     "heal-disk": ("BROKER",),
     "pause": ("SECONDS",),
     "settle": (),  # until all replicas are in sync
+    "until-deposed": ("BROKER",),  # until it leads nothing any more, by the map
 }
 # What can go wrong before a broker is back that it must be started for.
 ENDS: Final = frozenset({"kill", "stop", "lose-power", "wipe", "cut-tail"})
@@ -70,9 +75,12 @@ class Script:
     factor: int
     in_sync: int  # min.insync.replicas
     actions: tuple[Action, ...]
+    zookeepers: int = 1
+    session: int = 4  # seconds
 
     def __str__(self) -> str:
         shape = f"cluster brokers={self.brokers} factor={self.factor} in-sync={self.in_sync}"
+        shape += f" zookeepers={self.zookeepers} session={self.session}"
         return "\n".join([f"seed {self.seed}", shape, *map(str, self.actions)]) + "\n"
 
     def with_actions(self, actions: Sequence[Action]) -> "Script":
@@ -80,7 +88,7 @@ class Script:
 
 
 def parse(text: str) -> Script:
-    seed, shape = 0, {"brokers": 3, "factor": 3, "in-sync": 2}
+    seed, shape = 0, {"brokers": 3, "factor": 3, "in-sync": 2, "zookeepers": 1, "session": 4}
     actions = []
     for number, raw in enumerate(text.splitlines(), 1):
         words = raw.partition("#")[0].split()
@@ -92,7 +100,15 @@ def parse(text: str) -> Script:
             shape |= {name: int(value) for name, _, value in (w.partition("=") for w in words[1:])}
         else:
             actions.append(_action(words, number))
-    return Script(seed, shape["brokers"], shape["factor"], shape["in-sync"], tuple(actions))
+    return Script(
+        seed,
+        shape["brokers"],
+        shape["factor"],
+        shape["in-sync"],
+        tuple(actions),
+        zookeepers=shape["zookeepers"],
+        session=shape["session"],
+    )
 
 
 def _action(words: Sequence[str], number: int) -> Action:

@@ -12,6 +12,7 @@ from tests.cluster_history import judging
 from tests.cluster_history.history import (
     Acknowledged,
     Began,
+    Done,
     Event,
     Failed,
     History,
@@ -24,7 +25,7 @@ from tests.cluster_history.history import (
 )
 from tests.cluster_history.judging import Case, judge
 from tests.cluster_history.logs import Batch, Replica, content_of, name_of, read_replica
-from tests.cluster_history.run import BROKERS, HISTORY, TOPIC, judge_again
+from tests.cluster_history.run import BROKERS, HISTORY, SCRIPT, TOPIC, judge_again
 from tests.system.crash import value_of
 from tests.system.raw import record_batch
 
@@ -40,10 +41,13 @@ class Story:
     log: Mapping[int, str]
     replicas: Mapping[int, tuple[Batch, ...]]
     consumed: Mapping[int, Mapping[int, str]] = field(default_factory=dict)
+    in_sync: int = 2
 
     def case(self) -> Case:
         replicas = [Replica(broker, batches) for broker, batches in self.replicas.items()]
-        return Case(History(self.events), self.consumed or {0: self.log}, {0: replicas})
+        return Case(
+            History(self.events), self.consumed or {0: self.log}, {0: replicas}, self.in_sync
+        )
 
     def rules(self) -> set[str]:
         return {each.rule for each in judge(self.case())}
@@ -134,11 +138,23 @@ WRONG: dict[str, Callable[[Story], Story]] = {
     "served": lambda story: story.with_replica(
         2, [*story.replicas[2][:4], batch(4, "a 0", epoch=1)]
     ),
+    "few": lambda story: acknowledged_amid(story, "kill 1"),
     "leaders": lambda story: story.with_events(Mapped(0, 1, 1, (1, 2), 3)),
     "epochs": lambda story: story.with_events(Mapped(0, 2, 0, (2,), 3)),
     "stuck": lambda story: story.with_events(Failed("i", 2, "no answer")),
     "trouble": lambda story: story.with_events(Trouble("trouble: broker 1 ended by itself")),
 }
+
+
+def acknowledged_amid(story: Story, *actions: str) -> Story:
+    """One action a second, a record sent and acknowledged, and more actions."""
+    done = [Done(action, at) for at, action in enumerate(actions, 1)]
+    record: list[Event] = [Sent("a", 2, 10.0), Acknowledged("a", 2, 5, 2, 20.0)]
+    return (
+        story.with_events(*done, *record, Done("pause 1", 30.0))
+        .with_events(Done("everything is brought back", 31.0))
+        .with_log([*CONTENTS, "a 2"])
+    )
 
 
 @pytest.mark.parametrize("rule", WRONG)
@@ -155,6 +171,46 @@ def test_a_deposed_leader_that_acknowledges_is_found() -> None:
     """The map never named it in this epoch; its answer, and the log, do."""
     deposed = Acknowledged("a", 1, 4, 1)
     assert well().with_events(deposed).rules() == {"leaders"}
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [
+        ("stop 1", "start 2"),
+        ("freeze 1", "start-everywhere", "kill 1"),
+        ("freeze 1", "wipe 1", "thaw 1"),
+        ("lose-power 1", "pause 2"),
+    ],
+)
+def test_who_is_away_has_nothing(actions: tuple[str, ...]) -> None:
+    assert acknowledged_amid(well(), *actions).rules() >= {"few"}
+    alone = replace(acknowledged_amid(well(), *actions), in_sync=1)
+    assert alone.rules() == set()
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [
+        ("kill 1", "start 1"),
+        ("kill 1", "start-everywhere"),
+        ("freeze 1", "thaw 1"),
+        ("freeze 1", "kill 1", "start 1"),
+        ("stop 3",),
+        ("kill 1", "everything is brought back"),
+    ],
+)
+def test_who_may_be_back_may_have_it(actions: tuple[str, ...]) -> None:
+    assert acknowledged_amid(well(), *actions).rules() == set()
+
+
+def test_who_went_while_it_was_under_way_may_have_it() -> None:
+    story = acknowledged_amid(well(), "pause 1")
+    during = [
+        changed
+        for each in story.events
+        for changed in ([each, Done("kill 1", 11.0)] if isinstance(each, Sent) else [each])
+    ]
+    assert replace(story, events=tuple(during)).rules() == set()
 
 
 def test_epochs_within_a_log_only_grow() -> None:
@@ -256,6 +312,7 @@ def test_a_run_that_was_kept_is_judged_again(tmp_path: Path) -> None:
         history.note(Acknowledged("i", number, number, 0))
         history.note(Stands(0, number, f"i {number}"))
     history.save(tmp_path / HISTORY)
+    (tmp_path / SCRIPT).write_text("cluster in-sync=2\n")
     assert judge_again(tmp_path) == []
     (directory / f"{0:020}.log").write_bytes(made[:-1])
     assert {each.rule for each in judge_again(tmp_path)} == {"replicas", "served"}

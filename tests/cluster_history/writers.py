@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from tests.cluster_history.history import Acknowledged, Began, Failed, History, Sent
 from tests.system.crash import Worker, value_of
@@ -69,12 +69,20 @@ class LibrdkafkaWriter(Worker):
             "request.timeout.ms": 5_000,
             "socket.timeout.ms": 10_000,
             "topic.metadata.refresh.interval.ms": 5_000,
-            "error_cb": self._complained,
         }
         history.note(Began(name, partition, acks, idempotent))
         self._producer = Producer({"bootstrap.servers": bootstrap, **options, **RETURN})
 
     def work(self) -> None:
+        try:
+            self._write()
+        except (KafkaException, SystemError) as fatal:
+            # A fatal error is raised by whatever is called next, and by `flush` as one that has
+            # got lost among other callbacks.
+            self._history.note(Failed(self.name, self._sent, f"fatal: {fatal}"))
+        self._producer.purge()
+
+    def _write(self) -> None:
         chance = random.Random(self.name)
         while not self._is_over():
             for _ in range(chance.choice(_BURSTS)):
@@ -87,7 +95,6 @@ class LibrdkafkaWriter(Worker):
         if left:
             why = f"stuck: {left} records without an answer {PATIENCE:g} s after all was well"
             self._history.note(Failed(self.name, self._sent - left, why))
-        self._producer.purge()
 
     def _is_over(self) -> bool:
         return self.stopping or self._fatal
@@ -108,11 +115,6 @@ class LibrdkafkaWriter(Worker):
 
         value = value_of(self.name, number)
         self._producer.produce(self._topic, value, partition=self._partition, on_delivery=delivered)
-
-    def _complained(self, error: KafkaError) -> None:
-        if error.fatal():
-            self._history.note(Failed(self.name, self._sent, f"fatal: {error}"))
-            self._fatal = True
 
 
 class HeadstrongWriter(Worker):
