@@ -205,7 +205,11 @@ class Broker:
             clean=clean,
             is_replaced=await asyncio.to_thread(self._is_replaced, data),
         )
-        self._replication = Replication(config, partial(change_states, self.session))
+        self._replication = Replication(
+            config,
+            partial(change_states, self.session),
+            live=lambda: set(self.cluster.snapshot.brokers),
+        )
         self.partitions = Partitions(
             config.id,
             data,

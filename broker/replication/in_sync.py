@@ -5,6 +5,9 @@ known what stands. The change is a compare-and-set on the state that the leader 
 somebody else has changed it, or this leader has, and the answer was lost: the map will say, and
 until then both count. Where ZooKeeper does not answer it is tried again.
 
+Nobody joins who is not there by the map, though it may be copying: the controller would take it out
+again at once, and the two would go on like that for as long as its session is lost.
+
 Belongs to the event loop; ZooKeeper is spoken to on a thread.
 
 Specified in docs/replication-spec.md: `ProposeInSync`, `ProposalArrives` (R5).
@@ -12,7 +15,7 @@ Specified in docs/replication-spec.md: `ProposeInSync`, `ProposalArrives` (R5).
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Final, Protocol
 from uuid import UUID
@@ -26,6 +29,7 @@ log = logging.getLogger(__name__)
 
 _RETRY_SECONDS: Final = 1.0
 
+Live = Callable[[], Set[int]]
 Write = Callable[[Sequence[StateChange]], list[PartitionInfo | None]]
 
 
@@ -50,8 +54,10 @@ class LedPartition(Protocol):
 class InSyncChanges:
     """Proposals of all leaders here, on their way to the map."""
 
-    def __init__(self, write: Write, *, retry_seconds: float = _RETRY_SECONDS) -> None:
+    def __init__(self, write: Write, live: Live, *, retry_seconds: float = _RETRY_SECONDS) -> None:
+        """`live` says which brokers are there by the map."""
         self._write = write
+        self._live = live
         self._retry_seconds = retry_seconds
         self._waiting: dict[LedPartition, StateChange] = {}
         self._writing: asyncio.Task[None] | None = None
@@ -60,6 +66,9 @@ class InSyncChanges:
         """One at a time for each partition: nothing happens while another is under way."""
         followers = partition.followers
         if followers is None or followers.proposed is not None:
+            return
+        joining = in_sync - followers.in_sync
+        if joining and not joining <= self._live():
             return
         followers.propose(in_sync)
         self._waiting[partition] = StateChange(

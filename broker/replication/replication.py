@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from broker.config import BrokerConfig
 from broker.replication.copying import Copying
-from broker.replication.in_sync import InSyncChanges, LedPartition, Write
+from broker.replication.in_sync import InSyncChanges, LedPartition, Live, Write
 from broker.replication.link import Fetching
 from client.bootstrap import access_to
 
@@ -20,7 +20,7 @@ _LOOKS = 4  # in the time that a follower may lag
 class Replication:
     """Belongs to the event loop."""
 
-    def __init__(self, config: BrokerConfig, write: Write) -> None:
+    def __init__(self, config: BrokerConfig, write: Write, live: Live) -> None:
         self._config = config.replication
         between = config.reaching
         fetching = Fetching(
@@ -30,7 +30,7 @@ class Replication:
             bytes=self._config.fetch_bytes,
         )
         self.copying = Copying(fetching, between.listener)
-        self.in_sync_changes = InSyncChanges(write)
+        self.in_sync_changes = InSyncChanges(write, live)
         self._watching: asyncio.Task[None] | None = None
 
     def start(self, partitions: Callable[[], Iterable[LedPartition]]) -> None:

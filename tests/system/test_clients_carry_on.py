@@ -32,6 +32,7 @@ def java() -> Iterator[Jvm]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_applications_hear_of_no_fault(cluster: BrokerCluster, java: Jvm) -> None:
     clients = pairs(cluster.bootstrap, java)
     for topic in clients:

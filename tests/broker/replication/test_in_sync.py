@@ -64,10 +64,34 @@ def stands(session: Session) -> TopicInfo:
     return found
 
 
+def all_are_live() -> set[int]:
+    return {1, 2, 3}
+
+
+def test_nobody_joins_who_is_not_there(session: Session, topic: TopicInfo) -> None:
+    """The controller would take it out again; and whoever is in sync may leave all the same."""
+
+    async def change() -> None:
+        led, live = Led(topic), {1, 2}
+        changes = InSyncChanges(partial(change_states, session), lambda: live)
+        changes.propose(led, frozenset({1, 2}))
+        await led.news.wait()
+        assert led.followers is not None
+        changes.propose(led, frozenset({1, 2, 3}))
+        assert led.followers.proposed is None
+        live.add(3)
+        led.news.clear()
+        changes.propose(led, frozenset({1, 2, 3}))
+        await led.news.wait()
+        assert stands(session).partitions[0].isr == (1, 2, 3)
+
+    asyncio.run(change())
+
+
 def test_a_change_stands_in_the_map(session: Session, topic: TopicInfo) -> None:
     async def change() -> None:
         led = Led(topic), Led(topic, 1)
-        changes = InSyncChanges(partial(change_states, session))
+        changes = InSyncChanges(partial(change_states, session), all_are_live)
         for each in led:
             changes.propose(each, frozenset({3, 1}))
         changes.propose(led[0], frozenset({1}))  # one at a time
@@ -96,7 +120,7 @@ def test_what_another_has_changed_is_not_overwritten_and_both_count_until_the_ma
         followers = led.followers
         assert followers is not None
         written = threading.Event()
-        changes = InSyncChanges(partial(write_and_say, session, written))
+        changes = InSyncChanges(partial(write_and_say, session, written), all_are_live)
         changes.propose(led, frozenset({1}))
         await asyncio.to_thread(written.wait, 10)
         await changes.stop()
@@ -137,7 +161,7 @@ def test_while_zookeeper_is_away_it_is_tried_again(session: Session, topic: Topi
     async def change() -> None:
         led = Led(topic)
         assert led.followers is not None
-        changes = InSyncChanges(write, retry_seconds=0.01)
+        changes = InSyncChanges(write, all_are_live, retry_seconds=0.01)
         changes.propose(led, frozenset({1, 2}))
         await led.news.wait()
         assert stands(session).partitions[0].isr == (1, 2)
