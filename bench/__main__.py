@@ -20,6 +20,7 @@ from rich.console import Console
 
 from bench import machine, report
 from bench.audits import audits
+from bench.broker_clusters import CLUSTERS
 from bench.brokers import APACHE_KAFKA, KINDS, PENSTOCK, version
 from bench.guarded_brokers import GUARDED
 from bench.loaders import SPARK, loaders
@@ -47,6 +48,7 @@ _BESIDE_KAFKA: Mapping[Measured, Mapping[str, ServerKind]] = {
     Measured.BROKERS: KINDS,
     Measured.LOCKS: LOCKED,
     Measured.AUTHORIZATION: GUARDED,
+    Measured.CLUSTERS: CLUSTERS,
 }
 
 
@@ -145,6 +147,9 @@ def _list_profiles() -> None:
 @click.option(
     "--kept-hours", type=click.IntRange(2, 168), help="Of a fleet in an audit's database; 24."
 )
+@click.option(
+    "--missed-gb", type=click.FloatRange(0, min_open=True), help="By a follower that is away; 1."
+)
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write all samples.")
 @click.option("--markdown", type=click.Path(path_type=Path), help="Write the tables for a page.")
 @click.option(
@@ -164,12 +169,14 @@ def main(  # noqa: PLR0917 -- one for each option
     beside_pid: int | None,
     cases: tuple[str, ...],
     kept_hours: int | None,
+    missed_gb: float | None,
     json_file: Path | None,
     markdown: Path | None,
     directory: Path,
 ) -> None:
     """Measures PROFILEs (default: all) on Penstock and Apache Kafka, in turns.
 
+    `cluster` stands for those of three brokers each, with three replicas of everything.
     `registry` stands for the profiles of the registry: on Penstock, and on the one --beside.
     `agent` stands for those of the agent, with rsyslog in turns unless there is a --broker.
     `loader` is measured beside Spark's own Kafka source unless there is a --broker.
@@ -193,6 +200,8 @@ def main(  # noqa: PLR0917 -- one for each option
     scale = QUICK if quick else FULL
     if kept_hours is not None:
         scale = replace(scale, kept_hours=kept_hours)
+    if missed_gb is not None:
+        scale = replace(scale, missed_bytes=int(missed_gb * 1e9))
     described = machine.description(directory)
     command = shlex.join(["python", "-m", "bench", *sys.argv[1:]])
     console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)

@@ -23,6 +23,9 @@ from harness.server_process import ServerFailed, ServerProcess
 PENSTOCK = "Penstock"
 APACHE_KAFKA = "Apache Kafka"
 _RESTART_PATIENCE = 600.0
+# Of Apache Kafka: the one departure from its defaults frees the disk of a finished run sooner.
+KAFKA_SETTINGS: Mapping[str, str] = {"log.segment.delete.delay.ms": "1000"}
+KAFKA_HEAP = "1G"
 
 
 class Server(Protocol):
@@ -48,6 +51,10 @@ class Broker:
     @property
     def pid(self) -> int:
         return self.server.process.pid
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        return (self.pid,)
 
     def last_words(self, lines: int) -> str:
         return self.server.process.last_words(lines)
@@ -78,11 +85,15 @@ def apache_kafka_server(
     """Not started yet; `beside` has the ports of further listeners, by their protocols."""
     if kafka_classpath() is None:
         raise KafkaUnavailable(why_no_kafka())
-    # The one departure from the defaults frees the disk of a finished run sooner.
-    wanted = {"log.segment.delete.delay.ms": "1000", **(settings or {})}
-    server = ApacheKafka(directory, settings=wanted, beside=beside, heap="1G")
-    server.process.command.insert(1, "-Xms1G")  # as kafka-server-start.sh does
+    wanted = {**KAFKA_SETTINGS, **(settings or {})}
+    server = ApacheKafka(directory, settings=wanted, beside=beside, heap=KAFKA_HEAP)
+    begin_with_whole_heap(server)
     return server
+
+
+def begin_with_whole_heap(server: ApacheKafka) -> None:
+    """As kafka-server-start.sh does."""
+    server.process.command.insert(1, f"-Xms{KAFKA_HEAP}")
 
 
 @contextlib.contextmanager

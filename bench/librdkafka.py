@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from confluent_kafka import Producer
@@ -48,11 +49,37 @@ def write_lines(path: Path, messages: int) -> None:
             lines.write(b"".join(message(number) + b"\n" for number in some))
 
 
+def file_of_lines(directory: Path, messages: int) -> Path:
+    """The same for all who ask for as many; written once."""
+    path = directory / f"lines-{messages}"
+    if not path.exists():
+        write_lines(path, messages)
+    return path
+
+
 def kcat_produce(
     port: int, topic: str, lines: Path, messages: int, options: Mapping[str, str]
 ) -> Throughput:
-    broker = ["-b", f"127.0.0.1:{port}", "-t", topic, *_options(options)]
-    return Throughput(messages, _kcat("-P", "-q", *broker, "-l", str(lines)))
+    where = ["-b", f"127.0.0.1:{port}", "-t", topic, *_options(options)]
+    return Throughput(messages, _kcat("-P", "-q", *where, "-l", str(lines)))
+
+
+def kcats_produce(
+    bootstrap: str,
+    topic: str,
+    lines: Path,
+    messages: int,
+    options: Mapping[str, str],
+    *,
+    kcats: int,
+) -> Throughput:
+    """Several at a time, each of which sends all these lines."""
+    command = ["-P", "-q", "-b", bootstrap, "-t", topic, *_options(options), "-l", str(lines)]
+    started = time.perf_counter()
+    with ThreadPoolExecutor(kcats) as threads:
+        for done in [threads.submit(_kcat, *command) for _ in range(kcats)]:
+            done.result()
+    return Throughput(kcats * messages, time.perf_counter() - started)
 
 
 def kcat_consume(

@@ -70,20 +70,21 @@ def own_cpu_seconds() -> float:
 
 
 class Meter:
-    """What a broker spent, and what its clients spent, inside a `with` block."""
+    """What a broker, or several, spent, and what the clients spent, inside a `with` block."""
 
-    def __init__(self, pid: int) -> None:
-        self._pid = pid
+    def __init__(self, *pids: int) -> None:
+        self._pids = pids
         self.broker_cpu = 0.0
         self.client_cpu = 0.0
         self.peak_bytes = 0
         self.proportional_bytes = 0
 
     def _total(self) -> float:
-        return sum(cpu_seconds(each) for each in tree(self._pid))
+        return sum(cpu_seconds(each) for pid in self._pids for each in tree(pid))
 
     def __enter__(self) -> Self:
-        reset_peak(self._pid)
+        for pid in self._pids:
+            reset_peak(pid)
         self.broker_cpu, self.client_cpu = -self._total(), -own_cpu_seconds()
         return self
 
@@ -96,5 +97,5 @@ class Meter:
         if error is None:
             self.broker_cpu += self._total()
             self.client_cpu += own_cpu_seconds()
-            self.peak_bytes = peak_bytes(self._pid)
-            self.proportional_bytes = proportional_bytes(self._pid)
+            self.peak_bytes = sum(map(peak_bytes, self._pids))
+            self.proportional_bytes = sum(map(proportional_bytes, self._pids))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from bench.broker_clusters import Cluster
 from bench.brokers import Broker
 from bench.guarded_brokers import GuardedBroker
 from bench.locked_brokers import LockedBroker
@@ -30,6 +31,7 @@ class Scale:
     fetches: int  # of topics, each of another one, before they are asked for again
     partitions: int
     recovery_bytes: int
+    missed_bytes: int  # by a follower that is away
     schemas: int
     versions: int  # of one subject
     lines: int  # of plain text in the files of a backlog; of JSON, a third
@@ -54,6 +56,8 @@ class Scale:
             rows=self.rows // 10,
             told_minutes=max(1, self.told_minutes // 60),
             ledger_seconds=min(self.ledger_seconds, 3.0),
+            partitions=max(10, self.partitions // 10),
+            missed_bytes=self.missed_bytes // 10,
         )
 
 
@@ -68,6 +72,7 @@ FULL = Scale(
     fetches=200_000,
     partitions=1_000,
     recovery_bytes=10_000_000_000,
+    missed_bytes=1_000_000_000,
     schemas=10_000,
     versions=500,
     lines=3_000_000,
@@ -93,6 +98,7 @@ QUICK = Scale(
     fetches=2_000,
     partitions=20,
     recovery_bytes=20_000_000,
+    missed_bytes=20_000_000,
     schemas=200,
     versions=50,
     lines=30_000,
@@ -131,6 +137,11 @@ class Place:
     @property
     def broker(self) -> Broker:
         assert isinstance(self.server, Broker)
+        return self.server
+
+    @property
+    def cluster(self) -> Cluster:
+        assert isinstance(self.server, Cluster)
         return self.server
 
     @property

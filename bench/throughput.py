@@ -1,8 +1,8 @@
 """From a load and what it cost to a sample."""
 
 from collections.abc import Callable
+from typing import Protocol
 
-from bench.brokers import Broker
 from bench.measurement import (
     BROKER_CORES,
     CLIENT_CORES,
@@ -22,9 +22,16 @@ FASTER = Goal(RATE, ahead=True)
 CHEAPER = Goal(CPU_PER_GB, ahead=True)
 
 
-def metered(broker: Broker, load: Callable[[], Throughput]) -> Sample:
-    """Runs the load and says how fast it went and what the broker and the client spent."""
-    with Meter(broker.pid) as meter:
+class Brokers(Protocol):
+    """A broker, or a cluster of them."""
+
+    @property
+    def pids(self) -> tuple[int, ...]: ...
+
+
+def metered(brokers: Brokers, load: Callable[[], Throughput]) -> Sample:
+    """Runs the load and says how fast it went and what brokers and clients spent."""
+    with Meter(*brokers.pids) as meter:
         done = load()
     return {
         RATE: done.rate,

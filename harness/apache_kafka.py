@@ -1,9 +1,10 @@
 """Apache Kafka itself, as the oracle of the tests and the peer of the benchmarks.
 
 Its jars come by Maven; where they cannot be had, `kafka_classpath` is None and `why_no_kafka` says
-why. Brokers are of VERSION, clients and tools can be had of NEWEST, too. A broker runs alone
-(KRaft, one node) on loopback, with Apache Kafka's own start-script options for the JVM unless
-others are asked for; its directory is the caller's, and is all it leaves behind.
+why. Brokers are of VERSION, clients and tools can be had of NEWEST, too. A broker runs alone, or
+with others as a cluster, on loopback, with Apache Kafka's own start-script options for the JVM
+unless others are asked for; its directory is the caller's, and is all it leaves behind. Every node
+is broker and controller at once (KRaft, combined mode), and votes.
 """
 
 import socket
@@ -11,10 +12,11 @@ import subprocess
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.maven_jars import MavenJars
-from harness.server_process import RunningServer, ServerProcess, free_ports
+from harness.server_process import RunningServer, RunningServers, ServerProcess, free_ports
 
 VERSION = "3.9.1"
 # Its clients no longer know the versions of APIs from before Kafka 2.1. Of 4.4.0, the tools are not
@@ -119,8 +121,26 @@ def dump_log(paths: Iterable[Path], *, directory: Path, deep: bool = True) -> st
     return (run.stdout + run.stderr).decode(errors="replace")
 
 
+@dataclass(frozen=True, slots=True)
+class Quorum:
+    """The nodes of one cluster, by what they have to know of each other."""
+
+    cluster_id: str
+    controllers: Mapping[int, int]  # where each node's controller listens
+
+    @staticmethod
+    def of(nodes: Sequence[int]) -> "Quorum":
+        """A cluster that there has not been yet."""
+        cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        return Quorum(cluster_id, dict(zip(nodes, free_ports(len(nodes)), strict=True)))
+
+    @property
+    def voters(self) -> str:
+        return ",".join(f"{node}@127.0.0.1:{port}" for node, port in self.controllers.items())
+
+
 class ApacheKafka(RunningServer):
-    """A single Apache Kafka broker: `with ApacheKafka(directory) as kafka: kafka.bootstrap`."""
+    """An Apache Kafka broker: `with ApacheKafka(directory) as kafka: kafka.bootstrap`."""
 
     def __init__(
         self,
@@ -133,23 +153,27 @@ class ApacheKafka(RunningServer):
         beside: Mapping[str, int] | None = None,
         scram: Sequence[str] = (),
         version: str = VERSION,
+        node: int = 1,
+        quorum: Quorum | None = None,
     ) -> None:
         """`protocol` is that of its listener; `beside` has the ports of further ones, by theirs.
-        `scram` are users that it has from the beginning."""
+        `scram` are users that it has from the beginning. Without a `quorum` it is alone."""
         self.directory = directory
         self.version = version
         self._scram = scram
+        self._quorum = quorum or Quorum.of([node])
         self.data_dir = directory / "data"
         directory.mkdir(parents=True, exist_ok=True)
-        self.port, controller = free_ports(2)
+        (self.port,) = free_ports(1)
+        controller = self._quorum.controllers[node]
         self.bootstrap = f"127.0.0.1:{self.port}"
         self._properties = directory / "server.properties"
         ports = {protocol: self.port, **(beside or {})}
         served = ",".join(f"{each}://127.0.0.1:{ports[each]}" for each in ports)
         wanted = {
             "process.roles": "broker,controller",
-            "node.id": "1",
-            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+            "node.id": str(node),
+            "controller.quorum.voters": self._quorum.voters,
             "controller.listener.names": "CONTROLLER",
             "listeners": f"{served},CONTROLLER://127.0.0.1:{controller}",
             "advertised.listeners": served,
@@ -176,8 +200,8 @@ class ApacheKafka(RunningServer):
     def spawn(self) -> None:
         """Formats the directory the first time."""
         if not (self.data_dir / "meta.properties").exists():
-            cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-            arguments = ["format", f"--cluster-id={cluster}", "--config", str(self._properties)]
+            cluster_id = f"--cluster-id={self._quorum.cluster_id}"
+            arguments = ["format", cluster_id, "--config", str(self._properties)]
             for user in self._scram:
                 arguments += ["--add-scram", user]
             tool = "kafka.tools.StorageTool"
@@ -191,3 +215,32 @@ class ApacheKafka(RunningServer):
             return False
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+
+class ApacheKafkaCluster(RunningServers):
+    """Nodes 1, 2, 3 …, all of them in the quorum of controllers."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        nodes: int = 3,
+        settings: Mapping[str, str] | None = None,
+        heap: str = "1g",
+        jvm: Sequence[str] = JVM,
+    ) -> None:
+        """`settings` are those of each of them."""
+        ids = range(1, nodes + 1)
+        quorum = Quorum.of(ids)
+        self.nodes = {
+            each: ApacheKafka(
+                directory / f"node-{each}",
+                settings=settings,
+                heap=heap,
+                jvm=jvm,
+                node=each,
+                quorum=quorum,
+            )
+            for each in ids
+        }
+        self.servers = tuple(self.nodes.values())

@@ -1,4 +1,4 @@
-"""What one broker says of a topic, asked by bytes made here: Metadata, version 7.
+"""What one broker says of a topic and its cluster, asked by bytes made here: Metadata, version 7.
 
 Nothing of Penstock's own code takes part, so that a wrong answer is not read by who wrote it.
 """
@@ -22,6 +22,23 @@ class PartitionSaid:
     replicas: tuple[int, ...]
     in_sync: tuple[int, ...]
 
+    @property
+    def whole(self) -> bool:
+        """Somebody leads, and no replica is behind."""
+        return (
+            self.error == 0
+            and self.leader != NOBODY
+            and bool(self.replicas)
+            and sorted(self.in_sync) == sorted(self.replicas)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSaid:
+    brokers: tuple[int, ...]  # that count as alive
+    controller: int
+    partitions: dict[int, PartitionSaid]  # of the topic; none if it is unknown there
+
 
 class _Answer:
     def __init__(self, data: bytes) -> None:
@@ -43,6 +60,11 @@ class _Answer:
 
 def ask_metadata(bootstrap: str, topic: str, *, within: float = 5) -> dict[int, PartitionSaid]:
     """By partition; nothing if the topic is unknown there. Raises OSError if nobody answers."""
+    return ask_cluster(bootstrap, topic, within=within).partitions
+
+
+def ask_cluster(bootstrap: str, topic: str, *, within: float = 5) -> ClusterSaid:
+    """Raises OSError if nobody answers."""
     host, port = bootstrap.rsplit(":", 1)
     name = topic.encode()
     body = struct.pack(">ih", 1, len(name)) + name + b"\0"
@@ -53,10 +75,12 @@ def ask_metadata(bootstrap: str, topic: str, *, within: float = 5) -> dict[int, 
         answer = _Answer(_take(connection, length))
     answer.number("i")  # correlation id
     answer.number("i")  # throttle time
+    brokers = []
     for _ in range(answer.number("i")):
-        answer.number("i"), answer.string(), answer.number("i"), answer.string()
+        brokers.append(answer.number("i"))
+        answer.string(), answer.number("i"), answer.string()
     answer.string()  # cluster id
-    answer.number("i")  # controller
+    controller = answer.number("i")
     found: dict[int, PartitionSaid] = {}
     for _ in range(answer.number("i")):
         answer.number("h"), answer.string(), answer.number("b")
@@ -64,7 +88,7 @@ def ask_metadata(bootstrap: str, topic: str, *, within: float = 5) -> dict[int, 
             error, partition, leader, epoch = (answer.number(each) for each in "hiii")
             replicas, in_sync, _offline = (answer.numbers() for _ in range(3))
             found[partition] = PartitionSaid(error, partition, leader, epoch, replicas, in_sync)
-    return found
+    return ClusterSaid(tuple(brokers), controller, found)
 
 
 def _take(connection: socket.socket, count: int) -> bytes:

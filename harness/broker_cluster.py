@@ -260,7 +260,7 @@ class BrokerCluster:
         return bool(said) and all(
             each.keys() == set(range(partitions))
             and each == said[0]
-            and all(_whole(one) for one in each.values())
+            and all(one.whole for one in each.values())
             for each in said
         )
 
@@ -309,12 +309,3 @@ class BrokerCluster:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _whole(said: PartitionSaid) -> bool:
-    return (
-        said.error == 0
-        and said.leader != NOBODY
-        and bool(said.replicas)
-        and sorted(said.in_sync) == sorted(said.replicas)
-    )

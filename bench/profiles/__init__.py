@@ -10,6 +10,10 @@ from bench.profiles import (
     agent_steady,
     audit,
     audit_overhead,
+    cluster_catch_up,
+    cluster_latency,
+    cluster_partitions,
+    cluster_produce,
     connections,
     consume,
     durability,
@@ -27,6 +31,12 @@ from bench.profiles import (
 
 _OF_LOCKS = (tls.PROFILE, logins.PROFILE, connections.OVER_TLS)
 _OF_AUTHORIZATION = (acls.PROFILE,)
+_OF_CLUSTERS = (
+    cluster_produce.PROFILE,
+    cluster_latency.PROFILE,
+    cluster_partitions.PROFILE,
+    cluster_catch_up.PROFILE,
+)
 _OF_REGISTRIES = (registry_startup.PROFILE, registry_reads.PROFILE, registry_writes.PROFILE)
 _OF_AGENTS = (agent_backlog.PROFILE, agent_steady.PROFILE, agent_latency.PROFILE)
 _OF_LOADERS = (loader.PROFILE,)
@@ -44,6 +54,7 @@ PROFILES: dict[str, Profile] = {
         recovery.PROFILE,
         *_OF_LOCKS,
         *_OF_AUTHORIZATION,
+        *_OF_CLUSTERS,
         *_OF_REGISTRIES,
         *_OF_AGENTS,
         *_OF_LOADERS,
@@ -58,6 +69,7 @@ class Measured(Enum):
     BROKERS = auto()
     LOCKS = auto()
     AUTHORIZATION = auto()
+    CLUSTERS = auto()
     REGISTRIES = auto()
     AGENTS = auto()
     LOADERS = auto()
@@ -70,6 +82,8 @@ def measured_by(name: str) -> Measured:
         return Measured.LOCKS
     if profile in _OF_AUTHORIZATION:
         return Measured.AUTHORIZATION
+    if profile in _OF_CLUSTERS:
+        return Measured.CLUSTERS
     if profile in _OF_REGISTRIES:
         return Measured.REGISTRIES
     if profile in _OF_AGENTS:

@@ -48,10 +48,7 @@ def _raw_case(batch: int, acks: int, connections: int, window: int, *goals: Goal
 
 def lines_of(place: Place) -> Path:
     """The file that kcat sends, written once for all runs."""
-    path = place.files / f"lines-{place.scale.messages}"
-    if not path.exists():
-        librdkafka.write_lines(path, place.scale.messages)
-    return path
+    return librdkafka.file_of_lines(place.files, place.scale.messages)
 
 
 def _prepare_lines(place: Place) -> None:

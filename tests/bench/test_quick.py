@@ -55,8 +55,9 @@ def _nothing_failed(profiles: dict[str, dict[str, object]], broker: str) -> None
 
 
 # The cases of produce-50 in other sizes; and what is measured in test_registry_profiles.py,
-# test_agent_profiles.py, test_loader_profile.py and test_audit_profile.py.
-ELSEWHERE = {Measured.AGENTS, Measured.LOADERS, Measured.AUDITS}
+# test_agent_profiles.py, test_loader_profile.py, test_audit_profile.py and
+# test_cluster_profiles.py.
+ELSEWHERE = {Measured.AGENTS, Measured.LOADERS, Measured.AUDITS, Measured.CLUSTERS}
 OF_THOSE = {name for name in PROFILES if measured_by(name) in ELSEWHERE}
 ALIKE = {"produce-1", "produce-1mb", "registry-reads", "registry-writes"} | OF_THOSE
 

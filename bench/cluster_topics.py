@@ -1,0 +1,99 @@
+"""Topics of a cluster under test: created, deleted, and what all its brokers say of them.
+
+A topic counts as created, and a broker as back, when every broker says that every partition has a
+leader and all its replicas in sync. What is asked costs a broker a few milliseconds for a thousand
+partitions, so it is asked ten times a second at most.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.cimpl import NewTopic
+
+from bench.broker_clusters import BROKERS, Cluster, Member
+from bench.requests import AnswerError
+from harness.asked_metadata import ClusterSaid, ask_cluster
+
+EVERY: Final = 0.1
+_PATIENCE: Final = 120.0
+_REPLICATED: Final = {"min.insync.replicas": "2"}
+
+
+def said_by(member: Member, topic: str) -> ClusterSaid | None:
+    """None while it does not answer."""
+    try:
+        return ask_cluster(member.bootstrap, topic)
+    except OSError:
+        return None
+
+
+def in_sync(members: Iterable[Member], topic: str, partitions: int) -> bool:
+    """Whether all of these say that all of its replicas are."""
+    for member in members:
+        said = said_by(member, topic)
+        if said is None or len(said.partitions) != partitions:
+            return False
+        if not all(each.whole for each in said.partitions.values()):
+            return False
+    return True
+
+
+def seconds_until(holds: Callable[[], bool], what: str, *, every: float = EVERY) -> float:
+    """Raises AnswerError after some minutes."""
+    began = time.perf_counter()
+    while not holds():
+        if time.perf_counter() - began > _PATIENCE:
+            raise AnswerError(f"not after {_PATIENCE:g} s: {what}")
+        time.sleep(every)
+    return time.perf_counter() - began
+
+
+def create(cluster: Cluster, name: str, partitions: int, config: Mapping[str, str]) -> float:
+    """How many seconds until it is there."""
+    admin = _admin(cluster)
+    began = time.perf_counter()
+    wanted = NewTopic(name, partitions, BROKERS, config={**_REPLICATED, **config})
+    made = admin.create_topics([wanted], operation_timeout=_PATIENCE, request_timeout=_PATIENCE)
+    made[name].result(_PATIENCE)
+    members = cluster.members.values()
+    seconds_until(lambda: in_sync(members, name, partitions), f"{name} is in sync")
+    return time.perf_counter() - began
+
+
+def end(cluster: Cluster, name: str, partitions: int) -> int:
+    """How many messages its partitions have, all together."""
+    asked = {TopicPartition(name, each): OffsetSpec.latest() for each in range(partitions)}
+    admin = _admin(cluster)  # Lives until it is answered.
+    answered = admin.list_offsets(asked)
+    return sum(each.result(_PATIENCE).offset for each in answered.values())
+
+
+@contextlib.contextmanager
+def topic(
+    cluster: Cluster, *, partitions: int, config: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """A new one, replicated to all brokers; deleted at the end."""
+    name = new_name()
+    create(cluster, name, partitions, config or {})
+    try:
+        yield name
+    finally:
+        delete(cluster, name)
+
+
+def new_name() -> str:
+    return f"bench-{time.time_ns()}"
+
+
+def delete(cluster: Cluster, name: str) -> None:
+    admin = _admin(cluster)
+    deleted = admin.delete_topics([name], operation_timeout=_PATIENCE, request_timeout=_PATIENCE)
+    deleted[name].result(_PATIENCE)
+
+
+def _admin(cluster: Cluster) -> AdminClient:
+    return AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})

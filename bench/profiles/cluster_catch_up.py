@@ -1,0 +1,101 @@
+"""A follower that was away while much was written: how fast it catches up, and who notices.
+
+It is stopped cleanly. What it misses is still in the page cache of the machine when it comes back.
+Meanwhile a producer sends 5,000 messages a second to the same partitions, acks=all: its p99 before,
+with all in sync, and from the follower's first copied byte until it is in sync.
+"""
+
+import time
+from pathlib import Path
+
+from bench import librdkafka
+from bench.acknowledged_load import acknowledged_load
+from bench.broker_clusters import Member
+from bench.cluster_topics import in_sync, seconds_until, topic
+from bench.measurement import MEGABYTES, Figure, Goal, Sample
+from bench.profile import Case, Place, Profile
+from bench.requests import MESSAGE_SIZE
+
+_RATE = 5_000
+_PARTITIONS = 3
+_FOLLOWER = 3
+_EVERY = 0.05
+_SAFE = {"acks": "all", "enable.idempotence": "true"}
+_MEANWHILE = Figure("produce p99 meanwhile, ms", 2)
+_BEFORE = Figure("produce p99 before, ms", 2)
+_AWAY = Figure("produce p99 while it is away, ms", 2)
+_COPYING = Figure("seconds from its first byte to in sync", 2)
+_STARTING = Figure("seconds from its start to its first byte", 2)
+_MISSED = Figure("GB missed", 2)
+
+
+def _lines(place: Place) -> tuple[Path, int]:
+    messages = max(1, place.scale.missed_bytes // MESSAGE_SIZE)
+    return librdkafka.file_of_lines(place.files, messages), messages
+
+
+def _prepare(place: Place) -> None:
+    _lines(place)
+
+
+def _run(place: Place) -> Sample:
+    cluster, scale = place.cluster, place.scale
+    follower = cluster.members[_FOLLOWER]
+    lines, messages = _lines(place)
+    with topic(cluster, partitions=_PARTITIONS) as name:
+        with acknowledged_load(cluster.bootstrap, name, rate=_RATE, options={}) as end:
+            before = _now_and_in(scale.warm_up_seconds, scale.latency_seconds)
+            done = end()
+        p99_before = done.latencies(*before).milliseconds(0.99)
+        follower.stop()
+        try:
+            bootstrap, copied = cluster.bootstrap, _bytes(follower, name)
+            librdkafka.kcats_produce(bootstrap, name, lines, messages, _SAFE, kcats=1)
+            with acknowledged_load(bootstrap, name, rate=_RATE, options={}) as end:
+                away = _now_and_in(scale.warm_up_seconds, scale.latency_seconds)
+                follower.spawn()
+                starting = seconds_until(
+                    lambda: _bytes(follower, name) > copied, "it copies", every=_EVERY
+                )
+                since = time.monotonic_ns()
+                copying = seconds_until(
+                    lambda: in_sync(cluster.members.values(), name, _PARTITIONS),
+                    "it is in sync",
+                    every=_EVERY,
+                )
+                until = time.monotonic_ns()
+                done = end()
+        finally:
+            if not follower.process.alive:
+                follower.start()
+    missed = messages * MESSAGE_SIZE
+    return {
+        MEGABYTES: missed / copying / 1e6,
+        _MEANWHILE: done.latencies(since, until).milliseconds(0.99),
+        _BEFORE: p99_before,
+        _AWAY: done.latencies(*away).milliseconds(0.99),
+        _COPYING: copying,
+        _STARTING: starting,
+        _MISSED: missed / 1e9,
+    }
+
+
+def _now_and_in(warm_up: float, seconds: float) -> tuple[int, int]:
+    """Waits; the times between which it counts."""
+    time.sleep(warm_up)
+    since = time.monotonic_ns()
+    time.sleep(seconds)
+    return since, time.monotonic_ns()
+
+
+def _bytes(member: Member, topic: str) -> int:
+    """Of the topic's logs on this broker."""
+    return sum(log.stat().st_size for log in member.data_dir.glob(f"{topic}-*/*.log"))
+
+
+PROFILE = Profile(
+    "cluster-catch-up",
+    "a follower that was away catches up, beside a producer of 5,000 messages a second",
+    (Case("catching up", _run, (Goal(MEGABYTES, ahead=True), Goal(_MEANWHILE, ahead=True))),),
+    prepare=_prepare,
+)

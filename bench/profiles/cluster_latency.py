@@ -1,0 +1,57 @@
+"""From schedule to acknowledgement of three replicas, at a steady 5,000 messages a second.
+
+Penstock acknowledges what is on three disks. Apache Kafka, as it comes, acknowledges what is in the
+memory of three brokers; with `flush.messages=1` each of them flushes every append.
+"""
+
+import time
+from functools import partial
+
+from bench.acknowledged_load import acknowledged_load
+from bench.cluster_topics import topic
+from bench.measurement import Goal, Sample
+from bench.profile import Case, Place, Profile
+from bench.profiles.latency import LARGEST, LATE, P50, P99, P999
+
+_RATE = 5_000
+_PARTITIONS = 3
+
+
+def _run(place: Place, *, durable: bool, options: dict[str, str]) -> Sample:
+    cluster, scale = place.cluster, place.scale
+    config = cluster.durable if durable else {}
+    with (
+        topic(cluster, partitions=_PARTITIONS, config=config) as name,
+        acknowledged_load(cluster.bootstrap, name, rate=_RATE, options=options) as end,
+    ):
+        time.sleep(scale.warm_up_seconds)
+        since = time.monotonic_ns()
+        time.sleep(scale.latency_seconds)
+        until = time.monotonic_ns()
+        done = end()
+    latencies = done.latencies(since, until)
+    return {
+        P50: latencies.milliseconds(0.5),
+        P99: latencies.milliseconds(0.99),
+        P999: latencies.milliseconds(0.999),
+        LARGEST: latencies.milliseconds(1),
+        LATE: done.lateness(since, until).milliseconds(0.999),
+    }
+
+
+PROFILE = Profile(
+    "cluster-latency",
+    f"acks=all by three replicas at {_RATE:,} messages a second (librdkafka, idempotent)",
+    tuple(
+        Case(
+            f"{against}{linger}",
+            partial(_run, durable=durable, options=options),
+            (Goal(P99, ahead=True),) if durable else (),
+        )
+        for against, durable in (
+            ("Apache Kafka as it comes", False),
+            ("Apache Kafka with flush.messages=1", True),
+        )
+        for linger, options in (("", {}), (", linger.ms=0", {"linger.ms": "0"}))
+    ),
+)

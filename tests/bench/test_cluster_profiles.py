@@ -1,0 +1,83 @@
+"""The profiles of clusters: three brokers, from end to end in small sizes, and nothing is left."""
+
+import array
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench.acknowledged_load import Acknowledged
+from bench.broker_clusters import CLUSTERS
+from bench.brokers import APACHE_KAFKA, PENSTOCK
+from bench.librdkafka import Incomplete
+from bench.measurement import Figure
+from bench.profile import QUICK
+from bench.profiles import PROFILES, Measured, called, measured_by
+from bench.rounds import measure
+from harness.apache_kafka import Quorum, kafka_classpath, why_no_kafka
+
+_NAMES = ["cluster-produce", "cluster-latency", "cluster-partitions", "cluster-catch-up"]
+_FEW = replace(QUICK, messages=9_000, partitions=6, missed_bytes=2_000_000)
+
+Samples = dict[str, Mapping[Figure, float]]
+
+
+def _samples(directory: Path, kind: str, profile: str, *only: str) -> Samples:
+    """Of the only round, by case."""
+    files = directory / "files"
+    files.mkdir(exist_ok=True)
+    work = directory / "work"
+    work.mkdir(exist_ok=True)
+    kinds = {kind: CLUSTERS[kind]}
+    results = measure(
+        PROFILES[profile], kinds, _FEW, rounds=1, directory=work, files=files, only=only
+    )
+    samples: Samples = {}
+    for (case, _), outcome in results.outcomes.items():
+        assert outcome.failure is None, case
+        (samples[case],) = outcome.samples
+        assert all(value >= 0 for value in samples[case].values()), case
+    assert list(work.iterdir()) == []
+    return samples
+
+
+def test_one_name_stands_for_all_of_them() -> None:
+    assert called("cluster") == _NAMES
+    assert [name for name in PROFILES if measured_by(name) is Measured.CLUSTERS] == _NAMES
+
+
+def test_what_was_due_in_a_time_is_counted_and_nothing_else() -> None:
+    pairs = array.array("q", (10, 3_000_000, 20, 1_000_000, 30, 2_000_000, 40, 9_000_000))
+    done = Acknowledged(pairs, pairs)
+    assert list(done.latencies(20, 40).sorted) == [1_000_000, 2_000_000]
+    assert done.lateness(0, 50).milliseconds(1) == 9
+    with pytest.raises(Incomplete):
+        done.latencies(50, 60)
+
+
+@pytest.mark.not_quick("looks for free ports")
+def test_the_nodes_of_a_quorum_know_each_other() -> None:
+    quorum = Quorum.of([1, 2, 3])
+    assert [each.partition("@")[0] for each in quorum.voters.split(",")] == ["1", "2", "3"]
+    assert len(set(quorum.controllers.values())) == 3
+    assert len(quorum.cluster_id) == 22
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("profile", _NAMES)
+def test_penstock_is_measured(tmp_path: Path, profile: str) -> None:
+    samples = _samples(tmp_path, PENSTOCK, profile)
+    assert len(samples) == len(PROFILES[profile].cases)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("profile", "case"), [("cluster-produce", "fifty"), ("cluster-partitions", "controller")]
+)
+def test_apache_kafka_is_measured(tmp_path: Path, profile: str, case: str) -> None:
+    if kafka_classpath() is None:
+        pytest.skip(f"Apache Kafka cannot be had: {why_no_kafka()}")
+    assert len(_samples(tmp_path, APACHE_KAFKA, profile, case)) == 1
