@@ -82,8 +82,10 @@ class Schemas:
         return self._known[number]
 
 
-def messages(bootstrap: str, topic: str) -> Iterator[Message]:
-    """All that consumers see of partition 0."""
+def messages(
+    bootstrap: str, topic: str, partition: int = 0, *, within: float = PATIENCE
+) -> Iterator[Message]:
+    """All that consumers see of a partition."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -97,8 +99,8 @@ def messages(bootstrap: str, topic: str) -> Iterator[Message]:
         }
     )
     try:
-        consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
-        deadline = time.monotonic() + PATIENCE
+        consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
+        deadline = time.monotonic() + within
         while time.monotonic() < deadline:
             for message in consumer.consume(10_000, 0.5):
                 error = message.error()
@@ -109,7 +111,7 @@ def messages(bootstrap: str, topic: str) -> Iterator[Message]:
                     return
                 elif not error.retriable():
                     raise NotToTheEnd(error.str())
-        raise NotToTheEnd(f"not within {PATIENCE:g} s")
+        raise NotToTheEnd(f"not within {within:g} s")
     finally:
         consumer.close()
 

@@ -1,0 +1,76 @@
+"""The applications of some hosts, which write log lines all the while and keep the truth of them.
+
+Files are rotated by renaming, and stay: whatever is not in the store at the end was lost on the
+way. While an agent is dead nothing of its host is rotated, since what nobody saw cannot be proven
+(docs/decisions/0032-what-nobody-saw-is-said.md), and the verdict would say so.
+"""
+
+import random
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from tests.system.crash import Worker
+
+FILES: Final = ("front", "back")
+_EVERY: Final = 0.05  # seconds
+_MOST: Final = 20  # lines at a time
+_ROTATES_AT: Final = 128 * 1024  # bytes
+
+
+class Application(Worker):
+    def __init__(self, directory: Path, hosts: Sequence[str], seed: int) -> None:
+        super().__init__("application")
+        self.lines: dict[str, list[str]] = {host: [] for host in hosts}
+        self.rotations = 0
+        self._directory = directory
+        self._chance = random.Random(f"application {seed}")
+        self._sizes: dict[Path, int] = {}
+        self._unwatched: set[str] = set()
+        self._lock = threading.Lock()
+        for host in hosts:
+            self.folder(host).mkdir(parents=True)
+
+    def folder(self, host: str) -> Path:
+        return self._directory / host
+
+    @contextmanager
+    def without_rotation(self, host: str) -> Iterator[None]:
+        """Nothing is renamed in this host's folder meanwhile; lines are written."""
+        with self._lock:
+            self._unwatched.add(host)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._unwatched.discard(host)
+
+    def work(self) -> None:
+        while not self._stop_asked.wait(_EVERY):
+            host = self._chance.choice(sorted(self.lines))
+            path = self.folder(host) / f"{self._chance.choice(FILES)}.log"
+            self._write(host, path, self._chance.randint(1, _MOST))
+            with self._lock:
+                if self._sizes[path] >= _ROTATES_AT and host not in self._unwatched:
+                    self._rotate(path)
+
+    def _write(self, host: str, path: Path, count: int) -> None:
+        known = self.lines[host]
+        filler = "x" * self._chance.randrange(60)
+        texts = [
+            f"{host} {path.stem} line {number} at {time.time_ns()} {filler}"
+            for number in range(len(known), len(known) + count)
+        ]
+        content = "".join(f"{each}\n" for each in texts).encode()
+        with path.open("ab") as file:
+            file.write(content)
+        self._sizes[path] = self._sizes.get(path, 0) + len(content)
+        known += texts
+
+    def _rotate(self, path: Path) -> None:
+        self.rotations += 1
+        path.rename(path.with_name(f"{path.stem}-{self.rotations}.log"))
+        self._sizes[path] = 0

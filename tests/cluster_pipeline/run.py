@@ -1,0 +1,237 @@
+"""One run: the whole pipeline, an application that writes, troubles, rest, a load, and the verdict.
+
+start    all programs; the application begins to write, somebody to register schemas
+trouble  brokers go and come back, one after the other; now and then there is a load meanwhile
+rest     nobody writes any more; agents ship what is left, and say so
+load     once, to the end
+judge    what is in the log, in the store, in the registries and in the verdict
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from harness.registry_process import RegistryProcess
+from harness.server_process import wait_until
+from tests.cluster_pipeline.application import Application
+from tests.cluster_pipeline.choosing import Beside, Trouble, Verb
+from tests.cluster_pipeline.judging import Evidence, judge
+from tests.cluster_pipeline.nemesis import Nemesis
+from tests.cluster_pipeline.registrant import Registrant, schema_of, subject_of
+from tests.cluster_pipeline.site import HOSTS, TOPIC, TOPICS, WINDOW, Site
+from tests.cluster_pipeline.watching import AcknowledgementWatch, LeaderWatch, VerdictWatch
+from tests.system.crash import Worker
+from tests.witness.reading import Record, Schemas, messages, record_of, rows
+
+_HOUR: Final = 3_600_000
+_VERDICT: Final = 180.0
+_READS: Final = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    objections: tuple[str, ...]
+    troubles: tuple[Trouble, ...]
+    seconds: float  # of troubles
+    lines: int
+    rotations: int
+    leader_changes: int
+    leaderless: int  # how often a partition had no leader
+    longest: Mapping[str, float]  # without an acknowledged batch, by agent
+    longest_of_all: float
+    retries: int  # of batches
+    registrations: int
+    writers_frozen: int
+    loads: tuple[int, ...]  # exit codes of those meanwhile
+    verdicts: int  # that were asked for meanwhile
+    tiers: Mapping[str, int]
+    landed: int
+    state: str
+    exit_code: int
+
+    def figures(self) -> list[str]:
+        """In words, for people."""
+        of = {verb: sum(each.verb is verb for each in self.troubles) for verb in Verb}
+        agents = sum(each.beside is Beside.AGENT for each in self.troubles)
+        by_agent = ", ".join(f"{name} {waited:.1f} s" for name, waited in self.longest.items())
+        tiers = ", ".join(f"{name} {count:,}" for name, count in self.tiers.items())
+        loads = ", ".join(map(str, self.loads)) or "none"
+        return [
+            f"{self.seconds:.0f} s of trouble: brokers killed {of[Verb.KILL]}, stopped"
+            f" {of[Verb.STOP]}, frozen {of[Verb.FREEZE]}; beside that agents killed {agents},"
+            f" writing registries frozen {self.writers_frozen}",
+            f"leaders changed {self.leader_changes} times; partitions had none"
+            f" {self.leaderless} times",
+            f"lines written {self.lines:,}, in files rotated {self.rotations} times; rows"
+            f" {self.landed:,}; {tiers}",
+            f"longest time without an acknowledged batch: {self.longest_of_all:.1f} s;"
+            f" by agent: {by_agent}; batches sent again {self.retries}",
+            f"schemas registered {self.registrations}; exit codes of loads meanwhile: {loads};"
+            f" verdicts asked for meanwhile {self.verdicts}",
+            f"verdict: {self.state} ({self.exit_code})",
+        ]
+
+
+class _Loads(Worker):
+    """A load every so many seconds, if any."""
+
+    def __init__(self, site: Site, every: float) -> None:
+        super().__init__("loads")
+        self._site, self._every = site, every
+        self.codes: list[int] = []
+        self.said: list[str] = []
+
+    def work(self) -> None:
+        while self._every and not self._stop_asked.wait(self._every):
+            code, said = self._site.load()
+            self.codes.append(code)
+            self.said.append(said)
+
+
+def run(
+    directory: Path,
+    troubles: Iterable[Trouble],
+    *,
+    seed: int = 1,
+    seconds: float = 0,
+    load_every: float = 0,
+    say: Callable[[str], None] = lambda _: None,
+) -> Outcome:
+    """Begins no trouble after `seconds`, if that is not 0. Raises what keeps it from being made."""
+    application = Application(directory / "logs", HOSTS, seed)
+    folders = {host: application.folder(host) for host in HOSTS}
+    since = time.time_ns() // 1_000_000 // _HOUR * _HOUR
+    with Site.started(directory, folders) as site, ExitStack() as ends:
+        leaders = LeaderWatch(site.cluster.map_address, TOPICS)
+        acknowledged = AcknowledgementWatch(site.agents, TOPIC)
+        verdicts = VerdictWatch(lambda: site.topic_report(since, _now()))
+        registrant = Registrant(site.registries)
+        loads = _Loads(site, load_every)
+        watches: list[Worker] = [leaders, acknowledged, verdicts]
+        for worker in (*watches, registrant, loads, application):
+            worker.start()
+            ends.callback(worker.ask_to_stop)
+        wait_until(lambda: len(leaders.brokers) == len(site.cluster.ids), within=60, what="the map")
+        nemesis = Nemesis(site, leaders, application, say)
+        began = time.monotonic()
+        nemesis.play(troubles, lambda: bool(seconds) and time.monotonic() - began > seconds)
+        lasted = time.monotonic() - began
+        say("rest")
+        for worker in (application, registrant, loads, acknowledged):
+            worker.finish()
+        site.wait_shipped(folders)
+        say("load")
+        code, said = site.load()
+        if code != 0:
+            nemesis.wrong.append(f"the load ended with {code}: {said}")
+        say("verdict")
+        report = _settled(site, since)
+        for worker in (leaders, verdicts):
+            worker.finish()
+        evidence = replace(
+            _evidence(site, application, registrant, report, since),
+            troubles=[*nemesis.wrong, *_failed(loads)],
+            faults_meanwhile=verdicts.faults,
+        )
+        return Outcome(
+            tuple(judge(evidence)),
+            tuple(nemesis.done),
+            lasted,
+            len(evidence.written),
+            application.rotations,
+            leaders.changes,
+            sum(leaders.without.values()),
+            acknowledged.longest,
+            acknowledged.longest_of_all,
+            acknowledged.retries,
+            len(registrant.answered),
+            nemesis.writers_frozen,
+            tuple(loads.codes),
+            verdicts.asked,
+            {each["tier"]: each["events"] for each in report.get("tiers", [])},
+            len(evidence.landed),
+            report.get("state", "nothing"),
+            evidence.exit_code,
+        )
+
+
+def _failed(loads: _Loads) -> list[str]:
+    return [
+        f"a load meanwhile ended with {code}: {said}"
+        for code, said in zip(loads.codes, loads.said, strict=True)
+        if code != 0
+    ]
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _settled(site: Site, since: int) -> dict[str, Any]:
+    """The verdict, once it waits for nobody, up to the end of the last window in which anything
+    was written; or as it stands when the time is over."""
+    until = (_now() // (WINDOW * 1000) + 1) * WINDOW * 1000
+    found: dict[str, Any] = {}
+
+    def is_settled() -> bool:
+        found.update(site.topic_report(since, until))
+        return (
+            found.get("as_of", 0) >= until
+            and found["state"] != "pending"
+            and not found["waits_total"]
+        )
+
+    # What it still waits for when the time is over stands in it, and is an objection.
+    with suppress(TimeoutError):
+        wait_until(is_settled, within=_VERDICT, what="a verdict", every=0.5)
+    return found
+
+
+def _evidence(
+    site: Site,
+    application: Application,
+    registrant: Registrant,
+    report: Mapping[str, Any],
+    since: int,
+) -> Evidence:
+    records = _records(site)
+    landed = [each.text for each in rows(site.warehouse, TOPIC)]
+    topic = site.api(
+        "topic", cluster="test", topic=TOPIC, from_=since, to=_now(), step=WINDOW * 1000
+    )
+    return Evidence(
+        written=[line for lines in application.lines.values() for line in lines],
+        logged=[each.text for each in records],
+        sources=[(each.source, each.seq) for each in records],
+        landed=landed,
+        exit_code=site.report_command(since),
+        report=report,
+        cells=topic.get("cells", []),
+        answered=registrant.answered,
+        registered=[_ids(each, registrant) for each in site.registries],
+    )
+
+
+def _records(site: Site) -> list[Record]:
+    schemas = Schemas(site.registries[0].port)
+    return [
+        record_of(message, schemas)
+        for partition in range(TOPICS[TOPIC])
+        for message in messages(site.cluster.bootstrap, TOPIC, partition, within=_READS)
+    ]
+
+
+def _ids(registry: RegistryProcess, registrant: Registrant) -> dict[int, int]:
+    """By which id it knows each schema that was registered."""
+    found = {}
+    for number, _ in registrant.answered:
+        answer = registry.ask(
+            "POST", f"/subjects/{subject_of(number)}", {"schema": json.dumps(schema_of(number))}
+        )
+        if answer.status == 200:
+            found[number] = answer.body["id"]
+    return found
