@@ -37,6 +37,10 @@ class Application(Worker):
     def folder(self, host: str) -> Path:
         return self._directory / host
 
+    def sizes(self) -> dict[str, int]:
+        """Of the files that are written to and have something, by path."""
+        return {str(path): size for path, size in self._sizes.items() if size}
+
     @contextmanager
     def without_rotation(self, host: str) -> Iterator[None]:
         """Nothing is renamed in this host's folder meanwhile; lines are written."""

@@ -22,7 +22,7 @@ from tests.cluster_pipeline.choosing import Beside, Trouble, Verb
 from tests.cluster_pipeline.judging import Evidence, judge
 from tests.cluster_pipeline.nemesis import Nemesis
 from tests.cluster_pipeline.registrant import Registrant, schema_of, subject_of
-from tests.cluster_pipeline.site import HOSTS, TOPIC, TOPICS, WINDOW, Site
+from tests.cluster_pipeline.site import HOSTS, LOAD, TOPIC, TOPICS, WINDOW, Site
 from tests.cluster_pipeline.watching import AcknowledgementWatch, LeaderWatch, VerdictWatch
 from tests.system.crash import Worker
 from tests.witness.reading import Record, Schemas, messages, record_of, rows
@@ -91,6 +91,12 @@ class _Loads(Worker):
             self.codes.append(code)
             self.said.append(said)
 
+    def come_to_an_end(self) -> None:
+        """No further load begins; the one under way is waited for."""
+        self.ask_to_stop()
+        self._thread.join(LOAD)
+        self.finish()
+
 
 def run(
     directory: Path,
@@ -121,9 +127,10 @@ def run(
         nemesis.play(troubles, lambda: bool(seconds) and time.monotonic() - began > seconds)
         lasted = time.monotonic() - began
         say("rest")
-        for worker in (application, registrant, loads, acknowledged):
+        for worker in (application, registrant, acknowledged):
             worker.finish()
-        site.wait_shipped(folders)
+        loads.come_to_an_end()
+        site.wait_shipped(application.sizes())
         say("load")
         code, said = site.load()
         if code != 0:

@@ -69,6 +69,7 @@ class Site:
         )
         self.agents = [self._agent(host, folder, urls) for host, folder in folders.items()]
         self._urls = urls
+        self._load: subprocess.Popen[bytes] | None = None
 
     def _registry(self, number: int) -> RegistryProcess:
         return RegistryProcess(
@@ -98,6 +99,7 @@ class Site:
         with ExitStack() as ends:
             site = cls(directory, folders)
             ends.callback(site.cluster.close)
+            ends.callback(site.kill_load)
             site.cluster.start()
             for topic in (TOPIC, "_audit"):
                 configs = {"min.insync.replicas": str(IN_SYNC)}
@@ -147,28 +149,34 @@ class Site:
 
     # Shipping, loading, asking
 
-    def wait_shipped(self, folders: Mapping[str, Path], within: float = 180) -> None:
-        """Until agents have acknowledged every byte, and the ledger has it from them."""
+    def wait_shipped(self, sizes: Mapping[str, int], within: float = 300) -> None:
+        """Until agents have had every byte acknowledged. `sizes`: of the files that were written to
+        last, by path; of those that were rotated, agents know when they are done with them."""
 
         def shipped(agent: AgentProcess) -> bool:
             status = agent.status()
-            if status is None or status["journal"]["statements"]:
+            if status is None:
                 return False
-            acknowledged = {each["path"]: each["acknowledged"] for each in status["files"]}
-            return not any(each["lag_bytes"] for each in status["files"]) and all(
-                acknowledged.get(str(each)) == each.stat().st_size
-                for each in folders[agent.host].glob("*.log")
+            acknowledged.update((each["path"], each["acknowledged"]) for each in status["files"])
+            return (
+                status["journal"]["open_batches"] == 0
+                and not any(each["lag_bytes"] for each in status["inputs"])
+                and all(each["acknowledged"] == each["size"] for each in status["files"])
             )
 
+        acknowledged: dict[str, int] = {}
         wait_until(
-            lambda: all(map(shipped, self.agents)),
+            lambda: (
+                all(map(shipped, self.agents))
+                and all(acknowledged.get(path, -1) >= size for path, size in sizes.items())
+            ),
             within=within,
-            what="agents have shipped all, and said so",
+            what="agents have shipped all",
             every=0.2,
         )
 
-    def load(self, *options: str) -> tuple[int, str]:
-        """Exit code of `penstock load`, and what it said last."""
+    def load(self) -> tuple[int, str]:
+        """Exit code of `penstock load`, and what it said last. One at a time."""
         config = self.directory / "loader.yaml"
         wanted = {
             "cluster": "test",
@@ -184,9 +192,9 @@ class Site:
         config.write_text(yaml.safe_dump(wanted))
         log = self.directory / "load.log"
         begins = log.stat().st_size if log.exists() else 0
-        command = [sys.executable, "-m", "penstock", "load", "--config", str(config), *options]
+        command = [sys.executable, "-m", "penstock", "load", "--config", str(config)]
         with log.open("ab") as output:
-            running = subprocess.Popen(
+            self._load = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -194,17 +202,23 @@ class Site:
                 cwd=REPOSITORY,
                 start_new_session=True,
             )
+        running = self._load
         try:
             code = running.wait(LOAD)
         except subprocess.TimeoutExpired:
             code = -1
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(running.pid, signal.SIGKILL)  # Its JVM, too.
-            running.wait()
+        self.kill_load()
         with log.open(errors="replace") as said:
             said.seek(begins)
             return code, "\n".join(said.read().splitlines()[-8:])
+
+    def kill_load(self) -> None:
+        """The program that loads and its JVM, if they are there."""
+        running, self._load = self._load, None
+        if running is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(running.pid, signal.SIGKILL)
+            running.wait()
 
     def api(self, path: str, **query: object) -> dict[str, Any]:
         """An answer of `/api/v1`; {} if there is none."""
