@@ -76,6 +76,7 @@ def _pipeline(options: argparse.Namespace, *, small_disk: bool) -> Iterator[Pipe
                 options.penstock.resolve(),
                 kafka=options.kafka,
                 small_disk=small_disk,
+                brokers=options.brokers,
             )
         )
 
@@ -86,6 +87,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="the first of them")
     parser.add_argument("--penstock", type=Path, default=REPOSITORY, help="another checkout")
     parser.add_argument("--kafka", action="store_true", help="Apache Kafka for the broker")
+    parser.add_argument(
+        "--brokers", type=int, default=1, help="so many, with every partition on all of them"
+    )
     parser.add_argument("--seconds", type=float, default=0, help="begins no batch after so long")
     parser.add_argument(
         "--only", action="append", choices=KINDS, default=[], help="faults that may happen"
@@ -97,7 +101,10 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--keep", type=Path, help="works in this folder, and leaves it there")
     parser.add_argument("--side-by-side", type=int, default=GROUP, help="runs of a batch")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.kafka and options.brokers > 1:
+        parser.error("--brokers is of Penstock's brokers, and not of --kafka")
+    return options
 
 
 def _scripts(options: argparse.Namespace) -> list[Script]:

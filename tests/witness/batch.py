@@ -98,9 +98,13 @@ class Batch:
 
     def _create_topics(self) -> None:
         admin = AdminClient({"bootstrap.servers": self.pipeline.bootstrap, "log_level": 0})
-        wanted = [NewTopic(each, num_partitions=1, replication_factor=1) for each in self.topics]
+        wanted = [
+            NewTopic(each, num_partitions=1, replication_factor=self.pipeline.replicas)
+            for each in self.topics
+        ]
         for future in admin.create_topics(wanted).values():
             future.result(30)
+        self.pipeline.topics = self.topics
 
     def _run(self, pool: ThreadPoolExecutor, shared: Sequence[Action]) -> list[Outcome]:
         began = time.monotonic()

@@ -7,7 +7,6 @@ program is told is what docs/ say of its configuration; only times are shorter.
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import time
@@ -22,6 +21,7 @@ import yaml
 from harness.apache_kafka import QUICK_JVM, ApacheKafka
 from harness.server_process import ServerProcess, free_ports, wait_until
 from tests.elsewhen.clock import Clock, compile_clock, environment, own_clock
+from tests.witness.brokers import Brokers
 from tests.witness.disks import SmallDisk
 from tests.witness.programs import START, Program, ask
 
@@ -44,20 +44,24 @@ class Pipeline:
     """`with Pipeline(directory, checkout) as pipeline`."""
 
     def __init__(
-        self, directory: Path, checkout: Path, *, kafka: bool = False, small_disk: bool = False
+        self,
+        directory: Path,
+        checkout: Path,
+        *,
+        kafka: bool = False,
+        small_disk: bool = False,
+        brokers: int = 1,
     ) -> None:
-        """`small_disk`: the broker's data are on one of their own, that can be filled."""
+        """`small_disk`: the first broker's data are on one of their own, that can be filled."""
         self.directory = directory
         self.checkout = checkout
         self.root = directory / "warehouse"
-        ports = free_ports(6)
-        zookeeper, broker, broker_http, registry, self.audit_port, counter = ports
+        zookeeper, registry, self.audit_port, counter = free_ports(4)
         self.kafka: ApacheKafka | None = None
         self._zookeeper: ServerProcess | None = None
-        self.broker: Program | None = None
+        self.brokers: Brokers | None = None
         self.counter: Program | None = None
         directory.mkdir(parents=True, exist_ok=True)
-        self.broker_data = directory / "broker" / "data"
         self.registry_url = f"http://127.0.0.1:{registry}"
         if kafka:
             self.kafka = ApacheKafka(
@@ -67,9 +71,7 @@ class Pipeline:
                 jvm=QUICK_JVM,
             )
             self.bootstrap = self.kafka.bootstrap
-            self.broker_data = self.kafka.data_dir
         else:
-            self.bootstrap = f"127.0.0.1:{broker}"
             self._zookeeper_port = zookeeper
             self._zookeeper = ServerProcess(
                 [
@@ -79,34 +81,35 @@ class Pipeline:
                 output=directory / "zookeeper.log",
                 directory=directory,
             )
-            self.broker = Program(
+            self.brokers = Brokers(
                 checkout,
-                "broker",
-                directory / "broker",
+                directory,
                 {
-                    "id": 1,
                     "cluster": CLUSTER,
-                    "port": broker,
-                    "http_port": broker_http,
-                    "data_dir": str(self.broker_data),
                     "zookeeper": f"127.0.0.1:{zookeeper}/witness",
                     "registry": self.registry_url,
                     "window": WINDOW,
                     "ledger_interval": 0.5,
                     "zookeeper_session_seconds": 4,
                 },
-                http_port=broker_http,
+                brokers,
             )
+            self.bootstrap = self.brokers.bootstrap
         self.registry = Program(
             checkout,
             "registry",
             directory / "registry",
-            {"cluster": CLUSTER, "port": registry, "brokers": [self.bootstrap]},
+            {
+                "cluster": CLUSTER,
+                "port": registry,
+                "brokers": self.bootstrap.split(","),
+                "replication_factor": self.replicas,
+            },
             http_port=registry,
         )
         audit = {
             "cluster": CLUSTER,
-            "brokers": [self.bootstrap],
+            "brokers": self.bootstrap.split(","),
             "registry": self.registry_url,
             "port": self.audit_port,
             "data_dir": str(directory / "audit" / "data"),
@@ -133,9 +136,12 @@ class Pipeline:
                 options=["--count"],
             )
         self.programs = {"registry": self.registry, "audit": self.audit}
-        self.full = False  # the disk of the broker's data
-        self._disk = SmallDisk(self.broker_data, BROKER_DISK) if small_disk and not kafka else None
-        self._frozen = False
+        self.topics: list[str] = []  # of the scripts that run
+        self.full = False  # the disk of the first broker's data
+        self._disk: SmallDisk | None = None
+        if small_disk and self.brokers is not None:
+            self._disk = SmallDisk(self.brokers.data[0], BROKER_DISK)
+        self._kafka_frozen = False
         self._load: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> "Pipeline":
@@ -144,6 +150,8 @@ class Pipeline:
                 self._disk.mount()
             if self._zookeeper is not None:
                 self._zookeeper.spawn()
+            if self.brokers is not None:
+                self.brokers.start_all()
             self.start_broker()
             self.registry.start()
             self.audit.start()
@@ -158,7 +166,7 @@ class Pipeline:
         self.close()
 
     def close(self) -> None:
-        self.thaw_broker()
+        self._thaw_in_any_case()
         for each in (self.registry, self.audit):
             each.thaw()
         self.kill_load()
@@ -168,8 +176,8 @@ class Pipeline:
             each.stop()
         if self.kafka is not None:
             self.kafka.stop()
-        if self.broker is not None:
-            self.broker.stop()
+        if self.brokers is not None:
+            self.brokers.stop()
         if self._disk is not None:
             self._disk.unmount()
         if self._zookeeper is not None and self._zookeeper.alive:
@@ -177,52 +185,61 @@ class Pipeline:
                 self._zookeeper.terminate(within=20)
             self._zookeeper.kill()
 
-    # The broker, or Apache Kafka
+    # The broker whose turn it is, or Apache Kafka
+
+    @property
+    def replicas(self) -> int:
+        """Of each partition."""
+        return self.brokers.count if self.brokers is not None else 1
 
     @property
     def broker_process(self) -> ServerProcess:
         if self.kafka is not None:
             return self.kafka.process
-        assert self.broker is not None
-        return self.broker.process
+        assert self.brokers is not None
+        return self.brokers.in_trouble.process
 
     @property
     def serving(self) -> bool:
-        """Whether the broker runs, and is not frozen."""
-        return self.broker_process.alive and not self._frozen
+        """Whether clients are served, now or soon."""
+        if self.brokers is not None:
+            return self.brokers.serving
+        return self.broker_process.alive and not self._kafka_frozen
 
     def start_broker(self) -> None:
-        if self.broker_process.alive:
-            return
-        if self.kafka is not None:
+        if self.brokers is not None:
+            self.brokers.start(self._shared_topics())
+        elif self.kafka is not None and not self.broker_process.alive:
             # What it said at an earlier start is no sign that it is there.
             self.kafka.process.output.unlink(missing_ok=True)
             self.kafka.start()
-        elif self.broker is not None:
-            deadline = time.monotonic() + START
-            while True:
-                try:
-                    self.broker.start()
-                    break
-                except Exception:
-                    # Its session of before may still be there, or ZooKeeper is not yet.
-                    if time.monotonic() > deadline:
-                        raise
-                    self.broker.kill()
-                    time.sleep(0.3)
 
     def kill_broker(self) -> None:
         self.broker_process.kill()
 
     def freeze_broker(self) -> None:
-        if self.broker_process.alive:
+        if self.brokers is not None:
+            self.brokers.freeze()
+        elif self.broker_process.alive:
             subprocess.run(["kill", "-STOP", str(self.broker_process.pid)], check=True)
-            self._frozen = True
+            self._kafka_frozen = True
 
     def thaw_broker(self) -> None:
-        if self.broker_process.alive:
+        if self.brokers is not None:
+            self.brokers.thaw(self._shared_topics())
+        elif self.broker_process.alive:
             subprocess.run(["kill", "-CONT", str(self.broker_process.pid)], check=True)
-        self._frozen = False
+        self._kafka_frozen = False
+
+    def _thaw_in_any_case(self) -> None:
+        """Whatever becomes of it: it is about to be ended."""
+        if self.brokers is not None:
+            self.brokers.in_trouble.thaw()
+        else:
+            self.thaw_broker()
+
+    def _shared_topics(self) -> list[str]:
+        return [*self.topics, "_audit", "_schemas"]
 
     def fill_broker_disk(self) -> None:
         self.full = self._disk is not None and self._disk.fill()
@@ -233,28 +250,20 @@ class Pipeline:
         self.full = False
 
     def partition_dir(self, topic: str) -> Path:
-        return self.broker_data / f"{topic}-0"
+        """Of the broker whose turn it is."""
+        data = self.kafka.data_dir if self.kafka is not None else None
+        if self.brokers is not None:
+            data = self.brokers.troubled_data
+        assert data is not None
+        return data / f"{topic}-0"
 
     def offline(self) -> set[str]:
-        """Topics that the broker says it cannot serve."""
-        if self.broker is None or not self.serving:
-            return set()
-        said = ask(self.broker.http_port, "/metrics")[1].decode()
-        return set(
-            re.findall(
-                r'^penstock_broker_partition_online\{.*topic="(.+?)".* 0', said, re.MULTILINE
-            )
-        )
+        """Topics that a broker says it cannot serve."""
+        return self.brokers.offline() if self.brokers is not None else set()
 
     def repair(self, topics: Sequence[str]) -> None:
-        """What lies behind the damage is given up, as operators do where there is no replica."""
-        if self.broker is None:
-            return
-        self.broker.stop()
-        for topic in topics:
-            config = ("--config", str(self.broker.config))
-            self.operate("topics", "repair", topic, "0", *config, "--give-up")
-        self.start_broker()
+        if self.brokers is not None:
+            self.brokers.repair(self.checkout, topics)
 
     # Loads
 
@@ -262,7 +271,7 @@ class Pipeline:
         config = self.directory / "loader.yaml"
         wanted = {
             "cluster": CLUSTER,
-            "brokers": [self.bootstrap],
+            "brokers": self.bootstrap.split(","),
             "registry": self.registry_url,
             "root": f"file://{self.root}",
             "topics": list(topics),

@@ -1,0 +1,159 @@
+"""The brokers of a checkout: one, or a cluster in which every partition is on all of them.
+
+One at a time is in trouble: killed or frozen, its files spoilt, started or thawed. In a cluster the
+trouble is over when all replicas are in sync again, or cannot be as what they have is damaged; the
+next one is then another broker's. So whatever is done to one of them, the others have it all.
+"""
+
+import re
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from harness.asked_metadata import ask_metadata
+from harness.server_process import free_ports, wait_until
+from tests.witness.programs import START, Program, ask
+
+_WHOLE: Final = 120.0
+
+
+class Brokers:
+    def __init__(
+        self, checkout: Path, directory: Path, settings: Mapping[str, object], count: int
+    ) -> None:
+        """`settings` of all of them; the rest is each one's own."""
+        self.programs: list[Program] = []
+        self.data: list[Path] = []
+        addresses = []
+        for broker_id in range(1, count + 1):
+            port, http_port = free_ports(2)
+            folder = directory / ("broker" if count == 1 else f"broker-{broker_id}")
+            self.data.append(folder / "data")
+            addresses.append(f"127.0.0.1:{port}")
+            own: dict[str, object] = {"id": broker_id, "port": port, "http_port": http_port}
+            own["data_dir"] = str(self.data[-1])
+            if count > 1:
+                own |= {"rack": f"r{broker_id}", "replication": {"lag_seconds": 6}}
+                own["topic_defaults"] = {"replication_factor": count}
+            self.programs.append(
+                Program(checkout, "broker", folder, {**settings, **own}, http_port=http_port)
+            )
+        self.bootstrap = ",".join(addresses)
+        self._addresses = addresses
+        self._at = 0  # whose turn it is
+        self._frozen = False
+
+    @property
+    def count(self) -> int:
+        return len(self.programs)
+
+    @property
+    def in_trouble(self) -> Program:
+        """Whose turn it is; it may still be well."""
+        return self.programs[self._at]
+
+    @property
+    def troubled_data(self) -> Path:
+        return self.data[self._at]
+
+    @property
+    def serving(self) -> bool:
+        """Whether clients are served by those that are well: in a cluster, soon again."""
+        return self.count > 1 or (self.in_trouble.alive and not self._frozen)
+
+    def start_all(self) -> None:
+        """Side by side."""
+        for each in self.programs:
+            each.spawn()
+        for each in self.programs:
+            each.process.wait_ready(each.ready, within=START)
+
+    def start(self, topics: Sequence[str] = ()) -> None:
+        if self.in_trouble.alive:
+            return
+        deadline = time.monotonic() + START
+        while True:
+            try:
+                self.in_trouble.start()
+                break
+            except Exception:
+                # Its session of before may still be there, or ZooKeeper is not yet.
+                if time.monotonic() > deadline:
+                    raise
+                self.in_trouble.kill()
+                time.sleep(0.3)
+        self._over(topics)
+
+    def kill(self) -> None:
+        self.in_trouble.kill()
+
+    def freeze(self) -> None:
+        if self.in_trouble.alive:
+            self.in_trouble.freeze()
+            self._frozen = True
+
+    def thaw(self, topics: Sequence[str] = ()) -> None:
+        self.in_trouble.thaw()
+        if self._frozen:
+            self._frozen = False
+            self._over(topics)
+
+    def _over(self, topics: Sequence[str]) -> None:
+        if self.count > 1:
+            wait_until(
+                lambda: all(map(self._is_whole, topics)) or bool(self.offline()),
+                within=_WHOLE,
+                what="all replicas are in sync",
+                every=0.3,
+            )
+            self._at = (self._at + 1) % self.count
+
+    def _is_whole(self, topic: str) -> bool:
+        """As all of them say."""
+        try:
+            said = [ask_metadata(each, topic) for each in self._addresses]
+        except OSError:
+            return False
+        return all(
+            set(each.replicas) == set(each.in_sync)
+            for partitions in said
+            for each in partitions.values()
+        )
+
+    def stop(self) -> None:
+        for each in self.programs:
+            each.stop()
+
+    def offline(self) -> set[str]:
+        """Topics of which a broker says that it cannot serve them."""
+        found: set[str] = set()
+        for each in self.programs:
+            if each.alive and not (self._frozen and each is self.in_trouble):
+                said = ask(each.http_port, "/metrics")[1].decode()
+                found |= set(
+                    re.findall(
+                        r'^penstock_broker_partition_online\{.*topic="(.+?)".* 0',
+                        said,
+                        re.MULTILINE,
+                    )
+                )
+        return found
+
+    def repair(self, checkout: Path, topics: Sequence[str]) -> None:
+        """What lies behind the damage is given up, as operators do; what others have of it comes
+        from them. One broker after the other."""
+        for each in self.programs:
+            each.stop()
+            for topic in topics:
+                subprocess.run(
+                    [
+                        *(str(checkout / ".venv/bin/penstock"), "topics", "repair", topic, "0"),
+                        *("--config", str(each.config), "--give-up"),
+                    ],
+                    capture_output=True,
+                    timeout=120,
+                    check=False,
+                )
+            each.start()
