@@ -30,6 +30,7 @@ from tests.witness.reading import Record, Schemas, messages, record_of, rows
 _HOUR: Final = 3_600_000
 _VERDICT: Final = 180.0
 _READS: Final = 120.0
+_ENDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +94,7 @@ class _Loads(Worker):
 
     def come_to_an_end(self) -> None:
         """No further load begins; the one under way is waited for."""
-        self.ask_to_stop()
-        self._thread.join(LOAD)
+        self.end(within=LOAD)
         self.finish()
 
 
@@ -120,7 +120,9 @@ def run(
         watches: list[Worker] = [leaders, acknowledged, verdicts]
         for worker in (*watches, registrant, loads, application):
             worker.start()
-            ends.callback(worker.ask_to_stop)
+            # Whatever fails: what it works on is about to go.
+            ends.callback(worker.end, within=_ENDS)
+        ends.callback(site.kill_load)
         wait_until(lambda: len(leaders.brokers) == len(site.cluster.ids), within=60, what="the map")
         nemesis = Nemesis(site, leaders, application, say)
         began = time.monotonic()

@@ -95,6 +95,11 @@ class Worker:
     def stopping(self) -> bool:
         return self._stop_asked.is_set()
 
+    def end(self, *, within: float) -> None:
+        """Stops it and waits so long; what it failed with is raised by `finish` only."""
+        self.ask_to_stop()
+        self._thread.join(within)
+
     def finish(self) -> None:
         """Stops it and waits; raises what it failed with."""
         self.ask_to_stop()
