@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -103,9 +103,8 @@ class Site:
             site.cluster.start()
             for topic in (TOPIC, "_audit"):
                 configs = {"min.insync.replicas": str(IN_SYNC)}
-                site.cluster.create_topic(
-                    topic, partitions=TOPICS[topic], factor=BROKERS, configs=configs
-                )
+                replicas = [_spread(site.cluster.ids, each) for each in range(TOPICS[topic])]
+                site.cluster.create_topic(topic, replicas=replicas, configs=configs)
             for program in (*site.registries, site.audit, *site.agents):
                 ends.callback(program.kill)
                 program.start(within=120)
@@ -246,3 +245,9 @@ class Site:
             check=False,
         )
         return run.returncode
+
+
+def _spread(brokers: Sequence[int], partition: int) -> list[int]:
+    """All of them, another one first for each partition."""
+    first = partition % len(brokers)
+    return [*brokers[first:], *brokers[:first]]
