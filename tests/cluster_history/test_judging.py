@@ -205,11 +205,9 @@ def test_who_may_be_back_may_have_it(actions: tuple[str, ...]) -> None:
 
 def test_who_went_while_it_was_under_way_may_have_it() -> None:
     story = acknowledged_amid(well(), "pause 1")
-    during = [
-        changed
-        for each in story.events
-        for changed in ([each, Done("kill 1", 11.0)] if isinstance(each, Sent) else [each])
-    ]
+    during: list[Event] = []
+    for each in story.events:
+        during += [each, Done("kill 1", 11.0)] if isinstance(each, Sent) else [each]
     assert replace(story, events=tuple(during)).rules() == set()
 
 
