@@ -24,6 +24,7 @@ class Scale:
     seconds: float  # of raw producing
     messages: int  # through kcat, and in the log that consumers read
     slow_messages: int  # the same, in batches of one
+    replicated_messages: int  # to three brokers; where batches are small, a fifth of it
     latency_seconds: float
     warm_up_seconds: float  # of a latency run, not counted
     idle_connections: int
@@ -56,6 +57,7 @@ class Scale:
             rows=self.rows // 10,
             told_minutes=max(1, self.told_minutes // 60),
             ledger_seconds=min(self.ledger_seconds, 3.0),
+            replicated_messages=self.replicated_messages // 10,
             partitions=max(10, self.partitions // 10),
             missed_bytes=self.missed_bytes // 10,
         )
@@ -65,6 +67,7 @@ FULL = Scale(
     seconds=5.0,
     messages=5_000_000,
     slow_messages=200_000,
+    replicated_messages=3_000_000,
     latency_seconds=10.0,
     warm_up_seconds=2.0,
     idle_connections=10_000,
@@ -91,6 +94,7 @@ QUICK = Scale(
     seconds=0.3,
     messages=50_000,
     slow_messages=2_000,
+    replicated_messages=30_000,
     latency_seconds=0.5,
     warm_up_seconds=0.2,
     idle_connections=100,

@@ -25,7 +25,7 @@ def _prepare(place: Place) -> None:
 
 def _messages(place: Place, share: int) -> int:
     """Of one kcat; where batches are small, a share of what is sent otherwise."""
-    return place.scale.messages // share // _KCATS
+    return place.scale.replicated_messages // share // _KCATS
 
 
 def _kcats(place: Place, *, options: dict[str, str], share: int) -> Sample:

@@ -18,7 +18,7 @@ from bench.rounds import measure
 from harness.apache_kafka import Quorum, kafka_classpath, why_no_kafka
 
 _NAMES = ["cluster-produce", "cluster-latency", "cluster-partitions", "cluster-catch-up"]
-_FEW = replace(QUICK, messages=9_000, partitions=6, missed_bytes=2_000_000)
+_FEW = replace(QUICK, replicated_messages=9_000, partitions=6, missed_bytes=2_000_000)
 
 Samples = dict[str, Mapping[Figure, float]]
 
