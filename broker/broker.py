@@ -27,6 +27,7 @@ from broker.api.metadata import DescribedTopics
 from broker.api.produce import LargeChecks
 from broker.api.table import BrokerParts
 from broker.authorization import Authorization
+from broker.broker_config_admin import BrokerConfigAdmin
 from broker.complaints import Complaints
 from broker.config import BrokerConfig
 from broker.controller.draining import hand_over
@@ -362,6 +363,8 @@ class Broker:
                 self.topics,
                 most_partitions=self.config.limits.partitions,
             ),
+            broker_configs=BrokerConfigAdmin(self.session, self.cluster, self.topics),
+            sends_throttled=self._replication.sends_throttled,
             users=self.users,
             partitions=self.partitions,
             described=DescribedTopics(self.config.id, self.partitions),
@@ -434,7 +437,7 @@ class Broker:
         self.loop.call_soon_threadsafe(self._follow, snapshot)
 
     def _follow(self, snapshot: ClusterSnapshot) -> None:
-        self._replication.copying.brokers(snapshot.brokers)
+        self._replication.follow(snapshot)
         self.partitions.follow(snapshot)
         self._deletions.follow(snapshot)
 

@@ -5,15 +5,19 @@ set, the one that counts first. A topic's config is set for the topic (TOPIC_CON
 broker's file under `topic_defaults` (STATIC_BROKER_CONFIG, shown under the name that it has for
 Kafka's brokers), or nowhere (DEFAULT_CONFIG).
 
-A broker's own configs carry Kafka's names, since Kafka's tools read them; all are read-only.
+A broker's own configs carry Kafka's names, since Kafka's tools read them; all are read-only but for
+those that are set while it runs, for itself (DYNAMIC_BROKER_CONFIG) or for all brokers
+(DYNAMIC_DEFAULT_BROKER_CONFIG).
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from broker.config import AuthorizationConfig, BrokerConfig
 from broker.config_values import text_of
-from broker.topic_config import TopicConfig, TopicDefaults, built_in
-from broker.topic_config_table import TOPIC_CONFIG_KEYS, TopicConfigKey
+from broker.dynamic_configs import DYNAMIC_KEYS
+from broker.topic_config import NOTHING, TopicConfig, TopicDefaults, built_in
+from broker.topic_config_table import TOPIC_CONFIG_KEYS, ConfigKey
 from wire.acls import principal_named
 from wire.messages.describe_configs import (
     ConfigSource,
@@ -45,9 +49,16 @@ def topic_entries(
 
 
 def broker_entries(
-    config: BrokerConfig, defaults: TopicDefaults, *, listener: str, advertised: str
+    config: BrokerConfig,
+    defaults: TopicDefaults,
+    own: Mapping[str, str] = NOTHING,
+    shared: Mapping[str, str] = NOTHING,
+    *,
+    listener: str,
+    advertised: str,
 ) -> tuple[DescribeConfigsResourceResult, ...]:
-    """All configs of one broker, which listens at one address and tells clients another."""
+    """All configs of one broker, which listens at one address and tells clients another; `own` and
+    `shared` are set while it runs, for itself and for all."""
     entries = [
         _entry(
             name,
@@ -72,7 +83,30 @@ def broker_entries(
                     read_only=True,
                 )
             )
+    entries += [_dynamic(key, own, shared) for key in DYNAMIC_KEYS.values()]
     return tuple(sorted(entries, key=lambda entry: entry.name))
+
+
+def shared_entries(shared: Mapping[str, str]) -> tuple[DescribeConfigsResourceResult, ...]:
+    """What is set for all brokers while they run."""
+    return tuple(
+        _dynamic(key, NOTHING, shared) for name, key in DYNAMIC_KEYS.items() if name in shared
+    )
+
+
+def _dynamic(
+    key: ConfigKey, own: Mapping[str, str], shared: Mapping[str, str]
+) -> DescribeConfigsResourceResult:
+    synonyms = tuple(
+        DescribeConfigsSynonym(name=key.name, value=overrides[key.name], source=source)
+        for overrides, source in (
+            (own, ConfigSource.DYNAMIC_BROKER_CONFIG),
+            (shared, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
+            ({key.name: key.default}, ConfigSource.DEFAULT_CONFIG),
+        )
+        if key.name in overrides
+    )
+    return _entry(key.name, synonyms[0].value, key.type.kind, key.documentation, synonyms)
 
 
 def without(
@@ -107,7 +141,7 @@ def _entry(
 
 
 def _topic_synonyms(
-    key: TopicConfigKey, config: TopicConfig, defaults: TopicDefaults, replicas: int
+    key: ConfigKey, config: TopicConfig, defaults: TopicDefaults, replicas: int
 ) -> tuple[DescribeConfigsSynonym, ...]:
     inherited = _broker_synonyms(key, defaults, replicas) if key.broker_name else ()
     if key.name not in config.overrides:
@@ -119,7 +153,7 @@ def _topic_synonyms(
 
 
 def _broker_synonyms(
-    key: TopicConfigKey, defaults: TopicDefaults, replicas: int
+    key: ConfigKey, defaults: TopicDefaults, replicas: int
 ) -> tuple[DescribeConfigsSynonym, ...]:
     nobodys = DescribeConfigsSynonym(
         name=key.broker_name,

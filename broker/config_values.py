@@ -15,6 +15,9 @@ MAX_LONG = 2**63 - 1
 
 Value = bool | int | float | str | tuple[str, ...]
 
+ALL_REPLICAS = "*"
+
+_REPLICA = re.compile(r"[0-9]{1,10}:[0-9]{1,10}")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 
 
@@ -82,8 +85,23 @@ def some_of(*allowed: str) -> ValueType:
     return ValueType(ConfigType.LIST, read)
 
 
-def words() -> ValueType:
-    return ValueType(ConfigType.LIST, _words)
+def throttled_replicas() -> ValueType:
+    """Replicas as Kafka's throttles name them: `partition:broker`, or all of them."""
+
+    def read(text: str) -> Value:
+        words = _words(text)
+        if words != (ALL_REPLICAS,) and not all(_REPLICA.fullmatch(each) for each in words):
+            raise ValueError(
+                f"must be {ALL_REPLICAS}, or a list of [partitionId]:[brokerId],[partitionId]:…"
+            )
+        return words
+
+    return ValueType(ConfigType.LIST, read)
+
+
+def replica(partition: int, broker_id: int) -> str:
+    """How such a list names it."""
+    return f"{partition}:{broker_id}"
 
 
 def text_of(value: Value) -> str:

@@ -35,6 +35,7 @@ from broker.storage.flush import FlushTicket
 from broker.storage.log import Log
 from broker.storage.timestamps import TimestampedOffset
 from broker.topic_config import TopicConfig
+from broker.topic_config_table import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from cluster.values import NO_LEADER, PartitionInfo
 from wire.batch import BatchHeader
 from wire.errors import ErrorCode
@@ -59,12 +60,13 @@ class Partition:
 
     __slots__ = (
         "_awaiting_append", "_awaiting_commit", "_awaiting_exposure", "_awaiting_flush",
-        "_begins_at", "_ended", "_flush_messages", "_flush_seconds", "_flush_soon", "_flush_timer",
-        "_flusher", "_flushing", "_going_back", "_in_sync_changes", "_loop", "_metrics",
-        "_open_logs", "_rests", "_unflushed", "_written_for", "broker_id", "compacts", "config",
-        "followers", "index", "info", "leader_epoch", "leads", "log", "max_message_bytes",
-        "min_insync_replicas", "read_only", "stamps_append_time", "timestamp_after_max_ms",
-        "timestamp_before_max_ms", "topic", "traffic", "unavailable", "used",
+        "_begins_at", "_copies_throttled", "_ended", "_flush_messages", "_flush_seconds",
+        "_flush_soon", "_flush_timer", "_flusher", "_flushing", "_going_back", "_in_sync_changes",
+        "_loop", "_metrics", "_open_logs", "_rests", "_sends_throttled", "_unflushed",
+        "_written_for", "broker_id", "compacts", "config", "followers", "index", "info",
+        "leader_epoch", "leads", "log", "max_message_bytes", "min_insync_replicas", "read_only",
+        "stamps_append_time", "timestamp_after_max_ms", "timestamp_before_max_ms", "topic",
+        "traffic", "unavailable", "used",
     )  # fmt: skip
 
     def __init__(
@@ -126,6 +128,9 @@ class Partition:
         self.stamps_append_time = config.stamps_append_time
         self.timestamp_before_max_ms = config.timestamp_before_max_ms
         self.timestamp_after_max_ms = config.timestamp_after_max_ms
+        here = self.index, self.broker_id
+        self._copies_throttled = config.throttles(FOLLOWER_REPLICAS, *here)
+        self._sends_throttled = config.throttles(LEADER_REPLICAS, *here)
         self._flush_messages = config.number("flush.messages")
         self._flush_seconds = min(config.number("flush.ms") / 1000, _LONGEST_FLUSH_TIMER)
         self.log.reconfigure(config.log_config())
@@ -280,6 +285,13 @@ class Partition:
         if followers.may_join(broker_id, log_.exposed_offset):
             self._in_sync_changes.propose(self, followers.in_sync | {broker_id})
 
+    def sends_throttled_to(self, broker_id: int) -> bool:
+        """Whether what that follower gets counts against the rate of this leader."""
+        followers = self.followers
+        return (
+            self._sends_throttled and followers is not None and broker_id not in followers.in_sync
+        )
+
     def drop_lagging(self, patience: float) -> None:
         """Who has not caught up for so long is in sync no more."""
         if self.followers is not None and self.unavailable is None:
@@ -309,6 +321,11 @@ class Partition:
         return ErrorCode.none
 
     # Following
+
+    @property
+    def copies_throttled(self) -> bool:
+        """Whether what is copied here counts against the rate of this broker."""
+        return self._copies_throttled and self.broker_id not in self.info.isr
 
     def copy(self, batches: memoryview, headers: Sequence[BatchHeader], now_ms: int) -> None:
         """Append checked batches of the leader's, as they stand there. They are on disk when

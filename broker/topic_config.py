@@ -6,15 +6,15 @@ written by another release or by hand, and a broker has to live with it: `salvag
 be read.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, cast
 
-from broker.config_values import MAX_LONG, Value
+from broker.config_values import ALL_REPLICAS, MAX_LONG, Value, replica
 from broker.errors import ApiError, ErrorCode
 from broker.storage.config import LogConfig
-from broker.topic_config_table import TOPIC_CONFIG_KEYS, TopicConfigKey, topic_config_key
+from broker.topic_config_table import TOPIC_CONFIG_KEYS, ConfigKey, topic_config_key
 from wire.messages.describe_configs import ConfigType
 from wire.messages.incremental_alter_configs import ConfigOperation
 
@@ -123,6 +123,11 @@ class TopicConfig:
             max_compaction_lag_ms=self.number("max.compaction.lag.ms"),
         )
 
+    def throttles(self, name: str, partition: int, broker_id: int) -> bool:
+        """Whether a list of throttled replicas has that one."""
+        listed = cast(tuple[str, ...], self.values[name])
+        return ALL_REPLICAS in listed or replica(partition, broker_id) in listed
+
     @property
     def deletes(self) -> bool:
         return "delete" in cast(tuple[str, ...], self.values["cleanup.policy"])
@@ -141,6 +146,7 @@ def changed(
     overrides: Mapping[str, str],
     changes: Iterable[ConfigChange],
     defaults: Mapping[str, str] = NOTHING,
+    key_of: Callable[[str], ConfigKey] = topic_config_key,
 ) -> dict[str, str]:
     """`overrides` after `changes`: a list that was not set begins with its default, as in Kafka."""
     result = dict(overrides)
@@ -150,7 +156,7 @@ def changed(
             # Also an unknown name can be removed: another release may have written it.
             result.pop(name, None)
             continue
-        key = topic_config_key(name)
+        key = key_of(name)
         if change.value is None:
             raise ApiError(ErrorCode.invalid_request, f"Null value not supported for {name}")
         if change.operation is ConfigOperation.SET:
@@ -171,7 +177,7 @@ def changed(
     return result
 
 
-def built_in(key: TopicConfigKey, replicas: int) -> str:
+def built_in(key: ConfigKey, replicas: int) -> str:
     """What holds where nobody has set anything."""
     return "2" if key.name == MIN_IN_SYNC and replicas >= _MANY_REPLICAS else key.default
 

@@ -7,6 +7,7 @@ is what `describe configs` shows to a person.
 
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Final
 
 from broker.config_values import (
     MAX_LONG,
@@ -19,13 +20,13 @@ from broker.config_values import (
     one_of,
     some_of,
     text_of,
-    words,
+    throttled_replicas,
 )
 from broker.errors import ApiError, ErrorCode
 
 
 @dataclass(frozen=True, slots=True)
-class TopicConfigKey:
+class ConfigKey:
     """One config: its type, its default, and the name that brokers have for that, if any."""
 
     name: str
@@ -47,10 +48,13 @@ class TopicConfigKey:
         return text_of(self.read(text))
 
 
+FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"
+LEADER_REPLICAS: Final = "leader.replication.throttled.replicas"
+
 _UNUSED = " Kept for Kafka's tools; Penstock does not act on it."
 
 _KEYS = (
-    TopicConfigKey(
+    ConfigKey(
         "cleanup.policy",
         some_of("delete", "compact"),
         "delete",
@@ -58,7 +62,7 @@ _KEYS = (
         "What becomes of old records: 'delete' removes whole segments by retention.ms and "
         "retention.bytes, 'compact' keeps the last record of each key; both may be set.",
     ),
-    TopicConfigKey(
+    ConfigKey(
         "compression.type",
         one_of(
             "producer",
@@ -68,7 +72,7 @@ _KEYS = (
         "compression.type",
         "Always 'producer': batches are stored and served in the bytes that the producer sent.",
     ),
-    TopicConfigKey(
+    ConfigKey(
         "delete.retention.ms",
         long(0),
         "86400000",
@@ -76,7 +80,7 @@ _KEYS = (
         "How long a compacted topic keeps the tombstones of deleted keys, so that a reader who "
         "began at the start sees them.",
     ),
-    TopicConfigKey(
+    ConfigKey(
         "file.delete.delay.ms",
         long(0),
         "60000",
@@ -84,7 +88,7 @@ _KEYS = (
         "How long the files of removed segments stay." + _UNUSED + " Files go at once; whoever "
         "still reads one holds it open.",
     ),
-    TopicConfigKey(
+    ConfigKey(
         "flush.messages",
         long(1),
         str(MAX_LONG),
@@ -92,7 +96,7 @@ _KEYS = (
         "Flush to disk after so many messages. Messages become visible to consumers when they are "
         "flushed. acks=all waits for a flush in any case, where a partition has one replica.",
     ),
-    TopicConfigKey(
+    ConfigKey(
         "flush.ms",
         long(0),
         "100",
@@ -101,56 +105,58 @@ _KEYS = (
         "to consumers when they are flushed, so this bounds how long those of acks=0 and acks=1 "
         "stay unseen. (Kafka's default is never.)",
     ),
-    TopicConfigKey(
-        "follower.replication.throttled.replicas",
-        words(),
+    ConfigKey(
+        FOLLOWER_REPLICAS,
+        throttled_replicas(),
         "",
         "",
-        "Replicas whose fetching is throttled, as partition:broker or '*'." + _UNUSED,
+        "Replicas that are copied throttled while they are not in sync, as partition:broker or "
+        "'*' for all: the broker has follower.replication.throttled.rate for all of them.",
     ),
-    TopicConfigKey(
+    ConfigKey(
         "index.interval.bytes",
         integer(0),
         "4096",
         "log.index.interval.bytes",
         "An entry is added to the offset index after about so many bytes of log.",
     ),
-    TopicConfigKey(
-        "leader.replication.throttled.replicas",
-        words(),
+    ConfigKey(
+        LEADER_REPLICAS,
+        throttled_replicas(),
         "",
         "",
-        "Replicas that are served throttled, as partition:broker or '*'." + _UNUSED,
+        "Replicas from which others that are not in sync copy throttled, as partition:broker or "
+        "'*' for all: the broker has leader.replication.throttled.rate for all of them.",
     ),
-    TopicConfigKey(
+    ConfigKey(
         "max.compaction.lag.ms",
         long(1),
         str(MAX_LONG),
         "log.cleaner.max.compaction.lag.ms",
         "A record of a compacted topic waits at most so long until it may be compacted.",
     ),
-    TopicConfigKey(
+    ConfigKey(
         "max.message.bytes",
         integer(0),
         "1048588",
         "message.max.bytes",
         "The largest record batch, after compression, that is accepted.",
     ),
-    TopicConfigKey(
+    ConfigKey(
         "message.downconversion.enable",
         boolean(),
         "true",
         "log.message.downconversion.enable",
         "Whether batches are converted for clients of old formats." + _UNUSED,
     ),
-    TopicConfigKey(
+    ConfigKey(
         "message.format.version",
         one_of("3.0-IV1", "3.0", otherwise="Penstock stores record batches of format 2 only"),
         "3.0-IV1",
         "log.message.format.version",
         "Always 3.0: batches are of record format 2.",
     ),
-    TopicConfigKey(
+    ConfigKey(
         "message.timestamp.after.max.ms",
         long(0),
         str(MAX_LONG),
@@ -158,7 +164,7 @@ _KEYS = (
         "A batch is refused if its greatest timestamp is further than this ahead of the broker's "
         "clock. Retention does not look at it: that goes by the time of append.",
     ),
-    TopicConfigKey(
+    ConfigKey(
         "message.timestamp.before.max.ms",
         long(0),
         str(MAX_LONG),
@@ -166,7 +172,7 @@ _KEYS = (
         "A batch is refused if its greatest timestamp is further than this behind the broker's "
         "clock.",
     ),
-    TopicConfigKey(
+    ConfigKey(
         "message.timestamp.difference.max.ms",
         long(0),
         str(MAX_LONG),
@@ -174,7 +180,7 @@ _KEYS = (
         "The older name for message.timestamp.before.max.ms and message.timestamp.after.max.ms "
         "together: holds for whichever of these is left at its default.",
     ),
-    TopicConfigKey(
+    ConfigKey(
         "message.timestamp.type",
         one_of("CreateTime", "LogAppendTime"),
         "CreateTime",
@@ -182,21 +188,21 @@ _KEYS = (
         "CreateTime: a record keeps the time that its producer gave it. LogAppendTime: its batch "
         "gets the time at which the broker appended it.",
     ),
-    TopicConfigKey(
+    ConfigKey(
         "min.cleanable.dirty.ratio",
         fraction(),
         "0.5",
         "log.cleaner.min.cleanable.ratio",
         "A log is compacted when at least this part of it was written since the last compaction.",
     ),
-    TopicConfigKey(
+    ConfigKey(
         "min.compaction.lag.ms",
         long(0),
         "0",
         "log.cleaner.min.compaction.lag.ms",
         "A record of a compacted topic is not compacted before it is so old.",
     ),
-    TopicConfigKey(
+    ConfigKey(
         "min.insync.replicas",
         integer(1),
         "1",
@@ -205,14 +211,14 @@ _KEYS = (
         "replicas or more and nobody has set it, it is 2: what was acknowledged then lies on two "
         "brokers at least, and one of three may be missing. (Kafka's default is always 1.)",
     ),
-    TopicConfigKey(
+    ConfigKey(
         "preallocate",
         boolean(),
         "false",
         "log.preallocate",
         "Whether segment files are allocated in full when they are created." + _UNUSED,
     ),
-    TopicConfigKey(
+    ConfigKey(
         "retention.bytes",
         long(-1),
         "-1",
@@ -220,7 +226,7 @@ _KEYS = (
         "The oldest segments of a partition are removed while it is larger than this; -1 for no "
         "limit. It applies to each partition.",
     ),
-    TopicConfigKey(
+    ConfigKey(
         "retention.ms",
         long(-1),
         "604800000",
@@ -229,21 +235,21 @@ _KEYS = (
         "Kafka the time of append counts, not the records' timestamps: old data that is shipped "
         "late is kept as long as any other, and a record dated in the future pins nothing.",
     ),
-    TopicConfigKey(
+    ConfigKey(
         "segment.bytes",
         integer(14),
         "1073741824",
         "log.segment.bytes",
         "The size at which a new segment file is begun.",
     ),
-    TopicConfigKey(
+    ConfigKey(
         "segment.index.bytes",
         integer(12),
         "10485760",
         "log.index.size.max.bytes",
         "The size of an offset index at which a new segment is begun.",
     ),
-    TopicConfigKey(
+    ConfigKey(
         "segment.jitter.ms",
         long(0),
         "0",
@@ -251,14 +257,14 @@ _KEYS = (
         "The most by which segment.ms is shortened at random, so that not all roll at once."
         + _UNUSED,
     ),
-    TopicConfigKey(
+    ConfigKey(
         "segment.ms",
         long(1),
         "604800000",
         "log.roll.ms",
         "The age at which a new segment is begun even if the last is not full.",
     ),
-    TopicConfigKey(
+    ConfigKey(
         "unclean.leader.election.enable",
         boolean(),
         "false",
@@ -268,10 +274,10 @@ _KEYS = (
     ),
 )
 
-TOPIC_CONFIG_KEYS: dict[str, TopicConfigKey] = {key.name: key for key in _KEYS}
+TOPIC_CONFIG_KEYS: dict[str, ConfigKey] = {key.name: key for key in _KEYS}
 
 
-def topic_config_key(name: str) -> TopicConfigKey:
+def topic_config_key(name: str) -> ConfigKey:
     key = TOPIC_CONFIG_KEYS.get(name)
     if key is None:
         near = get_close_matches(name[:100], TOPIC_CONFIG_KEYS, n=1)

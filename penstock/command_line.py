@@ -37,7 +37,7 @@ SECTIONS: Final = {
         "topics": Lazy(
             "penstock.command_line:topics", "List, describe, create, alter, delete topics."
         ),
-        "brokers": Lazy("penstock.command_line:brokers", "List, describe brokers."),
+        "brokers": Lazy("penstock.command_line:brokers", "List, describe, drain, fill brokers."),
         "acls": Lazy("penstock.command_line:acls", "List, add, remove, try who may do what."),
         "produce": Lazy("penstock.topics.produce", "Write lines into a topic."),
         "consume": Lazy("penstock.topics.consume", "Read a topic."),
@@ -100,6 +100,8 @@ BROKERS: Final = {
     "Commands": {
         "list": Lazy("penstock.brokers.commands:list_brokers", "List brokers, also who is away."),
         "describe": Lazy("penstock.brokers.commands:describe", "Show one broker's partitions."),
+        "drain": Lazy("penstock.brokers.moving:drain", "Move all replicas off a broker."),
+        "fill": Lazy("penstock.brokers.moving:fill", "Give new brokers their share of replicas."),
     }
 }
 QUOTAS: Final = {
@@ -188,12 +190,13 @@ def topics() -> None:
 
 @click.group(cls=LazyGroup, sections=BROKERS)
 def brokers() -> None:
-    """Show the brokers of a cluster; Apache Kafka is as good.
+    """Show the brokers of a cluster, and move replicas off and onto them; Apache Kafka is as good.
 
     \b
     Example:
         penstock brokers list
         penstock brokers describe 2 --behind
+        penstock brokers drain 3 --throttle 20e6
     """
 
 

@@ -1,15 +1,18 @@
 """AlterConfigs (key 33), versions 0–2.
 
-Replaces all overrides of a topic by those given, so what is not given returns to its default. Every
-value is checked first: either all of a resource's configs are set, or none.
+Replaces all overrides of a topic, or of a broker, by those given, so what is not given returns to
+its default. Every value is checked first: either all of a resource's configs are set, or none.
 
-Not here: brokers, whose configs are set in their file and read-only over the wire; broker loggers.
+Of brokers there are few (broker.dynamic_configs): the others are set in their files.
+
+Not here: broker loggers.
 """
 
 from collections import Counter
 from dataclasses import dataclass
 
 from broker.authorization import Authorization, Rights
+from broker.broker_config_admin import BrokerConfigAdmin
 from broker.caller import Caller
 from broker.errors import ApiError
 from broker.topics import TopicAdmin
@@ -27,6 +30,7 @@ from wire.messages.describe_configs import ResourceType
 @dataclass(frozen=True, slots=True)
 class Needs:
     topics: TopicAdmin
+    broker_configs: BrokerConfigAdmin
     authorization: Authorization
 
 
@@ -40,7 +44,9 @@ async def handle(
         try:
             check_rights(rights, resource.resource_type, resource.resource_name)
             check_resource(resource.resource_type, resource.resource_name, times)
-            await needs.topics.set_configs(
+            of_topic = resource.resource_type == ResourceType.TOPIC
+            admin = needs.topics if of_topic else needs.broker_configs
+            await admin.set_configs(
                 resource.resource_name, _overrides(resource), validate_only=request.validate_only
             )
         except ApiError as error:
@@ -67,15 +73,10 @@ def check_rights(rights: Rights, resource_type: int, name: str) -> None:
 
 def check_resource(resource_type: int, name: str, times: Counter[tuple[int, str]]) -> None:
     """Raise unless the resource is one whose configs can be altered, and stands there once."""
-    if resource_type == ResourceType.BROKER:
+    if resource_type not in {ResourceType.BROKER, ResourceType.TOPIC}:
         raise ApiError(
             ErrorCode.invalid_request,
-            "a broker's configs are set in its configuration file and take effect on restart",
-        )
-    if resource_type != ResourceType.TOPIC:
-        raise ApiError(
-            ErrorCode.invalid_request,
-            f"resource type {resource_type} has no configs here: topics (2) have",
+            f"resource type {resource_type} has no configs here: topics (2) and brokers (4) have",
         )
     if times[resource_type, name] > 1:
         raise ApiError(ErrorCode.invalid_request, "Duplicate resource in request.")

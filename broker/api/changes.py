@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
+from broker.broker_config_admin import checked_name
+from broker.dynamic_configs import overrides_of
 from broker.errors import ApiError
 from broker.partitions import Partitions
 from broker.quota_admin import QuotaAdmin
@@ -295,7 +297,7 @@ def _configs_altered(
     ],
     Iterator[Change],
 ]:
-    before = known.cluster.snapshot.topic_configs
+    before = known.cluster.snapshot
 
     def changes(
         response: alter_configs.AlterConfigsResponse
@@ -308,7 +310,7 @@ def _configs_altered(
                 yield _configured(
                     known,
                     (asked.resource_type, asked.resource_name),
-                    before.get(asked.resource_name, NOTHING),
+                    _overrides(before, asked.resource_type, asked.resource_name),
                     {each.name: each.value or "" for each in asked.configs},
                     (result.error_code, result.error_message),
                 )
@@ -325,10 +327,10 @@ def _configured(
 ) -> Change:
     """With what differs; of what was refused, what was wanted."""
     kind, name = resource
-    if kind != ConfigOf.TOPIC or came_of[0] != ErrorCode.none:
+    if came_of[0] != ErrorCode.none:
         before, after = NOTHING, wanted
     else:
-        now = known.cluster.snapshot.topic_configs.get(name, NOTHING)
+        now = _overrides(known.cluster.snapshot, kind, name)
         after = {key: text for key, text in now.items() if before.get(key) != text}
         before = {key: text for key, text in before.items() if now.get(key) != text}
     of_topic = kind == ConfigOf.TOPIC
@@ -340,6 +342,16 @@ def _configured(
         after=after,
         came_of=came_of,
     )
+
+
+def _overrides(snapshot: ClusterSnapshot, kind: int, name: str) -> Details:
+    """Of a topic or broker, as far as there is one."""
+    if kind != ConfigOf.BROKER:
+        return snapshot.topic_configs.get(name, NOTHING)
+    try:
+        return overrides_of(snapshot, checked_name(name))
+    except ApiError:
+        return NOTHING
 
 
 # ACLs

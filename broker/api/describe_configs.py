@@ -2,8 +2,8 @@
 
 All configs of topics and of this broker, or those asked for by name; each with its value, source
 and type, and on request its synonyms and documentation. A broker answers for itself only: clients
-send a question about a broker to that broker. Without a number, the question is about overrides
-that all brokers share, and there are none.
+send a question about a broker to that broker. Without a number, the question is about what
+is set for all brokers.
 
 Not here: broker loggers.
 """
@@ -11,9 +11,11 @@ Not here: broker loggers.
 from dataclasses import dataclass
 
 from broker.authorization import Authorization, Rights
+from broker.broker_config_admin import EVERY_BROKER
 from broker.caller import Caller
 from broker.config import BrokerConfig
-from broker.config_entries import broker_entries, topic_entries, without
+from broker.config_entries import broker_entries, shared_entries, topic_entries, without
+from broker.dynamic_configs import overrides_of
 from broker.errors import ApiError
 from broker.topic_config import TopicConfig, TopicDefaults
 from broker.topic_rules import replication_factor
@@ -113,8 +115,9 @@ def _of_topic(needs: Needs, name: str) -> tuple[DescribeConfigsResourceResult, .
 
 
 def _of_broker(needs: Needs, name: str) -> tuple[DescribeConfigsResourceResult, ...]:
-    if name == "":
-        return ()
+    snapshot = needs.cluster.snapshot
+    if name == EVERY_BROKER:
+        return shared_entries(snapshot.broker_defaults)
     if name != str(needs.config.id):
         raise ApiError(
             ErrorCode.invalid_request, f"this is broker {needs.config.id}, not {name[:20]!r}"
@@ -122,6 +125,8 @@ def _of_broker(needs: Needs, name: str) -> tuple[DescribeConfigsResourceResult, 
     return broker_entries(
         needs.config,
         needs.defaults,
+        overrides_of(snapshot, needs.config.id),
+        snapshot.broker_defaults,
         listener=needs.listener,
         advertised=needs.advertised,
     )

@@ -42,6 +42,7 @@ from broker.replication.sessions import (
     Owner,
     SessionPartition,
 )
+from broker.replication.throttle import Throttle
 from broker.storage.epochs import NO_EPOCH as NOT_KNOWN
 from broker.storage.errors import OffsetOutOfRange, StorageError
 from cluster.view import ClusterView
@@ -81,6 +82,7 @@ class Needs:
     sessions: FetchSessions
     cluster: ClusterView
     metrics: BrokerMetrics
+    throttle: Throttle
 
 
 def serve(needs: Needs, connection: Connection, request: FetchRequest, encode: Encode) -> None:
@@ -168,6 +170,9 @@ class _Fetch(ABC):
             copied = self._needs.metrics.replicas
             copied.fetches += 1
             copied.bytes_out += sum(piece.length for _, piece in self._read)
+            moved = sum(piece.length for each, piece in self._read if self._is_throttled(each))
+            if moved:
+                self._needs.throttle.used(moved, self._needs.loop.time())
         else:
             total = 0
             for partition, piece in self._read:
@@ -255,10 +260,11 @@ class _Fetch(ABC):
         diverging = _history_of(partition, wanted) if wanted.last_fetched_epoch >= 0 else None
         nearest = -1 if diverging is not None else self._nearest(partition, wanted)
         is_served_here = diverging is None and nearest < 0
-        if is_served_here:
-            piece = self._slice(partition, wanted)
-        else:
+        held_back = is_served_here and self._is_held_back(partition)
+        if not is_served_here:
             self._decided = True
+        elif not held_back:
+            piece = self._slice(partition, wanted)
         end = log.end_offset if self._is_followers else log.exposed_offset
         has_more = piece is None and wanted.fetch_offset < end
         data = PartitionData(
@@ -271,7 +277,17 @@ class _Fetch(ABC):
             records=b"" if piece is None else piece,
         )
         rests = is_served_here and piece is None and not has_more
-        return _Look(partition, data, rests, is_served_here and has_more)
+        return _Look(partition, data, rests, is_served_here and has_more and not held_back)
+
+    def _is_throttled(self, partition: Partition) -> bool:
+        return self._is_followers and partition.sends_throttled_to(self.request.replica_id)
+
+    def _is_held_back(self, partition: Partition) -> bool:
+        """It is looked at again with the next request, while others are answered."""
+        return (
+            self._is_throttled(partition)
+            and self._needs.throttle.wait_s(self._needs.loop.time()) > 0
+        )
 
     def _slice(self, partition: Partition, wanted: FetchPartition) -> FileSlice | None:
         limit = max(0, min(self._room, wanted.partition_max_bytes))

@@ -1,9 +1,11 @@
 """IncrementalAlterConfigs (key 44), versions 0–1.
 
-Sets, unsets, extends or shortens single configs of a topic; the others stay. The result is checked
-as a whole: either all changes of a resource are made, or none.
+Sets, unsets, extends or shortens single configs of a topic, or of a broker; the others stay. The
+result is checked as a whole: either all changes of a resource are made, or none.
 
-Not here: brokers, whose configs are set in their file and read-only over the wire; broker loggers.
+Of brokers there are few (broker.dynamic_configs): the others are set in their files.
+
+Not here: broker loggers.
 """
 
 from collections import Counter
@@ -11,11 +13,13 @@ from dataclasses import dataclass
 
 from broker.api.alter_configs import check_resource, check_rights
 from broker.authorization import Authorization
+from broker.broker_config_admin import BrokerConfigAdmin
 from broker.caller import Caller
 from broker.errors import ApiError
 from broker.topic_config import ConfigChange
 from broker.topics import TopicAdmin
 from wire.errors import ErrorCode
+from wire.messages.describe_configs import ResourceType
 from wire.messages.incremental_alter_configs import (
     AlterConfigsResource,
     AlterConfigsResourceResponse,
@@ -28,6 +32,7 @@ from wire.messages.incremental_alter_configs import (
 @dataclass(frozen=True, slots=True)
 class Needs:
     topics: TopicAdmin
+    broker_configs: BrokerConfigAdmin
     authorization: Authorization
 
 
@@ -41,7 +46,9 @@ async def handle(
         try:
             check_rights(rights, resource.resource_type, resource.resource_name)
             check_resource(resource.resource_type, resource.resource_name, times)
-            await needs.topics.change_configs(
+            of_topic = resource.resource_type == ResourceType.TOPIC
+            admin = needs.topics if of_topic else needs.broker_configs
+            await admin.change_configs(
                 resource.resource_name, _changes(resource), validate_only=request.validate_only
             )
         except ApiError as error:

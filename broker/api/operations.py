@@ -93,7 +93,7 @@ RULES: Final[dict[int, tuple[Rule, ...]]] = {
     # AlterConfigs
     33: (
         Rule(Operation.ALTER_CONFIGS, _TOPIC, "a topic's"),
-        Rule(Operation.ALTER_CONFIGS, _CLUSTER, "a broker's, which are never altered"),
+        Rule(Operation.ALTER_CONFIGS, _CLUSTER, "a broker's"),
     ),
     # DescribeLogDirs
     35: (Rule(Operation.DESCRIBE, _CLUSTER),),
@@ -108,7 +108,7 @@ RULES: Final[dict[int, tuple[Rule, ...]]] = {
     # IncrementalAlterConfigs
     44: (
         Rule(Operation.ALTER_CONFIGS, _TOPIC, "a topic's"),
-        Rule(Operation.ALTER_CONFIGS, _CLUSTER, "a broker's, which are never altered"),
+        Rule(Operation.ALTER_CONFIGS, _CLUSTER, "a broker's"),
     ),
     # AlterPartitionReassignments
     45: (Rule(Operation.ALTER, _CLUSTER),),

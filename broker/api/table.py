@@ -55,6 +55,7 @@ from broker.api.init_producer_id import ProducerIds
 from broker.api.metadata import DescribedTopics
 from broker.api.produce import LargeChecks
 from broker.authorization import Authorization
+from broker.broker_config_admin import BrokerConfigAdmin
 from broker.caller import Caller
 from broker.complaints import Complaints
 from broker.config import BrokerConfig
@@ -66,6 +67,7 @@ from broker.quota_admin import QuotaAdmin
 from broker.quotas import Quotas
 from broker.reassignment_admin import ReassignmentAdmin
 from broker.replication.sessions import FetchSessions
+from broker.replication.throttle import Throttle
 from broker.topics import TopicAdmin
 from broker.user_admin import UserAdmin
 from cluster.view import ClusterView
@@ -124,6 +126,9 @@ class BrokerParts:
     topics: TopicAdmin
     leaders: LeaderAdmin
     reassignments: ReassignmentAdmin
+    broker_configs: BrokerConfigAdmin
+    sends_throttled: Throttle
+    """What others have of what is led here, to move replicas."""
     users: UserAdmin
     partitions: Partitions
     described: DescribedTopics
@@ -176,6 +181,12 @@ def _of_topics(
     make: Callable[[TopicAdmin, Authorization], Needs],
 ) -> Callable[[BrokerParts], Needs]:
     return lambda parts: make(parts.topics, parts.authorization)
+
+
+def _of_configs(
+    make: Callable[[TopicAdmin, BrokerConfigAdmin, Authorization], Needs],
+) -> Callable[[BrokerParts], Needs]:
+    return lambda parts: make(parts.topics, parts.broker_configs, parts.authorization)
 
 
 def _of_partitions(
@@ -236,6 +247,7 @@ def to_fetch(parts: BrokerParts) -> fetch.Needs:
         FetchSessions(parts.loop.time),
         parts.cluster,
         parts.metrics,
+        parts.sends_throttled,
     )
 
 
@@ -305,7 +317,7 @@ TABLE: Final = (
     _row(30, CREATE_ACLS, range(1, 4), create_acls.handle, _of_acls(create_acls.Needs)),
     _row(31, DELETE_ACLS, range(1, 4), delete_acls.handle, _of_acls(delete_acls.Needs)),
     _row(32, DESCRIBE_CONFIGS, range(1, 5), describe_configs.handle, _to_describe_configs),
-    _row(33, ALTER_CONFIGS, range(3), alter_configs.handle, _of_topics(alter_configs.Needs)),
+    _row(33, ALTER_CONFIGS, range(3), alter_configs.handle, _of_configs(alter_configs.Needs)),
     _row(35, DESCRIBE_LOG_DIRS, range(1, 5), describe_log_dirs.handle, _to_describe_log_dirs),
     _row(36, SASL_AUTHENTICATE, range(3), sasl_authenticate.handle, _nothing),
     _row(
@@ -322,7 +334,7 @@ TABLE: Final = (
         INCREMENTAL_ALTER_CONFIGS,
         range(2),
         incremental_alter_configs.handle,
-        _of_topics(incremental_alter_configs.Needs),
+        _of_configs(incremental_alter_configs.Needs),
     ),
     _row(
         45,

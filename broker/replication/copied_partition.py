@@ -45,6 +45,11 @@ class FollowedPartition(Protocol):
     @property
     def log(self) -> Log: ...
 
+    @property
+    def copies_throttled(self) -> bool:
+        """Whether what it copies counts against the rate for replicas that are moved."""
+        ...
+
     def copy(self, batches: memoryview, headers: Sequence[BatchHeader], now_ms: int) -> None:
         """Appends checked batches of the leader's that lie behind each other."""
 
@@ -117,6 +122,11 @@ class CopiedPartition:
         if self._pause is not None:
             self._pause.cancel()
             self._pause = None
+
+    def rest(self, seconds: float) -> None:
+        """Nothing is to be asked for meanwhile, unless somebody else leads."""
+        if self._resumed is not None:
+            self._pause = self._loop.call_later(seconds, self._resumed)
 
     async def idle(self) -> None:
         """Returns when nothing is done to it."""

@@ -9,7 +9,8 @@ Rule 3: nobody waits long for somebody else's disk. When all that came is flushe
         over, the next request goes without those that are still being flushed: the session forgets
         them (it would send the same bytes again), and names them anew when they are done. While
         there are such, leaders are told to answer within a moment, so that what gets flushed
-        meanwhile is soon told. The same way partitions rest that are in trouble.
+        meanwhile is soon told. The same way partitions rest that are in trouble, and those that
+        are throttled (throttle.py), until there is something for them again.
 Rule 4: partitions that have much to fetch share what an answer may hold; the others may have a
         sixteenth each, so that they go on meanwhile.
 
@@ -21,13 +22,14 @@ Specified in docs/replication-spec.md: `SendFetch` (R2).
 import asyncio
 import logging
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
 from broker.replication.asking import Asking
 from broker.replication.copied_partition import CopiedPartition
 from broker.replication.leader_connection import LeaderConnection
+from broker.replication.throttle import Throttle
 from broker.storage.checkpoints import Key
 from client.addresses import Address
 from client.bootstrap import IN_THE_CLEAR, Access
@@ -37,6 +39,7 @@ from client.patience import Pauses
 from wire.errors import ErrorCode
 from wire.messages import fetch
 from wire.messages.fetch import FetchResponse
+from wire.slices import FileSlice
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +65,8 @@ class Fetching:
     """The most that an answer holds, but for one batch that is larger."""
     answer_seconds: float = REQUEST_SECONDS
     """Within which an answer must have come, beyond what the leader waits."""
+    throttle: Throttle = field(default_factory=Throttle)
+    """What replicas that are moved may have, of all leaders together."""
 
 
 class Link:
@@ -182,6 +187,9 @@ class Link:
                 continue  # it was left, and may have come again
             if asked.leader_epoch != copied.leader_epoch:
                 continue
+            if copied.partition.copies_throttled and data.records:
+                assert not isinstance(data.records, FileSlice)  # those only leave
+                self._fetching.throttle.used(len(data.records), self._loop.time())
             self._put_aside(copied)
             if not await copied.take(data, asked):
                 self._resume(copied)
@@ -196,10 +204,13 @@ class Link:
         self._asking.leave_out(copied.key)
 
     def _resume(self, copied: CopiedPartition) -> None:
-        """Ask for it, from where it is now. What is to go slower would rest here, and be resumed
-        when it may go on."""
-        key = copied.key
+        """Ask for it, from where it is now; or let it rest, if it is to go slower."""
+        key, throttle = copied.key, self._fetching.throttle
         if self._aside.get(key) is not copied:
+            return
+        is_throttled = copied.partition.copies_throttled
+        if is_throttled and (seconds := throttle.wait_s(self._loop.time())) > 0:
+            copied.rest(seconds)
             return
         del self._aside[key]
         if copied.hungry:
@@ -207,7 +218,8 @@ class Link:
         else:
             self._hungry.discard(key)
         shares = min(len(self._hungry), _SHARES) if copied.hungry else _SHARES
-        self._asking.want(key, copied.wanted(self._fetching.bytes // shares))
+        share = self._fetching.bytes // shares
+        self._asking.want(key, copied.wanted(throttle.portion(share) if is_throttled else share))
         self._changed.set()
 
     def _failed(self, reason: str) -> None:

@@ -7,10 +7,13 @@ import logging
 from collections.abc import Callable, Iterable
 
 from broker.config import BrokerConfig
+from broker.dynamic_configs import FOLLOWER_RATE, LEADER_RATE, rate
 from broker.replication.copying import Copying
 from broker.replication.in_sync import InSyncChanges, LedPartition, Live, Write
 from broker.replication.link import Fetching
+from broker.replication.throttle import Throttle
 from client.bootstrap import access_to
+from cluster.values import ClusterSnapshot
 
 log = logging.getLogger(__name__)
 
@@ -21,13 +24,16 @@ class Replication:
     """Belongs to the event loop."""
 
     def __init__(self, config: BrokerConfig, write: Write, live: Live) -> None:
+        self._broker_id = config.id
         self._config = config.replication
         between = config.reaching
+        self.copies_throttled, self.sends_throttled = Throttle(), Throttle()
         fetching = Fetching(
             broker_id=config.id,
             access=access_to(between.security),
             wait_seconds=self._config.fetch_wait,
             bytes=self._config.fetch_bytes,
+            throttle=self.copies_throttled,
         )
         self.copying = Copying(fetching, between.listener)
         self.in_sync_changes = InSyncChanges(write, live)
@@ -36,6 +42,14 @@ class Replication:
     def start(self, partitions: Callable[[], Iterable[LedPartition]]) -> None:
         """Have an eye on who lags, from now on."""
         self._watching = asyncio.ensure_future(self._watch(partitions))
+
+    def follow(self, snapshot: ClusterSnapshot) -> None:
+        """What the map says of brokers: where they are, and the rates of this one."""
+        self.copying.brokers(snapshot.brokers)
+        now = asyncio.get_running_loop().time()
+        own = self._broker_id
+        self.copies_throttled.follow(rate(FOLLOWER_RATE, own, snapshot), now)
+        self.sends_throttled.follow(rate(LEADER_RATE, own, snapshot), now)
 
     async def stop(self) -> None:
         """Copy nothing more, and leave it to others who is in sync."""

@@ -1,9 +1,13 @@
 """What a broker says of configs: values, and where each comes from."""
 
+from collections.abc import Mapping
+
 from broker.config import BrokerConfig
-from broker.config_entries import broker_entries, topic_entries, without
-from broker.topic_config import TopicConfig, TopicDefaults
+from broker.config_entries import broker_entries, shared_entries, topic_entries, without
+from broker.dynamic_configs import DYNAMIC_KEYS, FOLLOWER_RATE, LEADER_RATE, rate
+from broker.topic_config import NOTHING, TopicConfig, TopicDefaults
 from broker.topic_config_table import TOPIC_CONFIG_KEYS
+from cluster.values import ClusterSnapshot
 from wire.messages.describe_configs import (
     ConfigSource,
     ConfigType,
@@ -20,10 +24,12 @@ def of_topic(**overrides: str) -> dict[str, DescribeConfigsResourceResult]:
     return {entry.name: entry for entry in topic_entries(config, DEFAULTS, 1)}
 
 
-def of_broker() -> dict[str, DescribeConfigsResourceResult]:
+def of_broker(
+    own: Mapping[str, str] = NOTHING, shared: Mapping[str, str] = NOTHING
+) -> dict[str, DescribeConfigsResourceResult]:
     config = BrokerConfig(id=7, data_dir="/data", zookeeper="zk:2181")
     entries = broker_entries(
-        config, DEFAULTS, listener="PLAINTEXT://a:1", advertised="PLAINTEXT://b:2"
+        config, DEFAULTS, own, shared, listener="PLAINTEXT://a:1", advertised="PLAINTEXT://b:2"
     )
     assert len({entry.name for entry in entries}) == len(entries)
     return {entry.name: entry for entry in entries}
@@ -95,7 +101,7 @@ def test_a_broker_tells_what_tools_look_for() -> None:
     assert broker["log.retention.ms"].config_source == ConfigSource.STATIC_BROKER_CONFIG
     assert broker["log.segment.bytes"].value == "1073741824"
     assert broker["log.segment.bytes"].config_source == ConfigSource.DEFAULT_CONFIG
-    assert all(entry.read_only for entry in broker.values())
+    assert all(entry.read_only for name, entry in broker.items() if name not in DYNAMIC_KEYS)
     assert all(entry.documentation for entry in broker.values())
 
 
@@ -104,3 +110,37 @@ def test_what_is_not_asked_for_is_left_out() -> None:
     short = without(entry, synonyms=False, documentation=False)
     assert (short.synonyms, short.documentation) == ((), None)
     assert without(entry, synonyms=True, documentation=True) == entry
+
+
+def test_a_rate_that_is_set_while_it_runs() -> None:
+    shared = {FOLLOWER_RATE: "20", LEADER_RATE: "30"}
+    entries = of_broker({FOLLOWER_RATE: "10"}, shared)
+    own = entries[FOLLOWER_RATE]
+    assert (own.value, own.read_only) == ("10", False)
+    assert [(each.value, each.source) for each in own.synonyms] == [
+        ("10", ConfigSource.DYNAMIC_BROKER_CONFIG),
+        ("20", ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
+        (str(2**63 - 1), ConfigSource.DEFAULT_CONFIG),
+    ]
+    everybodys = entries[LEADER_RATE]
+    assert (everybodys.value, everybodys.config_source) == (
+        "30",
+        ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG,
+    )
+    assert {each.name: each.value for each in shared_entries(shared)} == shared
+    assert shared_entries({}) == ()
+
+
+def test_which_rate_counts() -> None:
+    def follower_rate(own: str = "", shared: str = "") -> int | None:
+        map_ = ClusterSnapshot(
+            broker_configs={7: {FOLLOWER_RATE: own} if own else {}},
+            broker_defaults={FOLLOWER_RATE: shared} if shared else {},
+        )
+        return rate(FOLLOWER_RATE, 7, map_)
+
+    assert follower_rate() is None
+    assert follower_rate(shared="5") == 5
+    assert follower_rate("3", "5") == 3
+    assert follower_rate("much", "5") == 5
+    assert follower_rate(str(2**63 - 1), "5") is None

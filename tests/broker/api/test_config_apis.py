@@ -236,6 +236,61 @@ def test_alterations_that_cannot_be(client: RawClient, new_topic: NewTopic) -> N
         assert code is ErrorCode.invalid_request
 
 
+RATE = "follower.replication.throttled.rate"
+
+
+def rate_of(client: RawClient, name: str) -> tuple[str | None, int]:
+    found = describe(client, ResourceType.BROKER, name, RATE).configs
+    return (found[0].value, found[0].config_source) if found else (None, ConfigSource.UNKNOWN)
+
+
+def test_the_rate_of_a_broker(client: RawClient, running: RunningBroker) -> None:
+    """As Kafka's tools set it and take it away again."""
+    broker = running.broker
+    throttle = broker._replication.copies_throttled
+    nothing = (str(2**63 - 1), ConfigSource.DEFAULT_CONFIG)
+
+    def alter(name: str, operation: int, value: str | None = None) -> ErrorCode:
+        return change(client, name, (RATE, operation, value), kind=ResourceType.BROKER)
+
+    assert rate_of(client, "1") == nothing
+    assert alter("1", SET, "1000") is ErrorCode.none
+    assert rate_of(client, "1") == ("1000", ConfigSource.DYNAMIC_BROKER_CONFIG)
+    assert throttle.portion(2**30) == 16 * 1024
+    assert alter("", SET, "800000") is ErrorCode.none
+    assert rate_of(client, "") == ("800000", ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
+    assert alter("1", DELETE) is ErrorCode.none
+    assert rate_of(client, "1") == ("800000", ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
+    assert throttle.portion(2**30) == 200_000
+    assert replace(client, "", kind=ResourceType.BROKER) is ErrorCode.none
+    assert rate_of(client, "1") == nothing
+    assert throttle.portion(2**30) == 2**30
+    unknown = "replica.alter.log.dirs.io.max.bytes.per.second"  # Kafka's tools delete that, too
+    assert change(client, "1", (unknown, DELETE, None), kind=ResourceType.BROKER) is ErrorCode.none
+
+
+def test_rates_that_cannot_be(client: RawClient, new_topic: NewTopic) -> None:
+    def alter(name: str, value: str) -> ErrorCode:
+        return change(client, name, (RATE, SET, value), kind=ResourceType.BROKER)
+
+    for value in ("0", "-1", "much", ""):
+        assert alter("1", value) is ErrorCode.invalid_config
+    for name in ("2", "one", "-1", "99999999999"):
+        assert alter(name, "1000") is ErrorCode.invalid_request
+    bad, good = (RATE, SET, "?"), (RATE, SET, "1000")
+    broker = ResourceType.BROKER
+    assert change(client, "1", bad, kind=broker, validate_only=True) is ErrorCode.invalid_config
+    assert change(client, "1", good, kind=broker, validate_only=True) is ErrorCode.none
+    assert rate_of(client, "1")[1] == ConfigSource.DEFAULT_CONFIG
+
+    topic = new_topic()
+    key = "leader.replication.throttled.replicas"
+    for text in ("*", "0:1,1:2", ""):
+        assert change(client, topic, (key, SET, text)) is ErrorCode.none
+    for text in ("0", "0:1,*", "0:one"):
+        assert change(client, topic, (key, SET, text)) is ErrorCode.invalid_config
+
+
 @pytest.mark.parametrize(("api", "version"), APIS)
 def test_every_version(
     client: RawClient, new_topic: NewTopic, api: Api[Any, Any], version: int

@@ -13,6 +13,7 @@ import uvloop
 
 from broker.replication.copied_partition import CopiedPartition
 from broker.replication.link import Fetching, Link
+from broker.replication.throttle import Throttle
 from client.addresses import Address
 from tests.broker.replication.followed_log import FollowedLog
 from tests.broker.replication.scripted_leader import (
@@ -395,5 +396,61 @@ def test_a_bug_in_one_partition_is_no_bug_of_others(led: Leader, tmp_path: Path)
             assert link.trouble == ""
             followed.bug = None
             await until(has(followed, 3))
+
+    uvloop.run(copy())
+
+
+def test_what_is_throttled_takes_its_time_and_holds_up_nobody(led: Leader, tmp_path: Path) -> None:
+    """About 96 KiB at 32 KiB a second, of which the first second's worth comes at once."""
+    leader, broker = led
+    leader.partitions["u", 1] = LedPartition()
+    leader.lead(batches(*[1] * 96, size=1000))
+    rate, size = 32 * 1024, sum(map(len, leader.led.batches))
+    throttle = Throttle()
+
+    async def copy() -> None:
+        slow, quick = FollowedLog(tmp_path), FollowedLog(tmp_path, "u", 1)
+        slow.copies_throttled = True
+        loop = asyncio.get_running_loop()
+        throttle.follow(rate, loop.time())
+        began = loop.time()
+        fetching = replace(FETCHING, throttle=throttle)
+        async with linked(broker.address, slow, quick, fetching=fetching):
+            await until(lambda: throttle.wait_s(loop.time()) > 0)
+            leader.partitions["u", 1].batches += batches(4)
+            await until(has(quick, 4))
+            assert slow.log.end_offset < 96
+            await until(has(slow, 96))
+            took = loop.time() - began
+            assert took >= (size - throttle.portion(2**30)) / rate - 1
+
+            leader.lead(batches(*[1] * 96, size=1000, first=96))
+            await until(lambda: slow.log.end_offset > 96)
+            slow.copies_throttled = False  # it is in sync now, say
+            await until(has(slow, 192))
+            assert loop.time() - began - took < (size / rate)
+        assert contents(slow) == leader.led.batches
+
+    uvloop.run(copy())
+
+
+def test_what_rests_can_be_left(led: Leader, tmp_path: Path) -> None:
+    leader, broker = led
+    leader.lead(batches(1, 1))
+
+    async def copy() -> None:
+        followed, throttle = FollowedLog(tmp_path), Throttle()
+        followed.copies_throttled = True
+        now = asyncio.get_running_loop().time()
+        throttle.follow(1, now)
+        throttle.used(1_000, now)
+        fetching = replace(FETCHING, throttle=throttle)
+        async with linked(broker.address, followed, fetching=fetching) as (link, (copied,)):
+            await until(lambda: not copied.is_at_work)
+            link.leave(copied)
+            assert len(link) == 0
+            throttle.follow(None, now)
+            link.follow(copied, 0)
+            await until(has(followed, 2))
 
     uvloop.run(copy())

@@ -1,0 +1,62 @@
+"""The configs of brokers that are changed while they run: the rates for replicas that are moved.
+
+They are kept in ZooKeeper, as Kafka keeps them: for one broker, and for all that have none of their
+own. All others are in a broker's file.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final
+
+from broker.config_values import MAX_LONG, long
+from broker.errors import ApiError, ErrorCode
+from broker.topic_config import NOTHING
+from broker.topic_config_table import ConfigKey
+from cluster.values import ClusterSnapshot
+
+LEADER_RATE: Final = "leader.replication.throttled.rate"
+FOLLOWER_RATE: Final = "follower.replication.throttled.rate"
+
+DYNAMIC_KEYS: Final[Mapping[str, ConfigKey]] = {
+    name: ConfigKey(name, long(1), str(MAX_LONG), name, documentation)
+    for name, documentation in (
+        (
+            FOLLOWER_RATE,
+            "How many bytes a second this broker copies for replicas that are in its topics' "
+            "follower.replication.throttled.replicas, and not in sync. Who is in sync copies as "
+            "fast as it can, and that does not count.",
+        ),
+        (
+            LEADER_RATE,
+            "How many bytes a second this broker sends to replicas that are not in sync, of "
+            "partitions that are in their topics' leader.replication.throttled.replicas.",
+        ),
+    )
+}
+
+
+def dynamic_key(name: str) -> ConfigKey:
+    key = DYNAMIC_KEYS.get(name)
+    if key is None:
+        raise ApiError(
+            ErrorCode.invalid_request,
+            f"{name[:100]}: a broker's configs are set in its configuration file and take effect "
+            f"on restart, but for {' and '.join(DYNAMIC_KEYS)}",
+        )
+    return key
+
+
+def rate(name: str, broker_id: int, snapshot: ClusterSnapshot) -> int | None:
+    """Bytes a second; None: as many as there are. What cannot be read counts as not set."""
+    for overrides in (snapshot.broker_configs.get(broker_id, NOTHING), snapshot.broker_defaults):
+        if name in overrides:
+            with suppress(ApiError):
+                found = int(DYNAMIC_KEYS[name].canonical(overrides[name]))
+                return None if found == MAX_LONG else found
+    return None
+
+
+def overrides_of(snapshot: ClusterSnapshot, broker_id: int | None) -> Mapping[str, str]:
+    if broker_id is None:
+        return snapshot.broker_defaults
+    return snapshot.broker_configs.get(broker_id, NOTHING)

@@ -1,0 +1,271 @@
+"""`penstock brokers drain`, `fill`: replicas moved off a broker, and onto new ones.
+
+What is moved is planned here (placement.py), begun, and watched. The brokers go on by themselves if
+the command ends: called again, it goes on watching, and takes the throttle away at the end.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import click
+
+from client.admin import all_topics
+from client.brokers import Brokers
+from client.metadata import ClusterMetadata
+from client.reassignments import Key, Moving, move, moving, take_throttle_away, throttle
+from penstock.brokers.placement import NoPlace, Placement, Racks, Replicas, drained, filled
+from penstock.cli.failures import Failed
+from penstock.cli.output import json_option, print_json, print_table
+from penstock.connections.cluster import bootstrap_option, connected
+
+COLUMNS: Final = ("topic", "partition", "from", "to")
+_LOOKS_SECONDS: Final = 0.5
+_ROUNDS: Final = 5  # topics may be created meanwhile
+
+Plan = dict[Key, Replicas]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class How:
+    """What the options say."""
+
+    dry_run: bool
+    no_wait: bool
+    throttle: int | None
+    as_json: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The cluster, with replicas where they are to be once all that moves has come."""
+
+    cluster: ClusterMetadata
+    moving: Mapping[Key, Moving]
+    placement: Placement
+
+    @property
+    def racks(self) -> Racks:
+        return {each.id: each.rack for each in self.cluster.brokers.values()}
+
+
+def moving_options(command: F) -> F:
+    for option in (
+        click.option("--dry-run", is_flag=True, help="Show what would be moved, and move nothing."),
+        click.option("--no-wait", is_flag=True, help="Begin, and do not wait for the end."),
+        click.option(
+            "--throttle",
+            type=click.FloatRange(min=1),
+            metavar="N",
+            help="Bytes a second that each broker may send, and copy, for what is moved.",
+        ),
+    ):
+        command = option(command)
+    return bootstrap_option(json_option(command))
+
+
+@click.command()
+@click.argument("broker", type=click.IntRange(0))
+@moving_options
+def drain(
+    *,
+    broker: int,
+    bootstrap: str,
+    as_json: bool,
+    dry_run: bool,
+    no_wait: bool,
+    throttle: float | None,
+) -> None:
+    """Move all replicas off a broker, before it is taken away for good.
+
+    They go where racks stay apart and brokers have as much as each other. What one of them copies
+    is in sync before the one that it replaces goes. Called again, it goes on where it was; with
+    another --throttle, that counts from then on.
+
+    A new topic may get replicas on the broker as long as it runs: stop it when this is done.
+
+    \b
+    Example:
+        penstock brokers drain 3 --dry-run
+        penstock brokers drain 3 --throttle 20e6
+    """
+    how = _how(dry_run, no_wait, throttle, as_json)
+    with connected(bootstrap) as brokers:
+        found = _found(brokers)
+        known = {each for replicas in found.placement.values() for each in replicas}
+        leaving = {each for every in found.moving.values() for each in every.removing}
+        if broker not in {*known, *leaving, *found.racks}:
+            raise Failed(f"no broker {broker}: it is not there, and has no replicas")
+        _carry_out(
+            brokers,
+            found,
+            lambda now: drained(now.placement, now.racks, broker),
+            how,
+            nothing=f"broker {broker} has no replicas",
+            done=f"broker {broker} has no replicas now: stop it before topics are created",
+        )
+
+
+@click.command()
+@click.argument("new", type=click.IntRange(0), nargs=-1, required=True, metavar="BROKER...")
+@moving_options
+def fill(
+    *,
+    new: tuple[int, ...],
+    bootstrap: str,
+    as_json: bool,
+    dry_run: bool,
+    no_wait: bool,
+    throttle: float | None,
+) -> None:
+    """Give new brokers their share of the replicas, and of what is led.
+
+    They get them from the brokers that have most, as few as make all even; racks stay apart.
+    Nothing is moved between the others.
+
+    \b
+    Example:
+        penstock brokers fill 4 --dry-run
+        penstock brokers fill 4 5 --throttle 20e6
+    """
+    how = _how(dry_run, no_wait, throttle, as_json)
+    with connected(bootstrap) as brokers:
+        found = _found(brokers)
+        for each in new:
+            if each not in found.racks:
+                raise Failed(f"no broker {each}: it is not there")
+        said = ", ".join(map(str, new))
+        _carry_out(
+            brokers,
+            found,
+            lambda now: filled(now.placement, now.racks, set(new)),
+            how,
+            nothing=f"{said}: there is nothing to move to",
+            done=f"{said}: has the share of replicas that there is to have",
+            rounds=1,
+        )
+
+
+def _how(dry_run: bool, no_wait: bool, throttle: float | None, as_json: bool) -> How:
+    rate = None if throttle is None else int(throttle)
+    return How(dry_run=dry_run, no_wait=no_wait, throttle=rate, as_json=as_json)
+
+
+def _found(brokers: Brokers) -> Found:
+    on_the_move = moving(brokers)
+    cluster = all_topics(brokers)
+    placement = {
+        (name, each.index): each.replicas
+        for name, topic in cluster.topics.items()
+        for each in topic.partitions
+    }
+    placement |= {key: each.target for key, each in on_the_move.items() if key in placement}
+    return Found(cluster, on_the_move, placement)
+
+
+def _carry_out(
+    brokers: Brokers,
+    found: Found,
+    plan: Callable[[Found], Plan],
+    how: How,
+    *,
+    nothing: str,
+    done: str,
+    rounds: int = _ROUNDS,
+) -> None:
+    """Plan, begin and watch, until there is nothing left to plan."""
+    moved: Plan = {}
+    before = found.placement
+    topics = {topic for topic, _ in found.moving}
+    changes = _planned(plan, found)
+    if how.dry_run:
+        _show(before, changes, how, nothing)
+        return
+    for _ in range(rounds):
+        topics |= {topic for topic, _ in changes}
+        _begin(brokers, found, changes, how)
+        moved |= changes
+        if how.no_wait:
+            break
+        _watch(brokers, how)
+        found = _found(brokers)
+        changes = _planned(plan, found)
+        if not changes:
+            break
+    if how.as_json:
+        print_json(_rows(before, moved))
+    if how.no_wait:
+        _say(f"{len(moved)} partitions are being moved: penstock brokers list shows them")
+        return
+    if take_throttle_away(brokers, topics, sorted(found.racks)):
+        _say("the throttle is taken away")
+    _say(done if moved or topics else nothing)
+
+
+def _planned(plan: Callable[[Found], Plan], found: Found) -> Plan:
+    try:
+        return plan(found)
+    except NoPlace as error:
+        raise Failed(f"{error}: nothing was moved") from None
+
+
+def _show(before: Placement, changes: Plan, how: How, nothing: str) -> None:
+    rows = _rows(before, changes)
+    if how.as_json:
+        print_json(rows)
+    elif rows:
+        print_table(COLUMNS, rows)
+    else:
+        _say(nothing)
+
+
+def _rows(before: Placement, changes: Plan) -> list[dict[str, object]]:
+    return [
+        {
+            "topic": topic,
+            "partition": index,
+            "from": list(before.get((topic, index), ())),
+            "to": list(changes[topic, index]),
+        }
+        for topic, index in sorted(changes)
+    ]
+
+
+def _begin(brokers: Brokers, found: Found, changes: Plan, how: How) -> None:
+    """The throttle first, for what is under way already, too."""
+    if how.throttle is not None:
+        moves = dict(found.moving)
+        for key, target in changes.items():
+            now = found.moving[key].replicas if key in found.moving else found.placement[key]
+            adding = tuple(each for each in target if each not in now)
+            removing = tuple(each for each in now if each not in target)
+            moves[key] = Moving((*now, *adding), adding, removing)
+        throttle(brokers, moves, found.racks, how.throttle)
+    if not changes:
+        return
+    refused = move(brokers, changes)
+    if refused:
+        (topic, index), why = min(refused.items())
+        raise Failed(
+            f"{len(refused)} of {len(changes)} partitions cannot be moved, as {topic}-{index}: "
+            f"{why} The others are being moved; call this again when that is mended"
+        )
+
+
+def _watch(brokers: Brokers, how: How) -> None:
+    """Until nothing is on the move any more, of all that there is."""
+    total, told = 0, -1
+    while left := moving(brokers):
+        total = max(total, len(left))
+        if len(left) != told:
+            told = len(left)
+            _say(f"{total - told} of {total} partitions moved")
+        time.sleep(_LOOKS_SECONDS)
+    if total:
+        _say(f"{total} of {total} partitions moved")
+
+
+def _say(what: str) -> None:
+    click.echo(what, err=True)

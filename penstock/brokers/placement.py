@@ -1,0 +1,212 @@
+"""Which replicas go where when a broker is to go, or has been added. Pure.
+
+Rule 1: a partition keeps as many replicas as it has, on brokers that are there, and on no fewer
+        racks. Where that cannot be, the plan says so instead; only a drain gives up a rack, if
+        nobody else is in it.
+Rule 2: nothing is moved that need not be. A drain moves the replicas that its broker has, each
+        once; a filled broker gets its share of all replicas from those that have most, and no more.
+Rule 3: within that, brokers have as many replicas as each other, and lead as many; those of a topic
+        are spread.
+
+What counts is replicas, not bytes. A broker without a rack is a rack of its own.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from math import ceil
+
+Key = tuple[str, int]
+"""A partition."""
+Replicas = tuple[int, ...]
+"""The first one is to lead."""
+Placement = Mapping[Key, Replicas]
+Racks = Mapping[int, str | None]
+"""Of the brokers that are there."""
+
+
+class NoPlace(Exception):
+    """A replica has nowhere to go."""
+
+
+def drained(before: Placement, racks: Racks, broker: int) -> dict[Key, Replicas]:
+    """What changes when this broker is to have no replicas. Raises `NoPlace`."""
+    there = {each: rack for each, rack in racks.items() if each != broker}
+    moving = {key: replicas for key, replicas in before.items() if broker in replicas}
+    allowed = {
+        key: _widest([each for each in replicas if each != broker], there)
+        for key, replicas in moving.items()
+    }
+    stuck = sorted(key for key, places in allowed.items() if not places)
+    if stuck:
+        topic, index = stuck[0]
+        raise NoPlace(
+            f"{len(stuck)} partitions have nowhere to go ({topic}-{index} is on "
+            f"{','.join(map(str, before[stuck[0]]))}): there are {len(there)} other brokers, and "
+            "no two replicas may be on one"
+        )
+    loads = Counter(dict.fromkeys(there, 0))
+    loads.update(each for replicas in before.values() for each in replicas if each in there)
+    gets = _evenly(allowed, loads)
+    leads = Counter(dict.fromkeys(there, 0))
+    leads.update(replicas[0] for replicas in before.values() if replicas[0] in there)
+    after = {}
+    for key, replicas in sorted(moving.items()):
+        swapped = tuple(gets[key] if each == broker else each for each in replicas)
+        if replicas[0] == broker:
+            first = min((each for each in swapped if each in there), key=lambda each: leads[each])
+            leads[first] += 1
+            swapped = (first, *(each for each in swapped if each != first))
+        after[key] = swapped
+    return after
+
+
+def filled(before: Placement, racks: Racks, new: Set[int]) -> dict[Key, Replicas]:
+    """What changes when these brokers, which are there, get their share."""
+    filling = _Filling(before, racks, new)
+    while filling.step():
+        pass
+    return {key: after for key, after in filling.placed.items() if after != before[key]}
+
+
+def spread(replicas: Sequence[int], racks: Racks) -> int:
+    """On how many racks they are."""
+    return len({racks.get(each) or each for each in replicas})
+
+
+# A drain
+
+
+def _widest(stay: Sequence[int], racks: Racks) -> list[int]:
+    """Where one more replica can go, so that they are on as many racks as can be."""
+    free = {each: spread([*stay, each], racks) for each in sorted(racks) if each not in stay}
+    most = max(free.values(), default=0)
+    return [each for each, racks_then in free.items() if racks_then == most]
+
+
+def _evenly(allowed: Mapping[Key, list[int]], loads: Counter[int]) -> dict[Key, int]:
+    """Who gets each, so that `loads` are as even as they can be; they are counted there.
+
+    The least loaded one, first of all for those that have few to choose from; then, as long as
+    there is a chain of exchanges from one broker to another that has two less, that is made.
+    """
+    gets: dict[Key, int] = {}
+    of_topic: Counter[tuple[str, int]] = Counter()
+    for key in sorted(allowed, key=lambda each: (len(allowed[each]), each)):
+        place = min(allowed[key], key=lambda each: (loads[each], of_topic[key[0], each], each))
+        gets[key] = place
+        loads[place] += 1
+        of_topic[key[0], place] += 1
+    while chain := _chain(gets, allowed, loads):
+        for key, place in chain:
+            loads[gets[key]] -= 1
+            loads[place] += 1
+            gets[key] = place
+    return gets
+
+
+def _chain(
+    gets: Mapping[Key, int], allowed: Mapping[Key, list[int]], loads: Mapping[int, int]
+) -> list[tuple[Key, int]]:
+    """Who goes where instead, and makes room for the next; empty if it is as even as can be."""
+    has: dict[int, list[Key]] = {}
+    for key, place in gets.items():
+        has.setdefault(place, []).append(key)
+    for begin in sorted(has, key=lambda each: (-loads[each], each)):
+        came: dict[int, tuple[Key, int]] = {}
+        row = [begin]
+        for here in row:
+            for key in has.get(here, ()):
+                for place in allowed[key]:
+                    if place == begin or place in came:
+                        continue
+                    came[place] = key, here
+                    if loads[place] <= loads[begin] - 2:
+                        return list(_back(came, place, begin))
+                    row.append(place)
+    return []
+
+
+def _back(came: Mapping[int, tuple[Key, int]], place: int, begin: int) -> Iterator[tuple[Key, int]]:
+    while place != begin:
+        key, before = came[place]
+        yield key, place
+        place = before
+
+
+# New brokers
+
+
+@dataclass(slots=True)
+class _Has:
+    """What a broker has."""
+
+    keys: set[Key]
+    leads: int
+
+
+class _Filling:
+    """One replica after the other."""
+
+    def __init__(self, before: Placement, racks: Racks, new: Set[int]) -> None:
+        self.placed = dict(before)
+        self._racks = racks
+        self._brokers = {each: _Has(set(), 0) for each in racks}
+        self._of_topic: Counter[tuple[str, int]] = Counter()
+        for key, replicas in before.items():
+            for each in replicas:
+                if each in self._brokers:
+                    self._brokers[each].keys.add(key)
+                    self._of_topic[key[0], each] += 1
+            if replicas and replicas[0] in self._brokers:
+                self._brokers[replicas[0]].leads += 1
+        total = sum(len(each.keys) for each in self._brokers.values())
+        self._share = ceil(total / len(racks)) if racks else 0
+        self._open = set(new) & racks.keys()  # they may get more
+        self._old = racks.keys() - new
+
+    def step(self) -> bool:
+        """Moves one, if there is one to move."""
+        while self._open:
+            to = min(self._open, key=lambda each: (len(self._brokers[each].keys), each))
+            size = len(self._brokers[to].keys)
+            if size < self._share:
+                givers = sorted(self._old, key=lambda each: (-len(self._brokers[each].keys), each))
+                for giver in givers:
+                    if len(self._brokers[giver].keys) < size + 2:
+                        break
+                    key = self._best(giver, to)
+                    if key is not None:
+                        self._move(key, giver, to)
+                        return True
+            self._open.discard(to)
+        return False
+
+    def _best(self, giver: int, to: int) -> Key | None:
+        """Which of the giver's partitions is best there."""
+        lead = self._brokers[giver].leads >= self._brokers[to].leads + 2
+        found: tuple[tuple[int, bool, int], Key] | None = None
+        for key in sorted(self._brokers[giver].keys):
+            replicas = self.placed[key]
+            if to in replicas:
+                continue
+            swapped = [to if each == giver else each for each in replicas]
+            wider = spread(swapped, self._racks) - spread(replicas, self._racks)
+            if wider < 0:
+                continue
+            apart = self._of_topic[key[0], giver] - self._of_topic[key[0], to]
+            worth = wider, (replicas[0] == giver) == lead, apart
+            if found is None or worth > found[0]:
+                found = worth, key
+        return None if found is None else found[1]
+
+    def _move(self, key: Key, giver: int, to: int) -> None:
+        replicas = self.placed[key]
+        self.placed[key] = tuple(to if each == giver else each for each in replicas)
+        self._brokers[giver].keys.discard(key)
+        self._brokers[to].keys.add(key)
+        if replicas[0] == giver:
+            self._brokers[giver].leads -= 1
+            self._brokers[to].leads += 1
+        self._of_topic[key[0], giver] -= 1
+        self._of_topic[key[0], to] += 1

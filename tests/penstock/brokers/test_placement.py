@@ -1,0 +1,190 @@
+"""Plans for a broker that goes and for brokers that come: never fewer replicas, racks kept spread,
+even, and nothing moved that need not be."""
+
+from collections import Counter
+from itertools import product
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from penstock.brokers.placement import (
+    Key,
+    NoPlace,
+    Placement,
+    Racks,
+    Replicas,
+    drained,
+    filled,
+    spread,
+)
+
+Cluster = tuple[dict[Key, Replicas], dict[int, str | None]]
+
+
+@st.composite
+def clusters(draw: st.DrawFn, partitions: int = 30) -> Cluster:
+    """Replicas anywhere."""
+    ids = draw(st.lists(st.integers(0, 50), min_size=2, max_size=7, unique=True))
+    racks = {each: draw(st.sampled_from([None, "a", "b", "c"])) for each in ids}
+    anywhere = st.lists(st.sampled_from(ids), min_size=1, max_size=3, unique=True).map(tuple)
+    topics = st.lists(anywhere, max_size=partitions)
+    placed = {
+        (topic, index): replicas
+        for topic in ("t", "u")
+        for index, replicas in enumerate(draw(topics))
+    }
+    return placed, racks
+
+
+def loads(placed: Placement, racks: Racks) -> Counter[int]:
+    found = Counter(each for replicas in placed.values() for each in replicas)
+    return Counter({each: found[each] for each in racks})
+
+
+def unevenness(placed: Placement, racks: Racks) -> int:
+    return sum(each**2 for each in loads(placed, racks).values())
+
+
+def range_of(counted: Counter[int]) -> int:
+    return max(counted.values()) - min(counted.values())
+
+
+@given(clusters())
+def test_a_drained_broker_has_nothing_and_all_else_stays(cluster: Cluster) -> None:
+    before, racks = cluster
+    gone = min(racks)
+    left = {each: rack for each, rack in racks.items() if each != gone}
+    if any(gone in each and len(each) > len(left) for each in before.values()):
+        with pytest.raises(NoPlace, match="nowhere to go"):
+            drained(before, racks, gone)
+        return
+    changed = drained(before, racks, gone)
+    assert changed.keys() == {key for key, replicas in before.items() if gone in replicas}
+    for key, after in changed.items():
+        stay = set(before[key]) - {gone}
+        assert len(after) == len(set(after)) == len(before[key])
+        assert stay < set(after) <= left.keys() or (not stay and set(after) <= left.keys())
+        widest = max(spread([*stay, each], left) for each in left if each not in stay)
+        assert spread(after, left) == widest >= spread(before[key], racks) - 1
+        if before[key][0] != gone:
+            assert after[0] == before[key][0]
+
+
+@given(clusters(partitions=3))
+def test_a_drain_leaves_brokers_as_even_as_can_be(cluster: Cluster) -> None:
+    before, racks = cluster
+    gone = min(racks)
+    left = {each: rack for each, rack in racks.items() if each != gone}
+    moving = [key for key, replicas in before.items() if gone in replicas]
+    assume(len(moving) <= 4)
+    assume(all(len(before[key]) <= len(left) for key in moving))
+    planned = unevenness({**before, **drained(before, racks, gone)}, left)
+    choices = []
+    for key in moving:
+        stay = [each for each in before[key] if each != gone]
+        free = [each for each in left if each not in stay]
+        widest = max(spread([*stay, each], left) for each in free)
+        wide = [each for each in free if spread([*stay, each], left) == widest]
+        choices.append([(*stay, each) for each in wide])
+    best = min(
+        unevenness({**before, **dict(zip(moving, each, strict=True))}, left)
+        for each in product(*choices)
+    )
+    assert planned == best
+
+
+@given(clusters(), st.data())
+def test_filled_brokers_get_their_share_from_those_that_have_most(
+    cluster: Cluster, data: st.DataObject
+) -> None:
+    before, racks = cluster
+    new = set(data.draw(st.lists(st.sampled_from(sorted(racks)), min_size=1, unique=True)))
+    changed = filled(before, racks, new)
+    placed, old = {**before, **changed}, racks.keys() - new
+    then, now = loads(before, racks), loads(placed, racks)
+    moves = 0
+    for key, after in changed.items():
+        assert len(after) == len(set(after)) == len(before[key])
+        assert spread(after, racks) >= spread(before[key], racks)
+        swaps = [(a, b) for a, b in zip(before[key], after, strict=True) if a != b]
+        assert all(giver in old and to in new for giver, to in swaps)
+        moves += len(swaps)
+    assert moves == sum(now[each] - then[each] for each in new & racks.keys())
+    share = -(-sum(then.values()) // len(racks))
+    for to in new:
+        assert now[to] <= max(share, then[to])
+        assert now[to] >= then[to]
+        if now[to] >= share:
+            continue
+        for giver in old:  # whoever has more has nothing that could go there
+            if now[giver] >= now[to] + 2:
+                assert not any(_may_go(replicas, giver, to, racks) for replicas in placed.values())
+
+
+def _may_go(replicas: Replicas, giver: int, to: int, racks: Racks) -> bool:
+    swapped = [to if each == giver else each for each in replicas]
+    return (
+        giver in replicas
+        and to not in replicas
+        and spread(swapped, racks) >= spread(replicas, racks)
+    )
+
+
+@given(st.integers(1, 5), st.integers(1, 3), st.integers(1, 3), st.integers(1, 40), st.booleans())
+def test_what_was_even_is_even_again_to_within_one(
+    old: int, new: int, factor: int, partitions: int, apart: bool
+) -> None:
+    """With as few moves as that takes."""
+    assume(factor <= old)
+    racks: dict[int, str | None] = dict.fromkeys(range(old + new), None if apart else "r")
+    before = {
+        ("t", index): tuple((index * factor + each) % old for each in range(factor))
+        for index in range(partitions)
+    }
+    coming = set(range(old, old + new))
+    then = loads(before, dict.fromkeys(range(old)))
+    assume(range_of(then) <= 1)
+    changed = filled(before, racks, coming)
+    after = loads({**before, **changed}, racks)
+    assert range_of(after) <= 1
+    share = partitions * factor // (old + new)
+    moves = sum(len(set(after) - set(before[key])) for key, after in changed.items())
+    assert new * share <= moves <= new * (share + 1)
+
+    back = {**before, **changed}
+    for each in sorted(coming):  # and when they are taken away again
+        back |= drained(back, racks, each)
+        racks = {broker: rack for broker, rack in racks.items() if broker != each}
+        if factor == 1:  # else the other replicas may be in the way
+            assert range_of(loads(back, racks)) <= 1
+
+
+def test_racks_are_kept_apart() -> None:
+    """Three racks, a copy in each: the new broker takes only from its own rack."""
+    racks = {1: "a", 2: "b", 3: "c", 4: "a"}
+    before = {("t", index): (1, 2, 3) for index in range(6)}
+    changed = filled(before, racks, {4})
+    assert loads({**before, **changed}, racks) == {1: 3, 2: 6, 3: 6, 4: 3}
+    assert all(spread(each, racks) == 3 for each in changed.values())
+    left = drained(before, racks, 1)
+    assert {frozenset(each) for each in left.values()} == {frozenset({2, 3, 4})}
+
+
+def test_what_is_led_is_shared_out_too() -> None:
+    racks = {1: None, 2: None, 3: None}
+    before = {("t", index): ((1, 2) if index % 2 else (2, 1)) for index in range(12)}
+    changed = filled(before, racks, {3})
+    leads = Counter(each[0] for each in {**before, **changed}.values())
+    assert sorted(leads.values()) == [4, 4, 4]
+    left = drained({**before, **changed}, racks, 3)
+    assert sorted(Counter(each[0] for each in {**before, **changed, **left}.values()).values()) == [
+        6,
+        6,
+    ]
+
+
+def test_nobody_is_left_to_go_to() -> None:
+    with pytest.raises(NoPlace, match=r"1 partitions have nowhere to go \(t-0 is on 1,2\)"):
+        drained({("t", 0): (1, 2), ("t", 1): (2,)}, {1: None, 2: None}, 1)
+    assert drained({("t", 1): (2,)}, {1: None, 2: None}, 1) == {}
