@@ -44,7 +44,9 @@ class Cluster(RunningServers):
         self.at = At(self.bootstrap)
 
     def create(self, topic: str, *replicas: Sequence[int]) -> None:
-        wanted = NewTopic(topic, replica_assignment=[list(each) for each in replicas])
+        wanted = NewTopic(
+            topic, len(replicas), replica_assignment=[list(each) for each in replicas]
+        )
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
         admin.create_topics([wanted])[topic].result(LONG)
 
