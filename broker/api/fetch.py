@@ -291,6 +291,8 @@ class _Fetch(ABC):
 
     def _slice(self, partition: Partition, wanted: FetchPartition) -> FileSlice | None:
         limit = max(0, min(self._room, wanted.partition_max_bytes))
+        if self._is_throttled(partition):
+            limit = self._needs.throttle.portion(limit)
         if self._read and (not limit or self._is_full):
             return None
         read = partition.read_for_follower if self._is_followers else partition.read

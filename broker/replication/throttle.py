@@ -9,7 +9,8 @@ Rule 1: who is in sync is not throttled, on neither side, and what it copies doe
         still where much is written.)
 Rule 2: what was taken too much is waited for afterwards: over any time, no more than the rate, a
         second's worth, and what was asked for before the rate was used up.
-Rule 3: at most a quarter of a second's worth is asked for at once, so that it flows.
+Rule 3: at most a quarter of a second's worth of a partition is asked for, or answered, at once, so
+        that it flows.
 """
 
 from typing import Final

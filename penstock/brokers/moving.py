@@ -142,8 +142,8 @@ def fill(
             found,
             lambda now: filled(now.placement, now.racks, set(new)),
             how,
-            nothing=f"{said}: there is nothing to move to",
-            done=f"{said}: has the share of replicas that there is to have",
+            nothing=f"nothing is to be moved: broker {said} has its share",
+            done=f"broker {said} has its share of the replicas now",
             rounds=1,
         )
 
