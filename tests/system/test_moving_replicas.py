@@ -4,6 +4,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -57,8 +58,12 @@ class Cluster(RunningServers):
     def loads(self, topic: str) -> dict[int, int]:
         return dict(Counter(each for replicas in self.replicas(topic) for each in replicas))
 
-    def asked(self) -> Brokers:
-        return Brokers(Bootstrap.of(self.bootstrap))
+    @contextmanager
+    def asked(self) -> Iterator[Brokers]:
+        """It knows where each of them is."""
+        with Brokers(Bootstrap.of(self.bootstrap)) as brokers:
+            all_topics(brokers)
+            yield brokers
 
     def throttles(self, *topics: str) -> set[str]:
         """What is set of them, anywhere."""
