@@ -85,7 +85,7 @@ def cluster(tmp_path: Path, chroot: str) -> Iterator[Cluster]:
 
 
 def write(cluster: Cluster, topic: str, size: int, *, partition: int = 0) -> None:
-    """So many bytes, in incompressible messages; acknowledged by all in sync."""
+    """So many bytes, as they are; acknowledged by all in sync."""
     refused: list[object] = []
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "linger.ms": 5})
     message = bytes(100_000)
@@ -149,7 +149,8 @@ def test_the_leaders_side_is_throttled_by_itself(cluster: Cluster) -> None:
         began = time.monotonic()
         assert move(brokers, {("big", 0): (2,)}) == {}
         wait_until(lambda: moved(cluster, "big", [2]), within=LONG, what="it is moved")
-        assert time.monotonic() - began >= size / rate - 1.25
+        # A second's worth comes at once; what is left may come in two answers of a batch each.
+        assert time.monotonic() - began >= size / rate - 2
         assert take_throttle_away(brokers, ["big"], (1, 2, 3))
 
 
@@ -176,9 +177,9 @@ def test_a_broker_is_drained_and_filled_again(cluster: Cluster) -> None:
 
     third = cluster.servers[2]
     assert third.terminate() == 0
-    assert sorted(at.output("consume", "t", "--from-beginning", "--count", "600").splitlines()) == (
-        sorted(lines)
-    )
+    assert sorted(
+        at.output("consume", "t", "--from", "beginning", "--count", "600").splitlines()
+    ) == (sorted(lines))
     stuck = at.run("brokers", "drain", "2")
     assert stuck.returncode == 1
     assert "6 partitions have nowhere to go" in stuck.stderr
@@ -193,9 +194,9 @@ def test_a_broker_is_drained_and_filled_again(cluster: Cluster) -> None:
     assert watched.returncode == 0, watched.stderr
     assert cluster.loads("t") == {1: 4, 2: 4, 3: 4}
     assert Counter(each[0] for each in cluster.replicas("t")) == {1: 2, 2: 2, 3: 2}
-    assert sorted(at.output("consume", "t", "--from-beginning", "--count", "600").splitlines()) == (
-        sorted(lines)
-    )
+    assert sorted(
+        at.output("consume", "t", "--from", "beginning", "--count", "600").splitlines()
+    ) == (sorted(lines))
 
 
 @pytest.mark.parametrize("version", [VERSION, NEWEST])
