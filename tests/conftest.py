@@ -46,6 +46,7 @@ AS_USERS = Path(__file__).with_name("as_users")
 # Whoever runs the tests may have a pipeline of their own: it is left alone.
 NOBODYS = (BOOTSTRAP, REGISTRY, AUDIT, AGENT, BROKER_HTTP)
 GRACE_SECONDS = 60.0  # for processes that are just ending: a JVM of Spark's may take long
+ENDS_WITH_US = "from multiprocessing.resource_tracker import main"  # of who has spawned a process
 SLOW_FIXTURES = {"spark", "spark_cluster", "hdfs"}
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
@@ -138,7 +139,11 @@ def nothing_is_left_behind(
 
     deadline = time.monotonic() + GRACE_SECONDS
     while True:
-        left = [f"{process.name} {command[:200]}" for process, command in processes_with(mark)]
+        left = [
+            f"{process.name} {command[:200]}"
+            for process, command in processes_with(mark)
+            if ENDS_WITH_US not in command
+        ]
         files = sorted(path.name for path in temporary.iterdir() if not _was_being_removed(path))
         if not (left or files) or time.monotonic() >= deadline:
             break

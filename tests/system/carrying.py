@@ -219,7 +219,9 @@ class JavaReader(Reader):
                 consumer.seek(each, 0)
             moment = self._java.find("java.time.Duration").ofMillis(200)
             while not self.is_over:
-                for record in consumer.poll(moment):
+                records = consumer.poll(moment).iterator()
+                while records.hasNext():
+                    record = records.next()
                     self.note(record.partition(), record.value().encode())
 
 

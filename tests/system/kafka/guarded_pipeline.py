@@ -164,7 +164,7 @@ class GuardedPipeline(RunningServers):
         wanted = self.written.total()
         for tier in TIERS[:2]:
             what = f"{wanted} events, as the {tier}'s ledger has it"
-            wait_until(lambda: self.events(tier) == wanted, within=60, what=what, every=0.2)  # noqa: B023
+            wait_until(lambda: self.events(tier) == wanted, within=240, what=what, every=0.2)  # noqa: B023
 
     def check_green(self) -> None:
         """Every line is accounted for, at each tier, and is in the files once."""
@@ -176,7 +176,7 @@ class GuardedPipeline(RunningServers):
                 and found.state is State.COMPLETE
                 and {each.tier: each.events for each in found.tiers} == wanted
             ),
-            within=60,
+            within=240,
             what=f"a green report: {self.report()}",
             every=0.2,
         )

@@ -27,7 +27,7 @@ from tests.system.kafka.guarded_pipeline import GuardedPipeline
 from tests.system.kafka.rights import RIGHTS, Right
 from wire.acls import PatternType
 
-WITHIN: Final = 60.0
+WITHIN: Final = 240.0
 ENDS_WITHIN: Final = 300.0  # a program that says why it does not start, on a busy machine
 LINES: Final = 20
 AllowAgain = Callable[[], None]
