@@ -132,15 +132,13 @@ class Opening:
                 self._say(key, topic_id, info.leader_epoch, losses, resumes)
             elif found is not None and self._leads(info) and info.is_replicated:
                 info = self._states.raise_epoch(key[0], topic_id, key[1], above=newest)
-            begins = found is None and not losses
             if found is None:
                 self._data.forget_checkpoint(key)
                 replicated = 0 if info.is_replicated else inf
                 found = Log.create(path, topic_id, config, reached, replicated=replicated)
             if self._leads(info):
                 found.begin_epoch(info.leader_epoch)
-                if not begins:  # else the flush of the first batch does it
-                    found.epochs.save()
+                found.epochs.save()
             self._remember(found, key, info.leader_epoch)
         except BaseException:
             if found is not None:

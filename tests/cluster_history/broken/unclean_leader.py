@@ -15,7 +15,7 @@ def _elected(
     partition: PartitionInfo,
     brokers: Brokers,
     *,
-    unclean: bool,
+    unclean: bool = False,
 ) -> PartitionInfo:
     del unclean
     return before(partition, brokers, unclean=True)
