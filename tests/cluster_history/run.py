@@ -27,7 +27,7 @@ from tests.cluster_history.nemesis import Nemesis
 from tests.cluster_history.readers import NoEnd, Reader, read_whole
 from tests.cluster_history.script import Script, parse
 from tests.cluster_history.writers import PATIENCE, HeadstrongWriter, LibrdkafkaWriter
-from tests.system.crash import Worker
+from tests.system.crash import Worker, finish_all
 from tests.system.faults import Faults, compile_faults
 
 HISTORY: Final = "history.jsonl.gz"
@@ -146,10 +146,10 @@ class _Run:
                 nemesis.play()
                 nemesis.bring_back()
                 self._settle(cluster)
-                _finish(writers)
+                finish_all(writers)
                 self._come_to_rest(cluster, readers)
             finally:
-                _finish([*readers, watcher, *writers])
+                finish_all([*readers, watcher, *writers])
             self._stop(cluster)
             data_dirs = {each: broker.data_dir for each, broker in cluster.brokers.items()}
         self._look_for_bugs(cluster)
@@ -279,20 +279,6 @@ def _replicas(data_dirs: Mapping[int, Path]) -> Mapping[int, Sequence[Replica]]:
 def _faults(library: Path, directory: Path) -> Faults:
     directory.mkdir()
     return Faults(library, directory)
-
-
-def _finish(workers: Sequence[Worker]) -> None:
-    """All of them end; the first failure is raised once none is left running."""
-    failures = []
-    for worker in workers:
-        worker.ask_to_stop()
-    for worker in workers:
-        try:
-            worker.finish()
-        except BaseException as failure:  # noqa: BLE001  raised below
-            failures.append(failure)
-    if failures:
-        raise failures[0]
 
 
 def _behind(

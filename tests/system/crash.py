@@ -109,6 +109,20 @@ class Worker:
             raise self.failure
 
 
+def finish_all(workers: Sequence[Worker]) -> None:
+    """All of them end; the first failure is raised once none is left running."""
+    failures = []
+    for worker in workers:
+        worker.ask_to_stop()
+    for worker in workers:
+        try:
+            worker.finish()
+        except BaseException as failure:  # noqa: BLE001  raised below
+            failures.append(failure)
+    if failures:
+        raise failures[0]
+
+
 class IdempotentWriter(Worker):
     """librdkafka, idempotent, acks=all, on several partitions.
 

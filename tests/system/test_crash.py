@@ -23,7 +23,15 @@ from tests.system import crash
 from tests.system.churn import Churner
 from tests.system.clients.librdkafka import LibrdkafkaAdmin
 from tests.system.clients.stored import stored_batches
-from tests.system.crash import IdempotentWriter, PlainWriter, Violated, Watcher, Worker, value_of
+from tests.system.crash import (
+    IdempotentWriter,
+    PlainWriter,
+    Violated,
+    Watcher,
+    Worker,
+    finish_all,
+    value_of,
+)
 from tests.system.faults import Faults
 from tests.system.topics import create
 
@@ -85,20 +93,6 @@ def abandon(workers: list[Worker]) -> None:
             worker.finish()
 
 
-def finish(workers: list[Worker]) -> None:
-    """All of them end; the first failure is raised once none is left running."""
-    failures = []
-    for worker in workers:
-        worker.ask_to_stop()
-    for worker in workers:
-        try:
-            worker.finish()
-        except BaseException as failure:  # noqa: BLE001  raised below
-            failures.append(failure)
-    if failures:
-        raise failures[0]
-
-
 @pytest.mark.slow
 @pytest.mark.fuzz
 @pytest.mark.timeout(900)
@@ -129,7 +123,7 @@ def test_killed_at_random_instants_under_load(
         except BaseException:
             abandon(workers)
             raise
-        finish(workers)
+        finish_all(workers)
         read = {each: crash.read_all(broker.bootstrap, TOPIC, each) for each in PARTITIONS}
         judge(read, idempotent, watcher)
         for writer in plain:
@@ -170,7 +164,7 @@ def test_power_lost_at_random_instants_under_load(
         except BaseException:
             abandon(workers)
             raise
-        finish(workers)
+        finish_all(workers)
         read = {each: crash.read_all(broker.bootstrap, TOPIC, each) for each in PARTITIONS}
         judge(read, idempotent, watcher)
         crash.check_at_least_once(read[0], durable.name, durable.acknowledged)
