@@ -117,13 +117,6 @@ class _Program:
         self._agent.start()
         self._running = True
         self._supervisor.tell(systemd.READY, systemd.status(self._in_short()))
-        log.info(
-            "agent ready cluster=%s host=%s inputs=%d http_port=%d",
-            config.cluster,
-            config.host_name,
-            len(self._directory.inputs),
-            self._server.port,
-        )
         self._say_whether_it_can_be_asked()
         if config.is_open_to_anybody:
             log.warning(
@@ -131,6 +124,13 @@ class _Program:
                 config.http_host,
                 "no TLS" if config.http.has_logins else "no login",
             )
+        log.info(
+            "agent ready cluster=%s host=%s inputs=%d http_port=%d",
+            config.cluster,
+            config.host_name,
+            len(self._directory.inputs),
+            self._server.port,
+        )
 
     def run(self, signals: SimpleQueue[int]) -> str:
         """Until it is told to stop; why it had to stop by itself, if it did."""
