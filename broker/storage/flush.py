@@ -3,10 +3,13 @@
 `PendingFlush` gathers what is due, on the event loop's thread. A `FlushTicket` is cut from it, runs
 on any other, and comes back to be completed. It touches files only, never the log; its order is the
 proof: first the batches; then their leaders' epochs, and the indexes, where they are to be trusted
-below the recovery point;
-then the names of files; then the snapshots of producer states, which claim that all before them is
-there, and the slot in which the partition is remembered (acknowledged.py). Only then is anything
-unlinked, and a segment only when its end as a part of the log is remembered for good.
+below the recovery point; then the names of files; then the snapshots of producer states, which
+claim that all before them is there, and the slot in which the partition is remembered
+(acknowledged.py). Only then is anything unlinked, and a segment only when its end as a part of the
+log is remembered for good.
+
+An index that says something tells that there was a log. So nothing is written to the indexes of a
+segment before its name lasts: the ticket that names it writes them behind that.
 
 A file that was removed, or replaced by another, takes what is written to it with it: a flush that
 finds one fails.
@@ -26,6 +29,7 @@ from broker.storage import layout
 from broker.storage.acknowledged import Slot
 from broker.storage.epochs import LeaderEpochs
 from broker.storage.files import OpenFile, check_there
+from broker.storage.index import IndexTail
 from broker.storage.producers import ProducerStates
 from broker.storage.segment import Segment
 from broker.storage.segments import Segments
@@ -46,7 +50,9 @@ class FlushTicket:
     recovery_point: int  # below it, the indexes are on disk too when this has run
     logs: Sequence[OpenFile]
     indexes: Sequence[Path]
+    tails: Sequence[IndexTail]  # what goes into other indexes, once their segments' names last
     sealed: Sequence[Segment]  # whose files are covered
+    named: Sequence[Segment]  # whose names will last
     sync_names: bool
     snapshots: Sequence[tuple[int, ProducerStates]]
     superfluous: Sequence[Path]  # older snapshots
@@ -62,7 +68,8 @@ class FlushTicket:
     @property
     def is_whole(self) -> bool:
         """Whether a recovery need not read again what this covers."""
-        return not (self.unwritten or self.epochs_unwritten)
+        unwritten = self.unwritten or self.epochs_unwritten
+        return not unwritten and all(tail.written for tail in self.tails)
 
     def run(self) -> None:
         """Blocks. An `OSError` means that the log must fail: it is not to be tried again."""
@@ -76,6 +83,8 @@ class FlushTicket:
                     sync_file(path)
             if self.sync_names:
                 sync_directory(self.directory)
+            for tail in self.tails:
+                tail.write()
             for offset, producers in self.snapshots:
                 self._write_snapshot(offset, producers)
             if self.remove:
@@ -219,6 +228,7 @@ class PendingFlush:
             return None
         written, gone = self._snapshots.take(segment.base_offset for segment in segments)
         covered = [*self._sealed, active] if whole else self._sealed
+        named = tuple(segment for segment in (*self._sealed, active) if not segment.lasts)
         self._ticket = FlushTicket(
             directory=self._directory,
             end_offset=end_offset,
@@ -227,8 +237,10 @@ class PendingFlush:
             recovery_point=end_offset if whole else active.base_offset,
             logs=logs,
             indexes=[path for segment in covered for path in segment.unsynced_indexes()],
+            tails=[tail for segment in covered for tail in segment.tails()],
             sealed=tuple(self._sealed),
-            sync_names=self._names,
+            named=named,
+            sync_names=self._names or bool(named),
             snapshots=written,
             superfluous=gone,
             remove=self._doomed,
@@ -258,5 +270,9 @@ class PendingFlush:
             for offset, producers in ticket.snapshots
             if offset in ticket.unwritten
         )
+        for tail in ticket.tails:
+            tail.end()
         if ticket.done:
+            for segment in ticket.named:
+                segment.lasts = True
             self._sealed = [each for each in self._sealed if each not in ticket.sealed]

@@ -22,7 +22,7 @@ from pathlib import Path
 from struct import Struct
 from typing import ClassVar, NamedTuple
 
-from broker.storage.errors import BadIndex
+from broker.storage.errors import NO_SPACE, BadIndex
 from broker.storage.files import OpenFile
 from wire.batch import NO_TIMESTAMP
 
@@ -92,6 +92,16 @@ class _Index:
             self._stored += whole
             del self._tail[: whole * self.ENTRY.size]
 
+    def take_tail(self) -> "IndexTail":
+        """For somebody else to bring it into the file; nothing else does so meanwhile."""
+        self.unsynced = False
+        return IndexTail(self, self.file, self._stored * self.ENTRY.size, self.tail)
+
+    def stored(self, size: int) -> None:
+        """So many bytes of the tail are in the file."""
+        self._stored += size // self.ENTRY.size
+        del self._tail[:size]
+
     def keep(self, entries: int) -> None:
         """Forget all but the first `entries`."""
         if entries >= len(self):
@@ -143,6 +153,38 @@ class _Index:
         """What a search came to is what was looked for. Raises `BadIndex`."""
         if not found:
             raise BadIndex(f"{self.path} is not in ascending order")
+
+
+class IndexTail:
+    """The end of an index, written by somebody else while the index is read and grows."""
+
+    __slots__ = ("_content", "_file", "_index", "_position", "written")
+
+    def __init__(self, index: _Index, file: OpenFile, position: int, content: bytes) -> None:
+        self._index = index
+        self._file = file
+        self._position = position
+        self._content = content
+        self.written = False
+
+    def write(self) -> None:
+        """Bring it to disk, if there is room. Blocks; any thread."""
+        try:
+            size = os.pwrite(self._file.fd, self._content, self._position)
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                raise
+            size = 0
+        if size == len(self._content):
+            os.fdatasync(self._file.fd)
+            self.written = True
+
+    def end(self) -> None:
+        """The index is told what has become of it."""
+        if self.written:
+            self._index.stored(len(self._content))
+        else:
+            self._index.unsynced = True
 
 
 class OffsetIndex(_Index):

@@ -373,6 +373,8 @@ class _Recovery:
         segments = self._segments
         if self._changed:
             self._sync(first, end_offset)
+        elif not segments[-1].size:
+            segments[-1].lasts = False  # it may have been begun only just
         start_offset = self._start(start_offset)
         self._epochs.truncate_after(end_offset)
         self._epochs.drop_before(start_offset)
@@ -416,6 +418,8 @@ class _Recovery:
             if offset > end_offset:  # none of them could be loaded
                 layout.numbered(self._directory, offset, layout.SNAPSHOT).unlink(missing_ok=True)
         sync_directory(self._directory)
+        for segment in self._segments:
+            segment.lasts = True
         if end_offset > self._segments[0].base_offset:
             self._due.append((end_offset, self._producers))
         with self._room_or_not():

@@ -21,7 +21,7 @@ from broker.storage import layout
 from broker.storage.batches import Located, header_at, walk
 from broker.storage.errors import Altered, BadIndex, InvalidBatch
 from broker.storage.files import OpenFile
-from broker.storage.index import OffsetIndex, TimeEntry, TimeIndex
+from broker.storage.index import IndexTail, OffsetIndex, TimeEntry, TimeIndex
 from wire.batch import NO_TIMESTAMP, BatchHeader
 
 MAX_POSITION: Final = 2**31 - 1  # index entries hold positions and relative offsets in 32 bits
@@ -37,8 +37,8 @@ class Segment:
 
     __slots__ = (
         "_file", "_identity", "_offset_index", "_time_index", "base_offset", "directory",
-        "index_due", "last_append_ms", "max_timestamp", "max_timestamp_offset", "roll_at_ms",
-        "roll_size", "size",
+        "index_due", "last_append_ms", "lasts", "max_timestamp", "max_timestamp_offset",
+        "roll_at_ms", "roll_size", "size",
     )  # fmt: skip
 
     def __init__(self, directory: Path, base_offset: int, size: int, last_append_ms: int) -> None:
@@ -46,6 +46,7 @@ class Segment:
         self.base_offset = base_offset
         self.size = size
         self.last_append_ms = last_append_ms
+        self.lasts = True  # whether the names of its files outlive a loss of power
         self.max_timestamp = NOT_READ
         self.max_timestamp_offset = base_offset  # the last offset of its batch
         self.index_due = 0  # the first batch beyond this position gets an index entry
@@ -60,6 +61,7 @@ class Segment:
     def create(cls, directory: Path, base_offset: int, index_interval: int) -> Self:
         """Make the three files, empty. Their names last once the directory is synced."""
         segment = cls(directory, base_offset, 0, 0)
+        segment.lasts = False
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL
         segment._file = OpenFile(segment.path(layout.LOG), flags)
         try:
@@ -149,7 +151,10 @@ class Segment:
         self.size = position + header.size
 
     def write_indexes(self) -> None:
-        """Bring what is only in memory into the index files."""
+        """Bring what is only in memory into the index files, once the log's name lasts: an index
+        that says something, without a log, tells that the log was lost."""
+        if not self.lasts:
+            return
         if self._offset_index is not None:
             self._offset_index.write_through()
         if self._time_index is not None:
@@ -165,10 +170,17 @@ class Segment:
         """The index files that were written since this was last asked."""
         paths = []
         for index in (self._offset_index, self._time_index):
-            if index is not None and index.unsynced:
+            if index is not None and index.unsynced and self.lasts:
                 index.unsynced = False
                 paths.append(index.path)
         return paths
+
+    def tails(self) -> list[IndexTail]:
+        """What is in the indexes and not in their files, for somebody else to write."""
+        if self.lasts:
+            return []
+        indexes = (self._offset_index, self._time_index)
+        return [index.take_tail() for index in indexes if index is not None and index.tail]
 
     # The indexes, read and rebuilt
 

@@ -55,6 +55,54 @@ def test_a_segment_sealed_and_gone_during_a_flush_exposes_nothing(tmp_path: Path
     assert names(log, ".log") == [1]
 
 
+def test_an_index_says_nothing_of_a_log_whose_name_may_be_lost(tmp_path: Path) -> None:
+    log = create(tmp_path, segment_bytes=2_000, index_interval_bytes=100)
+    for _ in range(60):
+        append(log, batch())
+
+    def said() -> list[int]:
+        sizes = [
+            log_file(log, base, suffix).stat().st_size
+            for base in names(log, ".log")
+            for suffix in (".index", ".timeindex")
+        ]
+        return [size for size in sizes if size]
+
+    def is_found() -> bool:
+        return all(log.read(offset, 1) is not None for offset in range(60))
+
+    assert len(names(log, ".log")) > 2
+    assert said() == []
+    log.checkpoint(NOW)
+    ticket = log.begin_flush()
+    assert ticket is not None
+    assert said() == [], "power may be lost before the ticket runs"
+    ticket.run()
+    append(log, batch())
+    log.complete_flush(ticket)
+    assert len(said()) == 2 * len(names(log, ".log"))
+    assert log.recovery_point == 60
+    assert is_found()
+    assert len(list(read_on(reopen(log), 0))) == 61, "recovery reads the rest again"
+
+
+def test_a_segment_that_was_only_begun_is_named_before_it_is_relied_on(tmp_path: Path) -> None:
+    """Its broker was killed between making the file and writing to it."""
+    log = create(tmp_path)
+    log.abandon()
+    again = reopen(log)
+    append(again, batch())
+    ticket = again.begin_flush()
+    assert ticket is not None
+    assert ticket.sync_names
+    ticket.run()
+    again.complete_flush(ticket)
+    append(again, batch())
+    ticket = again.begin_flush()
+    assert ticket is not None
+    assert not ticket.sync_names, "once is enough"
+
+
 def test_without_its_snapshot_a_recovery_point_does_not_move(tmp_path: Path) -> None:
     log = create(tmp_path)
     append(log, batch(producer=(5, 0, 0)))

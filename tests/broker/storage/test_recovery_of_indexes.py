@@ -124,7 +124,7 @@ def test_an_index_cannot_be_made_from_a_log_that_went_bad(tmp_path: Path) -> Non
     log = create(tmp_path, index_interval_bytes=200)
     for _ in range(100):
         append(log, batch(3))
-    flush(log)
+    checkpoint(log)
     size = log.size
     _garbage(log_file(log, 0, ".index"))
     overwrite(log_file(log), positions(log)[60], b"damage of a header")
