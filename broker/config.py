@@ -195,7 +195,7 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     `zookeeper_secret_file`."""
     zookeeper_security: ZooKeeperSecurity = ZooKeeperSecurity()
     """[How ZooKeeper is connected to](#zookeeper-behind-locks): TLS, and a login."""
-    zookeeper_session_seconds: Seconds = 18.0
+    zookeeper_session_seconds: Seconds = 9.0
     """How long a silent broker counts as alive: from 2 to 60."""
     ledger: bool = True
     """Whether it keeps a [ledger](#the-ledger)."""
