@@ -132,13 +132,15 @@ class Opening:
                 self._say(key, topic_id, info.leader_epoch, losses, resumes)
             elif found is not None and self._leads(info) and info.is_replicated:
                 info = self._states.raise_epoch(key[0], topic_id, key[1], above=newest)
+            begins = found is None and not losses
             if found is None:
                 self._data.forget_checkpoint(key)
                 replicated = 0 if info.is_replicated else inf
                 found = Log.create(path, topic_id, config, reached, replicated=replicated)
             if self._leads(info):
                 found.begin_epoch(info.leader_epoch)
-                found.epochs.save()
+                if not begins:  # else the flush of the first batch does it
+                    found.epochs.save()
             self._remember(found, key, info.leader_epoch)
         except BaseException:
             if found is not None:
@@ -185,6 +187,8 @@ class Opening:
     ) -> tuple[Log | None, int]:
         """The log, if there is one of that topic; and up to where it once was on disk."""
         found = directories.topic_id(path)
+        if found is None and not reached and directories.remove_unwritten(path):
+            return None, reached
         if found != topic_id:
             log.warning(
                 "another topic's data was set aside path=%s", directories.set_aside(path, found)

@@ -5,6 +5,9 @@
     {topic}-{partition}.{hex}-stray         found, but of no topic that this broker has; kept
     {hex}-new                               being created: a crash leaves nothing of worth in it
 
+A loss of power may leave of a partition that was just created a directory without its
+`partition.metadata`, and no record in it.
+
 The names are Kafka's, cut to what a file system takes. Whether a partition's directory is current
 is for its `partition.metadata` to say, not for its name.
 """
@@ -18,7 +21,7 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID, uuid4
 
-from broker.storage import identity
+from broker.storage import identity, layout
 from broker.storage.errors import ForeignDataDirectory
 from broker.storage.identity import NEW_SUFFIX
 
@@ -75,6 +78,15 @@ def topic_id(path: Path) -> UUID | None:
 def set_aside(path: Path, found: UUID | None) -> Path:
     """Rename a partition's directory that belongs to no current topic; its new path."""
     return _rename(path, found or uuid4(), STRAY_SUFFIX)
+
+
+def remove_unwritten(path: Path) -> bool:
+    """Remove a partition's directory in which no byte of a log is; whether it was such a one."""
+    if any(each.stat().st_size for each in path.glob(f"*{layout.LOG}")):
+        return False
+    _log.info("removing what was being created path=%s", path)
+    shutil.rmtree(path)
+    return True
 
 
 def mark_deleted(path: Path) -> Path:

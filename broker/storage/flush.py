@@ -11,6 +11,9 @@ log is remembered for good.
 An index that says something tells that there was a log. So nothing is written to the indexes of a
 segment before its name lasts: the ticket that names it writes them behind that.
 
+Of a new log nothing waits for the disk before there is a batch: the ticket that covers the first
+one brings the directory there as well. What a loss of power leaves of it until then is of no worth.
+
 A file that was removed, or replaced by another, takes what is written to it with it: a flush that
 finds one fails.
 
@@ -29,6 +32,7 @@ from broker.storage import layout
 from broker.storage.acknowledged import Slot
 from broker.storage.epochs import LeaderEpochs
 from broker.storage.files import OpenFile, check_there
+from broker.storage.identity import sync_partition_directory
 from broker.storage.index import IndexTail
 from broker.storage.producers import ProducerStates
 from broker.storage.segment import Segment
@@ -54,6 +58,7 @@ class FlushTicket:
     sealed: Sequence[Segment]  # whose files are covered
     named: Sequence[Segment]  # whose names will last
     sync_names: bool
+    sync_place: bool  # the directory itself, and whose it is
     snapshots: Sequence[tuple[int, ProducerStates]]
     superfluous: Sequence[Path]  # older snapshots
     remove: Sequence[Path]  # files of segments; not before the snapshots' names will last
@@ -81,7 +86,9 @@ class FlushTicket:
             for path in self.indexes:
                 with contextlib.suppress(FileNotFoundError):  # it is a hint, and can be missed
                     sync_file(path)
-            if self.sync_names:
+            if self.sync_place:
+                sync_partition_directory(self.directory)
+            elif self.sync_names:
                 sync_directory(self.directory)
             for tail in self.tails:
                 tail.write()
@@ -150,7 +157,7 @@ class PendingFlush:
 
     __slots__ = (
         "_checkpoint", "_directory", "_doomed", "_names", "_sealed", "_snapshots", "_ticket",
-        "slot",
+        "is_new", "slot",
     )  # fmt: skip
 
     def __init__(self, directory: Path, snapshots: Iterable[int]) -> None:
@@ -158,6 +165,7 @@ class PendingFlush:
         self._snapshots = Snapshots(directory, snapshots)
         self._sealed: list[Segment] = []
         self._names = False
+        self.is_new = False  # its directory may not last, and must with the first batch
         self._doomed: list[Path] = []
         self._checkpoint = False
         self._ticket: FlushTicket | None = None
@@ -241,6 +249,7 @@ class PendingFlush:
             sealed=tuple(self._sealed),
             named=named,
             sync_names=self._names or bool(named),
+            sync_place=self.is_new,
             snapshots=written,
             superfluous=gone,
             remove=self._doomed,
@@ -273,6 +282,7 @@ class PendingFlush:
         for tail in ticket.tails:
             tail.end()
         if ticket.done:
+            self.is_new = False
             for segment in ticket.named:
                 segment.lasts = True
             self._sealed = [each for each in self._sealed if each not in ticket.sealed]

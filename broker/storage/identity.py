@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from uuid import UUID, uuid4
 
 from broker.storage.errors import ForeignDataDirectory
-from ground.durable_files import replace_file, sync_directory
+from ground.durable_files import replace_file, sync_directory, sync_file
 
 META_PROPERTIES: Final = "meta.properties"
 PARTITION_METADATA: Final = "partition.metadata"
@@ -66,23 +66,24 @@ def read_owner(data_dir: Path) -> DirectoryOwner | None:
 
 
 def create_partition_directory(directory: Path, topic_id: UUID) -> None:
-    """Make the directory with its `partition.metadata`; both appear at once, and last."""
+    """Make the directory with its `partition.metadata`; both appear at once, and last after
+    `sync_partition_directory`. After a loss of power before that, either may be missing."""
     staged = directory.with_name(f"{uuid4().hex}{NEW_SUFFIX}")
     staged.mkdir()
     try:
-        write_topic_id(staged, topic_id)
-        sync_directory(staged)
+        text = base64.urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
+        (staged / PARTITION_METADATA).write_text(f"version: {_VERSION}\ntopic_id: {text}")
         staged.rename(directory)
     except OSError:
         shutil.rmtree(staged)
         raise
+
+
+def sync_partition_directory(directory: Path) -> None:
+    """What it is, what is in it, and its own name last. Blocks; any thread."""
+    sync_file(directory / PARTITION_METADATA)
+    sync_directory(directory)
     sync_directory(directory.parent)
-
-
-def write_topic_id(directory: Path, topic_id: UUID) -> None:
-    text = base64.urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
-    content = f"version: {_VERSION}\ntopic_id: {text}"
-    replace_file(directory / PARTITION_METADATA, content.encode(), sync_name=False)
 
 
 def read_topic_id(directory: Path) -> UUID:

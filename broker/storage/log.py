@@ -14,11 +14,10 @@ A leader gives each batch its offset and epoch (`append`); a follower's batches 
 (`append_copy`). What it has and its leader has not it takes back (`truncate`, `begin_anew`).
 
 A batch is written whole or not at all: what a short write leaves is cut off again. Where there is
-no room that is `DiskFull`, and what else keeps a segment from being opened or begun is
-`NotWritten`: everything is as it was, and the next append tries again. Any other failure to write a
-batch or to cut it off again, and a failed flush, take the log offline until the broker starts
-again: what the kernel then did with its pages cannot be known. So does a segment that somebody else
-has written to, or replaced (`Altered`).
+no room that is `DiskFull`, and what else keeps a segment from being opened or begun `NotWritten`:
+everything is as it was, and the next append tries again. Any other failure to write a batch or to
+cut it off again, and a failed flush, take the log offline until the broker starts again: what the
+kernel did with its pages cannot be known. So does a segment that somebody else has written to.
 
 A segment is finished before the next begins; a crash between the two leaves one that is full, or
 one that is empty. Any crash leaves whole batches up to `flushed_offset`, and behind them anything;
@@ -116,11 +115,15 @@ class Log:
         *,
         replicated: float = inf,
     ) -> Self:
-        """A new log. Blocks; any thread. There is a whole directory, or after a crash none."""
+        """A new log. Blocks; any thread. It is on disk with its first batch; if it begins later
+        than at 0, at once: that is known from nowhere else."""
         identity.create_partition_directory(directory, topic_id)
         new = nothing_yet(directory, first, config.index_interval_bytes)
         log = cls(directory, topic_id, config, new, replicated)
-        log._pending.name()
+        log._pending.is_new = True
+        if first:
+            log._pending.name()
+            log._settle()
         log.rest()
         return log
 
@@ -152,7 +155,9 @@ class Log:
         except OSError as error:
             raise BytesUnreadable(f"{directory}: {error.strerror or error}") from error
         recovered.producers.expire(now_ms, config.producer_expiration_ms)
-        return cls(directory, topic_id, config, recovered, replicated)
+        log = cls(directory, topic_id, config, recovered, replicated)
+        log._pending.is_new = not recovered.end_offset
+        return log
 
     def reconfigure(self, config: LogConfig) -> None:
         self.config = config
@@ -272,8 +277,7 @@ class Log:
             raise DiskFull(f"no room for a batch in {self.directory}")
         segment.size = position + length
         segment.last_append_ms = now_ms
-        timestamp = header.max_timestamp
-        if timestamp > segment.max_timestamp:
+        if (timestamp := header.max_timestamp) > segment.max_timestamp:
             segment.max_timestamp = timestamp
             segment.max_timestamp_offset = last_offset
         if position > segment.index_due:
@@ -537,6 +541,8 @@ class Log:
                 slot.note(max(self.start_offset, truncation.end), 0)
                 slot.sync()
             self._segments.let_go()
+            if self._pending.is_new:
+                identity.sync_partition_directory(self.directory)
             truncation.carry_out(self.directory, self.config.index_interval_bytes)
             recovered = recover(self.directory, self.config, 0, 0, clean=True)
         except OSError as error:

@@ -417,7 +417,10 @@ class _Recovery:
         for offset in self._found.snapshots:
             if offset > end_offset:  # none of them could be loaded
                 layout.numbered(self._directory, offset, layout.SNAPSHOT).unlink(missing_ok=True)
-        sync_directory(self._directory)
+        if self._reached:
+            sync_directory(self._directory)
+        else:  # nobody knows that anything of it was ever on disk
+            identity.sync_partition_directory(self._directory)
         for segment in self._segments:
             segment.lasts = True
         if end_offset > self._segments[0].base_offset:

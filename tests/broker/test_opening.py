@@ -16,6 +16,7 @@ from broker.storage import layout
 from broker.storage.acknowledged import AcknowledgedFile
 from broker.storage.config import LogConfig
 from broker.storage.epochs import LeaderEpochs
+from broker.storage.identity import PARTITION_METADATA
 from broker.withdrawals import UNKNOWN, Withdrawal, Withdrawals
 from cluster.errors import Unavailable
 from cluster.values import PartitionInfo
@@ -154,6 +155,33 @@ def test_a_directory_that_is_gone(broker: Broker) -> None:
     broker.restart()
     assert broker.open().log.end_offset == 96
     assert broker.said == [(0, 90, 1, 90)]
+
+
+@pytest.mark.parametrize("left", [None, b"", b"version: 0\ntopic_id: D21cHppVSl6K"])
+def test_what_a_loss_of_power_leaves_of_a_new_partition_is_made_again(
+    broker: Broker, left: bytes | None
+) -> None:
+    path = broker.open().log.directory
+    metadata = path / PARTITION_METADATA
+    if left is None:
+        metadata.unlink()
+    else:
+        metadata.write_bytes(left)
+    broker.restart()
+    opened = broker.open()
+    assert (opened.log.topic_id, opened.log.end_offset) == (TOPIC_ID, 0)
+    assert broker.said == []
+    assert not list(broker.directory.glob("*-stray"))
+
+
+def test_a_directory_of_nobody_that_has_records_is_kept(broker: Broker) -> None:
+    opened = broker.open()
+    append(opened.log, batch())
+    (opened.log.directory / PARTITION_METADATA).unlink()
+    broker.restart()
+    assert broker.open().log.end_offset == 0
+    (kept,) = broker.directory.glob("*-stray")
+    assert (kept / log_file(opened.log).name).stat().st_size > 0
 
 
 def test_a_file_that_was_cut(broker: Broker) -> None:

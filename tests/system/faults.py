@@ -94,7 +94,7 @@ class Faults:
         """What a disk may have kept of a directory tree whose process was killed.
 
         Of what was appended since the last sync some part may be there, or none; a name that its
-        directory was not synced with may be there, or not.
+        directory was not synced with may be there, or not, with all that is below it.
         """
         files, directories = self.synced()
         for here, names, plain in os.walk(directory, topdown=False):
@@ -111,8 +111,8 @@ class Faults:
                 os.truncate(path, left)
             for name in names:
                 inner = folder / name
-                if name not in kept and chance.random() < 0.5 and not any(inner.iterdir()):
-                    inner.rmdir()
+                if name not in kept and chance.random() < 0.5:
+                    shutil.rmtree(inner)
         # What is left now is on the disk.
         with self._journal.open("a") as journal:
             for here, names, plain in os.walk(directory):

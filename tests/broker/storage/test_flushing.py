@@ -103,6 +103,23 @@ def test_a_segment_that_was_only_begun_is_named_before_it_is_relied_on(tmp_path:
     assert not ticket.sync_names, "once is enough"
 
 
+def test_a_new_log_is_brought_to_disk_with_its_first_batch(tmp_path: Path) -> None:
+    log = create(tmp_path)
+    assert log.begin_flush() is None, "nothing waits for the disk before that"
+    log.abandon()
+    again = reopen(log)
+    append(again, batch())
+    ticket = again.begin_flush()
+    assert ticket is not None
+    assert ticket.sync_place
+    ticket.run()
+    again.complete_flush(ticket)
+    append(again, batch())
+    ticket = again.begin_flush()
+    assert ticket is not None
+    assert not ticket.sync_place, "once is enough"
+
+
 def test_without_its_snapshot_a_recovery_point_does_not_move(tmp_path: Path) -> None:
     log = create(tmp_path)
     append(log, batch(producer=(5, 0, 0)))
