@@ -2,9 +2,13 @@
 
 SIGTERM and SIGINT stop it gracefully, a second one at once. The embedded ZooKeeper, if there is
 one, starts before the broker and stops after it; it dies with this process however that ends.
+
+A broker that starts needs ZooKeeper. One that never answers is not waited for: its address may be
+wrong. One that has answered, and then hesitates, is: all is undone and begun again.
 """
 
 import asyncio
+import contextlib
 import gc
 import logging
 import signal
@@ -20,7 +24,7 @@ from broker.broker import Broker
 from broker.config import BrokerConfig
 from broker.errors import BrokerError
 from broker.storage.errors import StorageError
-from cluster.errors import ClusterError, EmbeddedError
+from cluster.errors import ClusterError, EmbeddedError, NobodyThere, Unavailable
 from cluster.zookeeper import EmbeddedZooKeeper
 from ground.listening import CannotListen
 
@@ -29,6 +33,7 @@ log = logging.getLogger(__name__)
 # A thread that has just synced a file waits this long, at most, for the interpreter.
 _SWITCH_INTERVAL = 0.0005
 _LOOK_AFTER_SECONDS = 2.0
+_AGAIN_SECONDS = 1.0
 
 CANNOT_START = 1
 STOPPED_BY_ITSELF = 1
@@ -86,13 +91,25 @@ async def _serve(config: BrokerConfig, zookeeper: str, secret: str | None) -> in
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop, number)
-    try:
-        if not await _started(broker, zookeeper, secret):
+    has_answered = False
+    while True:
+        try:
+            if not await _started(broker, zookeeper, secret):
+                return 0
+            look_at_what_is_new()
+            await broker.gone.wait()
+            break
+        except Unavailable as error:
+            has_answered = has_answered or not isinstance(error, NobodyThere)
+            if not has_answered:
+                raise
+            log.warning("not started, tried again reason=%r", str(error))
+        finally:
+            await broker.stop()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(broker.gone.wait(), _AGAIN_SECONDS)
             return 0
-        look_at_what_is_new()
-        await broker.gone.wait()
-    finally:
-        await broker.stop()
+        broker = Broker(config)
     if broker.failure:
         print(f"penstock broker: {broker.failure}", file=sys.stderr)
         return STOPPED_BY_ITSELF

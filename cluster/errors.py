@@ -3,6 +3,7 @@
     ClusterError
     ├── BadAddress          `zookeeper: …` cannot be understood
     ├── Unavailable         ZooKeeper does not answer; a write did not happen
+    │   ├── NobodyThere     nor has it ever: the address may be wrong
     │   └── Unanswered      the connection broke during a write: it may have happened
     ├── NotAllowed          ZooKeeper refuses: another secret, or a login that it does not know
     ├── NodeUnreadable      a node holds what this release cannot read
@@ -52,6 +53,10 @@ class BadAddress(ClusterError):
 
 
 class Unavailable(ClusterError):
+    pass
+
+
+class NobodyThere(Unavailable):
     pass
 
 

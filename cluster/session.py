@@ -26,7 +26,7 @@ from cluster import answers, paths
 from cluster.addresses import ZooKeeperAddress, parse_address
 from cluster.answers import PendingAnswer
 from cluster.connections import Connections
-from cluster.errors import Cause, ClusterError, Conflict, Unanswered, Unavailable
+from cluster.errors import Cause, ClusterError, Conflict, NobodyThere, Unanswered, Unavailable
 from cluster.operations import Check, Create, Delete, Node, Operation, Set
 from cluster.probing import Probe
 from cluster.security import ZooKeeperSecurity, can_log_in
@@ -267,18 +267,18 @@ class Session:
                 assert_never(operation)
 
     def _wait_for(self, started: Any, within_s: float, tls: Tls | None) -> None:
-        """Until there is a connection. Raises Unavailable, at once where waiting does not help."""
+        """Until there is a connection. Raises NobodyThere, at once where waiting does not help."""
         client_tls = ClientTls(tls) if tls is not None else None
         deadline = time.monotonic() + within_s
         next_probe = time.monotonic() + _PROBE_AFTER_S
         probe: Probe | None = None
         while not started.wait(min(_GLANCE_S, max(0.0, deadline - time.monotonic()))):
             if probe is not None and probe.is_hopeless:
-                raise Unavailable("; ".join(probe.reasons))
+                raise NobodyThere("; ".join(probe.reasons))
             now = time.monotonic()
             if now >= deadline:
                 known = "".join(f"; {reason}" for reason in probe.reasons) if probe else ""
-                raise Unavailable(
+                raise NobodyThere(
                     f"no ZooKeeper answers at {', '.join(self.address.hosts)} "
                     f"(waited {within_s:g} s): is it running, is the address right?{known}"
                 )

@@ -63,6 +63,10 @@ class BrokerProcess(RunningServer):
             directory=REPOSITORY,
         )
 
+    def run_from(self, checkout: Path) -> None:
+        """The next start is of the program there."""
+        self.process.directory = checkout
+
     def ready(self) -> bool:
         return self.http("/readyz")[0] == 200
 

@@ -94,7 +94,7 @@ class ServerProcess:
         self.command = list(command)
         self.output = output
         self.environment = dict(environment or {})
-        self._directory = directory
+        self.directory = directory
         self._child: subprocess.Popen[bytes] | None = None
 
     def spawn(self) -> None:
@@ -107,7 +107,7 @@ class ServerProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                cwd=self._directory,
+                cwd=self.directory,
                 env={**os.environ, **self.environment},
             )
 

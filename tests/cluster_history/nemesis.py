@@ -68,6 +68,8 @@ class Nemesis:
 
     def _act(self, action: Action, chance: random.Random) -> None:
         cluster, words = self._cluster, action.words
+        if action.verb.endswith("zookeeper") or action.verb in {"cut-map", "reset-map"}:
+            self._excuse_who_starts()
         match action.verb, [int(each) for each in words if each.isdigit()]:
             case "pause", _:
                 self._pause(float(words[0]))
@@ -217,6 +219,13 @@ class Nemesis:
         if self._map_in_trouble or not self._cluster.zookeepers.whole:
             self._excused.add(broker)
         self._cluster.spawn(broker)
+
+    def _excuse_who_starts(self) -> None:
+        """To them ZooKeeper may not answer as to one that was started while it was away."""
+        for broker_id, broker in self._cluster.brokers.items():
+            runs = self._cluster.alive(broker_id) and not self._cluster.is_frozen(broker_id)
+            if runs and not broker.ready():
+                self._excused.add(broker_id)
 
     def _start_all(self) -> None:
         for broker in self._cluster.ids:

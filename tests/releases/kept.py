@@ -2,17 +2,22 @@
 
 site.tar.xz      the data directories, as that release's programs left them
 expected.json    what was in them, as far as it can be asked for
+broker.tar.xz    the program of its brokers
 """
 
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 KEPT: Final = Path(__file__).resolve().parent.parent / "golden" / "releases"
+REPOSITORY: Final = KEPT.parent.parent.parent
 _PARTS: Final = ("*/data", "warehouse")
+_OF_BROKERS: Final = (
+    *("broker", "client", "cluster", "ground", "ledger", "penstock", "schemas", "wire"),
+)
 
 Range = tuple[int, int]  # the first, and the one after the last
 
@@ -68,7 +73,16 @@ def expected(release: str) -> Expected:
 
 
 def unpack(release: str, directory: Path) -> None:
-    with tarfile.open(KEPT / release / "site.tar.xz") as archive:
+    _unpack(KEPT / release / "site.tar.xz", directory)
+
+
+def unpack_broker(release: str, directory: Path) -> None:
+    """There `python -m penstock broker` is that release's."""
+    _unpack(KEPT / release / "broker.tar.xz", directory)
+
+
+def _unpack(path: Path, directory: Path) -> None:
+    with tarfile.open(path) as archive:
         if hasattr(tarfile, "data_filter"):  # Python 3.11.2 has none yet
             archive.extraction_filter = staticmethod(tarfile.data_filter)
         archive.extractall(directory)
@@ -80,9 +94,18 @@ def pack(directory: Path, kept: Expected) -> Path:
     target.mkdir(parents=True, exist_ok=True)
     text = msgspec.json.format(msgspec.json.encode(kept), indent=1) + b"\n"
     (target / "expected.json").write_bytes(text)
-    archive = target / "site.tar.xz"
+    return _pack(target / "site.tar.xz", _kept_files(directory), directory)
+
+
+def pack_broker(release: str, checkout: Path = REPOSITORY) -> Path:
+    """The program of the brokers in that checkout; the archive."""
+    modules = (path for part in _OF_BROKERS for path in sorted((checkout / part).rglob("*.py")))
+    return _pack(KEPT / release / "broker.tar.xz", modules, checkout)
+
+
+def _pack(archive: Path, files: Iterable[Path], directory: Path) -> Path:
     with tarfile.open(archive, "w:xz", preset=9, format=tarfile.PAX_FORMAT) as tar:
-        for path in _kept_files(directory):
+        for path in files:
             tar.add(path, path.relative_to(directory), recursive=False, filter=_nobodys)
     return archive
 

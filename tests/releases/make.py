@@ -29,7 +29,7 @@ from harness.server_process import ServerProcess, wait_until
 from ledger.counting.journal import CountingJournal
 from schemas.event_schemas import scaffold
 from tests.client.cutting_proxy import CuttingProxy
-from tests.releases.kept import KEPT, Expected, Log, Verdict, pack
+from tests.releases.kept import KEPT, Expected, Log, Verdict, pack, pack_broker
 from tests.releases.reading import ends, messages, read
 from tests.releases.site import GONE, SHOP_LOGS, TOPICS, VIEWS, Site, shop_log, view
 from tests.system.clients.librdkafka import LibrdkafkaAdmin
@@ -57,8 +57,9 @@ def main(release: str) -> None:
         site = Site(Path(directory))
         making = Making(site, release)
         making.run()
-        archive = pack(site.directory, making.expected())
-    print(f"{archive.relative_to(KEPT.parent)}: {archive.stat().st_size:,} bytes")
+        archives = pack(site.directory, making.expected()), pack_broker(release)
+    for archive in archives:
+        print(f"{archive.relative_to(KEPT.parent)}: {archive.stat().st_size:,} bytes")
 
 
 class Making:

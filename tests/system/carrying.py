@@ -8,14 +8,16 @@ them from the beginning.
 import asyncio
 import time
 import warnings
-from collections.abc import Iterable
-from contextlib import closing
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from typing import Final
 
 import aiokafka
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
+from harness.broker_cluster import BrokerCluster
 from harness.jvm import Jvm
+from harness.server_process import wait_until
 from tests.system.crash import Worker
 
 with warnings.catch_warnings():
@@ -69,6 +71,9 @@ class Reader(Worker):
 
     def note(self, partition: int, value: bytes) -> None:
         self.seen[partition].append(int(value))
+
+
+Clients = dict[str, tuple[Writer, Reader]]  # by topic
 
 
 class LibrdkafkaWriter(Writer):
@@ -225,8 +230,14 @@ class JavaReader(Reader):
                     self.note(record.partition(), record.value().encode())
 
 
-def pairs(bootstrap: str, java: Jvm) -> dict[str, tuple[Writer, Reader]]:
+def pairs(bootstrap: str, java: Jvm) -> Clients:
     """By the names of their topics, one each."""
+    of_java = JavaWriter(java, bootstrap, "java"), JavaReader(java, bootstrap, "java")
+    return {**pairs_of_python(bootstrap), "java": of_java}
+
+
+def pairs_of_python(bootstrap: str) -> Clients:
+    """Those that need no JVM."""
     return {
         "librdkafka": (
             LibrdkafkaWriter("librdkafka", bootstrap, "librdkafka"),
@@ -240,5 +251,63 @@ def pairs(bootstrap: str, java: Jvm) -> dict[str, tuple[Writer, Reader]]:
             AiokafkaWriter("aiokafka", bootstrap, "aiokafka"),
             AiokafkaReader("aiokafka", bootstrap, "aiokafka"),
         ),
-        "java": (JavaWriter(java, bootstrap, "java"), JavaReader(java, bootstrap, "java")),
     }
+
+
+@contextmanager
+def at_work(clients: Clients) -> Iterator[None]:
+    """They write and read meanwhile; in the end all that was written was read, once and in
+    order."""
+    workers = [worker for pair in clients.values() for worker in pair]
+    for worker in workers:
+        worker.start()
+    try:
+        yield
+    finally:
+        for worker in workers:
+            if isinstance(worker, Writer):
+                worker.ask_to_stop()
+    try:
+        for writer, reader in clients.values():
+            writer.finish()
+            reader.finish_with(writer.sent)
+    finally:
+        for worker in workers:
+            worker.ask_to_stop()
+    for topic, (writer, reader) in clients.items():
+        wanted = [list(range(each, writer.sent, PARTITIONS)) for each in range(PARTITIONS)]
+        assert reader.seen == wanted, topic
+
+
+def wait_until_whole(cluster: BrokerCluster, topics: Clients) -> None:
+    wait_until(lambda: all(map(cluster.alive, cluster.ids)), within=60, what="all brokers run")
+    for topic in topics:
+        cluster.wait_in_sync(topic, PARTITIONS, within=120)
+
+
+def wait_until_led_by_others(cluster: BrokerCluster, topics: Clients, broker: int) -> None:
+    others = set(cluster.ids) - {broker}
+    wait_until(
+        lambda: all(
+            cluster.leader(topic, each) in others for topic in topics for each in range(PARTITIONS)
+        ),
+        within=60,
+        what=f"others lead than broker {broker}",
+        every=0.2,
+    )
+
+
+def go_on(clients: Clients) -> None:
+    """What is sent from now on is read by all."""
+    wanted = {topic: writer.sent + PARTITIONS * 5 for topic, (writer, _) in clients.items()}
+
+    def are_there() -> bool:
+        for topic, (writer, reader) in clients.items():
+            for worker in (writer, reader):
+                if worker.failure is not None:
+                    raise AssertionError(f"{worker.name}") from worker.failure
+            if sum(map(len, reader.seen)) < wanted[topic]:
+                return False
+        return True
+
+    wait_until(are_there, within=120, what="all clients write and read on")

@@ -15,6 +15,7 @@ from kazoo.exceptions import NoNodeError
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
 from harness.server_process import free_ports, wait_until
+from harness.zookeepers import ZooKeepers
 from tests.system.bystander import Bystander
 from tests.system.clients.interface import Refused
 from tests.system.clients.librdkafka import LibrdkafkaAdmin
@@ -116,3 +117,37 @@ def can_create(broker: BrokerProcess, topic: str) -> bool:
         except Refused:
             return False
     return True
+
+
+@pytest.mark.timeout(300)
+def test_zookeeper_hesitates_while_a_broker_starts(tmp_path: Path) -> None:
+    """It answered, so its address is right: the broker waits for it, and does not end."""
+    zookeepers = ZooKeepers(tmp_path, 1)
+    broker = BrokerProcess(
+        tmp_path / "broker", zookeeper=f"{zookeepers.address}/cluster", settings=SETTINGS
+    )
+    try:
+        zookeepers.start()
+        for _ in range(10):  # It may have been faster than we.
+            broker.spawn()
+            wait_until(
+                lambda: "zookeeper session connected" in broker.log(),
+                within=60,
+                what="it has met ZooKeeper",
+                every=0.001,
+            )
+            zookeepers.freeze()
+            if "broker ready" not in broker.log():
+                break
+            zookeepers.thaw()
+            broker.kill()
+            (tmp_path / "broker" / "broker.log").unlink()
+        wait_until(lambda: "tried again" in broker.log(), within=90, what="it says that it waits")
+        assert broker.process.alive
+        zookeepers.thaw()
+        wait_until(broker.ready, within=90, what="it is ready")
+        assert broker.process.terminate() == 0
+    finally:
+        zookeepers.thaw()
+        broker.kill()
+        zookeepers.close()
