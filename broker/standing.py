@@ -109,11 +109,12 @@ class Standing:
                 "replicas, topics, users and ACLs cannot be changed, and new producers with "
                 "idempotence get no id",
             )
-        elif snapshot.controller_id is None:
+        elif (holder := snapshot.controller_id) not in snapshot.brokers:
+            held = "" if holder is None else f"broker {holder} has that office and is not there; "
             yield Remark(
                 "no controller",
-                "no leaders are elected, and no topics created, until a broker has that office: "
-                "one takes it as soon as ZooKeeper has given up the last one",
+                f"{held}no leaders are elected, and no topics created, until a broker takes that "
+                "office: one does as soon as ZooKeeper has given up the last one",
             )
 
     def _of_headless(self, snapshot: ClusterSnapshot) -> Iterator[Remark]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kazoo.client import KazooClient
 from prometheus_client.parser import text_string_to_metric_families
 
 from cluster.zookeeper import EmbeddedZooKeeper
@@ -180,3 +181,46 @@ def test_zookeeper_is_away(tmp_path: Path, new_topic: str) -> None:
             )
     finally:
         zookeeper.stop()
+
+
+def test_no_broker_is_the_controller(
+    cluster: Cluster, zookeeper: EmbeddedZooKeeper, chroot: str, new_topic: str
+) -> None:
+    """Somebody else holds the place: what is led goes on, nothing can be created, and it is said
+    what to do."""
+    at = cluster.at
+    at.output("topics", "create", new_topic)
+    node = chroot.removeprefix(zookeeper.address) + "/controller"
+    usurper = KazooClient(hosts=zookeeper.address)
+    usurper.start()
+    try:
+        change = usurper.transaction()
+        change.delete(node)
+        change.create(node, b'{"version":1,"broker_id":99}', ephemeral=True)
+        assert not [each for each in change.commit() if isinstance(each, Exception)]
+        for each in cluster.servers:
+            wait_until(
+                lambda each=each: (
+                    "\nno controller: broker 99 has that office" in each.http("/readyz")[1]
+                ),
+                within=LONG,
+                what=f"broker {each.broker_id} says it",
+            )
+        led = {
+            each["partition"]: each["leader"]
+            for each in at.json("topics", "describe", new_topic)["partitions"]
+        }
+        leader = cluster.servers[led[0] - 1]
+        must_produce(leader.bootstrap, new_topic, [b"all the same"], partition=0)
+        refused = at.run("topics", "create", f"{new_topic}2")
+        assert refused.returncode == 1
+        assert "no broker is controller" in refused.stderr
+    finally:
+        usurper.stop()
+        usurper.close()
+    wait_until(
+        lambda: all(each.http("/readyz") == (200, "ready\n") for each in cluster.servers),
+        within=LONG,
+        what="one of them is the controller",
+    )
+    at.output("topics", "create", f"{new_topic}2")
