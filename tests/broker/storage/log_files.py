@@ -140,6 +140,15 @@ def overwrite(path: Path, position: int, content: bytes) -> None:
         file.write(content)
 
 
+def flip(path: Path, position: int) -> None:
+    """Damage of a byte, whatever it was."""
+    with path.open("r+b") as file:
+        file.seek(position)
+        (found,) = file.read(1)
+        file.seek(position)
+        file.write(bytes([found ^ 1]))
+
+
 def forget_snapshots(log: Log) -> None:
     """As if the log had never got as far as it says."""
     for path in log.directory.glob("*.snapshot"):

@@ -17,6 +17,7 @@ from tests.broker.storage.log_files import (
     checkpoint,
     create,
     filled,
+    flip,
     flush,
     forget_snapshots,
     log_file,
@@ -198,7 +199,7 @@ def test_below_the_recovery_point_nothing_is_read_again(tmp_path: Path) -> None:
     checkpoint(log)
     append(log, batch(3))
     log.abandon()
-    overwrite(log_file(log), positions(log)[5] + 80, b"x")
+    flip(log_file(log), positions(log)[5] + 80)
     assert reopen(log, recovery_point=30).end_offset == 33
     with pytest.raises(CorruptLog):
         reopen(log, recovery_point=0)

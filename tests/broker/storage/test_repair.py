@@ -12,6 +12,7 @@ from tests.broker.storage.log_files import (
     batch,
     checkpoint,
     create,
+    flip,
     flush,
     log_file,
     names,
@@ -43,7 +44,7 @@ def test_what_is_behind_damage_is_given_up(tmp_path: Path) -> None:
     path = log_file(log, bases[1])
     content = path.read_bytes()
     size = 12 + int.from_bytes(content[8:12])
-    path.write_bytes(content[: size + 100] + b"?" + content[size + 101 :])
+    flip(path, size + 100)
     behind = sum(log_file(log, base).stat().st_size for base in bases[2:])
     with pytest.raises(CorruptLog):
         reopen(log, recovery_point=0)

@@ -156,7 +156,8 @@ def test_a_file_that_ends_with_a_block_is_whole() -> None:
 
 
 def test_a_marker_that_is_another_one() -> None:
-    count, why = read_up_to_the_damage(HEADER + FIRST + SECOND[:-1] + b"?" + THIRD)
+    damaged = bytes([SECOND[-1] ^ 1])
+    count, why = read_up_to_the_damage(HEADER + FIRST + SECOND[:-1] + damaged + THIRD)
     assert count == IN_FIRST
     assert why == (
         f"block 2, at byte {len(HEADER + FIRST)}: the sync marker does not follow it: it is damaged"
