@@ -23,7 +23,7 @@ from warnings import WarningMessage
 
 import pytest
 
-AT_ONCE: Final = 12  # tests of one file, which may share its fixtures
+AT_ONCE: Final = 4  # tests of one file, which may share its fixtures
 _TICKET: Final = struct.Struct("<II")  # the first of some tests, and the one after them
 
 _Call = tuple[str, dict[str, Any]]  # of a hook
