@@ -20,6 +20,7 @@ from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import REPOSITORY, BrokerProcess
 from harness.registry_process import RegistryProcess
 from harness.server_process import wait_until
+from tests.broker.storage.log_files import flip
 from tests.penstock.running import penstock
 from tests.system.clients.librdkafka import LibrdkafkaAdmin
 from tests.system.clients.stored import segments, stored_batches
@@ -241,14 +242,6 @@ def damaged(brokers: Brokers, topic: str) -> list[tuple[int, int]]:
     )
 
 
-def flip(file: Path, position: int) -> None:
-    with file.open("r+b") as opened:
-        opened.seek(position)
-        (byte,) = opened.read(1)
-        opened.seek(position)
-        opened.write(bytes([byte ^ 0x10]))
-
-
 BODY, LENGTH = 80, 10  # bytes of a batch: one that its CRC covers, and one of its length
 
 
@@ -355,7 +348,8 @@ def test_what_goes_as_it_should_is_not_lost(
     wait_told(brokers, new_topic)
     broker.terminate()
     broker.start()
-    assert (broker.partition_dir(compacted) / "compacted").exists()
+    mark = broker.partition_dir(compacted) / "compacted"
+    wait_until(mark.exists, within=60, what="it is compacted")
     for topic in (new_topic, kept, compacted):
         wait_told(brokers, topic)
         assert leader_epoch(brokers, topic) == 0

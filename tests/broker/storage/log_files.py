@@ -146,7 +146,7 @@ def flip(path: Path, position: int) -> None:
         file.seek(position)
         (found,) = file.read(1)
         file.seek(position)
-        file.write(bytes([found ^ 1]))
+        file.write(bytes([found ^ 0x10]))
 
 
 def forget_snapshots(log: Log) -> None:
