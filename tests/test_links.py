@@ -107,7 +107,7 @@ def test_what_is_reset_ends_and_nobody_gets_in(link: Link) -> None:
         link.reset()
         with pytest.raises(ConnectionError):
             ended(connection)
-    with connect(link) as new, pytest.raises(ConnectionError):
+    with pytest.raises(ConnectionError), connect(link) as new:  # by now, or a moment later
         ended(new)
     link.mend()
     with connect(link) as again:
