@@ -190,7 +190,8 @@ class Ledger:
         self._encoder: Encoder | None = None
         self._encoder_id = -1
         # Who was never heard says at once that it is there, in case that is all it ever says.
-        self._due = clock() + (config.ledger_interval if journal.ledger_seq else 0.0)
+        self.due = clock() + (config.ledger_interval if journal.ledger_seq else 0.0)
+        """When `entries` has something to say again, if there is anything."""
 
     def heartbeat(self, until: Mapping[str, int], lag_bytes: int) -> None:
         """Up to when everything of each topic is acknowledged, in milliseconds. Any thread."""
@@ -219,9 +220,9 @@ class Ledger:
         Whoever gets some does not come again before they are acknowledged. Raises JournalFull.
         """
         now = self._clock()
-        if not hurry and now < self._due:
+        if not hurry and now < self.due:
             return ()
-        self._due = now + self._config.ledger_interval
+        self.due = now + self._config.ledger_interval
         self._take_heartbeat()
         if self._encoder is None or schema.id != self._encoder_id:
             self._encoder, self._encoder_id = Encoder(schema.schema, schema.id), schema.id
@@ -252,7 +253,7 @@ class Ledger:
         if heartbeats:
             self._heartbeats.said(heartbeats, now)
         if sum(len(each.covers) for each in batches) < len(statements):
-            self._due = now
+            self.due = now
         return batches
 
     def _take_heartbeat(self) -> None:

@@ -28,6 +28,7 @@ from agent.shipping.replacing import DeadLetterTopic, Replacer
 from agent.shipping.topics import Placement, Topics, TopicUnusable
 from agent.topic_schemas.values import TopicSchema
 from client.delivery import TopicPartition
+from client.patience import NEVER
 from ledger.names import DEAD_SUFFIX, LEDGER_TOPIC
 
 REQUEST_SECONDS: Final = 30.0
@@ -196,8 +197,7 @@ class Shipper:
             self._dispatch.add(self._submitted.popleft())
         due = now + _LONGEST_TURN
         try:
-            due = min(due, self._dispatch.work(now), self._topics.next_time())
-            self._publish()
+            due = min(due, self._dispatch.work(now), self._topics.next_time(), self._publish())
             self._topics.work(now)
             self._journal_works()
         except JournalFull as error:
@@ -245,12 +245,13 @@ class Shipper:
 
     # The ledger
 
-    def _publish(self) -> None:
+    def _publish(self) -> float:
+        """When there may be more to say; until then only an answer changes that."""
         if not self._config.ledger or self._ledger_is_open():
-            return
+            return NEVER
         placement, schema = self._topics.place(LEDGER_TOPIC), self._schemas.ledger
         if placement is None or schema is None:
-            return
+            return NEVER
         batches = self._ledger.entries(
             placement.target,
             schema,
@@ -260,6 +261,7 @@ class Shipper:
         )
         for each in batches:
             self._enter(Sending(each, each.number))
+        return self._ledger.due
 
     def _ledger_is_open(self) -> bool:
         return self._in_flight.in_flight(LEDGER_TOPIC)[0] > 0
