@@ -2,7 +2,7 @@
 
 Half of the processor time of a short program with Spark is Java's own: it reads, verifies and links
 ten thousand classes. Java can keep them in an archive that it maps instead. One is made below
-`.cache/`, for this Java and this Spark, by whoever asks first; who asks meanwhile does without.
+`.cache/`, for this Java and this Spark, by whoever asks first; who asks meanwhile waits for it.
 Nothing but time depends on it: where none can be made, and where a JVM cannot use it, all starts as
 ever.
 """
@@ -60,13 +60,23 @@ gateway.proc.wait()
 """
 
 
-@functools.cache
 def quick_java() -> str:
-    """For `spark.driver.extraJavaOptions`, or for the environment."""
+    """For `spark.driver.extraJavaOptions`."""
+    return " ".join(filter(None, [SMALL, _with_archive()]))
+
+
+def quick_java_environment() -> dict[str, str]:
+    """For programs that have their own options: `penstock up` and all that it starts."""
+    options = _with_archive()
+    return {"JDK_JAVA_OPTIONS": options} if options else {}
+
+
+@functools.cache
+def _with_archive() -> str:
     archive = CACHE / f"{_java_and_spark()}.jsa"
     if not archive.exists():
         _make(archive)
-    return f"{SMALL} {_QUIET} -XX:SharedArchiveFile={archive}" if archive.exists() else SMALL
+    return f"{_QUIET} -XX:SharedArchiveFile={archive}" if archive.exists() else ""
 
 
 def _java_and_spark() -> str:
@@ -78,9 +88,8 @@ def _java_and_spark() -> str:
 def _make(archive: Path) -> None:
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / "making").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if archive.exists():
             return
         with tempfile.TemporaryDirectory(dir=CACHE, ignore_cleanup_errors=True) as folder:
             fresh = Path(folder) / "archive.jsa"

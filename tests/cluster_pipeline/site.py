@@ -23,7 +23,7 @@ from harness.audit_process import AuditProcess
 from harness.broker_cluster import BrokerCluster
 from harness.registry_process import RegistryProcess
 from harness.server_process import wait_until
-from tests.witness.pipeline import SPARK
+from tests.witness.pipeline import small_spark
 
 BROKERS: Final = 3
 HOSTS: Final = ("web-1", "web-2")
@@ -184,7 +184,7 @@ class Site:
             "root": f"file://{self.warehouse}",
             "topics": [TOPIC],
             "window": WINDOW,
-            "spark": SPARK,
+            "spark": small_spark(),
             # What lands is compared as it was landed: no hour is closed or merged.
             "completeness": {"deadline": 100 * 365 * 86_400},
         }

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from harness.spark_jvm import quick_java_environment
 from penstock.config.configuration import load
 from penstock.config.reference import KINDS
 from penstock.services.agent_configuration import load_agent, load_inputs
@@ -75,6 +76,7 @@ def test_a_page_does_what_it_says(page: Path, pipeline: RunningPipeline, folders
         data.symlink_to(pipeline.places.directory)
     environment = {
         **pipeline.environment,
+        **quick_java_environment(),
         "PATH": f"{COMMANDS}:{os.environ['PATH']}",
         "HOME": str(folder),
         "NO_COLOR": "1",

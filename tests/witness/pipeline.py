@@ -20,6 +20,7 @@ import yaml
 
 from harness.apache_kafka import QUICK_JVM, ApacheKafka
 from harness.server_process import ServerProcess, free_ports, wait_until
+from harness.spark_jvm import quick_java
 from tests.elsewhen.clock import Clock, compile_clock, environment, own_clock
 from tests.witness.brokers import Brokers
 from tests.witness.disks import SmallDisk
@@ -30,14 +31,12 @@ GRACE: Final = 3.0
 CLUSTER: Final = "test"
 LOAD: Final = 300.0
 BROKER_DISK: Final = "512m"
-# As in `penstock up`: loads are small, and over before Java's second compiler is worth its start.
-SPARK: Final = {
-    "master": "local[2]",
-    "conf": {
-        "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    },
-}
+
+
+def small_spark() -> dict[str, Any]:
+    """A loader's settings."""
+    conf = {"spark.driver.memory": "1g", "spark.driver.extraJavaOptions": quick_java()}
+    return {"master": "local[2]", "conf": conf}
 
 
 class Pipeline:
@@ -276,7 +275,7 @@ class Pipeline:
             "root": f"file://{self.root}",
             "topics": list(topics),
             "window": WINDOW,
-            "spark": SPARK,
+            "spark": small_spark(),
             # What lands is compared line by line, as it was landed: no hour is closed or merged.
             "completeness": {"deadline": 100 * 365 * 86_400},
         }

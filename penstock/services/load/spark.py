@@ -48,6 +48,7 @@ _LEVELS: Final = {
 }
 _BLAME: Final = re.compile(r"error|exception|\bnot?\b|unrecognized", re.IGNORECASE)
 _ALWAYS_SAID: Final = (
+    "NOTE: Picked up JDK_JAVA_OPTIONS:",
     "WARNING: Using incubator modules:",
     "Setting default log level to ",
     "Setting Spark log level to ",

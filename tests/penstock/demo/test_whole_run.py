@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from harness.server_process import wait_until
+from harness.spark_jvm import quick_java_environment
 from penstock.demo.applications.writing import TALLY, kept
 from penstock.demo.counting import landed_files, landed_numbers
 from penstock.demo.demonstration import applications_of
@@ -41,6 +42,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Ended:
     run = subprocess.run(
         [*PENSTOCK, "demo", "--secure", "--seconds", "8", "--dir", str(directory), "--json"],
         cwd=REPOSITORY,
+        env={**os.environ, **quick_java_environment()},
         capture_output=True,
         text=True,
         check=False,

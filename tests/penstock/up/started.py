@@ -12,6 +12,7 @@ from typing import Self
 import pytest
 
 from harness.server_process import wait_until
+from harness.spark_jvm import quick_java_environment
 from penstock.status.asking import Asking
 from penstock.status.values import PipelineStatus, TopicStanding
 from tests.penstock.running import INTERPRETER, REPOSITORY
@@ -29,7 +30,7 @@ class Up:
             self.process = subprocess.Popen(
                 [*INTERPRETER, "-m", "penstock", "up", *arguments],
                 cwd=REPOSITORY,
-                env={**os.environ, **environment},
+                env={**os.environ, **quick_java_environment(), **environment},
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=file,

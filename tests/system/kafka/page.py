@@ -19,17 +19,13 @@ import yaml
 
 from audit.answers import ReportAnswer, TopicReport
 from harness.server_process import free_ports
+from harness.spark_jvm import quick_java
 from tests.docs.pages import ROOT, blocks_of
 from tests.docs.shell import Shell
 
 PAGE: Final = ROOT / "docs" / "how-to" / "apache-kafka.md"
 OURS: Final = "not run: needs an Apache Kafka; tests/system/kafka runs it"
 BLOCK_SECONDS: Final = 240.0  # Spark starts slowly where much else runs
-SPARK: Final = {
-    "spark.ui.enabled": False,
-    "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-}
 
 
 class Reader:
@@ -52,13 +48,18 @@ class Reader:
             "/var/lib/penstock": str(folder / "data"),
             "file:///srv/logs": f"file://{self.root}",
         }
+        spark = {
+            "spark.ui.enabled": False,
+            "spark.driver.memory": "1g",
+            "spark.driver.extraJavaOptions": quick_java(),
+        }
         self._own: Mapping[str, Mapping[str, Any]] = {
             "registry.yaml": {"port": registry},
             "agent.yaml": {
                 "http_port": agent, "window": 2, "ledger_interval": 0.3, "scan_interval": 0.25
             },
             "audit.yaml": {"port": audit, "window": 2, "grace": 2.0, "poll": 0.2},
-            "loader.yaml": {"window": 2, "spark": {"master": "local[1]", "conf": SPARK}},
+            "loader.yaml": {"window": 2, "spark": {"master": "local[1]", "conf": spark}},
         }  # fmt: skip
         self._commands = [each for each in blocks_of(PAGE) if OURS in each.remarks]
 
