@@ -12,9 +12,10 @@ import socket
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeVar
+
+from msgspec.structs import replace
 
 from bench.measurement import Figure
 from bench.requests import record_batch

@@ -11,7 +11,8 @@ those that are set while it runs, for itself (DYNAMIC_BROKER_CONFIG) or for all 
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from broker.config import AuthorizationConfig, BrokerConfig
 from broker.config_values import text_of

@@ -17,6 +17,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from msgspec import structs
+
 from broker.api import fetch, produce
 from broker.api.administration import Ended
 from broker.api.table import APIS, LISTED, TABLE, BrokerParts, to_fetch, to_produce
@@ -107,7 +109,7 @@ class Dispatcher:
 
         def encode(response: Any) -> list[Part]:
             if (throttle := connection.throttle_ms) and key not in WITHOUT_LOGIN:
-                response = replace(response, throttle_time=throttle)
+                response = structs.replace(response, throttle_time=throttle)
             self._metrics.request(api.name, time.perf_counter() - began)
             return response_frame(
                 correlation_id,

@@ -18,11 +18,12 @@ bytes, and a count of 2³¹−1 aborts the process.
 import dataclasses
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import Field, dataclass, fields, is_dataclass
 from functools import cached_property
 from types import NoneType, UnionType
 from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
 
+import msgspec
 from kio.index import load_request_schema, load_response_schema
 
 from wire import primitives
@@ -122,24 +123,20 @@ class Api(Generic[Request, Response]):
         return self.versions.start + bisect_left(self.versions, True, key=is_flexible)
 
 
-class Kept:
+class Kept(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A part of messages that is sent again and again, to many: each form that it is encoded to is
     kept with it."""
 
-    __slots__ = ("_encoded",)
-    _encoded: dict[Writer, bytes]
+    @cached_property
+    def _forms(self) -> dict[Writer, bytes]:
+        return {}
 
     def encoded(self, write: Writer) -> bytes:
-        try:
-            kept = self._encoded
-        except AttributeError:
-            kept = {}
-            object.__setattr__(self, "_encoded", kept)  # it does not change, but for this
-        form = kept.get(write)
+        form = self._forms.get(write)
         if form is None:
             out = MessageBuffer()
             write(out, self)
-            form = kept[write] = bytes(out)
+            form = self._forms[write] = bytes(out)
         return form
 
 
@@ -164,7 +161,7 @@ def _entity(schema: type[Any], message: type[Any]) -> tuple[Reader, Writer]:
 
 def _compile(schema: type[Any], message: type[Any]) -> tuple[Reader, Writer]:
     types = get_type_hints(message)
-    ours = {field.name: field for field in fields(message)}
+    ours = {field.name: field for field in msgspec.structs.fields(message)}
     if unknown := {field.name for field in fields(schema)} - ours.keys():
         raise TypeError(f"{message.__qualname__} lacks {', '.join(sorted(unknown))} of {schema}")
 
@@ -290,10 +287,10 @@ def _without_none(annotation: Any) -> tuple[Any, bool]:
     return annotation, False
 
 
-def _default(message: type[Any], field: Field[Any]) -> Any:
-    if field.default is not MISSING:
+def _default(message: type[Any], field: msgspec.structs.FieldInfo) -> Any:
+    if field.default is not msgspec.NODEFAULT:
         return field.default
-    if field.default_factory is not MISSING:
+    if field.default_factory is not msgspec.NODEFAULT:
         return field.default_factory()
     raise TypeError(f"{message.__qualname__}.{field.name} needs a default: some version lacks it")
 

@@ -17,7 +17,9 @@ that do not exist, as from Kafka. What versions 0 and 10–11 do otherwise is le
 """
 
 from collections.abc import Awaitable, Iterable, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from broker.api.administration import Administration
 from broker.authorization import Authorization, Rights

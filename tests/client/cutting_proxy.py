@@ -10,9 +10,10 @@ import random
 import socket
 import threading
 from collections import Counter, deque
-from dataclasses import replace
 from types import TracebackType
 from typing import Self
+
+from msgspec.structs import replace
 
 from client.addresses import Address
 from wire.messages import metadata

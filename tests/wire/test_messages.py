@@ -18,6 +18,8 @@ from hypothesis.strategies import SearchStrategy
 from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import TZAware, i32Timedelta, i64Timedelta
+from msgspec import NODEFAULT
+from msgspec.structs import fields as struct_fields
 
 from tests.wire.apis import ALL
 from wire.codec import Api
@@ -126,12 +128,12 @@ def assert_same(ours: Any, theirs: Any, where: str) -> None:
     """Our value says what kio's says, and is of the type that the contract of `wire` names."""
     if is_dataclass(theirs):
         names = {field.name for field in fields(theirs)}
-        for field in fields(ours):
+        for field in struct_fields(type(ours)):
             at = f"{where}.{field.name}"
             if field.name in names:
                 assert_same(getattr(ours, field.name), getattr(theirs, field.name), at)
             else:
-                assert field.default is not MISSING, at
+                assert field.default is not NODEFAULT, at
                 assert getattr(ours, field.name) == field.default, at
     elif isinstance(theirs, tuple):
         assert isinstance(ours, tuple), where
@@ -208,15 +210,15 @@ def test_defaults_are_kafkas(api: Api[Any, Any], version: int, kind: str) -> Non
     """Where kio has a default, ours is the same."""
     message = api.request if kind == "request" else api.response
     for ours, theirs in same_structures(message, foreign_schema(api, version, kind)):
-        own = {field.name: field.default for field in fields(ours)}
+        own = {field.name: field.default for field in struct_fields(ours)}
         for field in fields(theirs):
-            if field.default is not MISSING and own[field.name] is not MISSING:
+            if field.default is not MISSING and own[field.name] is not NODEFAULT:
                 assert_same(own[field.name], field.default, f"{ours.__name__}.{field.name}")
 
 
 def same_structures(ours: Any, theirs: Any) -> list[tuple[Any, Any]]:
     found = [(ours, theirs)]
-    types = {field.name: field.type for field in fields(ours)}
+    types = {field.name: field.type for field in struct_fields(ours)}
     for field in fields(theirs):
         inner = innermost(field.type)
         if is_dataclass(inner):

@@ -1,40 +1,35 @@
 """AlterClientQuotas (key 49): set and remove quotas of entities."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
 from wire.messages.describe_client_quotas import EntityData
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpData:
+class OpData(Struct, frozen=True, kw_only=True):
     key: str
     value: float
     remove: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntryData:
+class EntryData(Struct, frozen=True, kw_only=True):
     entity: tuple[EntityData, ...]
     ops: tuple[OpData, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterClientQuotasRequest:
+class AlterClientQuotasRequest(Struct, frozen=True, kw_only=True):
     entries: tuple[EntryData, ...]
     validate_only: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlteredData:
+class AlteredData(Struct, frozen=True, kw_only=True):
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None
     entity: tuple[EntityData, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterClientQuotasResponse:
+class AlterClientQuotasResponse(Struct, frozen=True, kw_only=True):
     throttle_time: int = 0
     entries: tuple[AlteredData, ...]
 

@@ -3,41 +3,36 @@
 Left out: configs of brokers, which are read-only over the wire: the broker's file sets them.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterableConfig:
+class AlterableConfig(Struct, frozen=True, kw_only=True):
     name: str
     value: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterConfigsResource:
+class AlterConfigsResource(Struct, frozen=True, kw_only=True):
     resource_type: int
     resource_name: str
     configs: tuple[AlterableConfig, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterConfigsRequest:
+class AlterConfigsRequest(Struct, frozen=True, kw_only=True):
     resources: tuple[AlterConfigsResource, ...]
     validate_only: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterConfigsResourceResponse:
+class AlterConfigsResourceResponse(Struct, frozen=True, kw_only=True):
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None
     resource_type: int
     resource_name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterConfigsResponse:
+class AlterConfigsResponse(Struct, frozen=True, kw_only=True):
     throttle_time: int = 0
     responses: tuple[AlterConfigsResourceResponse, ...]
 

@@ -3,45 +3,39 @@
 Left out: nothing.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReassignablePartition:
+class ReassignablePartition(Struct, frozen=True, kw_only=True):
     partition_index: int
     replicas: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReassignableTopic:
+class ReassignableTopic(Struct, frozen=True, kw_only=True):
     name: str
     partitions: tuple[ReassignablePartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterPartitionReassignmentsRequest:
+class AlterPartitionReassignmentsRequest(Struct, frozen=True, kw_only=True):
     timeout: int = 60_000
     topics: tuple[ReassignableTopic, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReassignablePartitionResponse:
+class ReassignablePartitionResponse(Struct, frozen=True, kw_only=True):
     partition_index: int
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReassignableTopicResponse:
+class ReassignableTopicResponse(Struct, frozen=True, kw_only=True):
     name: str
     partitions: tuple[ReassignablePartitionResponse, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterPartitionReassignmentsResponse:
+class AlterPartitionReassignmentsResponse(Struct, frozen=True, kw_only=True):
     throttle_time: int = 0
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None

@@ -1,41 +1,43 @@
 """AlterUserScramCredentials (key 51): set and remove passwords of users, salted by the client."""
 
-from dataclasses import dataclass, field
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScramCredentialDeletion:
+class ScramCredentialDeletion(Struct, frozen=True, kw_only=True):
     name: str
     mechanism: int  # 1: SCRAM-SHA-256, 2: SCRAM-SHA-512; anything else is the peer's mistake
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScramCredentialUpsertion:
+class ScramCredentialUpsertion(Struct, frozen=True, kw_only=True):
     name: str
     mechanism: int
     iterations: int
-    salt: bytes = field(repr=False)
-    salted_password: bytes = field(repr=False)
+    salt: bytes
+    salted_password: bytes
+
+    def __repr__(self) -> str:
+        """Without what nobody should see."""
+        kind = type(self).__name__
+        return (
+            f"{kind}(name={self.name!r}, mechanism={self.mechanism}, iterations={self.iterations})"
+        )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterUserScramCredentialsRequest:
+class AlterUserScramCredentialsRequest(Struct, frozen=True, kw_only=True):
     deletions: tuple[ScramCredentialDeletion, ...] = ()
     upsertions: tuple[ScramCredentialUpsertion, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterUserScramCredentialsResult:
+class AlterUserScramCredentialsResult(Struct, frozen=True, kw_only=True):
     user: str
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterUserScramCredentialsResponse:
+class AlterUserScramCredentialsResponse(Struct, frozen=True, kw_only=True):
     throttle_time: int = 0
     results: tuple[AlterUserScramCredentialsResult, ...] = ()
 

@@ -6,41 +6,36 @@ Left out: features (`supported_features`, `finalized_features`) are always empty
 has no feature that a cluster switches on.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiVersionsRequest:
+class ApiVersionsRequest(Struct, frozen=True, kw_only=True):
     client_software_name: str = ""
     client_software_version: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiVersion:
+class ApiVersion(Struct, frozen=True, kw_only=True):
     api_key: int
     min_version: int
     max_version: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SupportedFeatureKey:
+class SupportedFeatureKey(Struct, frozen=True, kw_only=True):
     name: str
     min_version: int
     max_version: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FinalizedFeatureKey:
+class FinalizedFeatureKey(Struct, frozen=True, kw_only=True):
     name: str
     max_version_level: int
     min_version_level: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiVersionsResponse:
+class ApiVersionsResponse(Struct, frozen=True, kw_only=True):
     error_code: ErrorCode = ErrorCode.none
     api_keys: tuple[ApiVersion, ...]
     throttle_time: int = 0

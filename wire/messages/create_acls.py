@@ -3,14 +3,13 @@
 Left out: version 0, which knows no prefixes. The fields' codes are those of `wire.acls`.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AclCreation:
+class AclCreation(Struct, frozen=True, kw_only=True):
     resource_type: int
     resource_name: str
     resource_pattern_type: int
@@ -20,19 +19,16 @@ class AclCreation:
     permission_type: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateAclsRequest:
+class CreateAclsRequest(Struct, frozen=True, kw_only=True):
     creations: tuple[AclCreation, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AclCreationResult:
+class AclCreationResult(Struct, frozen=True, kw_only=True):
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateAclsResponse:
+class CreateAclsResponse(Struct, frozen=True, kw_only=True):
     throttle_time: int = 0
     results: tuple[AclCreationResult, ...]
 

@@ -3,40 +3,35 @@
 Left out: nothing.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatePartitionsAssignment:
+class CreatePartitionsAssignment(Struct, frozen=True, kw_only=True):
     broker_ids: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatePartitionsTopic:
+class CreatePartitionsTopic(Struct, frozen=True, kw_only=True):
     name: str
     count: int
     assignments: tuple[CreatePartitionsAssignment, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatePartitionsRequest:
+class CreatePartitionsRequest(Struct, frozen=True, kw_only=True):
     topics: tuple[CreatePartitionsTopic, ...]
     timeout: int
     validate_only: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatePartitionsTopicResult:
+class CreatePartitionsTopicResult(Struct, frozen=True, kw_only=True):
     name: str
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatePartitionsResponse:
+class CreatePartitionsResponse(Struct, frozen=True, kw_only=True):
     throttle_time: int = 0
     results: tuple[CreatePartitionsTopicResult, ...]
 

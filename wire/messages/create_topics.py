@@ -4,26 +4,24 @@ Left out: nothing. `topic_config_error_code` stays 0, as configs are never hidde
 """
 
 import uuid
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatableReplicaAssignment:
+class CreatableReplicaAssignment(Struct, frozen=True, kw_only=True):
     partition_index: int
     broker_ids: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatableTopicConfig:
+class CreatableTopicConfig(Struct, frozen=True, kw_only=True):
     name: str
     value: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatableTopic:
+class CreatableTopic(Struct, frozen=True, kw_only=True):
     name: str
     num_partitions: int
     replication_factor: int
@@ -31,15 +29,13 @@ class CreatableTopic:
     configs: tuple[CreatableTopicConfig, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateTopicsRequest:
+class CreateTopicsRequest(Struct, frozen=True, kw_only=True):
     topics: tuple[CreatableTopic, ...]
     timeout: int = 60_000
     validate_only: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatableTopicConfigs:
+class CreatableTopicConfigs(Struct, frozen=True, kw_only=True):
     name: str
     value: str | None
     read_only: bool = False
@@ -47,8 +43,7 @@ class CreatableTopicConfigs:
     is_sensitive: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatableTopicResult:
+class CreatableTopicResult(Struct, frozen=True, kw_only=True):
     name: str
     topic_id: uuid.UUID | None = None
     error_code: ErrorCode = ErrorCode.none
@@ -59,8 +54,7 @@ class CreatableTopicResult:
     configs: tuple[CreatableTopicConfigs, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateTopicsResponse:
+class CreateTopicsResponse(Struct, frozen=True, kw_only=True):
     throttle_time: int = 0
     topics: tuple[CreatableTopicResult, ...]
 

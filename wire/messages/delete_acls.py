@@ -3,14 +3,13 @@
 Left out: version 0, which knows no prefixes. The fields' codes are those of `wire.acls`.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteAclsFilter:
+class DeleteAclsFilter(Struct, frozen=True, kw_only=True):
     resource_type_filter: int
     resource_name_filter: str | None
     pattern_type_filter: int
@@ -20,13 +19,11 @@ class DeleteAclsFilter:
     permission_type: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteAclsRequest:
+class DeleteAclsRequest(Struct, frozen=True, kw_only=True):
     filters: tuple[DeleteAclsFilter, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteAclsMatchingAcl:
+class DeleteAclsMatchingAcl(Struct, frozen=True, kw_only=True):
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None
     resource_type: int
@@ -38,15 +35,13 @@ class DeleteAclsMatchingAcl:
     permission_type: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteAclsFilterResult:
+class DeleteAclsFilterResult(Struct, frozen=True, kw_only=True):
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None
     matching_acls: tuple[DeleteAclsMatchingAcl, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteAclsResponse:
+class DeleteAclsResponse(Struct, frozen=True, kw_only=True):
     throttle_time: int = 0
     filter_results: tuple[DeleteAclsFilterResult, ...]
 

@@ -1,24 +1,21 @@
 """DeleteGroups (key 42): consumer groups without members are forgotten, with their offsets."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteGroupsRequest:
+class DeleteGroupsRequest(Struct, frozen=True, kw_only=True):
     groups_names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeletableGroupResult:
+class DeletableGroupResult(Struct, frozen=True, kw_only=True):
     group_id: str
     error_code: ErrorCode = ErrorCode.none
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteGroupsResponse:
+class DeleteGroupsResponse(Struct, frozen=True, kw_only=True):
     throttle_time: int = 0
     results: tuple[DeletableGroupResult, ...]
 

@@ -3,45 +3,39 @@
 Left out: nothing.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteRecordsPartition:
+class DeleteRecordsPartition(Struct, frozen=True, kw_only=True):
     partition_index: int
     offset: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteRecordsTopic:
+class DeleteRecordsTopic(Struct, frozen=True, kw_only=True):
     name: str
     partitions: tuple[DeleteRecordsPartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteRecordsRequest:
+class DeleteRecordsRequest(Struct, frozen=True, kw_only=True):
     topics: tuple[DeleteRecordsTopic, ...]
     timeout: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteRecordsPartitionResult:
+class DeleteRecordsPartitionResult(Struct, frozen=True, kw_only=True):
     partition_index: int
     low_watermark: int = -1
     error_code: ErrorCode = ErrorCode.none
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteRecordsTopicResult:
+class DeleteRecordsTopicResult(Struct, frozen=True, kw_only=True):
     name: str
     partitions: tuple[DeleteRecordsPartitionResult, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteRecordsResponse:
+class DeleteRecordsResponse(Struct, frozen=True, kw_only=True):
     throttle_time: int = 0
     topics: tuple[DeleteRecordsTopicResult, ...]
 

@@ -4,35 +4,32 @@ Left out: nothing.
 """
 
 import uuid
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteTopicState:
+class DeleteTopicState(Struct, frozen=True, kw_only=True):
     name: str | None = None
     topic_id: uuid.UUID | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteTopicsRequest:
+class DeleteTopicsRequest(Struct, frozen=True, kw_only=True):
     topics: tuple[DeleteTopicState, ...] = ()  # from version 6
     topic_names: tuple[str, ...] = ()  # before
     timeout: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeletableTopicResult:
+class DeletableTopicResult(Struct, frozen=True, kw_only=True):
     name: str | None
     topic_id: uuid.UUID | None = None
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteTopicsResponse:
+class DeleteTopicsResponse(Struct, frozen=True, kw_only=True):
     throttle_time: int = 0
     responses: tuple[DeletableTopicResult, ...]
 

@@ -4,14 +4,13 @@ Left out: version 0, which knows no prefixes. The fields' codes are those of `wi
 plain integers here, since a peer may send any.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeAclsRequest:
+class DescribeAclsRequest(Struct, frozen=True, kw_only=True):
     resource_type_filter: int
     resource_name_filter: str | None
     pattern_type_filter: int
@@ -21,24 +20,21 @@ class DescribeAclsRequest:
     permission_type: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AclDescription:
+class AclDescription(Struct, frozen=True, kw_only=True):
     principal: str
     host: str
     operation: int
     permission_type: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeAclsResource:
+class DescribeAclsResource(Struct, frozen=True, kw_only=True):
     resource_type: int
     resource_name: str
     pattern_type: int
     acls: tuple[AclDescription, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeAclsResponse:
+class DescribeAclsResponse(Struct, frozen=True, kw_only=True):
     throttle_time: int = 0
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None

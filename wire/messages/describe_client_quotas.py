@@ -1,7 +1,8 @@
 """DescribeClientQuotas (key 48): which quotas there are, for entities that match a filter."""
 
-from dataclasses import dataclass
 from enum import IntEnum
+
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
@@ -15,39 +16,33 @@ class QuotaMatch(IntEnum):
     ANY = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComponentData:
+class ComponentData(Struct, frozen=True, kw_only=True):
     entity_type: str
     match_type: int  # a QuotaMatch; anything else is the peer's mistake
     match: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeClientQuotasRequest:
+class DescribeClientQuotasRequest(Struct, frozen=True, kw_only=True):
     components: tuple[ComponentData, ...]
     strict: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntityData:
+class EntityData(Struct, frozen=True, kw_only=True):
     entity_type: str
     entity_name: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValueData:
+class ValueData(Struct, frozen=True, kw_only=True):
     key: str
     value: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntryData:
+class EntryData(Struct, frozen=True, kw_only=True):
     entity: tuple[EntityData, ...]
     values: tuple[ValueData, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeClientQuotasResponse:
+class DescribeClientQuotasResponse(Struct, frozen=True, kw_only=True):
     throttle_time: int = 0
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None

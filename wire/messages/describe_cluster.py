@@ -3,7 +3,7 @@
 Left out: KRaft's controllers (`endpoint_type` 2).
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
@@ -12,22 +12,19 @@ NOT_ASKED = -(2**31)  # what stands for authorized operations that nobody asked 
 BROKERS = 1  # the endpoint type that asks for brokers
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeClusterRequest:
+class DescribeClusterRequest(Struct, frozen=True, kw_only=True):
     include_cluster_authorized_operations: bool = False
     endpoint_type: int = BROKERS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeClusterBroker:
+class DescribeClusterBroker(Struct, frozen=True, kw_only=True):
     broker_id: int
     host: str
     port: int
     rack: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeClusterResponse:
+class DescribeClusterResponse(Struct, frozen=True, kw_only=True):
     throttle_time: int = 0
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None

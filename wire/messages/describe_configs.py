@@ -3,8 +3,9 @@
 Left out: broker loggers. The enumerations here are those of all three APIs for configs.
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
+
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
@@ -44,29 +45,25 @@ class ConfigType(IntEnum):
     PASSWORD = 9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeConfigsResource:
+class DescribeConfigsResource(Struct, frozen=True, kw_only=True):
     resource_type: int
     resource_name: str
     configuration_keys: tuple[str, ...] | None = ()  # null asks for all
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeConfigsRequest:
+class DescribeConfigsRequest(Struct, frozen=True, kw_only=True):
     resources: tuple[DescribeConfigsResource, ...]
     include_synonyms: bool = False
     include_documentation: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeConfigsSynonym:
+class DescribeConfigsSynonym(Struct, frozen=True, kw_only=True):
     name: str
     value: str | None
     source: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeConfigsResourceResult:
+class DescribeConfigsResourceResult(Struct, frozen=True, kw_only=True):
     name: str
     value: str | None
     read_only: bool = False
@@ -77,8 +74,7 @@ class DescribeConfigsResourceResult:
     documentation: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeConfigsResult:
+class DescribeConfigsResult(Struct, frozen=True, kw_only=True):
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None
     resource_type: int
@@ -86,8 +82,7 @@ class DescribeConfigsResult:
     configs: tuple[DescribeConfigsResourceResult, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeConfigsResponse:
+class DescribeConfigsResponse(Struct, frozen=True, kw_only=True):
     throttle_time: int = 0
     results: tuple[DescribeConfigsResult, ...]
 

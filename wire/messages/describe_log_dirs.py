@@ -3,39 +3,34 @@
 Left out: a broker has one data directory, and no replica ever moves between directories.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribableLogDirTopic:
+class DescribableLogDirTopic(Struct, frozen=True, kw_only=True):
     topic: str
     partitions: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeLogDirsRequest:
+class DescribeLogDirsRequest(Struct, frozen=True, kw_only=True):
     topics: tuple[DescribableLogDirTopic, ...] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeLogDirsPartition:
+class DescribeLogDirsPartition(Struct, frozen=True, kw_only=True):
     partition_index: int
     partition_size: int
     offset_lag: int = 0
     is_future_key: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeLogDirsTopic:
+class DescribeLogDirsTopic(Struct, frozen=True, kw_only=True):
     name: str
     partitions: tuple[DescribeLogDirsPartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeLogDirsResult:
+class DescribeLogDirsResult(Struct, frozen=True, kw_only=True):
     error_code: ErrorCode = ErrorCode.none
     log_dir: str
     topics: tuple[DescribeLogDirsTopic, ...] = ()
@@ -43,8 +38,7 @@ class DescribeLogDirsResult:
     usable_bytes: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeLogDirsResponse:
+class DescribeLogDirsResponse(Struct, frozen=True, kw_only=True):
     throttle_time: int = 0
     error_code: ErrorCode = ErrorCode.none
     results: tuple[DescribeLogDirsResult, ...]

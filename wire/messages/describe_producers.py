@@ -3,25 +3,22 @@
 Left out: transactions; `coordinator_epoch` and `current_txn_start_offset` are always -1.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicRequest:
+class TopicRequest(Struct, frozen=True, kw_only=True):
     name: str
     partition_indexes: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeProducersRequest:
+class DescribeProducersRequest(Struct, frozen=True, kw_only=True):
     topics: tuple[TopicRequest, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerState:
+class ProducerState(Struct, frozen=True, kw_only=True):
     producer_id: int
     producer_epoch: int
     last_sequence: int = -1
@@ -30,22 +27,19 @@ class ProducerState:
     current_txn_start_offset: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionResponse:
+class PartitionResponse(Struct, frozen=True, kw_only=True):
     partition_index: int
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None
     active_producers: tuple[ProducerState, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicResponse:
+class TopicResponse(Struct, frozen=True, kw_only=True):
     name: str
     partitions: tuple[PartitionResponse, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeProducersResponse:
+class DescribeProducersResponse(Struct, frozen=True, kw_only=True):
     throttle_time: int = 0
     topics: tuple[TopicResponse, ...]
 

@@ -1,37 +1,32 @@
 """DescribeUserScramCredentials (key 50): which users have passwords, for which mechanisms."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserName:
+class UserName(Struct, frozen=True, kw_only=True):
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeUserScramCredentialsRequest:
+class DescribeUserScramCredentialsRequest(Struct, frozen=True, kw_only=True):
     users: tuple[UserName, ...] | None  # None or empty: all
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CredentialInfo:
+class CredentialInfo(Struct, frozen=True, kw_only=True):
     mechanism: int  # 1: SCRAM-SHA-256, 2: SCRAM-SHA-512
     iterations: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeUserScramCredentialsResult:
+class DescribeUserScramCredentialsResult(Struct, frozen=True, kw_only=True):
     user: str
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None
     credential_infos: tuple[CredentialInfo, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeUserScramCredentialsResponse:
+class DescribeUserScramCredentialsResponse(Struct, frozen=True, kw_only=True):
     throttle_time: int = 0
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None

@@ -3,8 +3,9 @@
 Left out: nothing.
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
+
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
@@ -15,34 +16,29 @@ class ElectionType(IntEnum):
     UNCLEAN = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicPartitions:
+class TopicPartitions(Struct, frozen=True, kw_only=True):
     topic: str
     partitions: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ElectLeadersRequest:
+class ElectLeadersRequest(Struct, frozen=True, kw_only=True):
     election_type: int = ElectionType.PREFERRED
     topic_partitions: tuple[TopicPartitions, ...] | None
     timeout: int = 60_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionResult:
+class PartitionResult(Struct, frozen=True, kw_only=True):
     partition_id: int
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaElectionResult:
+class ReplicaElectionResult(Struct, frozen=True, kw_only=True):
     topic: str
     partition_result: tuple[PartitionResult, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ElectLeadersResponse:
+class ElectLeadersResponse(Struct, frozen=True, kw_only=True):
     throttle_time: int = 0
     error_code: ErrorCode = ErrorCode.none
     replica_election_results: tuple[ReplicaElectionResult, ...] = ()

@@ -8,15 +8,14 @@ of a consumer and the replica that it should rather ask (`rack_id`, `preferred_r
 Left out: aborted transactions, and what only KRaft's own quorum uses (`cluster_id`, `snapshot_id`).
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
 from wire.slices import FileSlice
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchPartition:
+class FetchPartition(Struct, frozen=True, kw_only=True):
     partition: int
     current_leader_epoch: int = -1
     fetch_offset: int
@@ -25,20 +24,17 @@ class FetchPartition:
     partition_max_bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchTopic:
+class FetchTopic(Struct, frozen=True, kw_only=True):
     topic: str
     partitions: tuple[FetchPartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForgottenTopic:
+class ForgottenTopic(Struct, frozen=True, kw_only=True):
     topic: str
     partitions: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchRequest:
+class FetchRequest(Struct, frozen=True, kw_only=True):
     cluster_id: str | None = None
     replica_id: int = -1
     max_wait: int
@@ -52,32 +48,27 @@ class FetchRequest:
     rack_id: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpochEndOffset:
+class EpochEndOffset(Struct, frozen=True, kw_only=True):
     epoch: int = -1
     end_offset: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaderIdAndEpoch:
+class LeaderIdAndEpoch(Struct, frozen=True, kw_only=True):
     leader_id: int = -1
     leader_epoch: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotId:
+class SnapshotId(Struct, frozen=True, kw_only=True):
     end_offset: int = -1
     epoch: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AbortedTransaction:
+class AbortedTransaction(Struct, frozen=True, kw_only=True):
     producer_id: int
     first_offset: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionData:
+class PartitionData(Struct, frozen=True, kw_only=True):
     partition_index: int
     error_code: ErrorCode = ErrorCode.none
     high_watermark: int = -1
@@ -91,14 +82,12 @@ class PartitionData:
     records: memoryview | bytes | FileSlice | None = b""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchableTopicResponse:
+class FetchableTopicResponse(Struct, frozen=True, kw_only=True):
     topic: str
     partitions: tuple[PartitionData, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchResponse:
+class FetchResponse(Struct, frozen=True, kw_only=True):
     throttle_time: int = 0
     error_code: ErrorCode = ErrorCode.none
     session_id: int = 0

@@ -4,7 +4,7 @@ Listed also because librdkafka compresses with lz4 only where version 0 of it is
 Left out: nothing. Up to version 3 a request asks for one key, from version 4 for several.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
@@ -13,15 +13,13 @@ GROUP = 0
 TRANSACTION = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FindCoordinatorRequest:
+class FindCoordinatorRequest(Struct, frozen=True, kw_only=True):
     key: str = ""
     key_type: int = GROUP
     coordinator_keys: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coordinator:
+class Coordinator(Struct, frozen=True, kw_only=True):
     key: str
     node_id: int = -1
     host: str = ""
@@ -30,8 +28,7 @@ class Coordinator:
     error_message: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FindCoordinatorResponse:
+class FindCoordinatorResponse(Struct, frozen=True, kw_only=True):
     throttle_time: int = 0
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None

@@ -3,8 +3,9 @@
 Left out: configs of brokers, which are read-only over the wire: the broker's file sets them.
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
+
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
@@ -19,36 +20,31 @@ class ConfigOperation(IntEnum):
     SUBTRACT = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterableConfig:
+class AlterableConfig(Struct, frozen=True, kw_only=True):
     name: str
     config_operation: int  # a ConfigOperation; anything else is the peer's mistake
     value: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterConfigsResource:
+class AlterConfigsResource(Struct, frozen=True, kw_only=True):
     resource_type: int
     resource_name: str
     configs: tuple[AlterableConfig, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IncrementalAlterConfigsRequest:
+class IncrementalAlterConfigsRequest(Struct, frozen=True, kw_only=True):
     resources: tuple[AlterConfigsResource, ...]
     validate_only: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterConfigsResourceResponse:
+class AlterConfigsResourceResponse(Struct, frozen=True, kw_only=True):
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None
     resource_type: int
     resource_name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IncrementalAlterConfigsResponse:
+class IncrementalAlterConfigsResponse(Struct, frozen=True, kw_only=True):
     throttle_time: int = 0
     responses: tuple[AlterConfigsResourceResponse, ...]
 

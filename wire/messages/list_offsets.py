@@ -3,7 +3,7 @@
 Left out: nothing. Both isolation levels are answered alike, as there are no transactions.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
@@ -13,28 +13,24 @@ EARLIEST = -2
 MAX_TIMESTAMP = -3  # from version 7: the record of the greatest timestamp
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListOffsetsPartition:
+class ListOffsetsPartition(Struct, frozen=True, kw_only=True):
     partition_index: int
     current_leader_epoch: int = -1
     timestamp: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListOffsetsTopic:
+class ListOffsetsTopic(Struct, frozen=True, kw_only=True):
     name: str
     partitions: tuple[ListOffsetsPartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListOffsetsRequest:
+class ListOffsetsRequest(Struct, frozen=True, kw_only=True):
     replica_id: int = -1
     isolation_level: int = 0
     topics: tuple[ListOffsetsTopic, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListOffsetsPartitionResponse:
+class ListOffsetsPartitionResponse(Struct, frozen=True, kw_only=True):
     partition_index: int
     error_code: ErrorCode = ErrorCode.none
     timestamp: int = -1
@@ -42,14 +38,12 @@ class ListOffsetsPartitionResponse:
     leader_epoch: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListOffsetsTopicResponse:
+class ListOffsetsTopicResponse(Struct, frozen=True, kw_only=True):
     name: str
     partitions: tuple[ListOffsetsPartitionResponse, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListOffsetsResponse:
+class ListOffsetsResponse(Struct, frozen=True, kw_only=True):
     throttle_time: int = 0
     topics: tuple[ListOffsetsTopicResponse, ...]
 

@@ -3,40 +3,35 @@
 Left out: nothing.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListPartitionReassignmentsTopics:
+class ListPartitionReassignmentsTopics(Struct, frozen=True, kw_only=True):
     name: str
     partition_indexes: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListPartitionReassignmentsRequest:
+class ListPartitionReassignmentsRequest(Struct, frozen=True, kw_only=True):
     timeout: int = 60_000
     topics: tuple[ListPartitionReassignmentsTopics, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OngoingPartitionReassignment:
+class OngoingPartitionReassignment(Struct, frozen=True, kw_only=True):
     partition_index: int
     replicas: tuple[int, ...] = ()
     adding_replicas: tuple[int, ...] = ()
     removing_replicas: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OngoingTopicReassignment:
+class OngoingTopicReassignment(Struct, frozen=True, kw_only=True):
     name: str
     partitions: tuple[OngoingPartitionReassignment, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListPartitionReassignmentsResponse:
+class ListPartitionReassignmentsResponse(Struct, frozen=True, kw_only=True):
     throttle_time: int = 0
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None

@@ -7,7 +7,9 @@ Left out: nothing.
 """
 
 import uuid
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from wire.codec import Api, Kept
 from wire.errors import ErrorCode
@@ -15,30 +17,26 @@ from wire.errors import ErrorCode
 NOT_ASKED = -(2**31)  # what stands for authorized operations that nobody asked for
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataRequestTopic:
+class MetadataRequestTopic(Struct, frozen=True, kw_only=True):
     topic_id: uuid.UUID | None = None
     name: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataRequest:
+class MetadataRequest(Struct, frozen=True, kw_only=True):
     topics: tuple[MetadataRequestTopic, ...] | None
     allow_auto_topic_creation: bool = True
     include_topic_authorized_operations: bool = False
     include_cluster_authorized_operations: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataResponseBroker:
+class MetadataResponseBroker(Struct, frozen=True, kw_only=True):
     node_id: int
     host: str
     port: int
     rack: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataResponsePartition:
+class MetadataResponsePartition(Struct, frozen=True, kw_only=True):
     error_code: ErrorCode = ErrorCode.none
     partition_index: int
     leader_id: int
@@ -48,8 +46,7 @@ class MetadataResponsePartition:
     offline_replicas: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataResponseTopic(Kept):
+class MetadataResponseTopic(Kept, frozen=True, kw_only=True, dict=True):
     error_code: ErrorCode = ErrorCode.none
     name: str | None
     topic_id: uuid.UUID | None = None
@@ -58,8 +55,7 @@ class MetadataResponseTopic(Kept):
     topic_authorized_operations: int = NOT_ASKED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataResponse:
+class MetadataResponse(Struct, frozen=True, kw_only=True):
     throttle_time: int = 0
     brokers: tuple[MetadataResponseBroker, ...]
     cluster_id: str | None = None

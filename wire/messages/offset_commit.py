@@ -3,7 +3,7 @@
 Spoken to Apache Kafka only: Penstock's brokers do not serve it yet.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
@@ -11,22 +11,19 @@ from wire.errors import ErrorCode
 NO_GENERATION = -1  # of who belongs to no group and only keeps its offsets under the name of one
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetCommitRequestPartition:
+class OffsetCommitRequestPartition(Struct, frozen=True, kw_only=True):
     partition_index: int
     committed_offset: int
     committed_leader_epoch: int = -1
     committed_metadata: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetCommitRequestTopic:
+class OffsetCommitRequestTopic(Struct, frozen=True, kw_only=True):
     name: str
     partitions: tuple[OffsetCommitRequestPartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetCommitRequest:
+class OffsetCommitRequest(Struct, frozen=True, kw_only=True):
     group_id: str
     generation_id_or_member_epoch: int = NO_GENERATION
     member_id: str = ""
@@ -35,20 +32,17 @@ class OffsetCommitRequest:
     topics: tuple[OffsetCommitRequestTopic, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetCommitResponsePartition:
+class OffsetCommitResponsePartition(Struct, frozen=True, kw_only=True):
     partition_index: int
     error_code: ErrorCode = ErrorCode.none
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetCommitResponseTopic:
+class OffsetCommitResponseTopic(Struct, frozen=True, kw_only=True):
     name: str
     partitions: tuple[OffsetCommitResponsePartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetCommitResponse:
+class OffsetCommitResponse(Struct, frozen=True, kw_only=True):
     throttle_time: int = 0
     topics: tuple[OffsetCommitResponseTopic, ...]
 

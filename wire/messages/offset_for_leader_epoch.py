@@ -3,47 +3,41 @@
 Left out: nothing.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetForLeaderPartition:
+class OffsetForLeaderPartition(Struct, frozen=True, kw_only=True):
     partition: int
     current_leader_epoch: int = -1
     leader_epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetForLeaderTopic:
+class OffsetForLeaderTopic(Struct, frozen=True, kw_only=True):
     topic: str
     partitions: tuple[OffsetForLeaderPartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetForLeaderEpochRequest:
+class OffsetForLeaderEpochRequest(Struct, frozen=True, kw_only=True):
     replica_id: int = -2
     topics: tuple[OffsetForLeaderTopic, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpochEndOffset:
+class EpochEndOffset(Struct, frozen=True, kw_only=True):
     error_code: ErrorCode = ErrorCode.none
     partition: int
     leader_epoch: int = -1
     end_offset: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetForLeaderTopicResult:
+class OffsetForLeaderTopicResult(Struct, frozen=True, kw_only=True):
     topic: str
     partitions: tuple[EpochEndOffset, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetForLeaderEpochResponse:
+class OffsetForLeaderEpochResponse(Struct, frozen=True, kw_only=True):
     throttle_time: int = 0
     topics: tuple[OffsetForLeaderTopicResult, ...]
 

@@ -5,40 +5,35 @@ higher, but what came before version 3 carried record formats 0 and 1 and is ref
 Left out: transactions. `record_errors` stays empty, because a batch is accepted or refused whole.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionProduceData:
+class PartitionProduceData(Struct, frozen=True, kw_only=True):
     index: int
     records: memoryview | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicProduceData:
+class TopicProduceData(Struct, frozen=True, kw_only=True):
     name: str
     partition_data: tuple[PartitionProduceData, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProduceRequest:
+class ProduceRequest(Struct, frozen=True, kw_only=True):
     transactional_id: str | None = None
     acks: int
     timeout: int
     topic_data: tuple[TopicProduceData, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchIndexAndErrorMessage:
+class BatchIndexAndErrorMessage(Struct, frozen=True, kw_only=True):
     batch_index: int
     batch_index_error_message: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionProduceResponse:
+class PartitionProduceResponse(Struct, frozen=True, kw_only=True):
     index: int
     error_code: ErrorCode = ErrorCode.none
     base_offset: int = -1
@@ -48,14 +43,12 @@ class PartitionProduceResponse:
     error_message: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicProduceResponse:
+class TopicProduceResponse(Struct, frozen=True, kw_only=True):
     name: str
     partition_responses: tuple[PartitionProduceResponse, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProduceResponse:
+class ProduceResponse(Struct, frozen=True, kw_only=True):
     responses: tuple[TopicProduceResponse, ...]
     throttle_time: int = 0
 

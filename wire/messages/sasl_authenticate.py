@@ -1,18 +1,16 @@
 """SaslAuthenticate (key 36): one step of a login, and at its end for how long it is good."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaslAuthenticateRequest:
+class SaslAuthenticateRequest(Struct, frozen=True, kw_only=True):
     auth_bytes: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaslAuthenticateResponse:
+class SaslAuthenticateResponse(Struct, frozen=True, kw_only=True):
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None
     auth_bytes: bytes = b""

@@ -3,19 +3,17 @@
 Version 0, after which tokens went without Kafka's frames, is not spoken.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaslHandshakeRequest:
+class SaslHandshakeRequest(Struct, frozen=True, kw_only=True):
     mechanism: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaslHandshakeResponse:
+class SaslHandshakeResponse(Struct, frozen=True, kw_only=True):
     error_code: ErrorCode = ErrorCode.none
     mechanisms: tuple[str, ...] = ()
 

@@ -7,10 +7,10 @@ they are put into ZooKeeper as another broker would put them there.
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
 from broker.api.operations import RULES, Rule
 from broker.api.table import TABLE
@@ -67,10 +67,10 @@ def codes(answer: Any) -> set[ErrorCode]:
     if isinstance(answer, tuple):
         for each in answer:
             found |= codes(each)
-    elif is_dataclass(answer):
-        for field in fields(answer):
-            value = getattr(answer, field.name)
-            found |= {value} if field.name == "error_code" else codes(value)
+    elif isinstance(answer, Struct):
+        for name in answer.__struct_fields__:
+            value = getattr(answer, name)
+            found |= {value} if name == "error_code" else codes(value)
     return found
 
 

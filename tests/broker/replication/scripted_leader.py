@@ -7,9 +7,11 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
+
+from msgspec.structs import replace
 
 from broker.storage.checkpoints import Key
 from tests.broker.storage.log_files import batch
