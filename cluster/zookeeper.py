@@ -65,7 +65,7 @@ class EmbeddedZooKeeper:
         directory = data_dir.absolute()
         try:
             directory.joinpath(zookeeper_files.DATA).mkdir(parents=True, exist_ok=True)
-            server = cls(directory, host, port or listening.free_port(host), command)
+            server = cls(directory, host, port or listening.free_ports(host, 1)[0], command)
         except OSError as error:
             raise _unusable(directory, error) from None
         try:

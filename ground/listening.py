@@ -4,12 +4,16 @@ whoever cannot have one.
 
 import contextlib
 import errno
+import random
 import socket
 from collections.abc import Iterator
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
+_EPHEMERAL: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_FIRST: Final = 10_000
+_SPARE: Final = 100  # that are looked at in vain
 _LISTENING: Final = "0A"  # of /proc/net/tcp
 
 
@@ -78,13 +82,24 @@ def is_free(host: str, port: int) -> bool:
     return True
 
 
-def free_port(host: str) -> int:
-    """A port that nobody listens on just now."""
-    family, _, _, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.bind(address)
-        port: int = probe.getsockname()[1]
-        return port
+def free_ports(host: str, count: int) -> list[int]:
+    """Ports that nobody listens on just now, all different.
+
+    They lie below those that the kernel gives to clients: one of these may be a client's before a
+    server has it, and a client that keeps connecting to one while its server is down can be given
+    that very port, and be connected to itself. OSError if there are not so many.
+    """
+    lowest = int(_EPHEMERAL.read_text().split()[0])
+    candidates = range(min(_FIRST, lowest // 2), lowest)
+    found: list[int] = []
+    for port in random.sample(candidates, min(len(candidates), count + _SPARE)):
+        if len(found) == count:
+            break
+        if is_free(host, port):
+            found.append(port)
+    if len(found) < count:
+        raise OSError(errno.EADDRINUSE, f"no {count} free ports below {lowest}")
+    return found
 
 
 def who_listens(port: int) -> str | None:

@@ -16,8 +16,8 @@ from typing import Final, Self
 from cluster import tether, zookeeper_files
 from cluster.jars import find_class_path, find_java
 from cluster.zookeeper import MAIN_CLASS
-from ground.listening import free_port
 from harness.certificates import Authority
+from harness.server_process import free_ports
 
 _NETTY: Final = (
     *("all", "buffer", "codec", "codec-base", "common", "handler", "resolver", "transport"),
@@ -42,7 +42,7 @@ class SecuredZooKeeper:
         self._authority = authority
         self._wants_certificates = wants_certificates
         self.users = users or {}
-        self.port, self.tls_port = free_port("127.0.0.1"), free_port("127.0.0.1")
+        self.port, self.tls_port = free_ports(2)
         self._process: subprocess.Popen[bytes] | None = None
 
     @property

@@ -11,9 +11,7 @@ ends it: use it as a context manager, or call `kill` in a fixture's last line.
 
 import http.client
 import os
-import random
 import signal
-import socket
 import subprocess
 import time
 from abc import ABC, abstractmethod
@@ -21,6 +19,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
+
+from ground import listening
 
 LEAST_SECONDS: Final = 60.0
 LEAST_START_SECONDS: Final = 180.0
@@ -32,24 +32,8 @@ class ServerFailed(Exception):
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback interface that nobody listens on, all different.
-
-    They lie below the kernel's ephemeral range: a client that keeps connecting to a port in that
-    range while its server is down can be given that very port, and be connected to itself.
-    """
-    lowest_ephemeral = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    candidates = random.SystemRandom().sample(range(10_000, lowest_ephemeral), 100 + count)
-    found: list[int] = []
-    for port in candidates:
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        found.append(port)
-        if len(found) == count:
-            return found
-    raise ServerFailed(f"no {count} free ports below {lowest_ephemeral}")
+    """Ports of the loopback interface that nobody listens on, all different."""
+    return listening.free_ports("127.0.0.1", count)
 
 
 def http_page(port: int, path: str) -> tuple[int, str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from cluster import tether, zookeeper_files
 from cluster.jars import DEBIAN_JARS, find_class_path, find_java
 from cluster.zookeeper import MAIN_CLASS, answers
-from ground.listening import free_port
+from harness.server_process import free_ports
 
 SIZE = 3
 
@@ -18,9 +18,10 @@ SIZE = 3
 class Ensemble:
     def __init__(self, directory: Path) -> None:
         self._directories = [directory / str(number) for number in range(SIZE)]
-        self.ports = [free_port("127.0.0.1") for _ in range(SIZE)]
+        self.ports = free_ports(SIZE)
+        among = free_ports(2 * SIZE)
         peers = "".join(
-            f"server.{number}=127.0.0.1:{free_port('127.0.0.1')}:{free_port('127.0.0.1')}\n"
+            f"server.{number}=127.0.0.1:{among[number]}:{among[SIZE + number]}\n"
             for number in range(SIZE)
         )
         for number, own in enumerate(self._directories):

@@ -18,7 +18,7 @@ from cluster.operations import Check, Create, Delete, Set
 from cluster.session import Session, SessionState
 from cluster.view import ClusterView
 from cluster.zookeeper import EmbeddedZooKeeper
-from ground.listening import free_port
+from harness.server_process import free_ports
 from tests.cluster.conftest import Connect, a_broker, expire
 from tests.cluster.proxy import Proxy
 
@@ -67,7 +67,7 @@ def test_without_a_chroot_it_is_penstock(zookeeper: EmbeddedZooKeeper, connect: 
 
 
 def test_nobody_at_the_address_is_said_with_the_hosts() -> None:
-    hosts = [f"127.0.0.1:{free_port('127.0.0.1')}" for _ in range(2)]
+    hosts = [f"127.0.0.1:{port}" for port in free_ports(2)]
     began = time.monotonic()
     with pytest.raises(Unavailable) as error:
         Session.connect(",".join(hosts), secret=None, connect_timeout_s=0.5)

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ from cluster.operations import Create
 from cluster.session import Session
 from cluster.zookeeper import EmbeddedZooKeeper, answers, read_secret
 from ground import listening
+from harness.server_process import free_ports
 from tests.cluster.test_session import eventually
 
 ROOT = Path(__file__).parents[2]
@@ -40,14 +41,19 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def run(program: str, *arguments: object) -> subprocess.Popen[str]:
-    """A Python program as a child, with the tree on its path."""
-    return subprocess.Popen(
+@contextmanager
+def running(program: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
+    """A Python program as a child, with the tree on its path; killed at the end."""
+    with subprocess.Popen(
         [sys.executable, "-c", program, *map(str, arguments)],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         text=True,
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def test_it_serves_and_stops(server: EmbeddedZooKeeper) -> None:
@@ -152,16 +158,13 @@ time.sleep(600)
 
 
 def test_it_dies_with_a_killed_parent_and_the_next_starts_at_once(tmp_path: Path) -> None:
-    port = listening.free_port("127.0.0.1")
+    (port,) = free_ports(1)
     for _ in range(3):
-        parent = run(STARTER, tmp_path, port)
-        assert parent.stdout is not None
-        pid = int(parent.stdout.readline())
-        assert answers("127.0.0.1", port)
-        parent.kill()
-        parent.wait()
-        parent.stdout.close()
-        eventually(lambda pid=pid: not is_alive(pid), 5)
+        with running(STARTER, tmp_path, port) as parent:
+            assert parent.stdout is not None
+            pid = int(parent.stdout.readline())
+            assert answers("127.0.0.1", port)
+        eventually(lambda pid=pid: not is_alive(pid))
     server = EmbeddedZooKeeper.start(tmp_path, port=port)
     server.stop()
 
@@ -178,13 +181,9 @@ def test_it_dies_with_a_parent_that_is_killed_while_it_starts(tmp_path: Path) ->
         return found
 
     for delay in (0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.6):
-        parent = run(STARTER, tmp_path, 0)
-        time.sleep(delay)
-        parent.kill()
-        parent.wait()
-        assert parent.stdout is not None
-        parent.stdout.close()
-        eventually(lambda: not children(), 5)
+        with running(STARTER, tmp_path, 0):
+            time.sleep(delay)
+        eventually(lambda: not children())
 
 
 STANDALONE = """
@@ -197,26 +196,22 @@ sys.exit(run_standalone(Path(sys.argv[1]), int(sys.argv[2])))
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_alone_it_runs_until_it_is_told_to_stop(tmp_path: Path, number: signal.Signals) -> None:
-    port = listening.free_port("127.0.0.1")
-    process = run(STANDALONE, tmp_path, port)
-    assert process.stdout is not None
-    eventually(lambda: answers("127.0.0.1", port), 30)
-    process.send_signal(number)
-    assert process.wait(10) == 0
-    process.stdout.close()
+    (port,) = free_ports(1)
+    with running(STANDALONE, tmp_path, port) as process:
+        eventually(lambda: answers("127.0.0.1", port))
+        process.send_signal(number)
+        assert process.wait(60) == 0
     assert listening.is_free("127.0.0.1", port)
 
 
 def test_alone_it_ends_in_error_when_the_server_does(tmp_path: Path) -> None:
-    port = listening.free_port("127.0.0.1")
-    process = run(STANDALONE, tmp_path, port)
-    assert process.stdout is not None
-    eventually(lambda: answers("127.0.0.1", port), 30)
-    named = listening.who_listens(port)
-    assert named is not None
-    os.kill(int(named.split()[1]), signal.SIGKILL)
-    assert process.wait(10) == 1
-    process.stdout.close()
+    (port,) = free_ports(1)
+    with running(STANDALONE, tmp_path, port) as process:
+        eventually(lambda: answers("127.0.0.1", port))
+        named = listening.who_listens(port)
+        assert named is not None
+        os.kill(int(named.split()[1]), signal.SIGKILL)
+        assert process.wait(60) == 1
 
 
 def test_a_taken_port_is_said_with_who_has_it(tmp_path: Path) -> None:

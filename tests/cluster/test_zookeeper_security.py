@@ -13,12 +13,11 @@ from cluster.operations import Create
 from cluster.security import ZooKeeperSecurity
 from cluster.session import Session, SessionState
 from cluster.zookeeper import EmbeddedZooKeeper
-from ground.listening import free_port
 from ground.tls import Tls
 from harness.certificates import Authority
 from harness.made_secrets import made_secret
 from harness.secured_zookeeper import SecuredZooKeeper
-from harness.server_process import wait_until
+from harness.server_process import free_ports, wait_until
 
 USER, PASSWORD = "penstock", made_secret("a secret, 'quoted' = 7")
 AT_ONCE = 8.0  # seconds, on a slow machine; what waits for a server waits longer
@@ -148,7 +147,7 @@ def test_in_the_clear_to_where_tls_is_spoken_and_the_other_way_round(
 
 
 def test_a_member_that_is_good_is_enough(secured: SecuredZooKeeper, tls: Tls, opened: Open) -> None:
-    nobody = f"127.0.0.1:{free_port('127.0.0.1')}"
+    nobody = f"127.0.0.1:{free_ports(1)[0]}"
     hosts = f"{nobody},{secured.address},{secured.tls_address}/several"
     assert opened(hosts, tls=tls).exists("/brokers")
 

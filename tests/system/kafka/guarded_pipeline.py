@@ -98,6 +98,11 @@ class GuardedPipeline(RunningServers):
             settings={**self._entrance("audit"), **_QUICK_AUDIT},
         )
         self.servers = (self.registry, self.agent, self.count, self.audit)
+        self.listened_to: dict[RunningServer, int] = {}
+
+    def listen(self) -> None:
+        """What the programs say from now on counts."""
+        self.listened_to = {each: len(each.log()) for each in self.servers}
 
     def another_registry(self, topic: str) -> RegistryProcess:
         """One with that topic; it does not run yet."""

@@ -93,6 +93,7 @@ def test_whoever_lacks_a_right_says_so_and_loses_nothing(
     with pipeline:
         pipeline.wait_until_counted()
         for right in RIGHTS:
+            pipeline.listen()
             with guarded.without(right.rule) as allow_again:
                 WITHOUT[right.key](pipeline, right, allow_again, spark)
         pipeline.load(spark)

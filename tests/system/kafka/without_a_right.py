@@ -35,11 +35,11 @@ Step = Callable[[GuardedPipeline, Right, AllowAgain, SparkSession], None]
 
 
 class Ear:
-    """What a program says from now on."""
+    """What a program has said since the right was about to be taken away."""
 
-    def __init__(self, program: RunningServer) -> None:
+    def __init__(self, p: GuardedPipeline, program: RunningServer) -> None:
         self._program = program
-        self._begin = len(program.log())
+        self._begin = p.listened_to[program]
 
     def waits_for(self, text: str) -> None:
         what = f"{text!r}, said by the program"
@@ -60,7 +60,7 @@ def _name(p: GuardedPipeline, right: Right) -> str:
 def _agent_may_not_write(
     p: GuardedPipeline, right: Right, allow_again: AllowAgain, _: SparkSession
 ) -> None:
-    ear = Ear(p.agent)
+    ear = Ear(p, p.agent)
     p.write(LINES)
     ear.waits_for(right.said_of(_name(p, right)))
     allow_again()
@@ -72,7 +72,7 @@ def _agent_may_not_look(
     p: GuardedPipeline, right: Right, allow_again: AllowAgain, _: SparkSession
 ) -> None:
     """After a kill it wants to know what became of a batch that was open."""
-    ear = Ear(p.agent)
+    ear = Ear(p, p.agent)
     name = right.pattern.name
     to_write = next(each for each in RIGHTS if each.key == ("agent", "WRITE", name))
     with p.guarded.without(to_write.rule):
@@ -88,7 +88,7 @@ def _agent_may_not_look(
 def _agent_may_not_see_limits(
     p: GuardedPipeline, right: Right, allow_again: AllowAgain, _: SparkSession
 ) -> None:
-    ear = Ear(p.agent)
+    ear = Ear(p, p.agent)
     p.agent.restart()
     p.write(LINES)
     ear.waits_for(right.said_of(_name(p, right)))
@@ -120,7 +120,7 @@ def _registry_does_not_start(
 def _registry_may_not_read(
     p: GuardedPipeline, right: Right, allow_again: AllowAgain, _: SparkSession
 ) -> None:
-    ear = Ear(p.registry)
+    ear = Ear(p, p.registry)
     ear.waits_for(right.said_of())
     allow_again()
     ear.waits_for("works again")
@@ -130,7 +130,7 @@ def _registry_may_not_read(
 def _registry_may_not_write(
     p: GuardedPipeline, right: Right, allow_again: AllowAgain, _: SparkSession
 ) -> None:
-    ear = Ear(p.registry)
+    ear = Ear(p, p.registry)
     assert p.registry.register("written", "string").status == INTERNAL_SERVER_ERROR
     ear.waits_for(right.said_of())
     allow_again()
@@ -146,7 +146,7 @@ def _registry_may_not_write(
 def _not_counted(
     p: GuardedPipeline, right: Right, allow_again: AllowAgain, _: SparkSession
 ) -> None:
-    ear = Ear(p.count)
+    ear = Ear(p, p.count)
     p.write(LINES)
     ear.waits_for(right.said_of(_name(p, right)))
     allow_again()
@@ -156,7 +156,7 @@ def _not_counted(
 def _audit_may_not_read(
     p: GuardedPipeline, right: Right, allow_again: AllowAgain, _: SparkSession
 ) -> None:
-    ear = Ear(p.audit)
+    ear = Ear(p, p.audit)
     ear.waits_for(right.said_of())
     allow_again()
     ear.waits_for("cluster can be read again")
@@ -168,7 +168,7 @@ def _audit_may_not_see(
     p: GuardedPipeline, right: Right, allow_again: AllowAgain, _: SparkSession
 ) -> None:
     """Which is not to say that the topic was deleted, and nothing of it is missed any more."""
-    ear = Ear(p.audit)
+    ear = Ear(p, p.audit)
     p.audit.restart()
     found = p.report()
     assert found is not None
