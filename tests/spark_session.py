@@ -90,6 +90,6 @@ def end_spark(session: "SparkSession") -> None:
     process = gateway.proc
     gateway.shutdown()
     process.stdin.close()
-    process.wait(timeout=20)
+    process.wait(timeout=60)
     SparkContext._gateway = None
     SparkContext._jvm = None

@@ -101,5 +101,5 @@ def test_the_process_ends_with_its_parent(tmp_path: Path) -> None:
         with pytest.raises(subprocess.TimeoutExpired):
             child.wait(0.5)
         child.stdin.close()
-        assert child.wait(10) == 1
+        assert child.wait(60) == 1
     story.log.abandon()

@@ -44,7 +44,7 @@ class Proxy:
         self._swallowing = True
 
     def wait_until_swallowed(self) -> None:
-        assert self._swallowed.wait(10)
+        assert self._swallowed.wait(60)
 
     def close(self) -> None:
         self._closed = True

@@ -95,7 +95,7 @@ def test_a_frozen_member_is_left_for_another(ensemble: Ensemble, open_session: O
     member = member_of(ensemble, session)
     ensemble.freeze(member)
     try:
-        eventually(lambda: session.read(paths.broker(1)), 20)
+        eventually(lambda: session.read(paths.broker(1)))
         assert session.session_id == before
         assert member_of(ensemble, session) != member
     finally:

@@ -27,7 +27,7 @@ def test_pokes_while_it_acts_are_one_more_run() -> None:
 
     def act() -> None:
         acted.append(1)
-        go_on.wait(10)
+        go_on.wait(60)
 
     upkeep = Upkeep("test", act)
     upkeep.start()

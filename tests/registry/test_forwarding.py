@@ -221,7 +221,7 @@ def test_a_writer_that_hangs_is_left_for_its_successor(
     go_on = threading.Event()
 
     def hang(_: Asked) -> None:
-        go_on.wait(30)
+        go_on.wait(60)
 
     try:
         with Peer(hang) as hanging, Peer(lambda _: Answer()) as successor:

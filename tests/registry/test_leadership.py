@@ -90,7 +90,7 @@ class Pause:
     def __call__(self, contents: Numbers) -> Decision[int]:
         decision = self._decide(contents)
         self.reached.set()
-        assert self.over.wait(30)
+        assert self.over.wait(60)
         return decision
 
 
@@ -106,7 +106,7 @@ def test_a_writer_that_was_paused_gives_no_number_twice(
         assert first.number(b"a") == 1
         pause = Pause(b"late")
         late = first.begin(pause, DELETE)
-        assert pause.reached.wait(20)
+        assert pause.reached.wait(60)
         expire(session_of(first))
         assert wait_writer(second) is second
         assert second.number(b"b") == 2

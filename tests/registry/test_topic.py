@@ -62,7 +62,7 @@ class Followed:
     def _take(self, stretches: Sequence[ReadBatch]) -> None:
         if not self.go_on.is_set():
             self.held.set()
-        self.go_on.wait(30)
+        self.go_on.wait(60)
         self.stretches += stretches
 
     @property
@@ -237,7 +237,7 @@ def test_a_topic_that_was_cut_off_ends_it(tmp_path: Path, zookeeper: EmbeddedZoo
             followed.wait_for(3)
             followed.go_on.clear()
             send(brokers, "_schemas", b"4")
-            assert followed.held.wait(20)
+            assert followed.held.wait(60)
             broker.kill()
             segment = broker.partition_dir("_schemas") / f"{0:020d}.log"
             _, (second, _), *_ = headers(segment.read_bytes())

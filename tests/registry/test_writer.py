@@ -47,7 +47,7 @@ class Gate:
 
     def __call__(self, _: Numbers) -> Decision[int]:
         self.reached.set()
-        assert self.open.wait(30)
+        assert self.open.wait(60)
         return Decision((), 0)
 
 
@@ -57,7 +57,7 @@ def together(
     """Has all of them wait for the writer, and then begin."""
     gate = Gate()
     running.begin(gate)
-    assert gate.reached.wait(20)
+    assert gate.reached.wait(60)
     pending = [running.begin(decide) for decide in decides]
     wait_until(
         lambda: running.registry.waiting_writes == len(decides), within=20, what="all of them wait"
@@ -151,7 +151,7 @@ def test_too_many_are_turned_away(bootstrap: str, new_topic: str) -> None:
     with RunningRegistry(bootstrap, new_topic, limits=RegistryLimits(waiting_writes=3)) as running:
         gate = Gate()
         held = running.begin(gate)
-        assert gate.reached.wait(20)
+        assert gate.reached.wait(60)
         waiting = [running.begin(numbered(b"%d" % number)) for number in range(3)]
         with pytest.raises(Answered) as answered:
             running.write(numbered(b"more"))

@@ -127,7 +127,7 @@ class Bystander:
 
     def measured(self) -> Served:
         """Ends it; fails if it was ever refused."""
-        output, errors = self._process.communicate(timeout=30)
+        output, errors = self._process.communicate(timeout=60)
         assert self._process.returncode == 0, f"the bystander failed:\n{errors}"
         disk, *taken = (float(line) for line in output.split())
         ordered = sorted(taken) or [0.0]

@@ -102,7 +102,7 @@ def test_a_schema_is_taken_up_when_somebody_registers_it(
         until(lambda: "has no schema" in schemas.missing(each))
         told.clear()
         registry.register(f"{topic}-value", event(total="long"))
-        assert told.wait(10)
+        assert told.wait(60)
         until(lambda: not schemas.missing(each))
 
 
@@ -208,7 +208,7 @@ def test_a_disk_that_is_full_is_no_reason_to_stop(
 def test_it_ends_while_a_registry_does_not_answer(tmp_path: Path) -> None:
     def waits(handler: Handler) -> None:
         handler.close_connection = True
-        handler.server.over.wait(20)
+        handler.server.over.wait(60)
 
     with answering(waits) as server:
         with following(server.url, tmp_path, fields("t"), attempt_seconds=0.5):
