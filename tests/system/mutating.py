@@ -5,7 +5,6 @@ frame comes further than its header: topics that exist, batches with a proper CR
 flipped, numbers become extremes, lengths lie, parts are cut out or doubled.
 """
 
-import dataclasses
 import functools
 import random
 import struct
@@ -14,6 +13,8 @@ import typing
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
+
+from msgspec import Struct
 
 from broker.api.table import APIS
 from wire.records import Codec, Record, build_batch
@@ -85,7 +86,7 @@ def _value(chance: random.Random, name: str, type_: Any, owner: Any) -> Any:
     if origin is tuple:
         length = chance.choice((0, 1, 1, 1, 2, 5))
         return tuple(_value(chance, name, arguments[0], owner) for _ in range(length))
-    if dataclasses.is_dataclass(type_):
+    if isinstance(type_, type) and issubclass(type_, Struct):
         return message(chance, type_)
     if type_ is str:
         is_config = name == "name" and "Config" in owner.__name__
