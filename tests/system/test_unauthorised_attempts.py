@@ -18,11 +18,11 @@ import ssl
 import struct
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
 from broker.api.operations import RULES
 from broker.api.table import APIS
@@ -35,6 +35,7 @@ from client.users import users
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.secured_broker import USERS, SecuredBroker
 from harness.server_process import wait_until
+from tests.broker.api.test_authorization import codes
 from tests.system.mutating import TOPICS, message
 from tests.system.raw import Closed, RawConnection, int16, int32, request
 from tests.system.raw_login import AUTHENTICATE, HANDSHAKE, begun, over_tls, said
@@ -100,8 +101,8 @@ def frame_of(key: int) -> tuple[Api[Any, Any], int, bytes]:
 def _is_full(value: Any) -> bool:
     if isinstance(value, tuple):
         return bool(value) and all(map(_is_full, value))
-    if is_dataclass(value):
-        return all(_is_full(getattr(value, field.name)) for field in fields(value))
+    if isinstance(value, Struct):
+        return all(_is_full(getattr(value, name)) for name in value.__struct_fields__)
     return True
 
 
@@ -275,15 +276,3 @@ def test_logged_in_without_the_right(secured: SecuredBroker, key: int) -> None:
     body = memoryview(answer)[1 if api.is_flexible(version) else 0 :]
     assert codes(api.decode_response(version, body)) & REFUSALS
     logged(secured, "not authorized client=127.0.0.1 principal='alice'")
-
-
-def codes(answer: Any) -> set[ErrorCode]:
-    found: set[ErrorCode] = set()
-    if isinstance(answer, tuple):
-        for each in answer:
-            found |= codes(each)
-    elif is_dataclass(answer):
-        for field in fields(answer):
-            value = getattr(answer, field.name)
-            found |= {value} if field.name == "error_code" else codes(value)
-    return found
