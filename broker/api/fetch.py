@@ -46,7 +46,7 @@ from broker.replication.throttle import Throttle
 from broker.storage.epochs import NO_EPOCH as NOT_KNOWN
 from broker.storage.errors import OffsetOutOfRange, StorageError
 from cluster.view import ClusterView
-from wire.acls import Operation
+from wire.acls import THE_CLUSTER, Operation, ResourceType
 from wire.errors import ErrorCode
 from wire.messages.fetch import (
     EpochEndOffset,
@@ -206,8 +206,9 @@ class _Fetch(ABC):
             return frozenset()
         if not self._is_followers:
             return authorization.denied_topics(self._caller, Operation.READ, topics)
-        is_broker = authorization.of(self._caller).may_on_cluster(Operation.CLUSTER_ACTION)
-        return frozenset() if is_broker else topics
+        rights = authorization.of(self._caller)
+        refused = rights.refuses(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, THE_CLUSTER)
+        return topics if refused else frozenset()
 
     def _note_progress(self) -> None:
         """What a follower asks for follows what it has flushed. Errors are found when its request
