@@ -9,11 +9,16 @@ Rule 3: within that, brokers have as many replicas as each other, and lead as ma
         are spread.
 
 What counts is replicas, not bytes. A broker without a rack is a rack of its own.
+
+A plan takes about as long as there are replicas to look at, and to move: a cluster may have tens of
+thousands.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import partial
+from heapq import heappop, heappush, heapreplace
 from math import ceil
 
 Key = tuple[str, int]
@@ -33,11 +38,14 @@ def drained(before: Placement, racks: Racks, broker: int) -> dict[Key, Replicas]
     """What changes when this broker is to have no replicas. Raises `NoPlace`."""
     there = {each: rack for each, rack in racks.items() if each != broker}
     moving = {key: replicas for key, replicas in before.items() if broker in replicas}
-    allowed = {
-        key: _widest([each for each in replicas if each != broker], there)
-        for key, replicas in moving.items()
-    }
-    stuck = sorted(key for key, places in allowed.items() if not places)
+    places: dict[frozenset[int], Places] = {}
+    allowed = {}
+    for key, replicas in moving.items():
+        stay = frozenset(replicas) - {broker}
+        if stay not in places:
+            places[stay] = _widest(stay, there)
+        allowed[key] = places[stay]
+    stuck = sorted(key for key, each in allowed.items() if not each)
     if stuck:
         topic, index = stuck[0]
         raise NoPlace(
@@ -77,14 +85,19 @@ def spread(replicas: Sequence[int], racks: Racks) -> int:
 # A drain
 
 
-def _widest(stay: Sequence[int], racks: Racks) -> list[int]:
+Places = tuple[int, ...]
+"""Where a replica can go."""
+
+
+def _widest(stay: Set[int], racks: Racks) -> Places:
     """Where one more replica can go, so that they are on as many racks as can be."""
-    free = {each: spread([*stay, each], racks) for each in sorted(racks) if each not in stay}
-    most = max(free.values(), default=0)
-    return [each for each, racks_then in free.items() if racks_then == most]
+    free = [each for each in sorted(racks) if each not in stay]
+    used = {racks.get(each) or each for each in stay}
+    apart = [each for each in free if (racks[each] or each) not in used]
+    return tuple(apart or free)
 
 
-def _evenly(allowed: Mapping[Key, list[int]], loads: Counter[int]) -> dict[Key, int]:
+def _evenly(allowed: Mapping[Key, Places], loads: Counter[int]) -> dict[Key, int]:
     """Who gets each, so that `loads` are as even as they can be; they are counted there.
 
     The least loaded one, first of all for those that have few to choose from; then, as long as
@@ -97,30 +110,37 @@ def _evenly(allowed: Mapping[Key, list[int]], loads: Counter[int]) -> dict[Key, 
         gets[key] = place
         loads[place] += 1
         of_topic[key[0], place] += 1
-    while chain := _chain(gets, allowed, loads):
+    has: _Having = {}
+    for key, place in gets.items():
+        has.setdefault(place, {}).setdefault(allowed[key], {})[key] = None
+    while chain := _chain(has, loads):
         for key, place in chain:
             loads[gets[key]] -= 1
             loads[place] += 1
+            del has[gets[key]][allowed[key]][key]
+            has.setdefault(place, {}).setdefault(allowed[key], {})[key] = None
             gets[key] = place
     return gets
 
 
-def _chain(
-    gets: Mapping[Key, int], allowed: Mapping[Key, list[int]], loads: Mapping[int, int]
-) -> list[tuple[Key, int]]:
+_Having = dict[int, dict[Places, dict[Key, None]]]
+"""What each broker gets, by where else that could go: many partitions, few such places."""
+
+
+def _chain(has: _Having, loads: Mapping[int, int]) -> list[tuple[Key, int]]:
     """Who goes where instead, and makes room for the next; empty if it is as even as can be."""
-    has: dict[int, list[Key]] = {}
-    for key, place in gets.items():
-        has.setdefault(place, []).append(key)
+    least = min(loads.values(), default=0)
     for begin in sorted(has, key=lambda each: (-loads[each], each)):
+        if loads[begin] < least + 2:
+            break
         came: dict[int, tuple[Key, int]] = {}
         row = [begin]
         for here in row:
-            for key in has.get(here, ()):
-                for place in allowed[key]:
+            for places, keys in has.get(here, {}).items():
+                for place in places if keys else ():
                     if place == begin or place in came:
                         continue
-                    came[place] = key, here
+                    came[place] = next(iter(keys)), here
                     if loads[place] <= loads[begin] - 2:
                         return list(_back(came, place, begin))
                     row.append(place)
@@ -145,6 +165,50 @@ class _Has:
     leads: int
 
 
+class _Giving:
+    """What one broker could give to another, so that the best is found without looking at the rest.
+
+    Partitions that are as good but for their topics are in one heap, by topic; of a topic the first
+    is the best. A topic is worth the more, the more of it the giver has and the less of it the
+    other: givers only give, so that this falls, and is set right when the topic comes up. What was
+    taken away meanwhile is thrown out then, too.
+    """
+
+    __slots__ = ("_indexes", "_topics")
+
+    def __init__(self) -> None:
+        self._topics: list[tuple[int, str]] = []
+        self._indexes: dict[str, list[int]] = {}
+
+    def put(self, key: Key, apart: int) -> None:
+        topic, index = key
+        if topic not in self._indexes:
+            self._indexes[topic] = []
+            heappush(self._topics, (-apart, topic))
+        heappush(self._indexes[topic], index)
+
+    def best(self, apart: Callable[[str], int], is_there: Callable[[Key], bool]) -> Key | None:
+        """`is_there`: whether it can be given, and is as good as it was."""
+        while self._topics:
+            known, topic = self._topics[0]
+            indexes = self._indexes[topic]
+            while indexes and not is_there((topic, indexes[0])):
+                heappop(indexes)
+            if not indexes:
+                heappop(self._topics)
+                del self._indexes[topic]
+            elif (now := -apart(topic)) != known:
+                heapreplace(self._topics, (now, topic))
+            else:
+                return topic, indexes[0]
+        return None
+
+
+_Worth = tuple[int, bool]
+"""Of a partition for a pair of brokers: how many racks it gains, and whether the giver is to lead
+it. Fewer racks: it is not to be given."""
+
+
 class _Filling:
     """One replica after the other."""
 
@@ -164,6 +228,7 @@ class _Filling:
         self._share = ceil(total / len(racks)) if racks else 0
         self._open = set(new) & racks.keys()  # they may get more
         self._old = racks.keys() - new
+        self._giving: dict[tuple[int, int], dict[_Worth, _Giving]] = {}
 
     def step(self) -> bool:
         """Moves one, if there is one to move."""
@@ -184,21 +249,40 @@ class _Filling:
 
     def _best(self, giver: int, to: int) -> Key | None:
         """Which of the giver's partitions is best there."""
+        if (giver, to) not in self._giving:
+            self._giving[giver, to] = {}
+            for key in self._brokers[giver].keys:
+                self._offer(giver, to, key)
         lead = self._brokers[giver].leads >= self._brokers[to].leads + 2
-        found: tuple[tuple[int, bool, int], Key] | None = None
-        for key in sorted(self._brokers[giver].keys):
-            replicas = self.placed[key]
-            if to in replicas:
-                continue
-            swapped = [to if each == giver else each for each in replicas]
-            wider = spread(swapped, self._racks) - spread(replicas, self._racks)
-            if wider < 0:
-                continue
-            apart = self._of_topic[key[0], giver] - self._of_topic[key[0], to]
-            worth = wider, (replicas[0] == giver) == lead, apart
-            if found is None or worth > found[0]:
-                found = worth, key
-        return None if found is None else found[1]
+        offers = self._giving[giver, to]
+        for worth in sorted(offers, key=lambda each: (each[0], each[1] == lead), reverse=True):
+            found = offers[worth].best(
+                partial(self._apart, giver, to), partial(self._is_worth, giver, to, worth)
+            )
+            if found is not None:
+                return found
+        return None
+
+    def _is_worth(self, giver: int, to: int, worth: _Worth, key: Key) -> bool:
+        return self._worth(giver, to, key) == worth
+
+    def _worth(self, giver: int, to: int, key: Key) -> _Worth | None:
+        """None where it cannot be given."""
+        replicas = self.placed[key]
+        if giver not in replicas or to in replicas:
+            return None
+        swapped = [to if each == giver else each for each in replicas]
+        wider = spread(swapped, self._racks) - spread(replicas, self._racks)
+        return None if wider < 0 else (wider, replicas[0] == giver)
+
+    def _apart(self, giver: int, to: int, topic: str) -> int:
+        return self._of_topic[topic, giver] - self._of_topic[topic, to]
+
+    def _offer(self, giver: int, to: int, key: Key) -> None:
+        worth = self._worth(giver, to, key)
+        if worth is not None:
+            offers = self._giving[giver, to].setdefault(worth, _Giving())
+            offers.put(key, self._apart(giver, to, key[0]))
 
     def _move(self, key: Key, giver: int, to: int) -> None:
         replicas = self.placed[key]
@@ -210,3 +294,7 @@ class _Filling:
             self._brokers[to].leads += 1
         self._of_topic[key[0], giver] -= 1
         self._of_topic[key[0], to] += 1
+        for each in replicas:  # what of the others is best may have changed
+            for other in self._open:
+                if (each, other) in self._giving:
+                    self._offer(each, other, key)
