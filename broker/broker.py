@@ -239,6 +239,7 @@ class Broker:
             snapshot=lambda: self.cluster.snapshot,
             partitions=lambda: self.partitions,
             copying=self._replication.copying,
+            throttles=self._replication.throttles,
             is_controller=lambda: self._leaders.epoch is not None,
         )
         ends.push_async_callback(self._standing.stop)

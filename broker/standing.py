@@ -9,7 +9,7 @@ Everything is looked at on a thread: there may be thousands of partitions.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -17,6 +17,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 
 from broker.partition import Partition
 from broker.replication.copying import Copying
+from broker.replication.throttle import Throttle
 from cluster.session import Session, SessionState
 from cluster.values import NO_LEADER, ClusterSnapshot
 
@@ -49,14 +50,17 @@ class Standing:
         snapshot: Callable[[], ClusterSnapshot],
         partitions: Callable[[], Iterable[Partition]],
         copying: Copying,
+        throttles: Mapping[str, Throttle],
         is_controller: Callable[[], bool],
         look_seconds: float = _LOOK_SECONDS,
     ) -> None:
+        """`throttles`: by what is done with the bytes, `sent` or `copied`."""
         self._broker_id = broker_id
         self._session = session
         self._snapshot = snapshot
         self._partitions = partitions
         self._copying = copying
+        self._throttles = throttles
         self._is_controller = is_controller
         self._look_seconds = look_seconds
         self._watching: asyncio.Task[None] | None = None
@@ -185,6 +189,7 @@ class Standing:
             copying=CopyingFigures(
                 copying.bytes_copied, len(copying.troubles), len(copying.leaders_in_trouble)
             ),
+            throttles=self._throttles,
         )
 
 
@@ -197,7 +202,12 @@ class CopyingFigures(NamedTuple):
 
 
 def figures(
-    snapshot: ClusterSnapshot, *, is_controller: bool, is_connected: bool, copying: CopyingFigures
+    snapshot: ClusterSnapshot,
+    *,
+    is_controller: bool,
+    is_connected: bool,
+    copying: CopyingFigures,
+    throttles: Mapping[str, Throttle],
 ) -> Iterator[Metric]:
     for name, documentation, value in (
         ("is_controller", "1 while this broker is the controller.", is_controller),
@@ -213,7 +223,33 @@ def figures(
     yield CounterMetricFamily(
         _PREFIX + "copied_bytes", "Bytes of batches copied from leaders.", value=copying.bytes
     )
+    yield from _of_throttles(throttles)
     yield from _of_cluster(snapshot, is_controller=is_controller)
+
+
+def _of_throttles(throttles: Mapping[str, Throttle]) -> Iterator[Metric]:
+    """Of replicas that are moved. A rate is there only while it is in force."""
+    rates = GaugeMetricFamily(
+        _PREFIX + "throttle_bytes_per_second",
+        "The rate in force for replicas that are moved.",
+        labels=["side"],
+    )
+    used = CounterMetricFamily(
+        _PREFIX + "throttled_bytes",
+        "Bytes of batches that counted against that rate.",
+        labels=["side"],
+    )
+    waited = CounterMetricFamily(
+        _PREFIX + "throttle_waited_seconds",
+        "For how long something was held back because the rate was used up.",
+        labels=["side"],
+    )
+    for side, throttle in throttles.items():
+        if (rate := throttle.rate) is not None:
+            rates.add_metric([side], rate)
+        used.add_metric([side], throttle.bytes_used)
+        waited.add_metric([side], throttle.seconds_waited)
+    yield from (rates, used, waited)
 
 
 def _of_cluster(snapshot: ClusterSnapshot, *, is_controller: bool) -> Iterator[Metric]:

@@ -28,6 +28,7 @@ class Replication:
         self._config = config.replication
         between = config.reaching
         self.copies_throttled, self.sends_throttled = Throttle(), Throttle()
+        self.throttles = {"sent": self.sends_throttled, "copied": self.copies_throttled}
         fetching = Fetching(
             broker_id=config.id,
             access=access_to(between.security),

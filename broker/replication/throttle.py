@@ -11,6 +11,9 @@ Rule 2: what was taken too much is waited for afterwards: over any time, no more
         second's worth, and what was asked for before the rate was used up.
 Rule 3: at most a quarter of a second's worth of a partition is asked for, or answered, at once, so
         that it flows.
+
+What was used and waited for is counted as long as the broker runs, over all rates; `/metrics` reads
+it on another thread.
 """
 
 from typing import Final
@@ -26,13 +29,22 @@ _LEAST_BYTES: Final = 16 * 1024
 class Throttle:
     """One side of it. Belongs to the event loop."""
 
-    __slots__ = ("_meter",)
+    __slots__ = ("_meter", "_waited_until", "bytes_used", "rate", "seconds_waited")
 
     def __init__(self) -> None:
+        self.rate: int | None = None
+        """Bytes a second; None: as many as there are."""
+        self.bytes_used = 0
+        """While there was a rate."""
+        self.seconds_waited = 0.0
+        """For how long something that was to be asked for, or answered, was held back. What waits
+        at the same time is not counted twice."""
         self._meter: Meter | None = None
+        self._waited_until = 0.0
 
     def follow(self, rate: int | None, now: float) -> None:
         """So many bytes a second from now on; None: as many as there are."""
+        self.rate = rate
         if rate is None:
             self._meter = None
         elif self._meter is None or self._meter.rate != rate:
@@ -41,11 +53,17 @@ class Throttle:
     def used(self, amount: int, now: float) -> None:
         if self._meter is not None:
             self._meter.use(amount, now)
+            self.bytes_used += amount
 
     def wait_s(self, now: float) -> float:
         """For how long nothing is to be asked for; then it is to be asked again."""
         wait = 0.0 if self._meter is None else self._meter.use(0, now)
-        return min(_LOOKS_SECONDS, wait) if wait >= _MOMENT_SECONDS else 0.0
+        if wait < _MOMENT_SECONDS:
+            return 0.0
+        wait = min(_LOOKS_SECONDS, wait)
+        self.seconds_waited += max(0.0, now + wait - max(now, self._waited_until))
+        self._waited_until = max(self._waited_until, now + wait)
+        return wait
 
     def portion(self, most: int) -> int:
         """Of so many bytes, how many to ask for at once."""

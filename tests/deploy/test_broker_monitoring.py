@@ -57,7 +57,11 @@ def names() -> set[str]:
     metrics = BrokerMetrics(
         tuple,
         more=lambda: figures(
-            ClusterSnapshot(), is_controller=True, is_connected=True, copying=CopyingFigures()
+            ClusterSnapshot(),
+            is_controller=True,
+            is_connected=True,
+            copying=CopyingFigures(),
+            throttles={},
         ),
     )
     suffixes = {"counter": ["_total"], "histogram": ["_bucket", "_sum", "_count"]}

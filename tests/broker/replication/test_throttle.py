@@ -1,5 +1,6 @@
 """A rate for replicas that are moved: exact over any time, by a clock that is handed in."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ def test_who_waits_as_told_gets_the_rate_and_no_more(
     """Each answer brings what was asked for or less, after a while."""
     throttle, now = Throttle(), 0.0
     throttle.follow(rate, now)
+    assert throttle.rate == rate
     taken = last = waited = 0.0
     for amount, lasts in answers:
         while (wait := throttle.wait_s(now)) > 0:
@@ -29,6 +31,8 @@ def test_who_waits_as_told_gets_the_rate_and_no_more(
         taken += int(last)
     assert taken <= rate * (now + 1.0011) + last
     assert waited <= taken / rate + 1e-6  # it is not slower than it must be, either
+    assert throttle.bytes_used == taken
+    assert throttle.seconds_waited == pytest.approx(waited)
 
 
 def test_without_a_rate_nobody_waits() -> None:
@@ -36,6 +40,21 @@ def test_without_a_rate_nobody_waits() -> None:
     throttle.used(10**12, 0)
     assert throttle.wait_s(0) == 0
     assert throttle.portion(1000) == 1000
+    assert (throttle.rate, throttle.bytes_used, throttle.seconds_waited) == (None, 0, 0)
+
+
+def test_who_waits_at_the_same_time_is_counted_once() -> None:
+    throttle = Throttle()
+    throttle.follow(100, 0)
+    throttle.used(600, 0)
+    for now in (0.0, 0.0, 0.25, 0.5):
+        assert throttle.wait_s(now) == 1
+    assert throttle.seconds_waited == 1.5
+    assert throttle.wait_s(3) == 1
+    assert throttle.seconds_waited == 2.5
+    throttle.follow(None, 3)
+    assert throttle.wait_s(3) == 0
+    assert (throttle.bytes_used, throttle.seconds_waited) == (600, 2.5)
 
 
 def test_a_quarter_of_a_second_is_asked_for_at_once() -> None:

@@ -12,6 +12,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from broker.metrics import BrokerMetrics, CheckedGauge, LossGauge, PartitionGauge
+from broker.replication.throttle import Throttle
 from broker.standing import CopyingFigures, figures
 from cluster.values import ClusterSnapshot
 from ground.exposition import certificate_family, door_families
@@ -49,6 +50,8 @@ def test_of_a_broker() -> None:
     partition = PartitionGauge(topic="views", partition=0, online=True, follower_lag=0)
     loss = LossGauge(topic="views", partition=0, offsets=200)
     checked = CheckedGauge({("views", 0): 1}, 4_096, 1_795_000_000)
+    moved = Throttle()
+    moved.follow(1_000, now=0)
     metrics = BrokerMetrics(
         lambda: (partition,),
         lambda: (loss,),
@@ -58,7 +61,11 @@ def test_of_a_broker() -> None:
             certificate_family({"ca.pem": 1_795_000_000.0}),
             *door_families("penstock_broker_", {"there is no such token": 1}, is_open=False),
             *figures(
-                ClusterSnapshot(), is_controller=True, is_connected=True, copying=CopyingFigures()
+                ClusterSnapshot(),
+                is_controller=True,
+                is_connected=True,
+                copying=CopyingFigures(),
+                throttles={"sent": moved},
             ),
         ),
     )
