@@ -104,6 +104,12 @@ class Brokers:
         self.known = replace(answer, topics={**others, **answer.topics})
         return self.known
 
+    def as_seen_by(self, broker_id: int) -> ClusterMetadata:
+        """The cluster with all its topics, as this broker has it now: they learn of changes one
+        after the other."""
+        request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
+        return metadata_of(self.broker(broker_id).call(metadata_api.API, request), self.who)
+
     def topic(self, name: str, *to: Operation, create: bool = False) -> TopicMetadata:
         """The topic, once all its partitions have leaders; `create` asks the broker to make it.
 

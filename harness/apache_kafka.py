@@ -228,6 +228,7 @@ class ApacheKafkaCluster(RunningServers):
         settings: Mapping[str, str] | None = None,
         heap: str = "1g",
         jvm: Sequence[str] = JVM,
+        version: str = VERSION,
     ) -> None:
         """`settings` are those of each of them."""
         ids = range(1, nodes + 1)
@@ -238,6 +239,7 @@ class ApacheKafkaCluster(RunningServers):
                 settings=settings,
                 heap=heap,
                 jvm=jvm,
+                version=version,
                 node=each,
                 quorum=quorum,
             )

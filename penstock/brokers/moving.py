@@ -5,7 +5,8 @@ the command ends: called again, it goes on watching, and takes the throttle away
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -13,6 +14,7 @@ import click
 
 from client.admin import all_topics
 from client.brokers import Brokers
+from client.errors import ClientError
 from client.metadata import ClusterMetadata
 from client.reassignments import Key, Moving, move, moving, take_throttle_away, throttle
 from penstock.brokers.placement import NoPlace, Placement, Racks, Replicas, drained, filled
@@ -22,9 +24,11 @@ from penstock.connections.cluster import bootstrap_option, connected
 
 COLUMNS: Final = ("topic", "partition", "from", "to")
 _LOOKS_SECONDS: Final = 0.5
+_SETTLED_SECONDS: Final = 30.0  # by when brokers have heard of what the controller did
 _ROUNDS: Final = 5  # topics may be created meanwhile
 
 Plan = dict[Key, Replicas]
+NOTHING: Final[Plan] = {}
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -153,16 +157,48 @@ def _how(dry_run: bool, no_wait: bool, throttle: float | None, as_json: bool) ->
     return How(dry_run=dry_run, no_wait=no_wait, throttle=rate, as_json=as_json)
 
 
-def _found(brokers: Brokers) -> Found:
-    on_the_move = moving(brokers)
-    cluster = all_topics(brokers)
-    placement = {
+def _found(brokers: Brokers, come: Plan = NOTHING) -> Found:
+    """`come`: what has come by now, as we know.
+
+    Of a move that is over, brokers learn after the controller has: to them the partition still has
+    the replicas of before and after, and a plan would keep both. So all of them are asked, until
+    none has anything else to say.
+    """
+    until = time.monotonic() + _SETTLED_SECONDS
+    while True:
+        on_the_move = moving(brokers)
+        cluster = all_topics(brokers)
+        placement = _placement(cluster)
+        wanted = {
+            key: set(come.get(key, replicas))
+            for key, replicas in placement.items()
+            if key not in on_the_move
+        }
+        is_settled = all(
+            set(seen.get(key, ())) == replicas
+            for seen in (placement, *_seen_by_each(brokers, cluster))
+            for key, replicas in wanted.items()
+        )
+        if is_settled or time.monotonic() > until:
+            break
+        time.sleep(_LOOKS_SECONDS)
+    placement |= {key: each.target for key, each in on_the_move.items() if key in placement}
+    return Found(cluster, on_the_move, placement)
+
+
+def _seen_by_each(brokers: Brokers, cluster: ClusterMetadata) -> Iterator[Placement]:
+    """By those that answer: one may have died, and be drained for that."""
+    for each in cluster.brokers:
+        with suppress(ClientError):
+            yield _placement(brokers.as_seen_by(each))
+
+
+def _placement(cluster: ClusterMetadata) -> Plan:
+    return {
         (name, each.index): each.replicas
         for name, topic in cluster.topics.items()
         for each in topic.partitions
     }
-    placement |= {key: each.target for key, each in on_the_move.items() if key in placement}
-    return Found(cluster, on_the_move, placement)
 
 
 def _carry_out(
@@ -189,8 +225,7 @@ def _carry_out(
         moved |= changes
         if how.no_wait:
             break
-        _watch(brokers, how)
-        found = _found(brokers)
+        found = _found(brokers, changes | _watch(brokers))
         changes = _planned(plan, found)
         if not changes:
             break
@@ -254,10 +289,12 @@ def _begin(brokers: Brokers, found: Found, changes: Plan, how: How) -> None:
         )
 
 
-def _watch(brokers: Brokers, how: How) -> None:
-    """Until nothing is on the move any more, of all that there is."""
+def _watch(brokers: Brokers) -> Plan:
+    """Until nothing is on the move any more, of all that there is; what has come, as last seen."""
+    come: Plan = {}
     total, told = 0, -1
     while left := moving(brokers):
+        come |= {key: each.target for key, each in left.items()}
         total = max(total, len(left))
         if len(left) != told:
             told = len(left)
@@ -265,6 +302,7 @@ def _watch(brokers: Brokers, how: How) -> None:
         time.sleep(_LOOKS_SECONDS)
     if total:
         _say(f"{total} of {total} partitions moved")
+    return come
 
 
 def _say(what: str) -> None:

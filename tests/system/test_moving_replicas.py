@@ -4,30 +4,46 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from prometheus_client.parser import text_string_to_metric_families
 
-from client.admin import all_topics, broker_configs, topic_configs
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
 from client.reassignments import Moving, move, moving, take_throttle_away, throttle
 from harness.apache_kafka import NEWEST, VERSION, KafkaUnavailable
 from harness.broker_process import BrokerProcess
 from harness.kafka_tools import KafkaTools
 from harness.server_process import RunningServers, wait_until
-from tests.penstock.running import At
+from tests.system.replicas_at import LISTS, LONG, RATES, ReplicasAt
 
-LONG = 120
 MIB = 2**20
-RATES = {"leader.replication.throttled.rate", "follower.replication.throttled.rate"}
-LISTS = {"leader.replication.throttled.replicas", "follower.replication.throttled.replicas"}
 
 
-class Cluster(RunningServers):
+class Throttled(NamedTuple):
+    """What `/metrics` of a broker says of one side of its throttle."""
+
+    rate: float | None
+    bytes: float
+    waited: float
+
+
+def throttled(broker: BrokerProcess, side: str) -> Throttled:
+    found = {
+        sample.name.removeprefix("penstock_broker_"): sample.value
+        for family in text_string_to_metric_families(broker.http("/metrics")[1])
+        for sample in family.samples
+        if sample.labels == {"side": side}
+    }
+    return Throttled(
+        found.get("throttle_bytes_per_second"),
+        found["throttled_bytes_total"],
+        found["throttle_waited_seconds_total"],
+    )
+
+
+class Cluster(ReplicasAt, RunningServers):
     """Brokers 1, 2 and 3."""
 
     def __init__(self, directory: Path, zookeeper: str) -> None:
@@ -41,41 +57,10 @@ class Cluster(RunningServers):
             )
             for each in (1, 2, 3)
         ]
-        self.bootstrap = ",".join(each.bootstrap for each in self.servers)
-        self.at = At(self.bootstrap)
+        super().__init__(",".join(each.bootstrap for each in self.servers))
 
-    def create(self, topic: str, *replicas: Sequence[int]) -> None:
-        wanted = NewTopic(
-            topic, len(replicas), replica_assignment=[list(each) for each in replicas]
-        )
-        admin = AdminClient({"bootstrap.servers": self.bootstrap})
-        admin.create_topics([wanted])[topic].result(LONG)
-
-    def replicas(self, topic: str) -> list[tuple[int, ...]]:
-        with self.asked() as brokers:
-            return [each.replicas for each in all_topics(brokers).topics[topic].partitions]
-
-    def loads(self, topic: str) -> dict[int, int]:
-        return dict(Counter(each for replicas in self.replicas(topic) for each in replicas))
-
-    @contextmanager
-    def asked(self) -> Iterator[Brokers]:
-        """It knows where each of them is."""
-        with Brokers(Bootstrap.of(self.bootstrap)) as brokers:
-            all_topics(brokers)
-            yield brokers
-
-    def throttles(self, *topics: str) -> set[str]:
-        """What is set of them, anywhere."""
-        with self.asked() as brokers:
-            of_brokers = [each for id_ in (1, 2, 3) for each in broker_configs(brokers, id_)]
-            of_topics = [each for name in topics for each in topic_configs(brokers, name)]
-        return {
-            each.name
-            for each in (*of_brokers, *of_topics)
-            if (each.name in RATES and each.value != str(2**63 - 1))
-            or (each.name in LISTS and each.value)
-        }
+    def throttled(self, broker: int, side: str) -> Throttled:
+        return throttled(self.servers[broker - 1], side)
 
 
 @pytest.fixture
@@ -120,6 +105,11 @@ def test_a_throttled_move_takes_its_time_and_nobody_else_does(cluster: Cluster) 
     with cluster.asked() as brokers:
         throttle(brokers, {**move_of_big, **throttled_too}, (1, 2, 3), rate)
         assert cluster.throttles("big", "kept") == RATES | LISTS
+        wait_until(
+            lambda: cluster.throttled(2, "copied") == (rate, 0, 0),
+            within=LONG,
+            what="a broker shows the rate",
+        )
         began = time.monotonic()
         assert move(brokers, {("big", 0): (2,)}) == {}
         write(cluster, "kept", size)
@@ -129,14 +119,30 @@ def test_a_throttled_move_takes_its_time_and_nobody_else_does(cluster: Cluster) 
         took = time.monotonic() - began
         # A second's worth comes at once; the last answer, a quarter of that, is not waited for.
         assert took >= size / rate - 1.25
+        for broker, side, other in ((1, "sent", "copied"), (2, "copied", "sent")):
+            shown = cluster.throttled(broker, side)
+            assert shown.rate == rate
+            assert shown.bytes >= size
+            # A second's worth, and the last answer, are not waited for; what waits counts at once.
+            assert 0 < shown.waited < took + 1
+            assert cluster.throttled(broker, other).bytes == 0, "what is copied by who is in sync"
+        # One of both sides holds it back, so that together they waited for all of it.
+        waited = cluster.throttled(1, "sent").waited + cluster.throttled(2, "copied").waited
+        assert waited >= size / rate - 2
         assert take_throttle_away(brokers, ["big", "kept"], (1, 2, 3))
         assert cluster.throttles("big", "kept") == set()
         assert not take_throttle_away(brokers, ["big", "kept"], (1, 2, 3))
+        wait_until(
+            lambda: cluster.throttled(2, "sent").rate is None,
+            within=LONG,
+            what="the rate is shown no more",
+        )
 
         began = time.monotonic()
         assert move(brokers, {("big", 0): (3,)}) == {}
         wait_until(lambda: moved(cluster, "big", [3]), within=LONG, what="it is moved again")
         assert time.monotonic() - began < took
+        assert cluster.throttled(2, "sent").bytes == 0
 
 
 def test_the_leaders_side_is_throttled_by_itself(cluster: Cluster) -> None:

@@ -1,0 +1,57 @@
+"""Where replicas of a cluster are, Penstock's or Apache Kafka's, and how moves are throttled."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from client.admin import all_topics, broker_configs, topic_configs
+from client.bootstrap import Bootstrap
+from client.brokers import Brokers
+from tests.penstock.running import At
+
+LONG = 120
+RATES = {"leader.replication.throttled.rate", "follower.replication.throttled.rate"}
+LISTS = {"leader.replication.throttled.replicas", "follower.replication.throttled.replicas"}
+
+
+class ReplicasAt:
+    """Brokers 1, 2 and 3."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+        self.at = At(bootstrap)
+
+    def create(self, topic: str, *replicas: Sequence[int]) -> None:
+        wanted = NewTopic(
+            topic, len(replicas), replica_assignment=[list(each) for each in replicas]
+        )
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        admin.create_topics([wanted])[topic].result(LONG)
+
+    def replicas(self, topic: str) -> list[tuple[int, ...]]:
+        with self.asked() as brokers:
+            return [each.replicas for each in all_topics(brokers).topics[topic].partitions]
+
+    def loads(self, topic: str) -> dict[int, int]:
+        return dict(Counter(each for replicas in self.replicas(topic) for each in replicas))
+
+    @contextmanager
+    def asked(self) -> Iterator[Brokers]:
+        """It knows where each of them is."""
+        with Brokers(Bootstrap.of(self.bootstrap)) as brokers:
+            all_topics(brokers)
+            yield brokers
+
+    def throttles(self, *topics: str) -> set[str]:
+        """What is set of them, anywhere."""
+        with self.asked() as brokers:
+            of_brokers = [each for id_ in (1, 2, 3) for each in broker_configs(brokers, id_)]
+            of_topics = [each for name in topics for each in topic_configs(brokers, name)]
+        return {
+            each.name
+            for each in (*of_brokers, *of_topics)
+            if (each.name in RATES and each.value != str(2**63 - 1))
+            or (each.name in LISTS and each.value)
+        }
