@@ -14,8 +14,8 @@ from harness.systemd_process import SYSTEMD, why_no_systemd
 from harness.tlc import VERSION as TLC
 from harness.tlc import tlc_classpath, why_no_tlc
 from tests.kdc_fixture import why_no_kerberos
+from tests.system.other_languages.programs import FRANZ_GO, KAFKAJS, Client, ClientUnavailable
 from tests.system.registry.confluent_java import NEW, OLD, JavaUnavailable, jar
-from tests.system.ways_in.other_languages import FRANZ_GO, KAFKAJS, Client, ClientUnavailable
 
 
 def _java_and_zookeeper() -> str:
@@ -54,7 +54,7 @@ def _confluent() -> str:
 
 def _client(client: Client, package: str) -> str:
     try:
-        client.program()
+        client.program("write")
     except ClientUnavailable as why:
         return f"its tests are skipped: {why} (apt install {package})"
     return f"{client.version}, {client.made}"

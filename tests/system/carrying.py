@@ -29,6 +29,7 @@ PARTITIONS: Final = 3
 _EVERY: Final = 0.02
 _ANSWERS_WITHIN: Final = 180.0
 _READ_WITHIN: Final = 120.0
+_ENDS_WITHIN: Final = 30.0  # where it has failed
 _NO_GROUP: Final = {"group.id": "none", "enable.auto.commit": False}
 
 
@@ -263,17 +264,16 @@ def at_work(clients: Clients) -> Iterator[None]:
         worker.start()
     try:
         yield
-    finally:
-        for worker in workers:
-            if isinstance(worker, Writer):
-                worker.ask_to_stop()
-    try:
+        for writer, _ in clients.values():
+            writer.ask_to_stop()
         for writer, reader in clients.values():
             writer.finish()
             reader.finish_with(writer.sent)
     finally:
         for worker in workers:
             worker.ask_to_stop()
+        for worker in workers:
+            worker.end(within=_ENDS_WITHIN)
     for topic, (writer, reader) in clients.items():
         wanted = [list(range(each, writer.sent, PARTITIONS)) for each in range(PARTITIONS)]
         assert reader.seen == wanted, topic

@@ -10,12 +10,15 @@ from harness.apache_kafka import NEWEST, kafka_classpath, why_no_kafka
 from harness.broker_cluster import BrokerCluster
 from harness.jvm import Jvm
 from tests.system.carrying import (
+    Clients,
     at_work,
     go_on,
     pairs,
     wait_until_led_by_others,
     wait_until_whole,
 )
+from tests.system.carrying_programs import pairs_of_programs
+from tests.system.other_languages.programs import ClientUnavailable
 
 SESSION_SECONDS = 8  # so long that nobody loses one where much else runs
 
@@ -36,10 +39,17 @@ def java() -> Iterator[Jvm]:
         yield java
 
 
+@pytest.fixture
+def clients(cluster: BrokerCluster, java: Jvm) -> Clients:
+    try:
+        return {**pairs(cluster.bootstrap, java), **pairs_of_programs(cluster.bootstrap)}
+    except ClientUnavailable as reason:
+        pytest.skip(str(reason))
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_applications_hear_of_no_fault(cluster: BrokerCluster, java: Jvm) -> None:
-    clients = pairs(cluster.bootstrap, java)
+def test_applications_hear_of_no_fault(cluster: BrokerCluster, clients: Clients) -> None:
     for topic in clients:
         replicas = [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
         cluster.create_topic(topic, replicas=replicas, configs={})

@@ -1,34 +1,17 @@
-"""Our programs that use the Kafka clients of Go and of Node.js.
+"""A client of Go or of Node.js comes to a broker in many ways at once; what came of each."""
 
-They are built and installed once, and kept below `.cache/`, under a name that goes by their
-sources. Each comes to a broker in many ways at once, and says what came of it.
-"""
-
-import functools
-import hashlib
-import os
-import shutil
 import subprocess
-import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
 
-from harness.maven_jars import CACHE
 from harness.secured_broker import SecuredBroker
+from tests.system.other_languages.programs import Client
 from tests.system.ways_in.doors import Door, as_json
 
-_HERE: Final = Path(__file__).parent
-_GO, _NODE = _HERE / "franz_go", _HERE / "kafkajs"
-_PREPARED_WITHIN: Final = 600.0  # seconds: it downloads
+TASK: Final = "ways_in"
 _RUN_WITHIN: Final = 120.0
-
-
-class ClientUnavailable(Exception):
-    """A client cannot be had here, and why."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -40,98 +23,17 @@ class Outcome(msgspec.Struct, frozen=True):
     read: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Client:
-    """`program` answers the program's command and environment, and raises ClientUnavailable."""
-
-    name: str
-    version: str
-    made: str
-    program: Callable[[], tuple[Sequence[str], Mapping[str, str]]]
-    reads: bool
-
-    def come(self, secured: SecuredBroker, doors: Iterable[Door]) -> dict[str, Outcome]:
-        """What came of each, by the door's name."""
-        command, environment = self.program()
-        ended = subprocess.run(
-            command,
-            env={**os.environ, **environment},
-            input=as_json(secured, doors).encode(),
-            capture_output=True,
-            timeout=_RUN_WITHIN,
-            check=False,
-        )
-        assert ended.returncode == 0, ended.stderr.decode()
-        outcomes = [msgspec.json.decode(line, type=Outcome) for line in ended.stdout.splitlines()]
-        return {each.name: each for each in outcomes}
-
-
-@functools.cache
-def _franz_go() -> tuple[Sequence[str], Mapping[str, str]]:
-    made = _kept(_GO, "client", ("go",))
-    if not made.exists():
-        with tempfile.TemporaryDirectory(dir=made.parent) as fresh:
-            built = Path(fresh) / made.name
-            command = ["go", "build", "-buildvcs=false", "-o", str(built), "."]
-            _prepare(command, _GO, {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "TMPDIR": fresh})
-            built.replace(made)
-    return [str(made)], {}
-
-
-@functools.cache
-def _kafkajs() -> tuple[Sequence[str], Mapping[str, str]]:
-    modules = _kept(_NODE, "node_modules", ("node", "npm"))
-    if not modules.exists():
-        with tempfile.TemporaryDirectory(dir=modules.parent) as fresh:
-            for name in ("package.json", "package-lock.json"):
-                shutil.copy(_NODE / name, fresh)
-            command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-            _prepare(command, Path(fresh), {"TMPDIR": fresh})
-            _put(Path(fresh) / modules.name, modules)
-    return ["node", str(_NODE / "client.js")], {"NODE_PATH": str(modules)}
-
-
-# The last one that Go 1.19 builds, which Debian 12 has.
-FRANZ_GO: Final = Client("franz-go", "1.16.1", "built by Go", _franz_go, reads=True)
-# Its consumers are members of a group, and nothing else.
-KAFKAJS: Final = Client("kafkajs", "2.2.4", "by npm", _kafkajs, reads=False)
-
-
-def _kept(sources: Path, name: str, programs: Sequence[str]) -> Path:
-    """Where what is made of these sources lies, or will; its folder is there."""
-    for program in programs:
-        if shutil.which(program) is None:
-            raise ClientUnavailable(f"{program} is not installed")
-    digest = hashlib.sha256()
-    for source in sorted(sources.iterdir()):
-        digest.update(source.read_bytes())
-    folder = CACHE / f"{sources.name}-{digest.hexdigest()[:16]}"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder / name
-
-
-def _put(made: Path, place: Path) -> None:
-    """Another process of tests may have been first."""
-    try:
-        made.rename(place)
-    except OSError:
-        if not place.exists():
-            raise
-
-
-def _prepare(command: Sequence[str], directory: Path, environment: Mapping[str, str]) -> None:
-    try:
-        ended = subprocess.run(
-            command,
-            cwd=directory,
-            env={**os.environ, **environment},
-            capture_output=True,
-            text=True,
-            timeout=_PREPARED_WITHIN,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise ClientUnavailable(f"{command[0]} was not ready within 10 minutes") from None
-    if ended.returncode:
-        lines = (ended.stdout + ended.stderr).strip().splitlines() or ["no output"]
-        raise ClientUnavailable(f"`{' '.join(command[:2])}` failed: {lines[-1]}")
+def come(client: Client, secured: SecuredBroker, doors: Iterable[Door]) -> dict[str, Outcome]:
+    """What came of each, by the door's name."""
+    command = client.program(TASK)
+    ended = subprocess.run(
+        command.words,
+        env=command.environment,
+        input=as_json(secured, doors).encode(),
+        capture_output=True,
+        timeout=_RUN_WITHIN,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr.decode()
+    outcomes = [msgspec.json.decode(line, type=Outcome) for line in ended.stdout.splitlines()]
+    return {each.name: each for each in outcomes}

@@ -11,21 +11,16 @@ from client.consumer import Consumer
 from client.offsets import Beginning
 from client.security import Mechanism
 from harness.secured_broker import SecuredBroker
+from tests.system.other_languages.programs import FRANZ_GO, KAFKAJS, Client, ClientUnavailable
 from tests.system.ways_in.doors import CLOSED, OPEN, TOPIC, Door
-from tests.system.ways_in.other_languages import (
-    FRANZ_GO,
-    KAFKAJS,
-    Client,
-    ClientUnavailable,
-    Outcome,
-)
+from tests.system.ways_in.other_languages import TASK, Outcome, come
 
 
 @pytest.fixture(scope="module", params=[FRANZ_GO, KAFKAJS], ids=lambda each: each.name)
 def client(request: pytest.FixtureRequest) -> Client:
     asked: Client = request.param
     try:
-        asked.program()
+        asked.program(TASK)
     except ClientUnavailable as reason:
         pytest.skip(f"{asked.name} cannot be had: {reason}")
     return asked
@@ -33,7 +28,7 @@ def client(request: pytest.FixtureRequest) -> Client:
 
 @pytest.fixture(scope="module")
 def outcomes(client: Client, secured: SecuredBroker) -> Mapping[str, Outcome]:
-    return client.come(secured, [*OPEN, *CLOSED])
+    return come(client, secured, [*OPEN, *CLOSED])
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,3 @@
-// Comes to a broker in several ways, all at once. What ways there are is read from standard input,
-// as JSON; for each, one message is written and read back, and a line of JSON says what came of it.
 package main
 
 import (
@@ -42,7 +40,9 @@ type outcome struct {
 	Error  string `json:"error"`
 }
 
-func main() {
+// Comes to a broker in several ways, all at once. What ways there are is read from standard input,
+// as JSON; for each, one message is written and read back, and a line of JSON says what came of it.
+func waysIn() {
 	var ways []way
 	if err := json.NewDecoder(os.Stdin).Decode(&ways); err != nil {
 		log.Fatal(err)
@@ -70,8 +70,8 @@ func try(w way) outcome {
 	defer cancel()
 	o := outcome{Name: w.Name}
 	var err error
-	if o.Offset, err = write(ctx, w); err == nil {
-		o.Read, err = read(ctx, w, o.Offset)
+	if o.Offset, err = writeOne(ctx, w); err == nil {
+		o.Read, err = readOne(ctx, w, o.Offset)
 	}
 	if err != nil {
 		o.Error = err.Error()
@@ -79,7 +79,7 @@ func try(w way) outcome {
 	return o
 }
 
-func write(ctx context.Context, w way) (int64, error) {
+func writeOne(ctx context.Context, w way) (int64, error) {
 	client, err := connect(w)
 	if err != nil {
 		return 0, err
@@ -97,7 +97,7 @@ func write(ctx context.Context, w way) (int64, error) {
 	return written.Offset, nil
 }
 
-func read(ctx context.Context, w way, offset int64) (string, error) {
+func readOne(ctx context.Context, w way, offset int64) (string, error) {
 	from := map[string]map[int32]kgo.Offset{w.Topic: {0: kgo.NewOffset().At(offset)}}
 	client, err := connect(w, kgo.ConsumePartitions(from))
 	if err != nil {

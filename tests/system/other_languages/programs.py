@@ -1,0 +1,117 @@
+"""Our programs that use the Kafka clients of Go and of Node.js.
+
+They are built and installed once, and kept below `.cache/`, under a name that goes by their
+sources.
+"""
+
+import functools
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from harness.maven_jars import CACHE
+
+_HERE: Final = Path(__file__).parent
+_GO, _NODE = _HERE / "franz_go", _HERE / "kafkajs"
+_PREPARED_WITHIN: Final = 600.0  # seconds: it downloads
+
+
+class ClientUnavailable(Exception):
+    """A client cannot be had here, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """How a program is run; the environment is ours, and what it needs."""
+
+    words: Sequence[str]
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """`program` answers how one of its tasks is run, and raises ClientUnavailable."""
+
+    name: str
+    version: str
+    made: str
+    program: Callable[[str], Command]
+    reads: bool
+
+
+@functools.cache
+def _franz_go(task: str) -> Command:
+    made = _kept(_GO, "client", ("go",))
+    if not made.exists():
+        with tempfile.TemporaryDirectory(dir=made.parent) as fresh:
+            built = Path(fresh) / made.name
+            command = ["go", "build", "-buildvcs=false", "-o", str(built), "."]
+            _prepare(command, _GO, {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "TMPDIR": fresh})
+            built.replace(made)
+    return Command([str(made), task], os.environ)
+
+
+@functools.cache
+def _kafkajs(task: str) -> Command:
+    modules = _kept(_NODE, "node_modules", ("node", "npm"))
+    if not modules.exists():
+        with tempfile.TemporaryDirectory(dir=modules.parent) as fresh:
+            for name in ("package.json", "package-lock.json"):
+                shutil.copy(_NODE / name, fresh)
+            command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+            _prepare(command, Path(fresh), {"TMPDIR": fresh})
+            _put(Path(fresh) / modules.name, modules)
+    script = _NODE / f"{task}.js"
+    return Command(["node", str(script)], {**os.environ, "NODE_PATH": str(modules)})
+
+
+# The last one that Go 1.19 builds, which Debian 12 has.
+FRANZ_GO: Final = Client("franz-go", "1.16.1", "built by Go", _franz_go, reads=True)
+# Its consumers are members of a group, and nothing else.
+KAFKAJS: Final = Client("kafkajs", "2.2.4", "by npm", _kafkajs, reads=False)
+
+
+def _kept(sources: Path, name: str, programs: Sequence[str]) -> Path:
+    """Where what is made of these sources lies, or will; its folder is there."""
+    for program in programs:
+        if shutil.which(program) is None:
+            raise ClientUnavailable(f"{program} is not installed")
+    digest = hashlib.sha256()
+    for source in sorted(sources.iterdir()):
+        digest.update(source.read_bytes())
+    folder = CACHE / f"{sources.name}-{digest.hexdigest()[:16]}"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / name
+
+
+def _put(made: Path, place: Path) -> None:
+    """Another process of tests may have been first."""
+    try:
+        made.rename(place)
+    except OSError:
+        if not place.exists():
+            raise
+
+
+def _prepare(command: Sequence[str], directory: Path, environment: Mapping[str, str]) -> None:
+    try:
+        ended = subprocess.run(
+            command,
+            cwd=directory,
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=_PREPARED_WITHIN,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise ClientUnavailable(f"{command[0]} was not ready within 10 minutes") from None
+    if ended.returncode:
+        lines = (ended.stdout + ended.stderr).strip().splitlines() or ["no output"]
+        raise ClientUnavailable(f"`{' '.join(command[:2])}` failed: {lines[-1]}")
