@@ -19,7 +19,7 @@ from typing import Final
 from tests.witness.batch import Outcome, fills_broker_disk, run
 from tests.witness.choosing import GROUP, KINDS, script_of
 from tests.witness.pipeline import Pipeline
-from tests.witness.script import Script, parse
+from tests.witness.script import PRIVATE, Script, parse
 from tests.witness.shrinking import shrink
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
@@ -34,6 +34,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))
     began = time.monotonic()
     outcomes: list[Outcome] = []
+    happened: Counter[str] = Counter()
     waiting = list(batches(_scripts(options), options.side_by_side))
     tried_again = False
     while waiting and not (options.seconds and time.monotonic() - began > options.seconds):
@@ -55,7 +56,8 @@ def main() -> int:
                         _shorten(pipeline, each, options)
                 if failed:
                     break
-    _summary(outcomes, time.monotonic() - began)
+            happened += pipeline.happened
+    _summary(outcomes, happened, time.monotonic() - began)
     if any(each.error for each in outcomes):
         return 2
     return int(not all(each.right for each in outcomes))
@@ -111,7 +113,7 @@ def _scripts(options: argparse.Namespace) -> list[Script]:
     if options.script:
         return [parse(each.read_text()) for each in options.script]
     seeds = range(options.seed, options.seed + options.runs)
-    return [script_of(seed, options.only) for seed in seeds]
+    return [script_of(seed, options.only, cluster=options.brokers > 1) for seed in seeds]
 
 
 def batches(scripts: Sequence[Script], most: int = GROUP) -> Iterator[list[Script]]:
@@ -164,7 +166,7 @@ def _show(outcome: Outcome, kept: Path) -> None:
             _say(f"    {each}")
 
 
-def _summary(outcomes: Sequence[Outcome], seconds: float) -> None:
+def _summary(outcomes: Sequence[Outcome], happened: Counter[str], seconds: float) -> None:
     wrong = [each for each in outcomes if each.objections and not each.error]
     kinds = Counter(kind for each in wrong for kind in each.kinds)
     rules = Counter(rule for each in wrong for rule in {one.rule for one in each.objections})
@@ -176,15 +178,20 @@ def _summary(outcomes: Sequence[Outcome], seconds: float) -> None:
     )
     lines, lost = sum(each.lines for each in outcomes), sum(each.lost for each in outcomes)
     double = sum(each.double for each in outcomes)
-    _say(f"    {lines} lines written, {lost} in no row, {double} in two")
+    unsaid = sum(len(one.lines) for each in wrong for one in each.objections if "hole" in one.rule)
+    _say(f"    {lines} lines written, {lost} in no row, {unsaid} of them unsaid; {double} in two")
+    for what, count in sorted(happened.items()):
+        _say(f"    {what:<26} {count:>6} times")
     for rule, count in rules.most_common():
         _say(f"    rule {rule:<17} broken in {count} runs")
     actions = Counter(action.verb for each in outcomes for action in each.script.actions)
     in_wrong = Counter(
         verb for each in wrong for verb in {action.verb for action in each.script.actions}
     )
+    done = sum((each.done for each in outcomes), Counter())
     for verb, count in sorted(actions.items()):
-        _say(f"    {verb:<17} {count:>6} times, in {in_wrong[verb]} wrong runs")
+        possible = f", {done[verb]} of them possible" if verb in PRIVATE else ""
+        _say(f"    {verb:<17} {count:>6} times{possible}, in {in_wrong[verb]} wrong runs")
 
 
 def _say(words: str) -> None:

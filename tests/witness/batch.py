@@ -7,8 +7,10 @@ have spoken: each wait is for a condition, with a bound that a busy machine does
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -17,6 +19,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from harness.server_process import ServerFailed
 from tests.witness.application import now
 from tests.witness.judging import judge
+from tests.witness.leaders import Leaders
 from tests.witness.objections import Objection
 from tests.witness.pipeline import CLUSTER, GRACE, WINDOW, Pipeline
 from tests.witness.programs import Program
@@ -28,7 +31,13 @@ from tests.witness.verdict import Called, Cell, Seen, Verdict
 HEARD: Final = 120.0  # for agents to say that they are past the end
 JUDGED: Final = 120.0  # for a verdict that waits for nobody
 SPOILS: Final = {"cut-tail", "flip-segment"}
-READ_BEFORE: Final = {"kill-broker", "load", "load-at", "kill-load"}  # logs are read before these
+READ_BEFORE: Final = {
+    "kill-broker",
+    "kill-brokers",
+    "load",
+    "load-at",
+    "kill-load",
+}  # logs are read before these
 _PROGRAM: Final = {
     "kill": Program.kill,
     "start": Program.spawn,
@@ -54,6 +63,7 @@ class Outcome:
     double: int
     findings: tuple[Called, ...] = ()
     error: str = ""  # the run could not be made: nobody knows
+    done: Counter[str] = field(default_factory=Counter)  # its own actions, as far as possible
 
     @property
     def right(self) -> bool:
@@ -70,6 +80,7 @@ class Batch:
     scripts: Sequence[Script]
     say: Callable[[str], None] = lambda _: None
     _tenants: list[Tenant] = field(default_factory=list)
+    _leaders: Leaders | None = None
 
     def run(self) -> list[Outcome]:
         shared = {each.shared for each in self.scripts}
@@ -79,10 +90,15 @@ class Batch:
             name = f"run-{script.seed}-{next(_made)}"
             self._tenants.append(Tenant(self.pipeline, script, name, schemas))
         self._create_topics()
+        if self.pipeline.replicas > 1:
+            self._leaders = Leaders(self.pipeline.map_address, self.topics)
         pool = ThreadPoolExecutor(max_workers=len(self.scripts))
         try:
-            return self._run(pool, next(iter(shared)))
+            with self._leaders or nullcontext():
+                return self._run(pool, next(iter(shared)))
         finally:
+            if self._leaders is not None:
+                self.pipeline.happened["lead changed"] += self._leaders.changes.total()
             self.pipeline.kill_load()
             self.pipeline.bring_back()
             list(pool.map(lambda each: each.close(), self._tenants))
@@ -115,7 +131,7 @@ class Batch:
                 if shared[number].verb in READ_BEFORE:
                     list(pool.map(lambda each: each.remember_log(), self._tenants))
                 self._happens(shared[number])
-                if shared[number].verb == "start-broker":
+                if shared[number].verb in {"start-broker", "start-brokers"}:
                     list(pool.map(lambda each: each.remember_log(), self._tenants))
         self.say(f"acted {time.monotonic() - began:.0f} s")
         self.pipeline.kill_load()
@@ -138,11 +154,18 @@ class Batch:
         pipeline = self.pipeline
         for tenant in self._tenants:
             tenant.truth.done.add(event.verb)
+        if event.verb in {"kill-broker", "freeze-broker"}:
+            self._note_led()
         if event.verb == "kill-broker":
             pipeline.thaw_broker()
             pipeline.kill_broker()
-        elif event.verb == "start-broker":
+        elif event.verb in {"start-broker", "start-brokers"}:
             pipeline.start_broker()
+        elif event.verb == "kill-brokers" and pipeline.brokers is not None:
+            pipeline.thaw_broker()
+            pipeline.brokers.kill_all()
+        elif event.verb == "wipe-broker" and pipeline.brokers is not None:
+            pipeline.brokers.wipe()
         elif event.verb == "freeze-broker":
             pipeline.freeze_broker()
         elif event.verb == "thaw-broker":
@@ -168,6 +191,12 @@ class Batch:
             for tenant in self._tenants:
                 for each in tenant.history.standing():
                     each.perhaps_loaded = True
+
+    def _note_led(self) -> None:
+        """How many partitions the broker leads that is about to be in trouble."""
+        if self._leaders is not None and self.pipeline.brokers is not None:
+            led = self._leaders.led_by(self.pipeline.brokers.id_in_trouble)
+            self.pipeline.happened["leader killed or frozen"] += led
 
     def _load_if_possible(self, clock: float = 0.0) -> None:
         if self.pipeline.serving and self.pipeline.registry.ready():
@@ -283,6 +312,7 @@ class Batch:
             len(texts) - len(found),
             verdict.findings,
             error,
+            tenant.done,
         )
 
     def _verdict(self, tenant: Tenant) -> Verdict:

@@ -2,12 +2,15 @@
 
 One at a time is in trouble: killed or frozen, its files spoilt, started or thawed. In a cluster the
 trouble is over when all replicas are in sync again, or cannot be as what they have is damaged; the
-next one is then another broker's. So whatever is done to one of them, the others have it all.
+next one is then another broker's. So whatever is done to one of them, the others have it all. Or
+all of a cluster are killed at once, and what is spoilt meanwhile may be gone from all of them.
 """
 
 import re
+import shutil
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -40,6 +43,7 @@ class Brokers:
             self.programs.append(
                 Program(checkout, "broker", folder, {**settings, **own}, http_port=http_port)
             )
+        self.happened: Counter[str] = Counter()
         self.bootstrap = ",".join(addresses)
         self._addresses = addresses
         self._at = 0  # whose turn it is
@@ -55,44 +59,82 @@ class Brokers:
         return self.programs[self._at]
 
     @property
+    def id_in_trouble(self) -> int:
+        return self._at + 1
+
+    @property
     def troubled_data(self) -> Path:
         return self.data[self._at]
 
     @property
     def serving(self) -> bool:
         """Whether clients are served by those that are well: in a cluster, soon again."""
-        return self.count > 1 or (self.in_trouble.alive and not self._frozen)
+        well = [each for each in self.programs if each.alive]
+        if self._frozen and self.in_trouble in well:
+            well.remove(self.in_trouble)
+        return len(well) > self.count // 2
 
     def start_all(self) -> None:
-        """Side by side."""
+        """Side by side, as far as that goes."""
         for each in self.programs:
             each.spawn()
         for each in self.programs:
-            each.process.wait_ready(each.ready, within=START)
+            self._start(each)
 
     def start(self, topics: Sequence[str] = ()) -> None:
-        if self.in_trouble.alive:
-            return
+        """All that do not run."""
+        dead = [each for each in self.programs if not each.alive]
+        self.start_all()
+        if dead:
+            self.happened["broker came back"] += len(dead)
+            self._over(topics)
+
+    def _start(self, broker: Program) -> None:
         deadline = time.monotonic() + START
         while True:
             try:
-                self.in_trouble.start()
+                broker.start()
                 break
             except Exception:
-                # Its session of before may still be there, or ZooKeeper is not yet.
+                # Its session of before may still be there, or ZooKeeper does not answer yet.
                 if time.monotonic() > deadline:
                     raise
-                self.in_trouble.kill()
+                broker.kill()
                 time.sleep(0.3)
-        self._over(topics)
 
     def kill(self) -> None:
-        self.in_trouble.kill()
+        self._kill(self.in_trouble)
+
+    def kill_all(self) -> bool:
+        """At once. Of one alone there is an action of its own."""
+        if self.count > 1:
+            for each in self.programs:
+                self._kill(each)
+            self.happened["all brokers killed at once"] += 1
+        return self.count > 1
+
+    def _kill(self, broker: Program) -> None:
+        self.happened["broker killed"] += broker.alive
+        broker.kill()
+
+    @property
+    def all_dead(self) -> bool:
+        return not any(each.alive for each in self.programs)
+
+    def wipe(self) -> bool:
+        """The disk of one that is dead is replaced by an empty one; others have what was on it."""
+        if self.count == 1 or self.in_trouble.alive or self.all_dead:
+            return False
+        for each in self.troubled_data.iterdir():  # the directory may be a disk of its own
+            shutil.rmtree(each) if each.is_dir() else each.unlink()
+        self.happened["broker's disk emptied"] += 1
+        return True
 
     def freeze(self) -> None:
         if self.in_trouble.alive:
             self.in_trouble.freeze()
             self._frozen = True
+            self.happened["broker frozen"] += 1
 
     def thaw(self, topics: Sequence[str] = ()) -> None:
         self.in_trouble.thaw()
@@ -103,12 +145,16 @@ class Brokers:
     def _over(self, topics: Sequence[str]) -> None:
         if self.count > 1:
             wait_until(
-                lambda: all(map(self._is_whole, topics)) or bool(self.offline()),
+                lambda: self._are_whole(topics),
                 within=_WHOLE,
                 what="all replicas are in sync",
                 every=0.3,
             )
             self._at = (self._at + 1) % self.count
+
+    def _are_whole(self, topics: Sequence[str]) -> bool:
+        offline = self.offline()
+        return all(each in offline or self._is_whole(each) for each in topics)
 
     def _is_whole(self, topic: str) -> bool:
         """As all of them say."""

@@ -16,17 +16,19 @@ WRONG_CLOCKS: Final = ("-7200", "-60", "+60", "+7200")  # of a load; hours end i
 KINDS: Final = ("agent", "broker", "loader", "audit", "others")
 
 
-def script_of(seed: int, only: Sequence[str] = ()) -> Script:
-    """The script of a seed; `only` names the faults that may happen, all of them without it."""
+def script_of(seed: int, only: Sequence[str] = (), *, cluster: bool = False) -> Script:
+    """The script of a seed; `only` names the faults that may happen, all of them without it. Those
+    of a cluster are others."""
     kinds = tuple(only) or KINDS
-    score = _score(random.Random(f"group {(seed - 1) // GROUP} {' '.join(kinds)}"), kinds)
-    chance = random.Random(f"seed {seed} {' '.join(kinds)}")
+    name = " ".join([*kinds, "cluster"] if cluster else kinds)
+    score = _score(random.Random(f"group {(seed - 1) // GROUP} {name}"), kinds, cluster)
+    chance = random.Random(f"seed {seed} {name}")
     patterns = chance.choice(["all", "live"])
     kept = chance.random() < 0.5
     return Script(seed, patterns, kept, tuple(_Author(chance, kinds, score).actions()))
 
 
-def _score(chance: random.Random, kinds: Sequence[str]) -> list[Action]:
+def _score(chance: random.Random, kinds: Sequence[str], cluster: bool) -> list[Action]:
     """The shared events of a group: some scenes, each of which ends as it began."""
 
     def event(verb: str, *words: str) -> Action:
@@ -39,6 +41,10 @@ def _score(chance: random.Random, kinds: Sequence[str]) -> list[Action]:
         scenes += [[event("fill-broker-disk"), event("free-broker-disk")]]
         scenes += [[event("kill-registry"), event("start-registry")]] * 2
         scenes += [[event("freeze-registry"), event("thaw-registry")]]
+    if "broker" in kinds and cluster:
+        scenes += [[event("kill-broker"), event("wipe-broker"), event("start-broker")]] * 3
+        scenes += [[event("kill-brokers"), event("start-brokers")]] * 4
+        scenes += [[event("freeze-broker"), event("thaw-broker")]] * 2
     if "loader" in kinds:
         scenes += [[event("load"), event("mark")]] * 4
         scenes += [[event("load-at", chance.choice(WRONG_CLOCKS)), event("mark")]]
@@ -60,6 +66,7 @@ class _Author:
         self._alive = False
         self._frozen = False
         self._broker_dead = False
+        self._all_dead = False
         self._loaded = False
         # A run is about a few labels: what happens happens to the same files.
         self._labels = chance.sample(["a", "b", "c", "s"], chance.choice([1, 2, 2, 3]))
@@ -88,6 +95,8 @@ class _Author:
         self._actions.append(event)
         if event.verb in {"kill-broker", "start-broker"}:
             self._broker_dead = event.verb == "kill-broker"
+        if event.verb in {"kill-brokers", "start-brokers"}:
+            self._broker_dead = self._all_dead = event.verb == "kill-brokers"
         if event.verb in {"load", "load-at"}:
             self._loaded = True
 
@@ -194,8 +203,12 @@ class _Author:
             self._add("free-disk")
 
     def _spoils_log(self) -> None:
-        verb = self._chance.choice(["remove-partition", "cut-tail", "flip-segment"])
-        words = (str(self._chance.choice([10, 200, 3000])),) if verb == "cut-tail" else ()
+        verbs = ["remove-partition", "cut-tail", "flip-segment"]
+        if self._all_dead:
+            verbs += ["remove-replicas", "cut-replicas", "cut-replicas"]
+        verb = self._chance.choice(verbs)
+        cuts = verb in {"cut-tail", "cut-replicas"}
+        words = (str(self._chance.choice([10, 200, 3000])),) if cuts else ()
         self._add(verb, *words)
 
     def _spoils_landed(self) -> None:

@@ -10,16 +10,18 @@ import os
 import shutil
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from socket import create_connection
 from typing import Any, Final
 from urllib.parse import urlencode
 
 import yaml
 
 from harness.apache_kafka import QUICK_JVM, ApacheKafka
-from harness.server_process import ServerProcess, free_ports, wait_until
+from harness.server_process import ServerFailed, ServerProcess, free_ports, wait_until
 from harness.spark_jvm import quick_java
 from tests.elsewhen.clock import Clock, compile_clock, environment, own_clock
 from tests.witness.brokers import Brokers
@@ -56,6 +58,7 @@ class Pipeline:
         self.checkout = checkout
         self.root = directory / "warehouse"
         zookeeper, registry, self.audit_port, counter = free_ports(4)
+        self.happened: Counter[str] = Counter()  # what was done to brokers, and came of it
         self.kafka: ApacheKafka | None = None
         self._zookeeper: ServerProcess | None = None
         self.brokers: Brokers | None = None
@@ -72,6 +75,7 @@ class Pipeline:
             self.bootstrap = self.kafka.bootstrap
         else:
             self._zookeeper_port = zookeeper
+            self.map_address = f"127.0.0.1:{zookeeper}/witness"
             self._zookeeper = ServerProcess(
                 [
                     *(str(checkout / ".venv/bin/penstock"), "zookeeper", "--port", str(zookeeper)),
@@ -85,7 +89,7 @@ class Pipeline:
                 directory,
                 {
                     "cluster": CLUSTER,
-                    "zookeeper": f"127.0.0.1:{zookeeper}/witness",
+                    "zookeeper": self.map_address,
                     "registry": self.registry_url,
                     "window": WINDOW,
                     "ledger_interval": 0.5,
@@ -93,6 +97,7 @@ class Pipeline:
                 },
                 brokers,
             )
+            self.brokers.happened = self.happened
             self.bootstrap = self.brokers.bootstrap
         self.registry = Program(
             checkout,
@@ -148,7 +153,7 @@ class Pipeline:
             if self._disk is not None:
                 self._disk.mount()
             if self._zookeeper is not None:
-                self._zookeeper.spawn()
+                self._start_zookeeper(self._zookeeper)
             if self.brokers is not None:
                 self.brokers.start_all()
             self.start_broker()
@@ -163,6 +168,18 @@ class Pipeline:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _start_zookeeper(self, process: ServerProcess) -> None:
+        """It gives up, and so do brokers, before a JVM has started on a machine that is busy."""
+        deadline = time.monotonic() + START
+        while time.monotonic() < deadline:
+            if not process.alive:
+                process.spawn()
+            with suppress(OSError):
+                create_connection(("127.0.0.1", self._zookeeper_port), timeout=5).close()
+                return
+            time.sleep(0.1)
+        raise ServerFailed(process.last_words())
 
     def close(self) -> None:
         self._thaw_in_any_case()
@@ -214,7 +231,10 @@ class Pipeline:
             self.kafka.start()
 
     def kill_broker(self) -> None:
-        self.broker_process.kill()
+        if self.brokers is not None:
+            self.brokers.kill()
+        else:
+            self.broker_process.kill()
 
     def freeze_broker(self) -> None:
         if self.brokers is not None:
@@ -247,6 +267,12 @@ class Pipeline:
         if self._disk is not None:
             self._disk.free()
         self.full = False
+
+    def replica_dirs(self, topic: str) -> list[Path]:
+        """Of all brokers, if all are dead; else none."""
+        if self.brokers is None or not self.brokers.all_dead:
+            return []
+        return [each / f"{topic}-0" for each in self.brokers.data]
 
     def partition_dir(self, topic: str) -> Path:
         """Of the broker whose turn it is."""

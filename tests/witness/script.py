@@ -48,6 +48,9 @@ PRIVATE: Final = {
     "remove-partition": 0,
     "cut-tail": 1,  # BYTES
     "flip-segment": 0,
+    # The same of all replicas, while all brokers of a cluster are dead.
+    "remove-replicas": 0,
+    "cut-replicas": 1,  # BYTES of the first, twice as many of the next
     # What has landed.
     "remove-landed": 0,
     "flip-landed": 0,
@@ -64,6 +67,9 @@ SHARED: Final = {
     "start-broker": 0,
     "freeze-broker": 0,
     "thaw-broker": 0,
+    "wipe-broker": 0,  # its data directory, while it is dead; of a cluster
+    "kill-brokers": 0,  # all of a cluster, at once
+    "start-brokers": 0,
     "fill-broker-disk": 0,  # that of its data directory
     "free-broker-disk": 0,
     "kill-registry": 0,

@@ -78,12 +78,10 @@ class Spoiler:
     # The log
 
     def _segment(self) -> Path | None:
-        """The newest segment that has something, while the broker is dead."""
+        """While the broker is dead."""
         if self._pipeline.broker_process.alive:
             return None
-        logs = sorted(self._pipeline.partition_dir(self._truth.topic).glob("*.log"))
-        there = [each for each in logs if each.stat().st_size]
-        return there[-1] if there else None
+        return _newest(self._pipeline.partition_dir(self._truth.topic))
 
     def remove_partition(self) -> bool:
         directory = self._pipeline.partition_dir(self._truth.topic)
@@ -105,6 +103,24 @@ class Spoiler:
             return False
         _flip(segment, self._random.random())
         return True
+
+    def remove_replicas(self) -> bool:
+        """All of them, while all brokers are dead."""
+        there = [each for each in self._replicas() if each.exists()]
+        for each in there:
+            shutil.rmtree(each)
+        return bool(there)
+
+    def cut_replicas(self, count: int) -> bool:
+        """All, but each by more than the one before: no two of them end alike."""
+        segments = [_newest(each) for each in self._replicas()]
+        for number, segment in enumerate(segments, 1):
+            if segment is not None:
+                os.truncate(segment, max(0, segment.stat().st_size - number * count))
+        return any(segments)
+
+    def _replicas(self) -> list[Path]:
+        return self._pipeline.replica_dirs(self._truth.topic)
 
     # What has landed
 
@@ -144,6 +160,12 @@ class Spoiler:
             # Of a file that cannot be read the copy cannot be either: it has the same rows.
             self._truth.landed[self._relative(copy)] = self._truth.landed[self._relative(file)]
         return file is not None
+
+
+def _newest(partition: Path) -> Path | None:
+    """Of its segments the last that has something."""
+    there = [each for each in sorted(partition.glob("*.log")) if each.stat().st_size]
+    return there[-1] if there else None
 
 
 def _flip(file: Path, where: float) -> None:

@@ -9,6 +9,7 @@ import os
 import random
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -58,6 +59,7 @@ class Tenant:
         self._random = random.Random(script.seed)
         self._clock = 0.0
         self._is_new = False
+        self.done: Counter[str] = Counter()  # actions that were possible
         self.error = ""  # why nobody knows what its verdict is worth
         self.agent = Program(
             pipeline.checkout,
@@ -96,6 +98,7 @@ class Tenant:
         """Carries it out, if it is possible now; else nothing is done."""
         if self._does(action):
             self.truth.done.add(action.verb)
+            self.done[action.verb] += 1
 
     def _does(self, action: Action) -> bool:
         words = action.words
@@ -113,6 +116,7 @@ class Tenant:
             "fill-disk": self._spoiler.fill_disk,
             "free-disk": self._spoiler.free_disk,
             "remove-partition": self._spoiler.remove_partition,
+            "remove-replicas": self._spoiler.remove_replicas,
             "flip-segment": self._spoiler.flip_segment,
             "remove-landed": self._spoiler.remove_landed,
             "flip-landed": self._spoiler.flip_landed,
@@ -145,6 +149,8 @@ class Tenant:
             return self._spoiler.tear_journal(int(words[0]))
         elif action.verb == "cut-tail":
             return self._spoiler.cut_tail(int(words[0]))
+        elif action.verb == "cut-replicas":
+            return self._spoiler.cut_replicas(int(words[0]))
         elif action.verb == "foreign":
             return self._foreign(words[0], int(words[1]))
         elif action.verb == "replay":

@@ -26,7 +26,21 @@ def test_seeds_of_a_group_share_their_events() -> None:
 
 def test_every_action_is_chosen_by_some_seed() -> None:
     chosen = {(each.verb, each.shared) for seed in SEEDS for each in script_of(seed).actions}
-    assert chosen == {(verb, False) for verb in PRIVATE} | {(verb, True) for verb in SHARED}
+    of_cluster = {(verb, False) for verb in ("remove-replicas", "cut-replicas")}
+    of_cluster |= {(verb, True) for verb in ("wipe-broker", "kill-brokers", "start-brokers")}
+    every = {(verb, False) for verb in PRIVATE} | {(verb, True) for verb in SHARED}
+    assert chosen == every - of_cluster
+    clusters = [script_of(seed, cluster=True) for seed in SEEDS]
+    assert {(each.verb, each.shared) for script in clusters for each in script.actions} == every
+
+
+def test_of_all_replicas_one_at_least_is_whole_unless_all_brokers_are_dead() -> None:
+    for seed in SEEDS:
+        all_dead = False
+        for each in script_of(seed, cluster=True).actions:
+            if each.verb in {"kill-brokers", "start-brokers"}:
+                all_dead = each.verb == "kill-brokers"
+            assert all_dead or each.verb not in {"remove-replicas", "cut-replicas"}, seed
 
 
 @pytest.mark.parametrize("kind", KINDS)
