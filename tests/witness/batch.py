@@ -34,6 +34,7 @@ SPOILS: Final = {"cut-tail", "flip-segment"}
 READ_BEFORE: Final = {
     "kill-broker",
     "kill-brokers",
+    "kill-others",
     "load",
     "load-at",
     "kill-load",
@@ -44,6 +45,7 @@ _PROGRAM: Final = {
     "freeze": Program.freeze,
     "thaw": Program.thaw,
 }
+UNCLEAN: Final = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
 TORN: Final = "the CRC does not match"  # says a load of a batch
 _LOADS: Final = 5
 _topics = threading.Lock()
@@ -99,6 +101,7 @@ class Batch:
         finally:
             if self._leaders is not None:
                 self.pipeline.happened["lead changed"] += self._leaders.changes.total()
+                self.pipeline.happened["unclean leader"] += self._leaders.unclean.total()
             self.pipeline.kill_load()
             self.pipeline.bring_back()
             list(pool.map(lambda each: each.close(), self._tenants))
@@ -115,8 +118,13 @@ class Batch:
     def _create_topics(self) -> None:
         admin = AdminClient({"bootstrap.servers": self.pipeline.bootstrap, "log_level": 0})
         wanted = [
-            NewTopic(each, num_partitions=1, replication_factor=self.pipeline.replicas)
-            for each in self.topics
+            NewTopic(
+                each.topic,
+                num_partitions=1,
+                replication_factor=self.pipeline.replicas,
+                config=UNCLEAN if each.script.unclean else {},
+            )
+            for each in self._tenants
         ]
         for future in admin.create_topics(wanted).values():
             future.result(30)
@@ -164,6 +172,12 @@ class Batch:
         elif event.verb == "kill-brokers" and pipeline.brokers is not None:
             pipeline.thaw_broker()
             pipeline.brokers.kill_all()
+        elif event.verb == "kill-others" and pipeline.brokers is not None:
+            pipeline.brokers.kill_others(self.topics)
+        elif event.verb == "start-others" and pipeline.brokers is not None:
+            pipeline.brokers.start_others(
+                [each.topic for each in self._tenants if each.script.unclean]
+            )
         elif event.verb == "wipe-broker" and pipeline.brokers is not None:
             pipeline.brokers.wipe()
         elif event.verb == "freeze-broker":

@@ -11,7 +11,8 @@ import shutil
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -48,6 +49,7 @@ class Brokers:
         self._addresses = addresses
         self._at = 0  # whose turn it is
         self._frozen = False
+        self._alone = False  # since the others were killed, until all run again
 
     @property
     def count(self) -> int:
@@ -69,10 +71,17 @@ class Brokers:
     @property
     def serving(self) -> bool:
         """Whether clients are served by those that are well: in a cluster, soon again."""
-        well = [each for each in self.programs if each.alive]
-        if self._frozen and self.in_trouble in well:
-            well.remove(self.in_trouble)
-        return len(well) > self.count // 2
+        return not self._alone and self._well > self.count // 2
+
+    @property
+    def serving_unclean(self) -> bool:
+        """The same of topics that anybody may lead, and that one replica is enough for."""
+        return self._well > 0
+
+    @property
+    def _well(self) -> int:
+        frozen = self._frozen and self.in_trouble.alive
+        return sum(each.alive for each in self.programs) - frozen
 
     def start_all(self) -> None:
         """Side by side, as far as that goes."""
@@ -85,6 +94,7 @@ class Brokers:
         """All that do not run."""
         dead = [each for each in self.programs if not each.alive]
         self.start_all()
+        self._alone = False
         if dead:
             self.happened["broker came back"] += len(dead)
             self._over(topics)
@@ -112,6 +122,46 @@ class Brokers:
                 self._kill(each)
             self.happened["all brokers killed at once"] += 1
         return self.count > 1
+
+    def kill_others(self, topics: Sequence[str]) -> bool:
+        """So that the one whose turn it is leads, and acknowledges what only it has."""
+        if self.count > 1:
+            self._alone = True
+            for each in self._others():
+                self._kill(each)
+            self._wait_led(topics, {self.id_in_trouble})
+        return self.count > 1
+
+    def start_others(self, unclean: Sequence[str]) -> None:
+        """All but the one whose turn it is; they lead these topics, though they lack something."""
+        for each in self._others():
+            each.spawn()
+        for each in self._others():
+            self._start(each)
+            self.happened["broker came back"] += 1
+        if not self.in_trouble.alive:
+            ids = set(range(1, self.count + 1)) - {self.id_in_trouble}
+            self._wait_led(unclean, ids)
+
+    def _others(self) -> list[Program]:
+        return [each for each in self.programs if each is not self.in_trouble]
+
+    def _wait_led(self, topics: Sequence[str], brokers: Set[int]) -> None:
+        """By any of these; or a log is damaged, or has no replica that may lead."""
+        asked = self._addresses[min(brokers) - 1]
+
+        def led() -> bool:
+            offline = self.offline()
+            try:
+                return all(
+                    each in offline or ask_metadata(asked, each)[0].leader in brokers
+                    for each in topics
+                )
+            except OSError:
+                return False
+
+        with suppress(TimeoutError):
+            wait_until(led, within=_WHOLE, what="the topics are led", every=0.3)
 
     def _kill(self, broker: Program) -> None:
         self.happened["broker killed"] += broker.alive

@@ -25,7 +25,8 @@ def script_of(seed: int, only: Sequence[str] = (), *, cluster: bool = False) -> 
     chance = random.Random(f"seed {seed} {name}")
     patterns = chance.choice(["all", "live"])
     kept = chance.random() < 0.5
-    return Script(seed, patterns, kept, tuple(_Author(chance, kinds, score).actions()))
+    unclean = cluster and random.Random(f"topic {seed}").random() < 0.5
+    return Script(seed, patterns, kept, tuple(_Author(chance, kinds, score).actions()), unclean)
 
 
 def _score(chance: random.Random, kinds: Sequence[str], cluster: bool) -> list[Action]:
@@ -45,6 +46,8 @@ def _score(chance: random.Random, kinds: Sequence[str], cluster: bool) -> list[A
         scenes += [[event("kill-broker"), event("wipe-broker"), event("start-broker")]] * 3
         scenes += [[event("kill-brokers"), event("start-brokers")]] * 4
         scenes += [[event("freeze-broker"), event("thaw-broker")]] * 2
+        alone = ("kill-others", "kill-broker", "start-others", "start-broker")
+        scenes += [[event(each) for each in alone]] * 4
     if "loader" in kinds:
         scenes += [[event("load"), event("mark")]] * 4
         scenes += [[event("load-at", chance.choice(WRONG_CLOCKS)), event("mark")]]

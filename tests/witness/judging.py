@@ -291,7 +291,8 @@ class _Judge:
         if not is_vague or (called.host and called.host != self._truth.host):
             return False
         slack = BRIEF + int(self._truth.clock * 1000)
-        if called.from_time >= 0 and line.written < called.from_time - slack:
+        read = self._read_at_last(line) if called.kind == "unnamed" else line.written
+        if called.from_time >= 0 and read < called.from_time - slack:
             return False
         if called.to_time >= 0 and line.written > called.to_time + slack:
             return False
@@ -303,6 +304,12 @@ class _Judge:
             folders = {str(PurePath(name).parent) for name in line.file.names}
             return called.path in folders or called.path in line.file.names
         return True
+
+    def _read_at_last(self, line: Line) -> int:
+        """When the agent has come to it at the latest: that is its event's time."""
+        written = line.written
+        blind = (each.until for each in self._truth.blind if each.since <= written <= each.until)
+        return max(blind, default=written)
 
     def _was_cut_again(self, called: Called, file: File, slack: int) -> bool:
         """Whether it began and ended by a truncation of that very file in that time: cut twice, it

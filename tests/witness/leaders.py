@@ -27,7 +27,8 @@ class Leaders:
         self._topics = list(topics)
         self.now: dict[str, int] = {}  # NOBODY, while nobody leads
         self.changes: Counter[str] = Counter()  # from one broker to another
-        self.epochs: dict[str, int] = {}
+        self.unclean: Counter[str] = Counter()  # to one that was not in sync
+        self._in_sync: dict[str, set[int]] = {}
         self._last: dict[str, int] = {}  # who led last
         self._stop_asked = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="leaders", daemon=True)
@@ -59,11 +60,13 @@ class Leaders:
         asked = [(each, self._client.get_async(path.format(each))) for each in self._topics]
         for topic, answer in asked:  # they are awaited together
             state = json.loads(answer.get(timeout=5)[0])
-            self._note(topic, state["leader"], state["leader_epoch"])
+            self._note(topic, state["leader"], set(state["isr"]))
 
-    def _note(self, topic: str, leader: int, epoch: int) -> None:
+    def _note(self, topic: str, leader: int, in_sync: set[int]) -> None:
         self.now[topic] = leader
-        self.epochs[topic] = epoch
+        before = self._in_sync.get(topic, in_sync)
+        self.unclean[topic] += leader != NOBODY and leader not in before
+        self._in_sync[topic] = in_sync
         if leader != NOBODY:
             self.changes[topic] += self._last.get(topic, leader) != leader
             self._last[topic] = leader

@@ -13,7 +13,7 @@ import yaml
 from harness.server_process import free_ports
 from tests.witness.keeping import KeptProcess
 
-START: Final = 180.0  # seconds that a program may take to be ready, on a busy machine
+START: Final = 400.0  # seconds that a program may take to be ready, on a busy machine
 
 
 def ask(port: int, path: str, *, timeout: float = 30) -> tuple[int, bytes]:

@@ -1,13 +1,14 @@
 """What a run does, as a list of actions that a person can read, and that is the run. Pure.
 
-A script is text: `input …` says how the agent is told of the files, a line that begins with `==`
-is an event of the whole pipeline, that all scripts of a batch share, and every other line is an
-action of this run alone. So a script that went wrong can be shortened by taking lines away, kept
-in a file, and run again.
+A script is text: `input …` says how the agent is told of the files, `topic unclean` that any one
+replica of its topic is enough to acknowledge, and may lead whatever it lacks. A line that begins
+with `==` is an event of the whole pipeline, that all scripts of a batch share, and every other line
+is an action of this run alone. So a script that went wrong can be shortened by taking lines away,
+kept in a file, and run again.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 
@@ -68,6 +69,8 @@ SHARED: Final = {
     "freeze-broker": 0,
     "thaw-broker": 0,
     "wipe-broker": 0,  # its data directory, while it is dead; of a cluster
+    "kill-others": 0,  # of a cluster: all but that one, which leads alone then
+    "start-others": 0,
     "kill-brokers": 0,  # all of a cluster, at once
     "start-brokers": 0,
     "fill-broker-disk": 0,  # that of its data directory
@@ -107,13 +110,15 @@ class Script:
     patterns: str  # one of INPUTS
     kept: bool  # whether somebody keeps the agent's open files over its death, as systemd does
     actions: tuple[Action, ...]
+    unclean: bool = False  # of a cluster: whether any replica may lead its topic, and is enough
 
     def __str__(self) -> str:
         head = [f"seed {self.seed}", f"input {self.patterns}{' kept' if self.kept else ''}"]
+        head += ["topic unclean"] if self.unclean else []
         return "\n".join([*head, *map(str, self.actions)]) + "\n"
 
     def with_actions(self, actions: Sequence[Action]) -> "Script":
-        return Script(self.seed, self.patterns, self.kept, tuple(actions))
+        return replace(self, actions=tuple(actions))
 
     @property
     def shared(self) -> tuple[Action, ...]:
@@ -131,7 +136,7 @@ class Script:
 
 
 def parse(text: str) -> Script:
-    seed, patterns, kept = 0, "all", False
+    seed, patterns, kept, unclean = 0, "all", False, False
     actions = []
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.partition("#")[0].strip()
@@ -142,9 +147,11 @@ def parse(text: str) -> Script:
             seed = int(words[1])
         elif words[0] == "input":
             patterns, kept = words[1], "kept" in words[2:]
+        elif words[0] == "topic":
+            unclean = "unclean" in words[1:]
         else:
             actions.append(_action(words, number))
-    return Script(seed, patterns, kept, tuple(actions))
+    return Script(seed, patterns, kept, tuple(actions), unclean)
 
 
 def _action(words: Sequence[str], number: int) -> Action:

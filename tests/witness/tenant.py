@@ -271,7 +271,7 @@ class Tenant:
 
     def settle(self, within: float = SETTLE) -> bool:
         frozen = any(each.until == NEVER for each in self.truth.blind)
-        if not self.agent.alive or frozen or self._spoiler.full or not self._pipeline.serving:
+        if not self.agent.alive or frozen or self._spoiler.full or not self._served():
             return False
         if self._pipeline.full or self.topic in self._pipeline.offline():
             return False
@@ -282,6 +282,11 @@ class Tenant:
                 return True
             time.sleep(0.1)
         return False
+
+    def _served(self) -> bool:
+        if self.script.unclean:
+            return self._pipeline.serving_unclean
+        return self._pipeline.serving
 
     def _wipe_agent(self) -> bool:
         """What starts next is another agent."""
@@ -297,7 +302,7 @@ class Tenant:
 
     def remember_log(self) -> None:
         """What is in the topic now: afterwards it may be there no more."""
-        if self._pipeline.serving and self.topic not in self._pipeline.offline():
+        if self._pipeline.serving_unclean and self.topic not in self._pipeline.offline():
             with suppress(NotToTheEnd):
                 while self._acknowledged:
                     record = record_of(self._acknowledged[-1], self._schemas)
@@ -327,7 +332,7 @@ class Tenant:
 
     def _prefix(self) -> bytes | None:
         """What stands before an agent's event, so that others' are written by the same schema."""
-        if not self._pipeline.serving:
+        if not self._served():
             return None
         with suppress(NotToTheEnd):
             for each in messages(self._pipeline.bootstrap, self.topic):
@@ -338,7 +343,7 @@ class Tenant:
 
     def _replay(self, count: int) -> bool:
         found: list[bytes] = []
-        if self._pipeline.serving:
+        if self._served():
             with suppress(NotToTheEnd):
                 log = messages(self._pipeline.bootstrap, self.topic)
                 found.extend(each.value for each in log)
@@ -346,7 +351,7 @@ class Tenant:
 
     def _produce(self, values: Sequence[bytes]) -> bool:
         """Each that is acknowledged is known to be there, and where."""
-        if not values or not self._pipeline.serving:
+        if not values or not self._served():
             return False
         producer = Producer(
             {

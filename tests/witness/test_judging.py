@@ -495,6 +495,14 @@ def test_what_has_no_name_is_counted() -> None:
     assert rules(truth, landed(0, 1, 2, 3, 4), red(unnamed, missing=2)) == ["unexplained"]
 
 
+def test_what_was_written_while_the_agent_was_dead_has_the_time_when_it_was_read() -> None:
+    truth = written(5)
+    unnamed = Called("unnamed", "2 events", events=2, from_time=60_000, to_time=70_000)
+    assert "unexplained" in rules(truth, landed(0, 1, 4), red(unnamed, missing=2))
+    truth.blind.append(Blind(2_500, 61_000))
+    assert rules(truth, landed(0, 1, 4), red(unnamed, missing=2)) == []
+
+
 def test_a_spoilt_file_is_what_was_in_it() -> None:
     truth = written(5)
     truth.landed["t/dt=1/hour=1/part.parquet"] = landed(3, 4)

@@ -27,7 +27,8 @@ def test_seeds_of_a_group_share_their_events() -> None:
 def test_every_action_is_chosen_by_some_seed() -> None:
     chosen = {(each.verb, each.shared) for seed in SEEDS for each in script_of(seed).actions}
     of_cluster = {(verb, False) for verb in ("remove-replicas", "cut-replicas")}
-    of_cluster |= {(verb, True) for verb in ("wipe-broker", "kill-brokers", "start-brokers")}
+    shared = ("wipe-broker", "kill-brokers", "start-brokers", "kill-others", "start-others")
+    of_cluster |= {(verb, True) for verb in shared}
     every = {(verb, False) for verb in PRIVATE} | {(verb, True) for verb in SHARED}
     assert chosen == every - of_cluster
     clusters = [script_of(seed, cluster=True) for seed in SEEDS]
@@ -55,8 +56,8 @@ def test_a_kind_of_faults_can_be_asked_for_alone(kind: str) -> None:
 
 def test_a_script_is_read_as_it_was_written() -> None:
     for seed in SEEDS:
-        script = script_of(seed)
-        assert parse(str(script)) == script
+        for script in (script_of(seed), script_of(seed, cluster=True)):
+            assert parse(str(script)) == script
 
 
 def test_a_line_that_is_no_action_is_named() -> None:
@@ -72,7 +73,7 @@ def test_scripts_that_are_kept_say_what_they_are_about_and_run_side_by_side() ->
     assert len(scripts) > 9
     assert all(each.startswith("# ") for each in texts)
     assert len({each.seed for each in scripts}) == len(scripts)
-    assert len({each.shared for each in scripts}) == 4  # each of these is a batch
+    assert len({each.shared for each in scripts}) == 5  # each of these is a batch
 
 
 def test_what_has_nothing_to_do_with_it_is_left_out() -> None:
