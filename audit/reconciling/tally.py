@@ -16,6 +16,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
+from msgspec.structs import replace
+
 from audit.picture import ExpectedAgent, Tier, TierKind, TopicPicture, Window
 from audit.reconciling import words
 from audit.reconciling.faults import Fault, cut
@@ -73,8 +75,15 @@ class Tally:
             if with_agents and _waits_for_agents(window, done)
         }
 
-    def of(self, passing: Passing, named: NamedMissing, damaged: Sequence[Fault]) -> Tallied:
-        """`damaged` are the faults of all batches that are."""
+    def of(
+        self,
+        passing: Passing,
+        named: NamedMissing,
+        damaged: Sequence[Fault],
+        beyond: Sequence[NamedMissing] = (),
+    ) -> Tallied:
+        """`damaged` are the faults of all batches that are. `beyond`: what the next tiers lack, by
+        its names; what of it this one lacks already is taken from there."""
         damaged = [each for each in damaged if passing.lacks(each)]
         doubled = cut(landed_twice(self._picture, passing.pair.later), self._picture.accepted)
         tallied = Tallied(passing, doubled)
@@ -95,6 +104,7 @@ class Tally:
                 changed.append(number)
         whole = dict(lack)
         tallied.faults = self._named(passing, named, damaged, lack)
+        tallied.faults += self._lost_before(passing, beyond, lack)
         unsettled = self._unsettled(passing, named)
         self._lacking(passing, unsettled, whole, lack, tallied)
         unnamed = dict(over)
@@ -123,6 +133,42 @@ class Tally:
         faults += [each for each in dead if id(each) not in unlaid]
         attach(faults, self._axis)
         return faults
+
+    def _lost_before(
+        self, passing: Passing, beyond: Sequence[NamedMissing], lack: dict[int, int]
+    ) -> list[Fault]:
+        """What agents name, and offsets do not prove to have come to this tier: a leader had it
+        that was succeeded before it said so, and others lie at its offsets now. Where sums lack as
+        much here, it is here that it is missing."""
+        kind, destination = passing.pair.later
+        open_ = {
+            number: events
+            for number, events in lack.items()
+            if events and not self._is_exact(passing, number) and not self._awaits(passing, number)
+        }
+        if not open_ or not beyond or self._holes(kind, young=False):
+            return []
+        named = [
+            each
+            for each in self._open_to_nothing(beyond[0].doubtful, passing)
+            if each.pair is not None and not self._may_be_dead(each, each.pair)
+        ]
+        lay(named, open_, self._axis, ())
+        lack.update(open_)
+        found = [each for each in named if each.windows]
+        names = {(each.finding.source, each.finding.seq) for each in found}
+        for each in beyond:
+            each.doubtful[:] = [
+                fault
+                for fault in each.doubtful
+                if (fault.finding.source, fault.finding.seq) not in names
+            ]
+        for fault in found:
+            fault.pair = passing.pair
+            fault.finding = replace(fault.finding, tier=kind.value, destination=destination)
+        found = cut(found, self._picture.accepted)
+        attach(found, self._axis)
+        return found
 
     def _unsettled(self, passing: Passing, named: NamedMissing) -> _Unsettled:
         settled = {id(each) for each in self._open_to_nothing(named.certain, passing)}

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from audit.picture import ExpectedAgent, LandedFile, TierKind, TopicPicture, Window
 from audit.reconciling import statements, words
 from audit.reconciling.faults import Fault, cut, joined, why_accepted
-from audit.reconciling.passing import Told, missing, passed
+from audit.reconciling.passing import NamedMissing, Passing, Told, missing, passed
 from audit.reconciling.tally import LEDGER, Tallied, Tally, attach
 from audit.reconciling.windows import Axis, aligned, pairs, sums_at, with_unwatched
 from audit.verdicts import (
@@ -57,7 +57,8 @@ def reconcile(picture: TopicPicture) -> TopicVerdict:
     # By sums: what is not named, too much, or still to come.
     tally = Tally(picture, axis)
     steps = [
-        tally.of(passing, names, damaged) for passing, names in zip(passages, named, strict=True)
+        tally.of(passing, names, damaged, _beyond(passing, passages, named))
+        for passing, names in zip(passages, named, strict=True)
     ]
     doubled = [fault for step in steps for fault in step.doubled]
     attach([*damaged, *doubled], axis)
@@ -88,6 +89,17 @@ def reconcile(picture: TopicPicture) -> TopicVerdict:
         totals=totals(fault.finding for fault in judged),
         hosts=by_host(fault.finding for fault in judged),
     )
+
+
+def _beyond(
+    passing: Passing, passages: Sequence[Passing], named: Sequence[NamedMissing]
+) -> list[NamedMissing]:
+    """What those lack that come after this later tier."""
+    return [
+        names
+        for each, names in zip(passages, named, strict=True)
+        if each.pair.earlier == passing.pair.later
+    ]
 
 
 def _lost(picture: TopicPicture, axis: Axis) -> list[Fault]:

@@ -227,6 +227,23 @@ def test_what_nobody_had_counted_and_is_lost_is_not_called_complete(
         assert [each.state for each in verdict.windows[3:]] in ([], [State.COMPLETE])
 
 
+def test_what_nobody_had_counted_and_is_lost_is_named_once(
+    tmp_path: Path, partition: ReplicatedPartition
+) -> None:
+    """When a loader has passed it: by the agent's name, at the first tier that lacks it."""
+    lost_with_its_leader(partition, counted=False)
+    partition.write(5, 3)
+    partition.count()
+    partition.load()
+    for verdict in judged_in_all_orders(tmp_path, partition):
+        (finding,) = verdict.findings
+        assert (finding.kind, finding.seq, finding.events) == (FaultKind.MISSING, 8, 2)
+        assert "/log/file, bytes 80 to 100 (events 8 to 9) are not at the brokers" in finding.words
+        assert (finding.tier, verdict.totals.missing) == ("broker", 2)
+        states = [each.state for each in verdict.windows]
+        assert states == [State.COMPLETE] * 2 + [State.MISSING, State.COMPLETE]
+
+
 def test_an_agent_that_has_not_heard_of_the_next_leader(
     tmp_path: Path, partition: ReplicatedPartition
 ) -> None:
