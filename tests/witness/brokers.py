@@ -1,9 +1,10 @@
 """The brokers of a checkout: one, or a cluster in which every partition is on all of them.
 
 One at a time is in trouble: killed or frozen, its files spoilt, started or thawed. In a cluster the
-trouble is over when all replicas are in sync again, or cannot be as what they have is damaged; the
-next one is then another broker's. So whatever is done to one of them, the others have it all. Or
-all of a cluster are killed at once, and what is spoilt meanwhile may be gone from all of them.
+trouble is over when all replicas are in sync again, but those that cannot be, as what they or their
+leaders have is damaged; the next one is then another broker's. So whatever is done to one of them,
+the others have it all. Or all of a cluster are killed at once, and what is spoilt meanwhile may be
+gone from all of them; or all but one, which acknowledges alone what it may.
 """
 
 import re

@@ -141,6 +141,7 @@ class Pipeline:
             )
         self.programs = {"registry": self.registry, "audit": self.audit}
         self.topics: list[str] = []  # of the scripts that run
+        self.damaged: set[str] = set()  # of these, where a replica cannot be copied, or served
         self.full = False  # the disk of the first broker's data
         self._disk: SmallDisk | None = None
         if small_disk and self.brokers is not None:
@@ -263,7 +264,9 @@ class Pipeline:
             self.thaw_broker()
 
     def _shared_topics(self) -> list[str]:
-        return [*self.topics, "_audit", "_schemas"]
+        """Those of which all replicas come to be in sync again."""
+        whole = [each for each in self.topics if each not in self.damaged]
+        return [*whole, "_audit", "_schemas"]
 
     def fill_broker_disk(self) -> None:
         self.full = self._disk is not None and self._disk.fill()

@@ -102,6 +102,7 @@ class Spoiler:
         if segment is None:
             return False
         _flip(segment, self._random.random())
+        self._pipeline.damaged.add(self._truth.topic)
         return True
 
     def remove_replicas(self) -> bool:
