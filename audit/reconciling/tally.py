@@ -156,13 +156,9 @@ class Tally:
         lay(named, open_, self._axis, ())
         lack.update(open_)
         found = [each for each in named if each.windows]
-        names = {(each.finding.source, each.finding.seq) for each in found}
+        names = {_name(each.finding) for each in found}
         for each in beyond:
-            each.doubtful[:] = [
-                fault
-                for fault in each.doubtful
-                if (fault.finding.source, fault.finding.seq) not in names
-            ]
+            each.doubtful[:] = [one for one in each.doubtful if _name(one.finding) not in names]
         for fault in found:
             fault.pair = passing.pair
             fault.finding = replace(fault.finding, tier=kind.value, destination=destination)
@@ -352,6 +348,10 @@ class Tally:
             for each in self._picture.holes
             if each.tier is kind and not is_young(each, self._picture)
         )
+
+
+def _name(one: Finding) -> tuple[str, int, int]:
+    return one.source, one.seq, one.events
 
 
 def _until(agents: Sequence[ExpectedAgent]) -> list[tuple[int, int]]:
