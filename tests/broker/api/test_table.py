@@ -4,10 +4,35 @@ import inspect
 
 from broker.api.table import REFUSED, TABLE
 from tests.wire.apis import APIS
-from wire.messages import offset_commit, produce, sasl_handshake
+from wire.messages import (
+    describe_groups,
+    heartbeat,
+    join_group,
+    leave_group,
+    list_groups,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
+    produce,
+    sasl_handshake,
+    sync_group,
+)
 
 # Of Apache Kafka.
-ONLY_CLIENTS_ASK = {offset_commit.API.key}
+ONLY_CLIENTS_ASK = {
+    messages.API.key
+    for messages in (
+        describe_groups,
+        heartbeat,
+        join_group,
+        leave_group,
+        list_groups,
+        offset_commit,
+        offset_delete,
+        offset_fetch,
+        sync_group,
+    )
+}
 
 
 def test_every_api_has_its_row() -> None:

@@ -1,0 +1,54 @@
+"""DescribeGroups (key 15): state and members of consumer groups, by their coordinator.
+
+Left out: nothing.
+"""
+
+from dataclasses import dataclass
+
+from wire.codec import Api
+from wire.errors import ErrorCode
+
+NOT_ASKED = -(2**31)  # what stands for authorized operations that nobody asked for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeGroupsRequest:
+    groups: tuple[str, ...] = ()
+    include_authorized_operations: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedGroupMember:
+    member_id: str
+    group_instance_id: str | None = None
+    client_id: str
+    client_host: str
+    member_metadata: bytes = b""
+    member_assignment: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedGroup:
+    error_code: ErrorCode = ErrorCode.none
+    group_id: str
+    group_state: str = ""
+    protocol_type: str = ""
+    protocol_data: str = ""
+    """The protocol that the coordinator chose."""
+    members: tuple[DescribedGroupMember, ...] = ()
+    authorized_operations: int = NOT_ASKED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeGroupsResponse:
+    throttle_time: int = 0
+    groups: tuple[DescribedGroup, ...]
+
+
+API = Api(
+    key=15,
+    name="DescribeGroups",
+    versions=range(6),
+    request=DescribeGroupsRequest,
+    response=DescribeGroupsResponse,
+)

@@ -1,0 +1,32 @@
+"""Heartbeat (key 12): a member says that it is alive, and hears whether it must join again.
+
+Left out: nothing.
+"""
+
+from dataclasses import dataclass
+
+from wire.codec import Api
+from wire.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeartbeatRequest:
+    group_id: str
+    generation_id: int
+    member_id: str
+    group_instance_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeartbeatResponse:
+    throttle_time: int = 0
+    error_code: ErrorCode = ErrorCode.none
+
+
+API = Api(
+    key=12,
+    name="Heartbeat",
+    versions=range(5),
+    request=HeartbeatRequest,
+    response=HeartbeatResponse,
+)

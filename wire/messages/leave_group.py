@@ -1,0 +1,72 @@
+"""LeaveGroup (key 13): members leave a group, or are put out of it.
+
+Up to version 2 one member leaves, and its error is that of the whole answer; from version 3 on any
+number, each with an error of its own. That is levelled: requests always have `members`, and so has
+what is answered to them. Left out: nothing.
+"""
+
+from dataclasses import dataclass, replace
+
+from wire.codec import Api
+from wire.errors import ErrorCode
+from wire.primitives import MessageBuffer
+
+_FIRST_OF_SEVERAL = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberIdentity:
+    member_id: str = ""
+    """Empty where only the instance is known: an operator's request."""
+    group_instance_id: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaveGroupRequest:
+    group_id: str
+    member_id: str = ""
+    members: tuple[MemberIdentity, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberResponse:
+    member_id: str
+    group_instance_id: str | None = None
+    error_code: ErrorCode = ErrorCode.none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaveGroupResponse:
+    throttle_time: int = 0
+    error_code: ErrorCode = ErrorCode.none
+    members: tuple[MemberResponse, ...] = ()
+
+
+class _LeaveGroupApi(Api[LeaveGroupRequest, LeaveGroupResponse]):
+    def decode_request(self, version: int, body: memoryview) -> LeaveGroupRequest:
+        request = super().decode_request(version, body)
+        if version < _FIRST_OF_SEVERAL:
+            return replace(request, members=(MemberIdentity(member_id=request.member_id),))
+        return request
+
+    def encode_request(self, version: int, request: LeaveGroupRequest) -> MessageBuffer:
+        if version < _FIRST_OF_SEVERAL and request.members:
+            (only,) = request.members
+            request = replace(request, member_id=only.member_id)
+        return super().encode_request(version, request)
+
+    def encode_response(self, version: int, response: LeaveGroupResponse) -> MessageBuffer:
+        if version < _FIRST_OF_SEVERAL and response.members and not response.error_code:
+            (only,) = response.members
+            response = replace(response, error_code=only.error_code)
+        return super().encode_response(version, response)
+
+
+API = _LeaveGroupApi(
+    key=13,
+    name="LeaveGroup",
+    versions=range(6),
+    request=LeaveGroupRequest,
+    response=LeaveGroupResponse,
+)

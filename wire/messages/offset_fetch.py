@@ -1,0 +1,117 @@
+"""OffsetFetch (key 9): where groups go on reading, as they have committed it.
+
+Up to version 7 a request asks about one group, from version 8 on about several. That is levelled:
+whoever handles, and whoever asks, says and finds `groups`; what stands beside them is the form that
+older versions have on the wire. Their answer does not name its group. Version 1 has no error but
+each partition's: who refuses a group lists the partitions that were asked for all the same, and
+each is told the group's. Left out: nothing.
+"""
+
+from dataclasses import dataclass, replace
+
+from wire.codec import Api
+from wire.errors import ErrorCode
+from wire.primitives import MessageBuffer
+
+NO_OFFSET = -1  # nothing was committed
+
+_FIRST_WITH_A_GROUPS_ERROR = 2
+_FIRST_OF_SEVERAL = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetFetchRequestTopic:
+    name: str
+    partition_indexes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetFetchRequestGroup:
+    group_id: str
+    topics: tuple[OffsetFetchRequestTopic, ...] | None
+    """None asks for all that the group has committed: from version 2 on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetFetchRequest:
+    group_id: str = ""
+    topics: tuple[OffsetFetchRequestTopic, ...] | None = ()
+    groups: tuple[OffsetFetchRequestGroup, ...] = ()
+    require_stable: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetFetchResponsePartition:
+    partition_index: int
+    committed_offset: int = NO_OFFSET
+    committed_leader_epoch: int = -1
+    metadata: str | None = ""
+    error_code: ErrorCode = ErrorCode.none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetFetchResponseTopic:
+    name: str
+    partitions: tuple[OffsetFetchResponsePartition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetFetchResponseGroup:
+    group_id: str
+    topics: tuple[OffsetFetchResponseTopic, ...] = ()
+    error_code: ErrorCode = ErrorCode.none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetFetchResponse:
+    throttle_time: int = 0
+    topics: tuple[OffsetFetchResponseTopic, ...] = ()
+    error_code: ErrorCode = ErrorCode.none
+    groups: tuple[OffsetFetchResponseGroup, ...] = ()
+
+
+class _OffsetFetchApi(Api[OffsetFetchRequest, OffsetFetchResponse]):
+    def decode_request(self, version: int, body: memoryview) -> OffsetFetchRequest:
+        request = super().decode_request(version, body)
+        if version < _FIRST_OF_SEVERAL:
+            only = OffsetFetchRequestGroup(group_id=request.group_id, topics=request.topics)
+            return replace(request, groups=(only,))
+        return request
+
+    def encode_request(self, version: int, request: OffsetFetchRequest) -> MessageBuffer:
+        if version < _FIRST_OF_SEVERAL and request.groups:
+            (only,) = request.groups
+            request = replace(request, group_id=only.group_id, topics=only.topics)
+        return super().encode_request(version, request)
+
+    def encode_response(self, version: int, response: OffsetFetchResponse) -> MessageBuffer:
+        if version < _FIRST_OF_SEVERAL and response.groups:
+            (only,) = response.groups
+            topics = only.topics
+            if version < _FIRST_WITH_A_GROUPS_ERROR and only.error_code:
+                topics = tuple(_refused(topic, only.error_code) for topic in topics)
+            response = replace(response, topics=topics, error_code=only.error_code)
+        return super().encode_response(version, response)
+
+    def decode_response(self, version: int, body: memoryview) -> OffsetFetchResponse:
+        response = super().decode_response(version, body)
+        if version < _FIRST_OF_SEVERAL:
+            only = OffsetFetchResponseGroup(
+                group_id="", topics=response.topics, error_code=response.error_code
+            )
+            return replace(response, groups=(only,))
+        return response
+
+
+def _refused(topic: OffsetFetchResponseTopic, code: ErrorCode) -> OffsetFetchResponseTopic:
+    partitions = (replace(partition, error_code=code) for partition in topic.partitions)
+    return replace(topic, partitions=tuple(partitions))
+
+
+API = _OffsetFetchApi(
+    key=9,
+    name="OffsetFetch",
+    versions=range(1, 9),
+    request=OffsetFetchRequest,
+    response=OffsetFetchResponse,
+)

@@ -1,0 +1,45 @@
+"""SyncGroup (key 14): the leader of a group hands in what each member is to do, and every member is
+told its own part.
+
+Left out: nothing.
+"""
+
+from dataclasses import dataclass
+
+from wire.codec import Api
+from wire.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncGroupRequestAssignment:
+    member_id: str
+    assignment: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncGroupRequest:
+    group_id: str
+    generation_id: int
+    member_id: str
+    group_instance_id: str | None = None
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignments: tuple[SyncGroupRequestAssignment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncGroupResponse:
+    throttle_time: int = 0
+    error_code: ErrorCode = ErrorCode.none
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignment: bytes = b""
+
+
+API = Api(
+    key=14,
+    name="SyncGroup",
+    versions=range(6),
+    request=SyncGroupRequest,
+    response=SyncGroupResponse,
+)
