@@ -97,14 +97,14 @@ class Api(Generic[Request, Response]):
     def _request_codec(self, version: int) -> tuple[Reader, Writer]:
         codec = self._request_codecs.get(version)
         if codec is None:
-            codec = _entity(load_request_schema(self.key, version), self.request)
+            codec = entity(load_request_schema(self.key, version), self.request)
             self._request_codecs[version] = codec
         return codec
 
     def _response_codec(self, version: int) -> tuple[Reader, Writer]:
         codec = self._response_codecs.get(version)
         if codec is None:
-            codec = _entity(load_response_schema(self.key, version), self.response)
+            codec = entity(load_response_schema(self.key, version), self.response)
             self._response_codecs[version] = codec
         return codec
 
@@ -151,7 +151,7 @@ class _TaggedField:
 _compiled: dict[tuple[type[Any], type[Any]], tuple[Reader, Writer]] = {}
 
 
-def _entity(schema: type[Any], message: type[Any]) -> tuple[Reader, Writer]:
+def entity(schema: type[Any], message: type[Any]) -> tuple[Reader, Writer]:
     """Reader and writer of `message` in the form that `schema` describes."""
     compiled = _compiled.get((schema, message))
     if compiled is None:
@@ -272,7 +272,7 @@ def _element(
     if is_dataclass(theirs):
         if nullable:
             raise TypeError(f"{field.name}: no served version has a nullable structure")
-        return _entity(theirs, ours)  # type: ignore[arg-type]  # both are classes
+        return entity(theirs, ours)  # type: ignore[arg-type]  # both are classes
     kind: str = field.metadata["kafka_type"]
     if kind in _SIZED:
         return _SIZED[kind](flexible=flexible, nullable=nullable)

@@ -2,14 +2,15 @@
 
     WireError
     ├── ProtocolError    the bytes are not Kafka's protocol: the connection is closed, one log line
-    └── BatchError       a record batch must be refused: answered with its Kafka error code
+    ├── BatchError       a record batch must be refused: answered with its Kafka error code
+    └── MemberDataError  what a group's members tell each other cannot be read: nobody else minds
 
 Any other exception that leaves this package is a bug in it; the fuzzers in `tests/wire` say so.
 """
 
 from kio.schema.errors import ErrorCode
 
-__all__ = ["BatchError", "ErrorCode", "ProtocolError", "WireError"]
+__all__ = ["BatchError", "ErrorCode", "MemberDataError", "ProtocolError", "WireError"]
 
 
 class WireError(Exception):
@@ -26,3 +27,7 @@ class BatchError(WireError):
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
         self.code = code
+
+
+class MemberDataError(WireError):
+    """A subscription or an assignment of a consumer group is not in the form of its protocol."""
