@@ -1,5 +1,6 @@
 """A member of a consumer group that says each request itself, in versions of its choice."""
 
+from collections.abc import Callable
 from typing import TypeVar
 
 from harness.server_process import wait_until
@@ -100,13 +101,14 @@ class GroupMember:
         )
         return self.ask(heartbeat.API, request).error_code
 
-    def wait_until_others_join(self) -> None:
-        wait_until(
-            lambda: self.beat() is ErrorCode.rebalance_in_progress,
-            within=_WITHIN,
-            what=f"{self.group} rebalances",
-            every=0.1,
-        )
+    def wait_until_others_join(self, check: Callable[[], None]) -> None:
+        """`check` raises what others have failed with meanwhile."""
+
+        def is_rebalancing() -> bool:
+            check()
+            return self.beat() is ErrorCode.rebalance_in_progress
+
+        wait_until(is_rebalancing, within=_WITHIN, what=f"{self.group} rebalances", every=0.1)
 
     def leave(self) -> LeaveGroupResponse:
         leaves = MemberIdentity(member_id=self.member_id)
@@ -125,7 +127,7 @@ class GroupMember:
         )
         request = JoinGroupRequest(
             group_id=self.group,
-            session_timeout=30_000,
+            session_timeout=120_000,  # longer than a test waits for others
             rebalance_timeout=20_000,
             member_id=self.member_id,
             protocol_type=PROTOCOL_TYPE,
