@@ -9,10 +9,13 @@
     ├── NodeUnreadable      a node holds what this release cannot read
     ├── MapMissing          ZooKeeper was wiped or replaced: the nodes of every cluster are gone
     ├── Conflict            a compare-and-set lost: somebody else has changed the node
-    │   └── Fenced          a newer controller exists: this one must stop writing
+    │   └── Fenced          a newer controller, or coordinator of a group: this one must stop
     ├── BrokerIdTaken       another live broker has this id
     ├── InvalidTopicName    a name that Kafka's rules forbid
     ├── InvalidUserName     a name that no user can have
+    ├── InvalidGroupName    a name that no group can have
+    ├── OtherGroupKind      the group has members of another kind
+    ├── GroupTooLarge       its members take more than a node may hold
     ├── UserExists
     ├── UnknownUser         or one who has no password for what was asked
     ├── TooManyUsers
@@ -102,6 +105,18 @@ class InvalidTopicName(ClusterError):
 
 
 class InvalidUserName(ClusterError):
+    pass
+
+
+class InvalidGroupName(ClusterError):
+    pass
+
+
+class OtherGroupKind(ClusterError):
+    pass
+
+
+class GroupTooLarge(ClusterError):
     pass
 
 

@@ -1,18 +1,21 @@
-"""Names of topics and users: Kafka's rules, checked before one becomes a path.
+"""Names of topics, users and groups: Kafka's rules, checked before one becomes a path.
 
 A user's name may hold what no node's may: in its path it is written as Kafka's `Sanitizer` does,
-which is what a URL has, with a few more letters escaped.
+which is what a URL has, with a few more letters escaped. A group may have any name that is not too
+long, also the empty one: Kafka's brokers take offsets for a group without a name.
 """
 
 import re
 from collections.abc import Iterable
 from urllib.parse import quote, unquote
 
-from cluster.errors import InvalidTopicName, InvalidUserName
+from cluster.errors import InvalidGroupName, InvalidTopicName, InvalidUserName
 
 LONGEST_NAME = 249  # leaves room for "-" and a partition number in a file name of 255 bytes
 
 LONGEST_USER = 128
+
+LONGEST_GROUP = 249  # of any letters, each up to twelve in a path
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 _SHOWN = 80
@@ -58,6 +61,19 @@ def check_user_name(name: str) -> None:
         )
     if not name.isprintable() or name in {".", ".."}:
         raise InvalidUserName(f"a user cannot be named {shown}")
+
+
+def check_group_name(name: str) -> None:
+    """Raise InvalidGroupName, saying what is wrong, unless a group may be called that."""
+    shown = repr(name if len(name) <= _SHOWN else name[:_SHOWN] + "…")
+    if len(name) > LONGEST_GROUP:
+        raise InvalidGroupName(
+            f"group name {shown} has {len(name)} characters; {LONGEST_GROUP} are allowed"
+        )
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise InvalidGroupName(f"a group cannot be named {shown}: it is no Unicode") from None
 
 
 def user_node_name(name: str) -> str:

@@ -4,16 +4,34 @@ A field may be added without a new version, so a reader passes over fields it do
 version means that older releases must not read the node; they say so instead of guessing.
 """
 
-from typing import Final, TypeVar
+import zlib
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 import msgspec
 
-from cluster.errors import NodeUnreadable
-from cluster.values import NO_VERSION, BrokerInfo, Endpoint, Move, PartitionInfo, TopicInfo
+from cluster.errors import GroupTooLarge, NodeUnreadable
+from cluster.values import (
+    NO_EPOCH,
+    NO_VERSION,
+    BrokerInfo,
+    CommittedOffset,
+    Endpoint,
+    GroupInfo,
+    GroupKind,
+    GroupMember,
+    Move,
+    PartitionInfo,
+    TopicInfo,
+)
 from wire.acls import Acl, Operation, Permission
 
 VERSION: Final = 1
+
+MOST_PACKED: Final = 640 * 1024  # of a group's members: with what stands beside them, a transaction
+MOST_UNPACKED: Final = 64 * 1024 * 1024
+_FAST: Final = 1  # zlib's
 
 
 class _Versioned(msgspec.Struct, frozen=True):
@@ -141,6 +159,37 @@ class DeletionNode(msgspec.Struct, frozen=True, kw_only=True):
     topic_id: UUID
 
 
+class GroupNode(msgspec.Struct, frozen=True, kw_only=True):
+    """/consumers/{group}; the name itself is the node's name."""
+
+    version: int = VERSION
+    kind: GroupKind
+    coordinator: int
+    generation: int
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str | None = None
+    empty_since_ms: int | None = None
+
+
+class MembersNode(msgspec.Struct, frozen=True, kw_only=True):
+    """/consumers/{group}/members: MessagePack, compressed by zlib, since members say much the same
+    and may say a lot. Others who read it see bytes, so it is not JSON."""
+
+    version: int = VERSION
+    members: tuple[GroupMember, ...]
+
+
+class OffsetNode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """/consumers/{group}/offsets/{topic}/{partition}"""
+
+    version: int
+    offset: int
+    leader_epoch: int = NO_EPOCH
+    metadata: str = ""
+    committed_ms: int
+
+
 _OPERATIONS: Final = {each.words: each for each in Operation if each is not Operation.ANY}
 _PERMISSIONS: Final = {each.words: each for each in Permission if each is not Permission.ANY}
 
@@ -153,14 +202,19 @@ def encode(node: msgspec.Struct) -> bytes:
 
 def decode(path: str, data: bytes, kind: type[N]) -> N:
     """Read a node's data, or raise NodeUnreadable naming the node."""
+    return _decode(path, data, kind, msgspec.json.decode)
+
+
+def _decode(path: str, data: bytes, kind: type[N], decoded: Callable[..., Any]) -> N:
     try:
-        version = msgspec.json.decode(data, type=_Versioned).version
+        version = decoded(data, type=_Versioned).version
         if version > VERSION:
             raise NodeUnreadable(
                 f"ZooKeeper node {path} has version {version}, this release reads up to {VERSION}: "
                 "it was written by a newer Penstock"
             )
-        return msgspec.json.decode(data, type=kind)
+        node: N = decoded(data, type=kind)
+        return node
     except msgspec.DecodeError as error:
         shown = data[:100].decode("utf-8", "replace")
         raise NodeUnreadable(f"ZooKeeper node {path} cannot be read: {error}: {shown!r}") from None
@@ -260,3 +314,76 @@ def acls_of(path: str, data: bytes) -> tuple[Acl, ...]:
             f"ZooKeeper node {path} has the word {unknown.args[0][:40]!r}, which is no operation "
             "and no permission that this release knows"
         ) from None
+
+
+def group_node(group: GroupInfo) -> GroupNode:
+    return GroupNode(
+        kind=group.kind,
+        coordinator=group.coordinator,
+        generation=group.generation,
+        protocol_type=group.protocol_type,
+        protocol=group.protocol,
+        leader=group.leader,
+        empty_since_ms=group.empty_since_ms,
+    )
+
+
+def group_info(name: str, node: GroupNode) -> GroupInfo:
+    return GroupInfo(
+        name=name,
+        kind=node.kind,
+        coordinator=node.coordinator,
+        generation=node.generation,
+        protocol_type=node.protocol_type,
+        protocol=node.protocol,
+        leader=node.leader,
+        empty_since_ms=node.empty_since_ms,
+    )
+
+
+def encode_members(group: str, members: Iterable[GroupMember]) -> bytes:
+    """Raises GroupTooLarge."""
+    plain = msgspec.msgpack.encode(MembersNode(members=tuple(members)))
+    packed = b"" if len(plain) > MOST_UNPACKED else zlib.compress(plain, _FAST)
+    if not packed or len(packed) > MOST_PACKED:
+        raise GroupTooLarge(
+            f"what the members of group {group!r} say of themselves and are given is {len(plain)} "
+            f"bytes, {len(packed) or 'not'} compressed; a node may hold {MOST_PACKED} of "
+            f"{MOST_UNPACKED}: let fewer members subscribe to fewer topics"
+        )
+    return packed
+
+
+def members_of(path: str, data: bytes) -> tuple[GroupMember, ...]:
+    """What stands in such a node, or NodeUnreadable."""
+    unpacking = zlib.decompressobj()
+    try:
+        plain = unpacking.decompress(data, MOST_UNPACKED)
+    except zlib.error as error:
+        raise NodeUnreadable(f"ZooKeeper node {path} cannot be read: {error}") from None
+    if not unpacking.eof:
+        raise NodeUnreadable(f"ZooKeeper node {path} cannot be read: it has no end")
+    return _decode(path, plain, MembersNode, msgspec.msgpack.decode).members
+
+
+def encode_offset(offset: CommittedOffset) -> bytes:
+    return encode(
+        OffsetNode(
+            version=VERSION,
+            offset=offset.offset,
+            leader_epoch=offset.leader_epoch,
+            metadata=offset.metadata,
+            committed_ms=offset.committed_ms,
+        )
+    )
+
+
+def offset_of(path: str, data: bytes) -> CommittedOffset:
+    """What stands in such a node, or NodeUnreadable."""
+    node = decode(path, data, OffsetNode)
+    return CommittedOffset(
+        offset=node.offset,
+        leader_epoch=node.leader_epoch,
+        metadata=node.metadata,
+        committed_ms=node.committed_ms,
+    )

@@ -53,14 +53,18 @@ class Node:
     owner: int  # the session that an ephemeral node ends with; 0 for a persistent one
 
 
+def estimated_bytes(path: str, data: bytes = b"") -> int:
+    """Of an operation, as part of a transaction."""
+    return len(path) + len(data) + _OVERHEAD
+
+
 def in_transactions(operations: Iterable[Operation]) -> Iterator[list[Operation]]:
     """Cut a sequence of operations, in order, into pieces that ZooKeeper takes."""
     piece: list[Operation] = []
     size = 0
     for operation in operations:
-        more = len(operation.path) + _OVERHEAD
-        if isinstance(operation, Create | Set):
-            more += len(operation.data)
+        data = operation.data if isinstance(operation, Create | Set) else b""
+        more = estimated_bytes(operation.path, data)
         if piece and size + more > MAX_BYTES:
             yield piece
             piece, size = [], 0

@@ -1,8 +1,8 @@
 """Where things stand in ZooKeeper, below the chroot. The only module that spells a path.
 
 Names of topics and users are checked here, so that no name from outside becomes a path unchecked.
-What an ACL stands on may have any name, of a group for instance: it becomes one segment of a path
-by percent signs.
+What an ACL stands on may have any name, and so may a group: it becomes one segment of a path by
+percent signs.
 """
 
 from types import MappingProxyType
@@ -10,7 +10,8 @@ from typing import Final
 from urllib.parse import quote, unquote
 from uuid import UUID
 
-from cluster.names import check_topic_name, check_user_name, user_node_name
+from cluster.errors import InvalidGroupName
+from cluster.names import check_group_name, check_topic_name, check_user_name, user_node_name
 from wire.acls import PATTERN_TYPES, RESOURCE_TYPES, ResourcePattern
 
 BROKER_IDS: Final = "/brokers/ids"
@@ -27,6 +28,7 @@ USER_CONFIGS: Final = "/config/users"
 QUOTAS: Final = "/config/quotas"
 DELETIONS: Final = "/admin/delete_topics"
 OWED_DELETIONS: Final = "/admin/owed_deletions"
+CONSUMERS: Final = "/consumers"
 REGISTRIES: Final = "/registry"
 LOGIN_KEY: Final = "/login_key"
 ACLS: Final = "/acls"
@@ -38,6 +40,9 @@ ACL_DIRECTORIES: Final = MappingProxyType(
     }
 )
 """/acls/literal/Topic and so on: for which kind of resource, and how names below it are meant."""
+
+FENCE: Final = "fence-"  # how the name of a group's fence begins
+_NAMELESS: Final = "%"  # the segment of the group without a name: no other name becomes that
 
 DEFAULT_BROKER: Final = "<default>"  # Kafka's name for the overrides that every broker shares
 
@@ -56,6 +61,7 @@ SKELETON: Final = (
     "/admin",
     DELETIONS,
     OWED_DELETIONS,
+    CONSUMERS,
     ACLS,
     *(f"{ACLS}/{each.name.lower()}" for each in PATTERN_TYPES),
     *ACL_DIRECTORIES,
@@ -157,6 +163,40 @@ def acl_pattern(directory: str, segment: str) -> ResourcePattern | None:
     if not name or _segment(name) != segment:
         return None
     return ResourcePattern(kind, name, pattern_type)
+
+
+def group(name: str) -> str:
+    check_group_name(name)
+    return f"{CONSUMERS}/{_segment(name) or _NAMELESS}"
+
+
+def group_of(segment: str) -> str | None:
+    """Which group's node is called that; None if no group of ours is."""
+    if segment == _NAMELESS:
+        return ""
+    name = unquote(segment, errors="replace")
+    try:
+        check_group_name(name)
+    except InvalidGroupName:
+        return None
+    return name if name and _segment(name) == segment else None
+
+
+def group_fence(name: str, token: str) -> str:
+    return f"{group(name)}/{FENCE}{token}"
+
+
+def group_members(name: str) -> str:
+    return f"{group(name)}/members"
+
+
+def group_offsets(name: str) -> str:
+    return f"{group(name)}/offsets"
+
+
+def topic_offsets(name: str, topic_name: str) -> str:
+    check_topic_name(topic_name)
+    return f"{group(name)}/offsets/{topic_name}"
 
 
 def _segment(name: str) -> str:

@@ -34,6 +34,7 @@ from ground.secrets import NoSecret
 from ground.tls import ClientTls, Tls
 
 USER: Final = "penstock"  # ZooKeeper's digest scheme wants a user; there is one
+_UNDER_WAY: Final = 1_000  # of the nodes that are read together
 _PAUSE_S: Final = 0.05  # before something is tried again
 _GLANCE_S: Final = 0.05
 _PROBE_AFTER_S: Final = 0.5
@@ -178,6 +179,13 @@ class Session:
     def exists(self, path: str) -> bool:
         return self._patiently(lambda: self.start_exists(path))
 
+    def read_all(self, paths_of_nodes: Sequence[str]) -> list[Node | None]:
+        """Many nodes, without waiting for one before the next is asked for."""
+        return self._all(self.start_read, paths_of_nodes)
+
+    def children_of_all(self, paths_of_nodes: Sequence[str]) -> list[tuple[str, ...] | None]:
+        return self._all(self.start_children, paths_of_nodes)
+
     def start_read(
         self, path: str, on_change: OnChange | None = None
     ) -> PendingAnswer[Node | None]:
@@ -241,6 +249,16 @@ class Session:
         """Whether the node holds what was to be set: for `write` to ask when an answer is lost."""
         found = self.read(set_.path)
         return found is not None and found.data == set_.data
+
+    def stand(self, operations: Iterable[Operation]) -> bool:
+        """Whether every node is as these leave it: likewise, of a whole transaction."""
+        left = {each.path: each for each in operations if not isinstance(each, Check)}
+        return all(
+            node is None
+            if isinstance(operation, Delete)
+            else node is not None and node.data == operation.data
+            for operation, node in zip(left.values(), self.read_all(tuple(left)), strict=True)
+        )
 
     def _commit(self, operations: tuple[Operation, ...], timeout_s: float) -> None:
         transaction = self.client.transaction()
@@ -317,6 +335,22 @@ class Session:
                 if self._closed or time.monotonic() >= deadline:
                     raise
                 time.sleep(_PAUSE_S)
+
+    def _all(self, start: Callable[[str], PendingAnswer[T]], asked: Sequence[str]) -> list[T]:
+        """kazoo has no bound of what may be under way; here there is one."""
+        found: list[T] = []
+        deadline = time.monotonic() + self.timeout_s
+        while len(found) < len(asked):
+            try:
+                pending = [start(path) for path in asked[len(found) : len(found) + _UNDER_WAY]]
+                found += [each.get(self.timeout_s) for each in pending]
+            except Unavailable:
+                if self._closed or time.monotonic() >= deadline:
+                    raise
+                time.sleep(_PAUSE_S)
+            else:
+                deadline = time.monotonic() + self.timeout_s
+        return found
 
     def _note_state(self, state: SessionState) -> None:
         is_refused = self.client.client_state == KeeperState.AUTH_FAILED

@@ -6,8 +6,9 @@ one moment.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
 
 if TYPE_CHECKING:  # commands that ask no broker need the errors, and so these values
@@ -130,6 +131,68 @@ class WriterEpoch:
     producer_epoch: int
     retired_id: int | None
     version: int
+
+
+class GroupKind(Enum):
+    """Which protocol the members of a group speak: all the same one."""
+
+    KAFKA = "kafka"  # Join and Sync, with a broker that coordinates them
+    PENSTOCK = "penstock"  # each finds out by ZooKeeper what is its own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupInfo:
+    """A group as it stands in ZooKeeper: who coordinates it, and its last finished generation.
+
+    Without a generation it has only committed offsets. `empty_since_ms` is None while it has
+    members."""
+
+    name: str
+    kind: GroupKind
+    coordinator: int
+    generation: int = 0
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str | None = None
+    empty_since_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupMember:
+    """A member of a finished generation. `metadata` is what it said for the protocol that was
+    chosen, `assignment` what it was given; what these say is the members' business."""
+
+    member_id: str
+    instance_id: str | None = None
+    client_id: str
+    host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    metadata: bytes
+    assignment: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFence:
+    """The right to write a group, as its coordinator: until somebody else takes the group over."""
+
+    group: str
+    token: str
+
+
+class TopicPartition(NamedTuple):
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedOffset:
+    """The next offset that a group will read; `leader_epoch` is that of the record before."""
+
+    offset: int
+    leader_epoch: int = NO_EPOCH
+    metadata: str = ""
+    committed_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

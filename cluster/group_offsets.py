@@ -1,0 +1,270 @@
+"""The offsets that groups have committed: one node for each partition, set again and again.
+
+    /consumers/{group}/offsets/{topic}/{partition}
+
+What is committed at once, of one group or of many, goes into few transactions, each of which checks
+the fences of its groups (groups.py). One commit, of whatever many partitions, happens as a whole or
+not at all, as long as it fits into a transaction by its bytes: about 3,000 partitions. A larger one
+is written from its beginning, and of one that is refused a part may stand.
+
+If another broker has taken a group over, only the commits of that group are refused. Nodes are
+created as needed; which there are is remembered for as long as the fence stands, so that the usual
+commit is one Set a partition and asks for nothing before.
+
+Of each group one commit at a time: if an answer is lost, a commit is tried again, and would undo
+another one of the same partitions that came after it. Everything blocks; any thread may call it.
+"""
+
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from cluster import nodes, paths
+from cluster.errors import Conflict, Fenced, InvalidTopicName
+from cluster.groups import fenced_out, write_fenced
+from cluster.names import check_topic_name
+from cluster.operations import (
+    MAX_BYTES,
+    Create,
+    Delete,
+    Operation,
+    Set,
+    estimated_bytes,
+    in_transactions,
+)
+from cluster.session import Session
+from cluster.values import CommittedOffset, GroupFence, TopicPartition
+
+GATHERED: Final = 1_000  # partitions of several commits that share a transaction
+_ATTEMPTS: Final = 10  # at what others change at the same time
+_TOKEN: Final = 32 * "0"  # as long as that of any fence
+_LONGEST_NUMBER: Final = 11  # of a partition, with its slash
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCommit:
+    """What one member, or somebody without a group, commits in one request."""
+
+    fence: GroupFence
+    offsets: Mapping[TopicPartition, CommittedOffset]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A commit, or so much of one as fits into a transaction, as it will be written."""
+
+    fence: GroupFence
+    data: Mapping[TopicPartition, bytes]
+    size: int
+
+
+@dataclass(slots=True)
+class _Topic:
+    """The nodes of one group's offsets of one topic."""
+
+    path: str
+    is_there: bool
+    partitions: set[int]  # that have a node
+
+
+_Known = dict[str, _Topic]
+_Created = set[tuple[GroupFence, TopicPartition]]
+
+
+class OffsetWriter:
+    """Writes the offsets of the groups that one broker coordinates."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._known: dict[GroupFence, _Known] = {}
+        self._lock = threading.Lock()  # for the outer dictionary: a group is one thread's
+
+    def commit(self, commits: Iterable[GroupCommit]) -> set[GroupFence]:
+        """Write them down, in order; the fences that stand no more, whose commits are refused.
+
+        Raises Unavailable; then it is unknown which of them were done.
+        """
+        refused: set[GroupFence] = set()
+        for gathered in _gathered(_parts(commits)):
+            refused |= self._write([part for part in gathered if part.fence not in refused])
+        return refused
+
+    def delete(self, fence: GroupFence, partitions: Collection[TopicPartition]) -> None:
+        """Remove offsets; that there is none is no error. Raises Fenced."""
+        wanted: dict[str, set[int]] = {}
+        for topic, partition in partitions:
+            wanted.setdefault(topic, set()).add(partition)
+        for attempt in range(_ATTEMPTS):
+            self.forget(fence)
+            operations = self._deletions(fence, wanted)
+            try:
+                for piece in in_transactions(operations):
+                    write_fenced(self._session, [fence], piece)
+                return
+            except Fenced:
+                raise
+            except Conflict:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+                self._session.sync()
+            finally:
+                self.forget(fence)
+
+    def forget(self, fence: GroupFence) -> None:
+        """Which nodes there are: of a group that was deleted, or is another broker's by now."""
+        with self._lock:
+            self._known.pop(fence, None)
+
+    def _write(self, parts: Sequence[_Part]) -> set[GroupFence]:
+        refused: set[GroupFence] = set()
+        for attempt in range(_ATTEMPTS):
+            fences = {part.fence: None for part in parts}
+            if not fences:
+                break
+            created, operations = self._operations(parts)
+            try:
+                write_fenced(self._session, fences, operations)
+            except Fenced as fenced:
+                changed = fenced_out(self._session, fences, fenced)
+                refused |= changed
+                parts = [part for part in parts if part.fence not in changed]
+            except Conflict:  # nodes have come or gone by another hand
+                if attempt == _ATTEMPTS - 1:
+                    raise
+                changed = set(fences)
+                self._session.sync()
+            else:
+                self._remember(created)
+                break
+            for fence in changed:
+                self.forget(fence)
+        return refused
+
+    def _operations(self, parts: Sequence[_Part]) -> tuple[_Created, list[Operation]]:
+        """What is to be done, and which nodes will be there then that are not now."""
+        known = self._look_up({(part.fence, each.topic) for part in parts for each in part.data})
+        created: _Created = set()
+        parents: set[str] = set()
+        operations: list[Operation] = []
+        for part in parts:
+            topics = known[part.fence]
+            for partition, data in part.data.items():
+                topic = topics[partition.topic]
+                path = f"{topic.path}/{partition.partition}"
+                if partition.partition in topic.partitions or (part.fence, partition) in created:
+                    operations.append(Set(path, data))
+                    continue
+                if not topic.is_there and topic.path not in parents:
+                    parents.add(topic.path)
+                    operations.append(Create(topic.path))
+                created.add((part.fence, partition))
+                operations.append(Create(path, data))
+        return created, operations
+
+    def _deletions(self, fence: GroupFence, wanted: Mapping[str, set[int]]) -> list[Operation]:
+        topics = self._look_up({(fence, topic) for topic in wanted}).get(fence, {})
+        operations: list[Operation] = []
+        for name, topic in topics.items():
+            going = topic.partitions & wanted[name]
+            operations += [Delete(f"{topic.path}/{each}") for each in sorted(going)]
+            if topic.is_there and going == topic.partitions:
+                operations.append(Delete(topic.path))
+        return operations
+
+    def _look_up(self, topics: Iterable[tuple[GroupFence, str]]) -> dict[GroupFence, _Known]:
+        """Which nodes there are of these topics; only for what is not known is anybody asked."""
+        with self._lock:
+            known = {fence: self._known.setdefault(fence, {}) for fence, _ in topics}
+        unknown = [
+            (fence, topic, paths.topic_offsets(fence.group, topic))
+            for fence, topic in topics
+            if topic not in known[fence]
+        ]
+        found = self._session.children_of_all([path for _, _, path in unknown])
+        for (fence, topic, path), names in zip(unknown, found, strict=True):
+            numbers = {int(name) for name in names or () if _is_number(name)}
+            known[fence][topic] = _Topic(path, names is not None, numbers)
+        return known
+
+    def _remember(self, created: _Created) -> None:
+        with self._lock:
+            for fence, (topic, partition) in created:
+                known = self._known.get(fence)
+                if known is not None and topic in known:
+                    known[topic].is_there = True
+                    known[topic].partitions.add(partition)
+
+
+def read_offsets(
+    session: Session, group: str, partitions: Iterable[TopicPartition] | None = None
+) -> dict[TopicPartition, CommittedOffset]:
+    """What a group has committed, of these partitions or of all; empty if there is no group."""
+    asked = _committed(session, group) if partitions is None else dict.fromkeys(partitions)
+    parents = {topic: paths.topic_offsets(group, topic) for topic in {each[0] for each in asked}}
+    by_partition = {each: f"{parents[each.topic]}/{each.partition}" for each in asked}
+    found = zip(by_partition.items(), session.read_all([*by_partition.values()]), strict=True)
+    return {each: nodes.offset_of(path, node.data) for (each, path), node in found if node}
+
+
+def _committed(session: Session, group: str) -> list[TopicPartition]:
+    """The partitions that a group has committed offsets of, in order."""
+    names = session.children(paths.group_offsets(group)) or ()
+    topics = sorted(name for name in names if _is_topic(name))
+    found = session.children_of_all([paths.topic_offsets(group, topic) for topic in topics])
+    return [
+        TopicPartition(topic, number)
+        for topic, below in zip(topics, found, strict=True)
+        for number in sorted(int(name) for name in below or () if _is_number(name))
+    ]
+
+
+def _parts(commits: Iterable[GroupCommit]) -> Iterator[_Part]:
+    """Each commit as one part, or if it is too large for a transaction, as several."""
+    for commit in commits:
+        data: dict[TopicPartition, bytes] = {}
+        topics: set[str] = set()
+        size = fence_size = estimated_bytes(paths.group_fence(commit.fence.group, _TOKEN))
+        for partition, offset in commit.offsets.items():
+            encoded = nodes.encode_offset(offset)
+            parent = paths.topic_offsets(commit.fence.group, partition.topic)
+            more = estimated_bytes(parent, encoded) + _LONGEST_NUMBER
+            if partition.topic not in topics:
+                more += estimated_bytes(parent)
+            if data and size + more > MAX_BYTES:
+                yield _Part(commit.fence, data, size)
+                data, topics, size = {}, set(), fence_size
+                more += estimated_bytes(parent)
+            data[partition] = encoded
+            topics.add(partition.topic)
+            size += more
+        if data:
+            yield _Part(commit.fence, data, size)
+
+
+def _gathered(parts: Iterable[_Part]) -> Iterator[list[_Part]]:
+    """Parts that share a transaction, in order."""
+    together: list[_Part] = []
+    size = count = 0
+    for part in parts:
+        is_full = count + len(part.data) > GATHERED or size + part.size > MAX_BYTES
+        if together and is_full:
+            yield together
+            together, size, count = [], 0, 0
+        together.append(part)
+        size += part.size
+        count += len(part.data)
+    if together:
+        yield together
+
+
+def _is_number(segment: str) -> bool:
+    return segment.isascii() and segment.isdecimal() and str(int(segment)) == segment
+
+
+def _is_topic(segment: str) -> bool:
+    try:
+        check_topic_name(segment)
+    except InvalidTopicName:
+        return False
+    return True
