@@ -222,21 +222,23 @@ def _committed(session: Session, group: str) -> list[TopicPartition]:
 def _parts(commits: Iterable[GroupCommit]) -> Iterator[_Part]:
     """Each commit as one part, or if it is too large for a transaction, as several."""
     for commit in commits:
+        sizes: dict[str, int] = {}  # of each topic's node, which may have to be created
         data: dict[TopicPartition, bytes] = {}
         topics: set[str] = set()
         size = fence_size = estimated_bytes(paths.group_fence(commit.fence.group, _TOKEN))
         for partition, offset in commit.offsets.items():
+            topic = partition.topic
+            if topic not in sizes:
+                sizes[topic] = estimated_bytes(paths.topic_offsets(commit.fence.group, topic))
             encoded = nodes.encode_offset(offset)
-            parent = paths.topic_offsets(commit.fence.group, partition.topic)
-            more = estimated_bytes(parent, encoded) + _LONGEST_NUMBER
-            if partition.topic not in topics:
-                more += estimated_bytes(parent)
-            if data and size + more > MAX_BYTES:
+            more = sizes[topic] + _LONGEST_NUMBER + len(encoded)
+            if data and size + more + sizes[topic] > MAX_BYTES:
                 yield _Part(commit.fence, data, size)
                 data, topics, size = {}, set(), fence_size
-                more += estimated_bytes(parent)
+            if topic not in topics:
+                topics.add(topic)
+                more += sizes[topic]
             data[partition] = encoded
-            topics.add(partition.topic)
             size += more
         if data:
             yield _Part(commit.fence, data, size)

@@ -17,8 +17,11 @@ from contextlib import suppress
 from enum import Enum
 from typing import Any, Final, TypeVar, assert_never
 
-from kazoo.client import KazooClient, TransactionRequest
+from kazoo.client import KazooClient
 from kazoo.exceptions import WriterNotClosedException
+from kazoo.protocol.serialization import CheckVersion, SetData
+from kazoo.protocol.serialization import Create as CreateRequest
+from kazoo.protocol.serialization import Delete as DeleteRequest
 from kazoo.protocol.states import Callback, KazooState, KeeperState, WatchedEvent
 from kazoo.security import OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, make_acl, make_digest_acl
 
@@ -34,6 +37,7 @@ from ground.secrets import NoSecret
 from ground.tls import ClientTls, Tls
 
 USER: Final = "penstock"  # ZooKeeper's digest scheme wants a user; there is one
+_EPHEMERAL: Final = 1  # a flag of ZooKeeper's
 _UNDER_WAY: Final = 1_000  # of the nodes that are read together
 _PAUSE_S: Final = 0.05  # before something is tried again
 _GLANCE_S: Final = 0.05
@@ -262,25 +266,27 @@ class Session:
 
     def _commit(self, operations: tuple[Operation, ...], timeout_s: float) -> None:
         transaction = self.client.transaction()
-        for operation in operations:
-            self._add(transaction, operation)
+        transaction.operations += map(self._request, operations)
         results = self._pending(operations[0].path, transaction.commit_async(), tuple)
         failed = answers.failed_operation(operations, results.get(timeout_s))
         if failed is not None:
             operation, error = failed
             raise answers.translated(error, self.address, operation.path)
 
-    def _add(self, transaction: TransactionRequest, operation: Operation) -> None:
+    def _request(self, operation: Operation) -> Any:
+        """As kazoo's own transactions make it; but they bring each path into a form that ours have
+        already, which takes half of all the time that a commit of many offsets takes here."""
+        path = f"{self.client.chroot}{operation.path}"
         match operation:
-            case Check(path, version):
-                transaction.check(path, version)
-            case Create(path, data, ephemeral):
-                acl = self.acl(public=paths.is_public(path))
-                transaction.create(path, data, acl=acl, ephemeral=ephemeral)
-            case Set(path, data, version):
-                transaction.set_data(path, data, version)
-            case Delete(path, version):
-                transaction.delete(path, version)
+            case Check(_, version):
+                return CheckVersion(path, version)
+            case Create(_, data, ephemeral):
+                acl = self.acl(public=paths.is_public(operation.path))
+                return CreateRequest(path, data, acl, _EPHEMERAL if ephemeral else 0)
+            case Set(_, data, version):
+                return SetData(path, data, version)
+            case Delete(_, version):
+                return DeleteRequest(path, version)
             case _:
                 assert_never(operation)
 
