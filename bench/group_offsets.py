@@ -19,7 +19,9 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -32,6 +34,7 @@ from cluster.values import CommittedOffset, GroupFence, GroupInfo, GroupKind, To
 from cluster.zookeeper import EmbeddedZooKeeper
 
 _PARTITIONS: Final = 100  # of each group
+_AT_ONCE: Final = 16  # groups that are made
 _SYNCS: Final = 200
 _TOPIC: Final = "page_views"
 _SESSION_S: Final = 30.0
@@ -53,14 +56,15 @@ STARTED: Final = Figure("s to start", 1)
 READ: Final = Figure("s to read all offsets of all groups", 2)
 
 
-def committed(session: Session, count: int, first: int = 0) -> list[GroupFence]:
+def committed(session: Session, count: int) -> list[GroupFence]:
     """So many groups, each of which has committed all its partitions once."""
-    writer = OffsetWriter(session)
-    fences = []
-    for number in range(first, first + count):
-        group = GroupInfo(name=f"group-{number:05}", kind=GroupKind.KAFKA, coordinator=1)
-        fences.append(groups.create_group(session, group))
-        writer.commit([_commit(fences[-1], range(_PARTITIONS), 0)])
+    made = [
+        GroupInfo(name=f"group-{number:05}", kind=GroupKind.KAFKA, coordinator=1)
+        for number in range(count)
+    ]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        fences = list(pool.map(partial(groups.create_group, session), made))
+    OffsetWriter(session).commit([_commit(fence, range(_PARTITIONS), 0) for fence in fences])
     return fences
 
 
@@ -99,8 +103,8 @@ def measure(
             each.join()
         return time.perf_counter() - began
 
-    for fence in fences:  # what nodes there are is known
-        writer.commit([_commit(fence, range(_PARTITIONS), 0)])
+    # From here on it is known which nodes there are.
+    writer.commit([_commit(fence, range(_PARTITIONS), 0) for fence in fences])
     run_all(seconds * _WARM_UP)
     took.clear()
     cpu, its_cpu = own_cpu_seconds(), _cpu(zookeeper)

@@ -17,10 +17,11 @@ _LOG4J2: Final = "log4j2.properties"
 _LOG4J1: Final = "log4j.properties"
 _LOGBACK: Final = "logback.xml"
 
-# A megabyte of heap holds about a thousand nodes; TieredStopAtLevel halves the time to start.
+# A megabyte of heap holds about a thousand nodes: 100,000 offsets of groups are too many for 128 MB.
+# TieredStopAtLevel halves the time to start.
 JAVA_OPTIONS: Final = (
     "-Xms16m",
-    "-Xmx128m",
+    "-Xmx512m",
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
     "-XX:-UsePerfData",

@@ -20,7 +20,14 @@ from cluster.values import (
 from tests.cluster.conftest import Connect
 from tests.cluster.proxy import Proxy
 
+PATIENCE = 30.0  # what is written here is large, the machine may be busy
+
 Offsets = dict[TopicPartition, CommittedOffset]
+
+
+@pytest.fixture
+def session(connect: Connect) -> Session:
+    return connect(timeout_s=PATIENCE)
 
 
 def created(session: Session, name: str = "readers") -> GroupFence:
@@ -66,7 +73,7 @@ def test_nodes_are_made_once_and_then_set(session: Session, connect: Connect) ->
     for offset in range(3):
         writer.commit([GroupCommit(fence, offsets(0, 1, offset=offset))])
     assert versions(session, "readers", offsets(0, 1)) == {2}
-    other = OffsetWriter(connect())  # one that knows of none is told by ZooKeeper
+    other = OffsetWriter(connect(timeout_s=PATIENCE))  # one that knows of none is told by ZooKeeper
     other.commit([GroupCommit(fence, offsets(0, 1, 2, offset=9))])
     assert read_offsets(session, "readers") == offsets(0, 1, 2, offset=9)
 
@@ -217,7 +224,7 @@ def test_a_commit_that_was_lost_and_then_fenced(
 
 def test_many_threads_commit_at_once_while_groups_change_hands(connect: Connect) -> None:
     """Each group is one thread's. What was not refused stands; what was refused does not."""
-    session, other = connect(), connect()
+    session, other = connect(timeout_s=PATIENCE), connect(timeout_s=PATIENCE)
     writer = OffsetWriter(session)
     done: dict[str, Offsets] = {}
     lost: list[str] = []

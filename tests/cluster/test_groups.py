@@ -35,7 +35,13 @@ from cluster.values import (
 from tests.cluster.conftest import Connect
 from tests.cluster.proxy import Proxy
 
+PATIENCE = 30.0  # what is written here is large, the machine may be busy
 NAMES = ["readers", "", ".", "..", "a/b", "ä ö", "%", "%2E", "🚂" * LONGEST_GROUP]
+
+
+@pytest.fixture
+def session(connect: Connect) -> Session:
+    return connect(timeout_s=PATIENCE)
 
 
 def a_group(name: str = "readers", **changes: object) -> GroupInfo:
@@ -222,7 +228,7 @@ def test_a_group_that_was_made_anew_is_another_one(session: Session) -> None:
 
 
 def test_of_two_who_take_over_at_once_one_is_the_coordinator(connect: Connect) -> None:
-    sessions = [connect() for _ in range(4)]
+    sessions = [connect(timeout_s=PATIENCE) for _ in range(4)]
     groups.create_group(sessions[0], a_group())
     fences: list[tuple[int, GroupFence]] = []
 
@@ -330,16 +336,16 @@ def test_groups_are_listed_by_name_with_kind_and_since_when_they_are_empty(
 
 
 def test_a_map_is_not_made_unasked(connect: Connect) -> None:
-    session = connect(makes_map=False)
+    session = connect(makes_map=False, timeout_s=PATIENCE)
     with pytest.raises(MapMissing):
         groups.create_group(session, a_group())
     assert groups.list_groups(session) == []
 
 
 def test_others_read_groups_but_do_not_write_them(connect: Connect) -> None:
-    guarded = connect(secret="s3")
+    guarded = connect(secret="s3", timeout_s=PATIENCE)
     groups.create_group(guarded, a_group())
-    stranger = connect(makes_map=False)
+    stranger = connect(makes_map=False, timeout_s=PATIENCE)
     assert groups.list_groups(stranger) == [a_group()]
     with pytest.raises(Exception, match="refuses access"):
         groups.take_over(stranger, "readers", 7, GroupKind.KAFKA)
