@@ -17,7 +17,7 @@ _LOG4J2: Final = "log4j2.properties"
 _LOG4J1: Final = "log4j.properties"
 _LOGBACK: Final = "logback.xml"
 
-# A megabyte of heap holds about a thousand nodes, and groups may commit 100,000 offsets.
+# A megabyte of heap holds about a thousand nodes; 128 MB were too few for 100,000 offsets.
 # TieredStopAtLevel halves the time to start.
 JAVA_OPTIONS: Final = (
     "-Xms16m",
