@@ -1,0 +1,48 @@
+"""Whether somebody may join a group: is there room, and a protocol that all of them know?"""
+
+from broker.groups.member import said_by
+from broker.groups.members import Members
+from broker.groups.values import NO_MEMBER, GroupRules, Joining, State
+from wire.errors import ErrorCode
+
+
+def refusal(
+    joining: Joining, rules: GroupRules, state: State, members: Members, protocol_type: str | None
+) -> ErrorCode:
+    """`none` lets it in. That it is who it says is looked at afterwards."""
+    if not rules.least_session <= joining.session_timeout <= rules.most_session:
+        return ErrorCode.invalid_session_timeout
+    if state is State.DEAD:
+        return ErrorCode.coordinator_not_available
+    if not _has_room(joining, rules, state, members):
+        return ErrorCode.group_max_size_reached
+    if not _knows_protocol(joining, state, members, protocol_type):
+        return ErrorCode.inconsistent_group_protocol
+    return ErrorCode.none
+
+
+def _has_room(joining: Joining, rules: GroupRules, state: State, members: Members) -> bool:
+    """While members join again, the first ones find it: there may be more members than there may
+    be by now. Who is a member already takes nobody's place."""
+    known = members.get(joining.member_id) or members.instance(joining.instance_id)
+    size = members.size - (0 if known is None else known.said.size) + said_by(joining).size
+    if size > rules.most_bytes:
+        return False
+    is_given_id = joining.member_id == NO_MEMBER and joining.needs_member_id
+    if known is None and is_given_id and len(members.pending) >= rules.most_members:
+        return False
+    if state is State.PREPARING:
+        waits = known is not None and known.join_answer is not None
+        return waits or members.joining < rules.most_members
+    return known is not None or len(members) < rules.most_members
+
+
+def _knows_protocol(
+    joining: Joining, state: State, members: Members, protocol_type: str | None
+) -> bool:
+    """One that all others know too."""
+    if state is State.EMPTY:
+        return bool(joining.protocol_type and joining.protocols)
+    return protocol_type == joining.protocol_type and any(
+        members.all_know(each.name) for each in joining.protocols
+    )

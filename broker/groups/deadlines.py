@@ -1,0 +1,82 @@
+"""Deadlines of many, of which most are put off again and again before they come.
+
+Rule 1: putting a deadline off costs the same with one key and with thousands: only where it stands
+        is changed, and its entry in the heap is moved when it comes up.
+Rule 2: the heap never holds more than twice as many entries as there are deadlines, and some.
+"""
+
+from collections.abc import Hashable
+from heapq import heapify, heappop, heappush
+from typing import Final, Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+
+_SPARE: Final = 64
+
+
+class Deadlines(Generic[Key]):
+    """At most one for each key."""
+
+    __slots__ = ("_count", "_deadlines", "_heap", "_queued")
+
+    def __init__(self) -> None:
+        self._deadlines: dict[Key, float] = {}
+        self._queued: dict[Key, int] = {}  # the number of its entry; all other entries are void
+        self._heap: list[tuple[float, int, Key]] = []
+        self._count = 0
+        # The time of a key's entry is never later than its deadline.
+
+    def __len__(self) -> int:
+        return len(self._deadlines)
+
+    def put(self, key: Key, at: float) -> None:
+        """From now on this is its deadline, earlier or later than it was."""
+        before = self._deadlines.get(key)
+        self._deadlines[key] = at
+        if before is None or at < before:
+            self._push(key, at)
+
+    def discard(self, key: Key) -> None:
+        """It has none any more, if it had one."""
+        if self._deadlines.pop(key, None) is not None:
+            del self._queued[key]
+            self._shrink()
+
+    def clear(self) -> None:
+        self._deadlines.clear()
+        self._queued.clear()
+        self._heap.clear()
+
+    def next_time(self) -> float | None:
+        """When the earliest comes."""
+        heap = self._heap
+        while heap:
+            at, number, key = heap[0]
+            if self._queued.get(key) != number:
+                heappop(heap)
+            elif self._deadlines[key] > at:
+                heappop(heap)
+                self._push(key, self._deadlines[key])
+            else:
+                return at
+        return None
+
+    def take(self, now: float) -> Key | None:
+        """One whose deadline has come, the earliest first; it has none any more."""
+        at = self.next_time()
+        if at is None or at > now:
+            return None
+        _, _, key = heappop(self._heap)
+        del self._deadlines[key], self._queued[key]
+        return key
+
+    def _push(self, key: Key, at: float) -> None:
+        self._count += 1
+        self._queued[key] = self._count
+        heappush(self._heap, (at, self._count, key))
+        self._shrink()
+
+    def _shrink(self) -> None:
+        if len(self._heap) > 2 * len(self._deadlines) + _SPARE:
+            self._heap = [each for each in self._heap if self._queued.get(each[2]) == each[1]]
+            heapify(self._heap)

@@ -1,0 +1,593 @@
+"""One group of Kafka's classic protocol, as its coordinator has it. No clock, no I/O.
+
+Members join; when all have, or time is up, a generation begins: one of them, the leader, is told of
+all the others, and assigns to each what it is to read; each syncs, and is told. Then they beat, and
+commit, until somebody comes, leaves, or is not heard of for its session time-out: then all join
+again. What is assigned, and what a member says of itself, are bytes that only members understand.
+
+Rule 1: whoever waits gives a callable of its own, which is called once, with what came of it,
+        unless it was said before that nobody is there any more (`gone`). It is called when the
+        group is in order again, so it may call the group.
+Rule 2: nobody is told its assignment before that is saved (`take_save`, `saved`, `not_saved`). A
+        rebalance that begins meanwhile goes before.
+Rule 3: who waits is not expected to beat, and has a whole session time-out afterwards. Only who
+        joins for the first time is waited with for five minutes at most: it may have gone, and may
+        have joined again under another id.
+Rule 4: commits pass that are of this generation and not within its completion, and those of nobody
+        while there are no members.
+Rule 5: a beat, a commit and a join cost the same however many members there are. What all members
+        are told of goes over all of them, once in a generation.
+
+The rules are those of Kafka's coordinator (3.2 to 3.9), but for this: a static member that comes
+back finds room in a full group, since it takes nobody's place, and brings its client id and host
+with it; of two requests of one member that wait for the same, the earlier is answered
+REBALANCE_IN_PROGRESS, not never; ids that were given out and not used yet are bounded as members
+are; a replacement that is saved when a rebalance has begun waits for that; and bytes are bounded.
+
+Belongs to the event loop. A crash forgets what was not saved: members have their generation, or are
+told that it is not known, and join again.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+from uuid import uuid4
+
+from broker.groups.admission import refusal
+from broker.groups.answers import Answers
+from broker.groups.deadlines import Deadlines
+from broker.groups.member import Member, member_of, said_by
+from broker.groups.members import Members, Waiting
+from broker.groups.saving import Assigned, Saving, identity_of
+from broker.groups.values import (
+    NO_MEMBER,
+    GroupDescription,
+    GroupRecord,
+    GroupRules,
+    JoinAnswer,
+    Joining,
+    JoinOutcome,
+    LeaveOutcome,
+    Leaving,
+    State,
+    SyncAnswer,
+    Syncing,
+    SyncOutcome,
+)
+from wire.errors import ErrorCode
+
+_NEW_MEMBER_SECONDS: Final = 300.0
+_LONGEST_REASON: Final = 255
+
+Unique = Callable[[], str]
+"""Makes the part of a member's id that nobody else has."""
+
+
+def _uuid() -> str:
+    return str(uuid4())
+
+
+class Group:
+    """`reason` says why it was last rebalanced, partly in words of clients."""
+
+    __slots__ = (
+        "_answers", "_delayed_until", "_initial", "_members", "_newcomer", "_rebalance_at",
+        "_rules", "_saving", "_sessions", "_sync_at", "_unique", "generation", "protocol",
+        "protocol_type", "reason", "state",
+    )  # fmt: skip
+
+    def __init__(self, rules: GroupRules, *, unique: Unique = _uuid) -> None:
+        self.state = State.EMPTY
+        self.generation = 0
+        self.protocol_type: str | None = None
+        self.protocol: str | None = None
+        self.reason = ""
+        self._rules = rules
+        self._unique = unique
+        self._members = Members()
+        self._saving = Saving()
+        self._sessions: Deadlines[Member | str] = Deadlines()  # of members, and of pending ids
+        self._initial = False  # it was empty before, and waits for more to come
+        self._newcomer = False  # and more have come
+        self._delayed_until = 0.0  # but no longer than this
+        self._rebalance_at: float | None = None
+        self._sync_at: float | None = None
+        self._answers = Answers()
+
+    @classmethod
+    def from_record(
+        cls, record: GroupRecord, rules: GroupRules, now: float, *, unique: Unique = _uuid
+    ) -> "Group":
+        """As it was saved, by whoever coordinated it. All members have a whole session time-out."""
+        group = cls(rules, unique=unique)
+        group.generation = record.generation
+        group.protocol_type = record.protocol_type
+        for each in record.members:
+            member = member_of(each, record.protocol or "")
+            group._members.add(member)
+            group._beat(member, now)
+        if record.members:
+            group.protocol = record.protocol or ""
+            group.state = State.STABLE
+            leader = group._members.get(record.leader or NO_MEMBER)
+            group._members.leader = leader or group._members.leader
+        if len(group._members) > rules.most_members:
+            group._prepare(now, "it has more members than it may have")
+        return group
+
+    def __len__(self) -> int:
+        """How many members there are."""
+        return len(self._members)
+
+    @property
+    def leader(self) -> str:
+        """Its id, or that of nobody."""
+        leader = self._members.leader
+        return NO_MEMBER if leader is None else leader.member_id
+
+    # Time
+
+    def next_time(self) -> float | None:
+        """When `advance` is to be called next, if nothing happens before."""
+        times = (self._rebalance_at, self._sync_at, self._sessions.next_time())
+        return min((each for each in times if each is not None), default=None)
+
+    def advance(self, now: float) -> None:
+        """What has come by now happens."""
+        while (due := self._sessions.take(now)) is not None:
+            if isinstance(due, Member):
+                self._expire(due, now)
+            else:
+                self._members.pending.discard(due)
+                self._try_to_complete(now)
+        if self._rebalance_at is not None and self._rebalance_at <= now:
+            self._rebalance_due(self._rebalance_at, now)
+        if self._sync_at is not None and self._sync_at <= now:
+            self._sync_due(now)
+        self._answers.give()
+
+    def _expire(self, member: Member, now: float) -> None:
+        if member.waits and not member.is_new:
+            return  # it has another deadline when it does not wait any more
+        self._remove(member, now, f"member {member.member_id} was not heard of")
+
+    def _rebalance_due(self, at: float, now: float) -> None:
+        if self._initial and self._newcomer and at < self._delayed_until:
+            self._newcomer = False
+            self._rebalance_at = min(at + self._rules.initial_delay, self._delayed_until)
+        else:
+            self._complete(now)
+
+    def _sync_due(self, now: float) -> None:
+        """Who has joined and does not ask for its assignment is not there any more."""
+        self._sync_at = None
+        late = self._members.to_sync
+        for member in late:
+            self._discard(member)
+        if late:
+            self._prepare(now, f"{len(late)} members did not sync in time")
+
+    def _beat(self, member: Member, now: float) -> None:
+        first = member.is_new and member.waits
+        timeout = _NEW_MEMBER_SECONDS if first else member.said.session_timeout
+        self._sessions.put(member, now + timeout)
+
+    # Joining
+
+    def join(self, joining: Joining, answer: JoinAnswer, now: float) -> None:
+        """It is answered at once, or when the generation begins."""
+        code = refusal(joining, self._rules, self.state, self._members, self.protocol_type)
+        if code is ErrorCode.group_max_size_reached:
+            self._shed(joining, now)
+            self._answers.refuse_join(answer, code)
+        elif code is not ErrorCode.none:
+            self._answers.refuse_join(answer, code, joining.member_id)
+        elif joining.member_id == NO_MEMBER:
+            self._join_unknown(joining, answer, now)
+        else:
+            self._join_known(joining, answer, now)
+        self._try_to_complete(now)
+        self._answers.give()
+
+    def _shed(self, joining: Joining, now: float) -> None:
+        """It is told that it is not a member, so it is none."""
+        self._drop_pending(joining.member_id)
+        member = self._members.get(joining.member_id)
+        if member is not None:
+            self._remove(member, now, f"there is no room for member {member.member_id}")
+
+    def _join_unknown(self, joining: Joining, answer: JoinAnswer, now: float) -> None:
+        """By who has no member id."""
+        member_id = f"{joining.instance_id or joining.client_id}-{self._unique()}"
+        replaced = self._members.instance(joining.instance_id)
+        if replaced is not None:
+            self._replace(replaced, member_id, joining, answer, now)
+        elif joining.instance_id is None and joining.needs_member_id:
+            self._members.pending.add(member_id)
+            self._sessions.put(member_id, now + joining.session_timeout)
+            self._answers.refuse_join(answer, ErrorCode.member_id_required, member_id)
+        else:
+            self._add(member_id, joining, answer, now)
+
+    def _join_known(self, joining: Joining, answer: JoinAnswer, now: float) -> None:
+        """By who says that it is a member, or was told to be one."""
+        if joining.member_id in self._members.pending and joining.instance_id is None:
+            self._drop_pending(joining.member_id)
+            self._add(joining.member_id, joining, answer, now)
+            return
+        member = self._member(joining.member_id, joining.instance_id)
+        if not isinstance(member, Member):
+            self._answers.refuse_join(answer, member, joining.member_id)
+            return
+        leads, same = member is self._members.leader, member.said.protocols == joining.protocols
+        completing, stable = self.state is State.COMPLETING, self.state is State.STABLE
+        if same and (completing or (stable and not leads)):
+            self._beat(member, now)
+            self._answers.tell(answer, self._joined(member))  # once more: it may not have been told
+        else:
+            # A leader has a reason that is not in its metadata, such as a topic that has grown.
+            what = "leads, and joins again" if same else "joins again, with other metadata"
+            member.knows_id = True
+            self._members.update(member, said_by(joining))
+            self._wait_to_join(member, answer, now)
+            self._prepare(now, f"member {member.member_id} {what}{_why(joining.reason)}")
+
+    def _add(self, member_id: str, joining: Joining, answer: JoinAnswer, now: float) -> None:
+        member = Member(member_id, joining.instance_id, said_by(joining))
+        member.knows_id = joining.member_id == member_id
+        self._newcomer = True
+        if not len(self._members):
+            self.protocol_type = joining.protocol_type
+        self._members.add(member)
+        self._wait_to_join(member, answer, now)
+        self._prepare(now, f"member {member_id} joins{_why(joining.reason)}")
+
+    def _replace(
+        self, member: Member, member_id: str, joining: Joining, answer: JoinAnswer, now: float
+    ) -> None:
+        """A static member comes back and has forgotten its id. In a stable group it has its old
+        place with the new id, when that is saved, and nobody joins again."""
+        self._answers.refuse_join(self._members.take_join(member), ErrorCode.fenced_instance_id)
+        self._answers.refuse_sync(self._members.take_sync(member), ErrorCode.fenced_instance_id)
+        before, leader = identity_of(member), self.leader
+        self._members.rename(member, member_id)
+        self._members.update(member, said_by(joining))
+        self._wait_to_join(member, answer, now)
+        if self.state is State.STABLE and self._votes_as_before(before.said.names, member):
+            self._saving.replace(member, before, leader, may_skip=joining.may_skip_assignment)
+        else:
+            # The leader may have been told of the old id already, and assign to that.
+            self._prepare(
+                now, f"static member {member.instance_id} is replaced{_why(joining.reason)}"
+            )
+
+    def _votes_as_before(self, names: tuple[str, ...], member: Member) -> bool:
+        return names == member.said.names or self._members.vote() == self.protocol
+
+    def _wait_to_join(self, member: Member, answer: JoinAnswer, now: float) -> None:
+        before = self._members.wait_to_join(member, answer)
+        self._beat(member, now)
+        self._answers.refuse_join(before, ErrorCode.rebalance_in_progress, member.member_id)
+
+    def _joined(self, member: Member) -> JoinOutcome:
+        """Only a leader that is to assign is told of the others."""
+        assigns = member is self._members.leader and self.state is State.COMPLETING
+        return JoinOutcome(
+            code=ErrorCode.none,
+            member_id=member.member_id,
+            generation=self.generation,
+            protocol_type=self.protocol_type,
+            protocol=self.protocol,
+            leader=self.leader,
+            members=self._members.for_leader(self.protocol) if assigns else (),
+        )
+
+    # Rebalancing
+
+    def _prepare(self, now: float, reason: str) -> None:
+        """All are to join again, if they are not about to."""
+        if self.state is State.PREPARING:
+            return
+        self.reason = reason
+        self._saving.void()
+        if self.state is State.COMPLETING:
+            self._assign(None, ErrorCode.rebalance_in_progress, now)
+        self._members.none_to_sync()
+        self._sync_at = None
+        timeout, delay = self._members.rebalance_timeout(), self._rules.initial_delay
+        self._initial = self.state is State.EMPTY
+        self._newcomer = False
+        self._delayed_until = now + max(timeout, delay)
+        self._rebalance_at = now + (delay if self._initial else timeout)
+        self.state = State.PREPARING
+        if self._initial and not delay:
+            self._complete(now)
+        self._try_to_complete(now)
+
+    def _try_to_complete(self, now: float) -> None:
+        """All have joined. An empty group waits for its delay all the same."""
+        if (
+            self.state is State.PREPARING
+            and not self._initial
+            and not self._members.pending
+            and self._members.joining == len(self._members)
+        ):
+            self._complete(now)
+
+    def _complete(self, now: float) -> None:
+        """Time is up, or all have joined: who has is in the next generation. Static members that
+        have not are in it too, until they miss their session, or do not sync."""
+        for member in tuple(self._members):
+            if member.join_answer is None and member.instance_id is None:
+                self._discard(member)
+        if len(self._members) and not self._members.elect():
+            self._initial = False
+            self._rebalance_at = now + self._members.rebalance_timeout()
+            return
+        self._initial = False
+        self._rebalance_at = None
+        self.generation += 1
+        if not len(self._members):
+            self.protocol = None
+            self.state = State.EMPTY
+            self._saving.emptied = self._record(None)
+            return
+        self.protocol = self._members.vote()
+        self.state = State.COMPLETING
+        self._members.all_to_sync()
+        self._sync_at = now + self._members.rebalance_timeout()
+        for member in self._members:
+            answer = self._members.take_join(member)
+            if answer is not None:
+                self._answers.tell(answer, self._joined(member))
+                member.knows_id = True
+            member.is_new = False
+            self._beat(member, now)
+
+    # Syncing
+
+    def sync(self, syncing: Syncing, answer: SyncAnswer, now: float) -> None:
+        """It is answered at once, or when what the leader has assigned is saved."""
+        member = self._of_generation(syncing.member_id, syncing.instance_id, syncing.generation)
+        if not isinstance(member, Member):
+            self._answers.refuse_sync(answer, member)
+        elif syncing.protocol_type not in (None, self.protocol_type) or (
+            syncing.protocol not in (None, self.protocol)
+        ):
+            self._answers.refuse_sync(answer, ErrorCode.inconsistent_group_protocol)
+        elif self.state is State.PREPARING:
+            self._answers.refuse_sync(answer, ErrorCode.rebalance_in_progress)
+        else:
+            if self._members.synced(member):
+                self._sync_at = None
+            if self.state is State.STABLE:
+                self._beat(member, now)
+                self._answers.tell(answer, self._synced(member))
+            else:
+                before = self._members.wait_to_sync(member, answer)
+                self._answers.refuse_sync(before, ErrorCode.rebalance_in_progress)
+                if member is self._members.leader and self._saving.assigned is None:
+                    self._take_assigned(syncing, now)
+        self._answers.give()
+
+    def _take_assigned(self, syncing: Syncing, now: float) -> None:
+        known = {
+            member_id: assignment
+            for member_id, assignment in syncing.assignments
+            if self._members.get(member_id) is not None
+        }
+        if sum(map(len, known.values())) > self._rules.most_bytes:
+            self._assign(None, ErrorCode.unknown_server_error, now)
+            self._prepare(now, "what the leader has assigned is too large")
+        else:
+            self._saving.assigned = Assigned(known)
+
+    def _assign(self, assigned: Assigned | None, code: ErrorCode, now: float) -> None:
+        """To all, and who waits is told; nothing, with an error."""
+        for member in self._members:
+            member.assignment = b"" if assigned is None else assigned.to(member)
+            answer = self._members.take_sync(member)
+            if answer is not None:
+                self._beat(member, now)
+                if assigned is None:
+                    self._answers.refuse_sync(answer, code)
+                else:
+                    self._answers.tell(answer, self._synced(member))
+
+    def _synced(self, member: Member) -> SyncOutcome:
+        return SyncOutcome(
+            code=ErrorCode.none,
+            protocol_type=self.protocol_type,
+            protocol=self.protocol,
+            assignment=member.assignment,
+        )
+
+    # Saving
+
+    def take_save(self) -> GroupRecord | None:
+        """What is to be saved now. `saved` or `not_saved` follows, before there is another."""
+        if not self._saving.wanted:
+            return None
+        return self._saving.take() or self._record(self._saving.assigned)
+
+    def saved(self, now: float) -> None:
+        """What was taken is durable."""
+        assigned = self._saving.end_assigned()
+        if assigned is not None:
+            self.state = State.STABLE
+            self._assign(assigned, ErrorCode.none, now)
+        for member, replaced in self._saving.end_replaced().items():
+            answer = self._members.take_join(member)
+            self._beat(member, now)
+            if answer is None:
+                continue
+            leads = member is self._members.leader and replaced.may_skip_assignment
+            outcome = JoinOutcome(
+                code=ErrorCode.none,
+                member_id=member.member_id,
+                generation=self.generation,
+                protocol_type=self.protocol_type,
+                protocol=self.protocol,
+                leader=self.leader if replaced.may_skip_assignment else replaced.leader_then,
+                members=self._members.for_leader(self.protocol) if leads else (),
+                skip_assignment=leads,
+            )
+            self._answers.tell(answer, outcome)
+        self._answers.give()
+
+    def not_saved(self, code: ErrorCode, now: float) -> None:
+        """What was taken is not durable, or that is not known. Who waits for it is told `code`."""
+        if self._saving.end_assigned() is not None:
+            self._assign(None, code, now)
+            self._prepare(now, "what the leader has assigned could not be saved")
+        for member, replaced in tuple(self._saving.replaced.items()):
+            self._answers.refuse_join(self._members.take_join(member), code)
+            self._members.rename(member, replaced.before.member_id)
+            self._members.update(member, replaced.before.said)
+            self._beat(member, now)
+        self._saving.replaced.clear()
+        self._answers.give()
+
+    def _record(self, assigned: Assigned | None) -> GroupRecord:
+        protocol = self.protocol or ""
+        return GroupRecord(
+            protocol_type=self.protocol_type,
+            protocol=self.protocol,
+            generation=self.generation,
+            leader=self.leader or None,
+            members=tuple(
+                each.record(protocol, each.assignment if assigned is None else assigned.to(each))
+                for each in self._members
+            ),
+        )
+
+    # Beating, committing, leaving
+
+    def heartbeat(
+        self, member_id: str, instance_id: str | None, generation: int, now: float
+    ) -> ErrorCode:
+        """A member is there; it is told whether it is to join again."""
+        member = self._of_generation(member_id, instance_id, generation)
+        if not isinstance(member, Member):
+            return member
+        self._beat(member, now)
+        preparing = self.state is State.PREPARING
+        return ErrorCode.rebalance_in_progress if preparing else ErrorCode.none
+
+    def check_commit(
+        self, member_id: str, instance_id: str | None, generation: int, now: float
+    ) -> ErrorCode:
+        """Whether offsets may be committed; who may is there."""
+        if self.state is State.EMPTY and generation < 0:
+            return ErrorCode.none
+        if self.state is not State.DEAD and generation < 0 and not member_id and not instance_id:
+            return ErrorCode.unknown_member_id
+        member = self._of_generation(member_id, instance_id, generation)
+        if not isinstance(member, Member):
+            return member
+        if self.state is State.COMPLETING:
+            return ErrorCode.rebalance_in_progress
+        self._beat(member, now)
+        return ErrorCode.none
+
+    def leave(self, leaving: Iterable[Leaving], now: float) -> LeaveOutcome:
+        if self.state is State.DEAD:
+            return LeaveOutcome(ErrorCode.coordinator_not_available)
+        codes = tuple(self._leave(each, now) for each in leaving)
+        self._answers.give()
+        return LeaveOutcome(ErrorCode.none, codes)
+
+    def _leave(self, leaving: Leaving, now: float) -> ErrorCode:
+        if leaving.member_id in self._members.pending:
+            self._drop_pending(leaving.member_id)
+            self._try_to_complete(now)
+            return ErrorCode.none
+        if leaving.member_id == NO_MEMBER:
+            static = self._members.instance(leaving.instance_id)
+            member = static or ErrorCode.unknown_member_id
+        else:
+            member = self._member(leaving.member_id, leaving.instance_id)
+        if not isinstance(member, Member):
+            return member
+        self._remove(member, now, f"member {member.member_id} leaves{_why(leaving.reason)}")
+        return ErrorCode.none
+
+    def gone(self, answer: Waiting, now: float) -> None:
+        """Nobody is there to be answered: it will not be called. Its member has a session time-out
+        to come back, unless it does not know yet who it is."""
+        member = self._members.forget(answer)
+        if member is None:
+            return
+        if member.knows_id or member.instance_id is not None:
+            self._beat(member, now)
+        else:
+            self._remove(member, now, f"member {member.member_id} has gone")
+        self._answers.give()
+
+    # The end
+
+    def die(self, code: ErrorCode) -> None:
+        """It is deleted, or another broker coordinates it. Who waits is told `code`."""
+        for member in self._members:
+            self._answers.refuse_join(self._members.take_join(member), code, member.member_id)
+            self._answers.refuse_sync(self._members.take_sync(member), code)
+        self.state = State.DEAD
+        self._saving.void()
+        self._saving.emptied = None
+        self._sessions.clear()
+        self._rebalance_at = self._sync_at = None
+        self._answers.give()
+
+    def describe(self) -> GroupDescription:
+        """Metadata and assignments are told of a stable group only."""
+        dead, stable = self.state is State.DEAD, self.state is State.STABLE
+        return GroupDescription(
+            state=self.state,
+            protocol_type="" if dead else self.protocol_type or "",
+            protocol=(self.protocol or "") if stable else "",
+            members=()
+            if dead
+            else tuple(each.describe(self.protocol if stable else None) for each in self._members),
+        )
+
+    # Who it is
+
+    def _member(self, member_id: str, instance_id: str | None) -> Member | ErrorCode:
+        if self.state is State.DEAD:
+            return ErrorCode.coordinator_not_available
+        if instance_id is not None:
+            static = self._members.instance(instance_id)
+            if static is None:
+                return ErrorCode.unknown_member_id
+            if static.member_id != member_id:
+                return ErrorCode.fenced_instance_id
+            return static
+        return self._members.get(member_id) or ErrorCode.unknown_member_id
+
+    def _of_generation(
+        self, member_id: str, instance_id: str | None, generation: int
+    ) -> Member | ErrorCode:
+        member = self._member(member_id, instance_id)
+        if isinstance(member, Member) and generation != self.generation:
+            return ErrorCode.illegal_generation
+        return member
+
+    def _remove(self, member: Member, now: float, reason: str) -> None:
+        """It is a member no more, and the others are to share what it had."""
+        self._discard(member)
+        self._prepare(now, reason)
+        self._try_to_complete(now)
+
+    def _discard(self, member: Member) -> None:
+        self._answers.refuse_join(self._members.take_join(member), ErrorCode.unknown_member_id)
+        self._answers.refuse_sync(self._members.take_sync(member), ErrorCode.unknown_member_id)
+        self._members.remove(member)
+        self._sessions.discard(member)
+
+    def _drop_pending(self, member_id: str) -> None:
+        if member_id in self._members.pending:
+            self._members.pending.discard(member_id)
+            self._sessions.discard(member_id)
+
+
+def _why(reason: str | None) -> str:
+    return f": {reason[:_LONGEST_REASON]}" if reason else ""

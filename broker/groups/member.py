@@ -1,0 +1,117 @@
+"""A member of a group: what it has said of itself, and what it waits for."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from broker.groups.values import (
+    JoinAnswer,
+    Joining,
+    MemberDescription,
+    MemberRecord,
+    Protocol,
+    SyncAnswer,
+)
+
+_OVERHEAD: Final = 64  # bytes, for what is not measured
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a member says of itself when it joins."""
+
+    client_id: str
+    client_host: str
+    session_timeout: float
+    rebalance_timeout: float
+    protocols: tuple[Protocol, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of its protocols, the one that it likes best first, each once."""
+        return tuple(dict.fromkeys(each.name for each in self.protocols))
+
+    @property
+    def size(self) -> int:
+        """In bytes, about."""
+        of_protocols = sum(len(each.name) + len(each.metadata) for each in self.protocols)
+        return len(self.client_id) + len(self.client_host) + of_protocols + _OVERHEAD
+
+    def metadata(self, protocol: str) -> bytes:
+        """Nothing, of a protocol that it does not know."""
+        return next((each.metadata for each in self.protocols if each.name == protocol), b"")
+
+
+def said_by(joining: Joining) -> Said:
+    return Said(
+        client_id=joining.client_id,
+        client_host=joining.client_host,
+        session_timeout=joining.session_timeout,
+        rebalance_timeout=joining.rebalance_timeout,
+        protocols=joining.protocols,
+    )
+
+
+class Member:
+    """`members.py` keeps it, and changes what it says and for what it waits.
+
+    `is_new` is who has not been in a generation yet; `knows_id`: it has been told its id.
+    """
+
+    __slots__ = (
+        "assignment", "instance_id", "is_new", "join_answer", "knows_id", "member_id",
+        "said", "sync_answer",
+    )  # fmt: skip
+
+    def __init__(self, member_id: str, instance_id: str | None, said: Said) -> None:
+        self.member_id = member_id
+        self.instance_id = instance_id
+        self.said = said
+        self.assignment = b""
+        self.is_new = True
+        self.knows_id = False
+        self.join_answer: JoinAnswer | None = None
+        self.sync_answer: SyncAnswer | None = None
+
+    @property
+    def waits(self) -> bool:
+        return self.join_answer is not None or self.sync_answer is not None
+
+    def describe(self, protocol: str | None) -> MemberDescription:
+        """Without a protocol: as it is while it is not known who reads what."""
+        return MemberDescription(
+            member_id=self.member_id,
+            instance_id=self.instance_id,
+            client_id=self.said.client_id,
+            client_host=self.said.client_host,
+            metadata=b"" if protocol is None else self.said.metadata(protocol),
+            assignment=b"" if protocol is None else self.assignment,
+        )
+
+    def record(self, protocol: str, assignment: bytes) -> MemberRecord:
+        said = self.said
+        return MemberRecord(
+            member_id=self.member_id,
+            instance_id=self.instance_id,
+            client_id=said.client_id,
+            client_host=said.client_host,
+            session_timeout_ms=round(said.session_timeout * 1000),
+            rebalance_timeout_ms=round(said.rebalance_timeout * 1000),
+            metadata=said.metadata(protocol),
+            assignment=assignment,
+        )
+
+
+def member_of(record: MemberRecord, protocol: str) -> Member:
+    """As it was when its group was saved. Of its protocols only the chosen one is known."""
+    said = Said(
+        client_id=record.client_id,
+        client_host=record.client_host,
+        session_timeout=record.session_timeout_ms / 1000,
+        rebalance_timeout=record.rebalance_timeout_ms / 1000,
+        protocols=(Protocol(protocol, record.metadata),),
+    )
+    member = Member(record.member_id, record.instance_id, said)
+    member.assignment = record.assignment
+    member.is_new = False
+    member.knows_id = True
+    return member

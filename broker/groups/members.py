@@ -1,0 +1,177 @@
+"""All members of a group: who they are, who leads them, who waits, and what all of them know.
+
+Rule 1: an instance id stands for one member, at any time.
+Rule 2: the leader is a member, as long as there are members: the first one that came, until it is
+        removed, or does not join again while others do.
+Rule 3: counts are kept, not made: of who waits for a generation, who has yet to sync, how many know
+        each protocol, and how many bytes all have said. Only what every member is told of in any
+        case goes over all of them.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from broker.groups.member import Member, Said
+from broker.groups.values import JoinAnswer, JoinedMember, SyncAnswer
+
+Waiting = JoinAnswer | SyncAnswer
+
+
+class Members:
+    """In the order in which they came."""
+
+    __slots__ = (
+        "_by_id", "_by_instance", "_knowing", "_to_sync", "_waiting", "joining", "leader",
+        "pending", "size",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, Member] = {}
+        self._by_instance: dict[str, Member] = {}
+        self._knowing: Counter[str] = Counter()  # protocols, by how many know them
+        self._to_sync: dict[Member, None] = {}
+        self.pending: set[str] = set()  # ids that were given out, and have not joined yet
+        self._waiting: dict[Waiting, Member] = {}
+        self.joining = 0  # how many wait for a generation
+        self.leader: Member | None = None
+        self.size = 0  # bytes
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __iter__(self) -> Iterator[Member]:
+        return iter(self._by_id.values())
+
+    def get(self, member_id: str) -> Member | None:
+        return self._by_id.get(member_id)
+
+    def instance(self, instance_id: str | None) -> Member | None:
+        return None if instance_id is None else self._by_instance.get(instance_id)
+
+    def add(self, member: Member) -> None:
+        self._by_id[member.member_id] = member
+        if member.instance_id is not None:
+            self._by_instance[member.instance_id] = member
+        if self.leader is None:
+            self.leader = member
+        self._count(member, 1)
+
+    def remove(self, member: Member) -> None:
+        """It waits for nothing any more."""
+        self.take_join(member)
+        self.take_sync(member)
+        del self._by_id[member.member_id]
+        if member.instance_id is not None:
+            del self._by_instance[member.instance_id]
+        self._to_sync.pop(member, None)
+        self._count(member, -1)
+        if self.leader is member:
+            self.leader = next(iter(self), None)
+
+    def rename(self, member: Member, member_id: str) -> None:
+        """A static member has another id now, and is the same for all the rest."""
+        self._count(member, -1)
+        del self._by_id[member.member_id]
+        member.member_id = member_id
+        self._by_id[member_id] = member
+        self._count(member, 1)
+
+    def update(self, member: Member, said: Said) -> None:
+        self._count(member, -1)
+        member.said = said
+        self._count(member, 1)
+
+    def _count(self, member: Member, sign: int) -> None:
+        self.size += sign * (len(member.member_id) + member.said.size)
+        for name in member.said.names:
+            self._knowing[name] += sign
+            if not self._knowing[name]:
+                del self._knowing[name]
+
+    # Protocols
+
+    def all_know(self, name: str) -> bool:
+        return self._knowing[name] == len(self)
+
+    def vote(self) -> str:
+        """Each votes for the protocol that it likes best of those that all know; where two have
+        as many votes, it is the one that was voted for first."""
+        votes = Counter(
+            next(name for name in member.said.names if self.all_know(name)) for member in self
+        )
+        return max(votes, key=votes.__getitem__)
+
+    def rebalance_timeout(self) -> float:
+        """So long the slowest of them may take."""
+        return max((member.said.rebalance_timeout for member in self), default=0.0)
+
+    def for_leader(self, protocol: str | None) -> tuple[JoinedMember, ...]:
+        """What it needs to assign."""
+        return tuple(
+            JoinedMember(each.member_id, each.instance_id, each.said.metadata(protocol or ""))
+            for each in self
+        )
+
+    # Who waits
+
+    def wait_to_join(self, member: Member, answer: JoinAnswer) -> JoinAnswer | None:
+        """Returned is what waited before, and does not any more."""
+        before = self.take_join(member)
+        member.join_answer = answer
+        self._waiting[answer] = member
+        self.joining += 1
+        return before
+
+    def take_join(self, member: Member) -> JoinAnswer | None:
+        """It does not wait for a generation any more: this is to be answered, if it did."""
+        answer, member.join_answer = member.join_answer, None
+        if answer is not None:
+            del self._waiting[answer]
+            self.joining -= 1
+        return answer
+
+    def wait_to_sync(self, member: Member, answer: SyncAnswer) -> SyncAnswer | None:
+        before = self.take_sync(member)
+        member.sync_answer = answer
+        self._waiting[answer] = member
+        return before
+
+    def take_sync(self, member: Member) -> SyncAnswer | None:
+        answer, member.sync_answer = member.sync_answer, None
+        if answer is not None:
+            del self._waiting[answer]
+        return answer
+
+    def forget(self, answer: Waiting) -> Member | None:
+        """Nobody is there for this any more; returned is who waited with it."""
+        member = self._waiting.get(answer)
+        if member is not None:
+            if member.join_answer == answer:
+                self.take_join(member)
+            else:
+                self.take_sync(member)
+        return member
+
+    def elect(self) -> bool:
+        """Whether there is a leader that has joined; another is taken if it is not the one that
+        was."""
+        if self.leader is not None and self.leader.join_answer is None:
+            self.leader = next((each for each in self if each.join_answer is not None), self.leader)
+        return self.leader is not None and self.leader.join_answer is not None
+
+    # Who has yet to sync
+
+    @property
+    def to_sync(self) -> tuple[Member, ...]:
+        return tuple(self._to_sync)
+
+    def all_to_sync(self) -> None:
+        self._to_sync = dict.fromkeys(self)
+
+    def synced(self, member: Member) -> bool:
+        """It has asked for its assignment; whether all have."""
+        self._to_sync.pop(member, None)
+        return not self._to_sync
+
+    def none_to_sync(self) -> None:
+        self._to_sync.clear()

@@ -1,0 +1,186 @@
+"""What goes into a group and what comes out of it, as values.
+
+Nothing here is of the wire: handlers make these from requests, and responses from these. Times are
+in seconds, but for what is saved, which has milliseconds as the protocol has.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from wire.errors import ErrorCode
+
+NO_MEMBER: Final = ""  # the member id of who has none yet
+NO_GENERATION: Final = -1
+KIND: Final = "kafka"
+
+
+class State(StrEnum):
+    """As Kafka calls them, also towards clients.
+
+        Empty ──join──▶ PreparingRebalance ──all joined, or time is up──▶ CompletingRebalance
+          ▲                │    ▲     ▲                                       │        │
+          └──nobody left───┘    │     └──join, leave, time-out, not saved─────┘        │
+                                └─────join, leave, time-out────── Stable ◀──saved──────┘
+
+    Dead is a group that is not here any more.
+    """
+
+    EMPTY = "Empty"
+    PREPARING = "PreparingRebalance"
+    COMPLETING = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRules:
+    """What an operator sets for all groups.
+
+    `initial_delay` is how long an empty group waits for more members after the first one
+    (group.initial.rebalance.delay.ms). `most_bytes` bounds what all members of a group say of
+    themselves (ids and metadata), and again all that their leader assigns to them.
+    """
+
+    initial_delay: float = 3.0
+    least_session: float = 6.0
+    most_session: float = 1800.0
+    most_members: int = 5_000
+    most_bytes: int = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """One way to assign that a member knows, and what it says of itself for that: bytes that only
+    members understand."""
+
+    name: str
+    metadata: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joining:
+    """A JoinGroup. `needs_member_id`: who has no id is given one, and joins again with it (KIP-394,
+    version 4). `may_skip_assignment`: it knows what skip_assignment means (KIP-814, version 9)."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout: float
+    rebalance_timeout: float
+    protocol_type: str
+    protocols: tuple[Protocol, ...]
+    needs_member_id: bool
+    may_skip_assignment: bool
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedMember:
+    """What the leader is told of each member."""
+
+    member_id: str
+    instance_id: str | None
+    metadata: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinOutcome:
+    """`members` is for the leader only; with `skip_assignment` it is not to assign anything."""
+
+    code: ErrorCode
+    member_id: str
+    generation: int = NO_GENERATION
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str = NO_MEMBER
+    members: tuple[JoinedMember, ...] = ()
+    skip_assignment: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncOutcome:
+    code: ErrorCode
+    protocol_type: str | None = None
+    protocol: str | None = None
+    assignment: bytes = b""
+
+
+JoinAnswer = Callable[[JoinOutcome], None]
+SyncAnswer = Callable[[SyncOutcome], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Syncing:
+    """A SyncGroup. Protocol type and protocol are told from version 5 on (KIP-559); assignments
+    are the leader's."""
+
+    member_id: str
+    instance_id: str | None
+    generation: int
+    protocol_type: str | None = None
+    protocol: str | None = None
+    assignments: tuple[tuple[str, bytes], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaving:
+    """One who is to leave: by its own id, or by its instance id alone, as administrators do it."""
+
+    member_id: str
+    instance_id: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveOutcome:
+    """`codes` are those of the members, in the order in which they were named."""
+
+    code: ErrorCode
+    codes: tuple[ErrorCode, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberDescription:
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    metadata: bytes
+    assignment: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupDescription:
+    """Protocol, metadata and assignments are those of a stable group; of others they are empty."""
+
+    state: State
+    protocol_type: str
+    protocol: str
+    members: tuple[MemberDescription, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberRecord:
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    metadata: bytes
+    assignment: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRecord:
+    """A group as it is saved: a finished generation, or one without members."""
+
+    kind: str = KIND
+    protocol_type: str | None
+    protocol: str | None
+    generation: int
+    leader: str | None
+    members: tuple[MemberRecord, ...]
