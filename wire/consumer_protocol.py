@@ -19,7 +19,6 @@ bytes that are there, as everywhere in `wire.primitives`.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 from operator import itemgetter
@@ -27,6 +26,7 @@ from typing import Any, Final
 
 from kio.index import load_entity_schema
 from kio.static.constants import EntityType
+from msgspec import Struct
 
 from wire import codec
 from wire.errors import MemberDataError, ProtocolError
@@ -36,16 +36,14 @@ PROTOCOL_TYPE: Final = "consumer"
 LATEST: Final = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicPartitions:
+class TopicPartitions(Struct, frozen=True, kw_only=True):
     """Some partitions of one topic."""
 
     topic: str
     partitions: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subscription:
+class Subscription(Struct, frozen=True, kw_only=True):
     """What a member wants to read, and what it has."""
 
     topics: tuple[str, ...] = ()
@@ -59,8 +57,7 @@ class Subscription:
     """From version 3 on."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assignment:
+class Assignment(Struct, frozen=True, kw_only=True):
     """What a member is to read. All versions have the same form."""
 
     assigned_partitions: tuple[TopicPartitions, ...] = ()

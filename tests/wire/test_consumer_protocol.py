@@ -3,7 +3,6 @@
 import struct
 import warnings
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.index import load_entity_schema
 from kio.static.constants import EntityType
+from msgspec.structs import replace
 
 from tests.wire.test_messages import assert_same, foreign_bytes, instances
 from wire.consumer_protocol import (

@@ -2,9 +2,9 @@
 for members."""
 
 import struct
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from ground.varints import unsigned_varint
 from wire.errors import ErrorCode, ProtocolError

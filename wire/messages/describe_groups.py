@@ -3,7 +3,7 @@
 Left out: nothing.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
@@ -11,14 +11,12 @@ from wire.errors import ErrorCode
 NOT_ASKED = -(2**31)  # what stands for authorized operations that nobody asked for
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeGroupsRequest:
+class DescribeGroupsRequest(Struct, frozen=True, kw_only=True):
     groups: tuple[str, ...] = ()
     include_authorized_operations: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribedGroupMember:
+class DescribedGroupMember(Struct, frozen=True, kw_only=True):
     member_id: str
     group_instance_id: str | None = None
     client_id: str
@@ -27,8 +25,7 @@ class DescribedGroupMember:
     member_assignment: bytes = b""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribedGroup:
+class DescribedGroup(Struct, frozen=True, kw_only=True):
     error_code: ErrorCode = ErrorCode.none
     group_id: str
     group_state: str = ""
@@ -39,8 +36,7 @@ class DescribedGroup:
     authorized_operations: int = NOT_ASKED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeGroupsResponse:
+class DescribeGroupsResponse(Struct, frozen=True, kw_only=True):
     throttle_time: int = 0
     groups: tuple[DescribedGroup, ...]
 

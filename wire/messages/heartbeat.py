@@ -3,22 +3,20 @@
 Left out: nothing.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeartbeatRequest:
+class HeartbeatRequest(Struct, frozen=True, kw_only=True):
     group_id: str
     generation_id: int
     member_id: str
     group_instance_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeartbeatResponse:
+class HeartbeatResponse(Struct, frozen=True, kw_only=True):
     throttle_time: int = 0
     error_code: ErrorCode = ErrorCode.none
 

@@ -9,7 +9,8 @@ name, and are told an empty one; what a client of that version understands is sa
 that do not travel. Left out: nothing.
 """
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from wire.codec import Api
 from wire.errors import ErrorCode
@@ -18,14 +19,12 @@ from wire.primitives import MessageBuffer
 UNKNOWN_MEMBER_ID = ""  # of who has not been given one yet
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinGroupRequestProtocol:
+class JoinGroupRequestProtocol(Struct, frozen=True, kw_only=True):
     name: str
     metadata: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinGroupRequest:
+class JoinGroupRequest(Struct, frozen=True, kw_only=True):
     group_id: str
     session_timeout: int
     rebalance_timeout: int = -1
@@ -40,15 +39,13 @@ class JoinGroupRequest:
     """Whether, as the leader, it computes no assignment when it is told so (KIP-814)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinGroupResponseMember:
+class JoinGroupResponseMember(Struct, frozen=True, kw_only=True):
     member_id: str
     group_instance_id: str | None = None
     metadata: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinGroupResponse:
+class JoinGroupResponse(Struct, frozen=True, kw_only=True):
     throttle_time: int = 0
     error_code: ErrorCode = ErrorCode.none
     generation_id: int = -1

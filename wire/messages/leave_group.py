@@ -5,7 +5,8 @@ number, each with an error of its own. That is levelled: requests always have `m
 what is answered to them. Left out: nothing.
 """
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from wire.codec import Api
 from wire.errors import ErrorCode
@@ -14,30 +15,26 @@ from wire.primitives import MessageBuffer
 _FIRST_OF_SEVERAL = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberIdentity:
+class MemberIdentity(Struct, frozen=True, kw_only=True):
     member_id: str = ""
     """Empty where only the instance is known: an operator's request."""
     group_instance_id: str | None = None
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaveGroupRequest:
+class LeaveGroupRequest(Struct, frozen=True, kw_only=True):
     group_id: str
     member_id: str = ""
     members: tuple[MemberIdentity, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberResponse:
+class MemberResponse(Struct, frozen=True, kw_only=True):
     member_id: str
     group_instance_id: str | None = None
     error_code: ErrorCode = ErrorCode.none
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaveGroupResponse:
+class LeaveGroupResponse(Struct, frozen=True, kw_only=True):
     throttle_time: int = 0
     error_code: ErrorCode = ErrorCode.none
     members: tuple[MemberResponse, ...] = ()

@@ -3,27 +3,24 @@
 Left out: nothing.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListGroupsRequest:
+class ListGroupsRequest(Struct, frozen=True, kw_only=True):
     states_filter: tuple[str, ...] = ()
     """Empty for groups in any state."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedGroup:
+class ListedGroup(Struct, frozen=True, kw_only=True):
     group_id: str
     protocol_type: str
     group_state: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListGroupsResponse:
+class ListGroupsResponse(Struct, frozen=True, kw_only=True):
     throttle_time: int = 0
     error_code: ErrorCode = ErrorCode.none
     groups: tuple[ListedGroup, ...] = ()

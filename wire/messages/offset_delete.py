@@ -3,43 +3,37 @@
 Left out: nothing.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetDeleteRequestPartition:
+class OffsetDeleteRequestPartition(Struct, frozen=True, kw_only=True):
     partition_index: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetDeleteRequestTopic:
+class OffsetDeleteRequestTopic(Struct, frozen=True, kw_only=True):
     name: str
     partitions: tuple[OffsetDeleteRequestPartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetDeleteRequest:
+class OffsetDeleteRequest(Struct, frozen=True, kw_only=True):
     group_id: str
     topics: tuple[OffsetDeleteRequestTopic, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetDeleteResponsePartition:
+class OffsetDeleteResponsePartition(Struct, frozen=True, kw_only=True):
     partition_index: int
     error_code: ErrorCode = ErrorCode.none
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetDeleteResponseTopic:
+class OffsetDeleteResponseTopic(Struct, frozen=True, kw_only=True):
     name: str
     partitions: tuple[OffsetDeleteResponsePartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetDeleteResponse:
+class OffsetDeleteResponse(Struct, frozen=True, kw_only=True):
     error_code: ErrorCode = ErrorCode.none
     throttle_time: int = 0
     topics: tuple[OffsetDeleteResponseTopic, ...] = ()

@@ -7,7 +7,8 @@ each partition's: who refuses a group lists the partitions that were asked for a
 each is told the group's. Left out: nothing.
 """
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from wire.codec import Api
 from wire.errors import ErrorCode
@@ -19,29 +20,25 @@ _FIRST_WITH_A_GROUPS_ERROR = 2
 _FIRST_OF_SEVERAL = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetFetchRequestTopic:
+class OffsetFetchRequestTopic(Struct, frozen=True, kw_only=True):
     name: str
     partition_indexes: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetFetchRequestGroup:
+class OffsetFetchRequestGroup(Struct, frozen=True, kw_only=True):
     group_id: str
     topics: tuple[OffsetFetchRequestTopic, ...] | None
     """None asks for all that the group has committed: from version 2 on."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetFetchRequest:
+class OffsetFetchRequest(Struct, frozen=True, kw_only=True):
     group_id: str = ""
     topics: tuple[OffsetFetchRequestTopic, ...] | None = ()
     groups: tuple[OffsetFetchRequestGroup, ...] = ()
     require_stable: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetFetchResponsePartition:
+class OffsetFetchResponsePartition(Struct, frozen=True, kw_only=True):
     partition_index: int
     committed_offset: int = NO_OFFSET
     committed_leader_epoch: int = -1
@@ -49,21 +46,18 @@ class OffsetFetchResponsePartition:
     error_code: ErrorCode = ErrorCode.none
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetFetchResponseTopic:
+class OffsetFetchResponseTopic(Struct, frozen=True, kw_only=True):
     name: str
     partitions: tuple[OffsetFetchResponsePartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetFetchResponseGroup:
+class OffsetFetchResponseGroup(Struct, frozen=True, kw_only=True):
     group_id: str
     topics: tuple[OffsetFetchResponseTopic, ...] = ()
     error_code: ErrorCode = ErrorCode.none
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetFetchResponse:
+class OffsetFetchResponse(Struct, frozen=True, kw_only=True):
     throttle_time: int = 0
     topics: tuple[OffsetFetchResponseTopic, ...] = ()
     error_code: ErrorCode = ErrorCode.none

@@ -4,20 +4,18 @@ told its own part.
 Left out: nothing.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SyncGroupRequestAssignment:
+class SyncGroupRequestAssignment(Struct, frozen=True, kw_only=True):
     member_id: str
     assignment: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SyncGroupRequest:
+class SyncGroupRequest(Struct, frozen=True, kw_only=True):
     group_id: str
     generation_id: int
     member_id: str
@@ -27,8 +25,7 @@ class SyncGroupRequest:
     assignments: tuple[SyncGroupRequestAssignment, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SyncGroupResponse:
+class SyncGroupResponse(Struct, frozen=True, kw_only=True):
     throttle_time: int = 0
     error_code: ErrorCode = ErrorCode.none
     protocol_type: str | None = None
