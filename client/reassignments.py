@@ -16,6 +16,7 @@ from client.rights import on_cluster
 from wire.acls import Operation
 from wire.messages import (
     alter_partition_reassignments,
+    describe_configs,
     incremental_alter_configs,
     list_partition_reassignments,
 )
@@ -24,7 +25,11 @@ from wire.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
-from wire.messages.describe_configs import ResourceType
+from wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    ResourceType,
+)
 from wire.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -38,6 +43,7 @@ _TIMEOUT_MS: Final = 25_000
 _RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 _LEADERS: Final = "leader.replication.throttled.replicas"
 _FOLLOWERS: Final = "follower.replication.throttled.replicas"
+_TOPICS_AT_ONCE: Final = 500
 _UNLIMITED: Final = str(2**63 - 1)
 
 
@@ -117,7 +123,7 @@ def throttle(
 
 
 def take_throttle_away(brokers: Brokers, topics: Collection[str], there: Iterable[int]) -> bool:
-    """Of these topics' replicas; whether there was one on a broker that is there."""
+    """Of those of these topics' replicas that have one; whether a broker that is there had one."""
     limited = [
         broker_id
         for broker_id in there
@@ -127,9 +133,30 @@ def take_throttle_away(brokers: Brokers, topics: Collection[str], there: Iterabl
     for broker_id in dict.fromkeys(limited):
         _alter_broker(brokers, broker_id, dict.fromkeys(_RATES))
     if limited:
-        for topic in topics:
+        for topic in _limited_topics(brokers, topics):
             alter_topic(brokers, topic, {_LEADERS: None, _FOLLOWERS: None})
     return bool(limited)
+
+
+def _limited_topics(brokers: Brokers, topics: Iterable[str]) -> list[str]:
+    found: list[str] = []
+    names = sorted(topics)
+    for at in range(0, len(names), _TOPICS_AT_ONCE):
+        wanted = tuple(
+            DescribeConfigsResource(
+                resource_type=ResourceType.TOPIC,
+                resource_name=topic,
+                configuration_keys=(_LEADERS, _FOLLOWERS),
+            )
+            for topic in names[at : at + _TOPICS_AT_ONCE]
+        )
+        answer = brokers.call_any(describe_configs.API, DescribeConfigsRequest(resources=wanted))
+        found += [
+            result.resource_name
+            for result in answer.results
+            if any(config.value for config in result.configs)
+        ]
+    return found
 
 
 def _alter_broker(brokers: Brokers, broker_id: int, configs: Mapping[str, str | None]) -> None:

@@ -234,7 +234,8 @@ def _carry_out(
     if how.no_wait:
         _say(f"{len(moved)} partitions are being moved: penstock brokers list shows them")
         return
-    if take_throttle_away(brokers, topics, sorted(found.racks)):
+    # Moves that are over may have had one, and this command not have seen them.
+    if take_throttle_away(brokers, found.cluster.topics, sorted(found.racks)):
         _say("the throttle is taken away")
     _say(done if moved or topics else nothing)
 
