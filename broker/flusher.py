@@ -7,6 +7,10 @@ groups.
 
 Clients take turns: who wrote to thousands of logs has thousands of tickets waiting, and the one of
 a client that wrote to one log does not wait behind them.
+
+What catches up has a thread of its own, so its tickets, of megabytes each, run one after the other.
+Whoever somebody waits for finds the other threads free, and at the disk one of these tickets at
+most: a journal that two files share makes the small one wait for all that the large one has there.
 """
 
 import asyncio
@@ -32,9 +36,29 @@ _Work = tuple[Ticket, Done]
 
 
 class Flusher:
-    """The threads. `start` and the callbacks belong to the event loop's thread."""
+    """All of it. `start` and the callbacks belong to the event loop's thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, threads: int = 4) -> None:
+        self._awaited = _Threads(loop, "flush", threads)
+        self._catching_up = _Threads(loop, "flush-behind", 1)
+
+    def start(
+        self, ticket: Ticket, done: Done, client: Hashable = None, *, catches_up: bool = False
+    ) -> None:
+        """Run `ticket` when it is the client's turn, then call `done` on the event loop."""
+        threads = self._catching_up if catches_up else self._awaited
+        threads.start(ticket, done, client)
+
+    def stop(self) -> None:
+        """Finish what was started, then end the threads. Blocks."""
+        self._awaited.stop()
+        self._catching_up.stop()
+
+
+class _Threads:
+    """Some that do the same."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, name: str, threads: int) -> None:
         self._loop = loop
         self._waiting: dict[
             Hashable, deque[_Work]
@@ -42,20 +66,18 @@ class Flusher:
         self._turn = threading.Lock()  # of `_waiting`
         self._count: queue.SimpleQueue[bool] = queue.SimpleQueue()  # one for each that waits
         self._threads = [
-            threading.Thread(target=self._work, name=f"flush-{number}", daemon=True)
+            threading.Thread(target=self._work, name=f"{name}-{number}", daemon=True)
             for number in range(threads)
         ]
         for thread in self._threads:
             thread.start()
 
-    def start(self, ticket: Ticket, done: Done, client: Hashable = None) -> None:
-        """Run `ticket` when it is the client's turn, then call `done` on the event loop."""
+    def start(self, ticket: Ticket, done: Done, client: Hashable) -> None:
         with self._turn:
             self._waiting.setdefault(client, deque()).append((ticket, done))
         self._count.put(True)
 
     def stop(self) -> None:
-        """Finish what was started, then end the threads. Blocks."""
         for _ in self._threads:
             self._count.put(False)
         for thread in self._threads:

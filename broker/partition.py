@@ -46,6 +46,7 @@ log = logging.getLogger(__name__)
 _LONGEST_FLUSH_TIMER = 1e6  # seconds; Kafka writes "never" as 2⁶³−1
 _GLANCE_SECONDS = 0.005
 _REPLICATION = "replication"  # whose the files are that followers write to
+_MUCH_COPIED = 1024 * 1024  # bytes; less is flushed beside others
 
 Committed = Callable[[ErrorCode], None]
 Moved = Callable[[], None]
@@ -60,7 +61,7 @@ class Partition:
 
     __slots__ = (
         "_awaiting_append", "_awaiting_commit", "_awaiting_exposure", "_awaiting_flush",
-        "_begins_at", "_copies_throttled", "_ended", "_flush_messages", "_flush_seconds",
+        "_begins_at", "_copied", "_copies_throttled", "_ended", "_flush_messages", "_flush_seconds",
         "_flush_soon", "_flush_timer", "_flusher", "_flushing", "_going_back", "_in_sync_changes",
         "_loop", "_metrics", "_open_logs", "_rests", "_sends_throttled", "_unflushed",
         "_written_for", "broker_id", "compacts", "config", "followers", "index", "info",
@@ -111,6 +112,7 @@ class Partition:
         self._flush_soon = False
         self._flush_timer: asyncio.TimerHandle | None = None
         self._unflushed = 0  # records
+        self._copied = 0  # bytes since the last flush
         self._written_for: Hashable = None  # the client who did so last
         self._begins_at = 0  # where the log ended when this broker began to lead
         self._going_back: asyncio.Future[None] | None = None
@@ -323,9 +325,14 @@ class Partition:
     # Following
 
     @property
+    def is_in_sync(self) -> bool:
+        """Whether this replica is, by the map: then others wait for what it flushes."""
+        return self.broker_id in self.info.isr
+
+    @property
     def copies_throttled(self) -> bool:
         """Whether what is copied here counts against the rate of this broker."""
-        return self._copies_throttled and self.broker_id not in self.info.isr
+        return self._copies_throttled and not self.is_in_sync
 
     def copy(self, batches: memoryview, headers: Sequence[BatchHeader], now_ms: int) -> None:
         """Append checked batches of the leader's, as they stand there. They are on disk when
@@ -334,6 +341,7 @@ class Partition:
         if self._rests:
             self._wake(_REPLICATION)
         self._written_for = _REPLICATION
+        self._copied += len(batches)
         begin = 0
         try:
             for header in headers:
@@ -483,10 +491,14 @@ class Partition:
             ticket = self.log.begin_flush()
         if ticket is None:
             return
+        catches_up = self._copied >= _MUCH_COPIED and not self.is_in_sync
         self._flushing = True
-        self._unflushed = 0
+        self._unflushed = self._copied = 0
         self._flusher.start(
-            ticket, lambda seconds: self._flush_ended(ticket, seconds), self._written_for
+            ticket,
+            lambda seconds: self._flush_ended(ticket, seconds),
+            self._written_for,
+            catches_up=catches_up,
         )
 
     def _flush_ended(self, ticket: FlushTicket, seconds: float) -> None:

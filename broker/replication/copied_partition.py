@@ -46,6 +46,11 @@ class FollowedPartition(Protocol):
     def log(self) -> Log: ...
 
     @property
+    def is_in_sync(self) -> bool:
+        """Whether this replica is, by the map."""
+        ...
+
+    @property
     def copies_throttled(self) -> bool:
         """Whether what it copies counts against the rate for replicas that are moved."""
         ...
@@ -79,7 +84,8 @@ class CopiedPartition:
 
     __slots__ = (
         "_ill_since", "_loop", "_pause", "_pauses", "_resumed", "_said", "_setbacks", "_work",
-        "bytes_copied", "high_watermark", "hungry", "key", "leader_epoch", "partition", "trouble",
+        "bytes_at_work", "bytes_copied", "high_watermark", "hungry", "key", "leader_epoch",
+        "partition", "trouble",
     )  # fmt: skip
 
     def __init__(self, partition: FollowedPartition) -> None:
@@ -88,6 +94,7 @@ class CopiedPartition:
         self.leader_epoch = -1
         self.high_watermark = -1  # the leader's
         self.bytes_copied = 0
+        self.bytes_at_work = 0  # of an answer, until they are flushed
         self.hungry = True  # the last answer brought about as much as was asked for
         self.trouble = ""  # why it is not copied
         self._said = ""  # of that, in the log
@@ -176,6 +183,7 @@ class CopiedPartition:
         if not records:
             self._well()
             return False
+        self.bytes_at_work = len(records)
         appended = asyncio.Event()
         self._begin(self._append_and_flush(records, asked, appended))
         await appended.wait()
@@ -288,6 +296,7 @@ class CopiedPartition:
             pause = self._ill(repr(error), passing=False)
         finally:
             self._work = None
+            self.bytes_at_work = 0
         if self._resumed is None:
             return
         if pause:

@@ -1,8 +1,10 @@
 """What this broker copies: all partitions that it follows, by their leaders.
 
-Each leader from which something is followed has one link. Partitions come and go as roles change;
-where brokers are, the map says. What is followed from a broker whose address is not known waits
-until it is.
+Each leader from which something is followed has two links: one for what is in sync here, by the
+map, and one for what catches up. So nobody who waits for acks=all waits while megabytes that nobody
+waits for are fetched before. Partitions come and go as roles change, and go from one link to the
+other as they join those in sync or leave them; where brokers are, the map says. What is followed
+from a broker whose address is not known waits until it is.
 
 A partition that is removed may still be worked on for a moment, by a thread that truncates it, say:
 `idle` waits for that, and whoever leads, closes or deletes it waits before.
@@ -11,6 +13,7 @@ A partition that is removed may still be worked on for a moment, by a thread tha
 import asyncio
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from broker.replication.copied_partition import CopiedPartition, FollowedPartition
 from broker.replication.link import Fetching, Link
@@ -19,12 +22,19 @@ from client.addresses import Address
 from cluster.values import NO_LEADER, BrokerInfo
 
 
+class _By(NamedTuple):
+    """Over which link: of which leader, for which sort of partitions."""
+
+    leader_id: int
+    catches_up: bool
+
+
 @dataclass(slots=True)
 class _Followed:
     """By whom it is led, and in which epoch."""
 
     copied: CopiedPartition
-    leader_id: int
+    by: _By
     leader_epoch: int
 
 
@@ -36,7 +46,7 @@ class Copying:
         self._fetching = fetching
         self._listener = listener
         self._addresses: dict[int, Address] = {}
-        self._links: dict[int, Link] = {}
+        self._links: dict[_By, Link] = {}
         self._followed: dict[Key, _Followed] = {}
         self._removed: dict[Key, CopiedPartition] = {}  # and still being worked on
         self._ending: set[asyncio.Task[None]] = set()
@@ -46,8 +56,10 @@ class Copying:
 
     def assign(self, partition: FollowedPartition, leader_id: int, leader_epoch: int) -> None:
         """Copy this partition from that leader, whatever was before; from nobody, if there is no
-        leader (-1), or nobody knows where it is."""
+        leader (-1), or nobody knows where it is. To be called again when it has come to be in
+        sync, or is so no more."""
         key = partition.topic, partition.index
+        by = _By(leader_id, not partition.is_in_sync)
         followed = self._followed.get(key)
         if followed is not None and followed.copied.partition is not partition:
             self.remove(followed.copied.partition)
@@ -56,13 +68,13 @@ class Copying:
             copied = self._removed.get(key)
             if copied is None or copied.partition is not partition:
                 copied = CopiedPartition(partition)
-            followed = self._followed[key] = _Followed(copied, leader_id, leader_epoch)
-        elif (followed.leader_id, followed.leader_epoch) == (leader_id, leader_epoch):
+            followed = self._followed[key] = _Followed(copied, by, leader_epoch)
+        elif (followed.by, followed.leader_epoch) == (by, leader_epoch):
             return
         else:
-            if followed.leader_id != leader_id:
+            if followed.by != by:
                 self._leave(followed)
-            followed.leader_id, followed.leader_epoch = leader_id, leader_epoch
+            followed.by, followed.leader_epoch = by, leader_epoch
         self._follow(followed)
 
     def remove(self, partition: FollowedPartition) -> None:
@@ -95,7 +107,7 @@ class Copying:
             if self._addresses.get(leader_id) == address:
                 continue
             self._addresses[leader_id] = address
-            led = [each for each in self._followed.values() if each.leader_id == leader_id]
+            led = [each for each in self._followed.values() if each.by.leader_id == leader_id]
             for followed in led:
                 self._leave(followed)
             for followed in led:
@@ -132,30 +144,39 @@ class Copying:
     def leaders_in_trouble(self) -> dict[int, str]:
         """Why nothing comes from leaders from which something should."""
         links = tuple(self._links.items())
-        found = {leader_id: link.trouble for leader_id, link in links if link.trouble}
+        found = {by.leader_id: link.trouble for by, link in links if link.trouble}
         for each in tuple(self._followed.values()):
-            if each.leader_id not in self._links and each.leader_id != NO_LEADER:
-                found[each.leader_id] = f"it has no listener {self._listener}, or is not there"
+            leader_id = each.by.leader_id
+            if each.by not in self._links and leader_id != NO_LEADER:
+                found[leader_id] = f"it has no listener {self._listener}, or is not there"
         return found
 
     # Links
 
     def _follow(self, followed: _Followed) -> None:
-        leader_id = followed.leader_id
-        address = self._addresses.get(leader_id)
-        if leader_id == NO_LEADER or address is None:
+        by = followed.by
+        address = self._addresses.get(by.leader_id)
+        if by.leader_id == NO_LEADER or address is None:
             return
-        link = self._links.get(leader_id)
+        link = self._links.get(by)
         if link is None:
-            link = self._links[leader_id] = Link(leader_id, address, self._fetching)
+            link = self._links[by] = self._link(by, address)
         link.follow(followed.copied, followed.leader_epoch)
 
+    def _link(self, by: _By, address: Address) -> Link:
+        if by.catches_up:
+            return Link(by.leader_id, address, self._fetching, catches_up=True)
+        others = _By(by.leader_id, catches_up=True)
+        return Link(
+            by.leader_id, address, self._fetching, others_join=lambda: others in self._links
+        )
+
     def _leave(self, followed: _Followed) -> None:
-        link = self._links.get(followed.leader_id)
+        link = self._links.get(followed.by)
         if link is not None and followed.copied in link:
             link.leave(followed.copied)
             if not len(link):
-                del self._links[followed.leader_id]
+                del self._links[followed.by]
                 self._end(link.close())
 
     def _end(self, ending: Coroutine[None, None, None]) -> None:

@@ -1,4 +1,5 @@
-"""A link: all that this broker copies from one leader, fetched over one connection.
+"""A link: what this broker copies from one leader, fetched over one connection. What is in sync has
+one, what catches up another (copying.py).
 
     connect → ask ⇄ take the answer, flush → …        after an error a pause, and again
 
@@ -13,6 +14,12 @@ Rule 3: nobody waits long for somebody else's disk. When all that came is flushe
         are throttled (throttle.py), until there is something for them again.
 Rule 4: partitions that have much to fetch share what an answer may hold; the others may have a
         sixteenth each, so that they go on meanwhile.
+Rule 5: what catches up does so in portions of a few megabytes, one partition after the other, each
+        portion large enough for the disk. While one is flushed the next one is fetched, and no
+        more: so whoever is in sync waits, for the leader, the event loop or the disk, behind a
+        portion and not behind all that is missing.
+Rule 6: while something catches up from a leader, nothing is long asked of it for what is in sync:
+        who has caught up comes to this link then, and is waited for from then on.
 
 The leader is asked again and again until the link is closed: it may come back.
 
@@ -21,6 +28,7 @@ Specified in docs/replication-spec.md: `SendFetch` (R2).
 
 import asyncio
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -47,6 +55,8 @@ CLIENT_ID: Final = "penstock-replica-%d"
 _MOMENT: Final = 0.02  # for flushes, before the others go on
 _GLANCE: Final = 0.01  # how long a leader may wait while something is being flushed
 _SHARES: Final = 16
+_PORTION: Final = 4 * 1024 * 1024  # bytes, of what catches up
+_PORTIONS: Final = 2  # at a time: one at the disk, one on its way
 _AT_ONCE: Final = 64  # partitions of an answer, in one turn of the loop
 _SESSION_ERRORS: Final = frozenset(
     {ErrorCode.fetch_session_id_not_found, ErrorCode.invalid_fetch_session_epoch}
@@ -72,13 +82,25 @@ class Fetching:
 class Link:
     """See the module. Belongs to the event loop."""
 
-    def __init__(self, leader_id: int, address: Address, fetching: Fetching) -> None:
+    def __init__(
+        self,
+        leader_id: int,
+        address: Address,
+        fetching: Fetching,
+        *,
+        catches_up: bool = False,
+        others_join: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`others_join` says whether partitions catch up over another link, and join this one."""
         self.leader_id = leader_id
         self.address = address
         self.trouble = ""  # why nothing comes from there
         self.connections = 0  # that were opened
         self._fetching = fetching
-        self._asking = Asking(fetching.broker_id, fetching.bytes)
+        self._catches_up = catches_up
+        self._others_join = others_join
+        self._bytes = min(fetching.bytes, _PORTION) if catches_up else fetching.bytes
+        self._asking = Asking(fetching.broker_id, self._bytes)
         self._copied: dict[Key, CopiedPartition] = {}
         self._aside: dict[Key, CopiedPartition] = {}  # being worked on, or resting
         self._hungry: set[Key] = set()
@@ -144,7 +166,9 @@ class Link:
     async def _exchange(self, connection: LeaderConnection) -> None:
         """One request, and what follows from the answer."""
         await self._something_to_ask()
-        seconds = _GLANCE if self._is_at_work else self._fetching.wait_seconds
+        wait = self._fetching.wait_seconds
+        hurries = self._is_at_work or self._others_join()
+        seconds = _GLANCE if hurries else wait
         request = self._asking.request(int(seconds * 1000))
         within = seconds + self._fetching.answer_seconds
         answer = await connection.ask(fetch.API, request, within)
@@ -167,7 +191,7 @@ class Link:
         moment = self._loop.call_later(_MOMENT, over)
         while self._is_at_work or not self._asking.wants_any:
             others_wait = is_over or self._hungry - self._aside.keys()
-            if self._asking.wants_any and others_wait:
+            if self._asking.wants_any and others_wait and self._has_room:
                 break
             self._changed.clear()
             await self._changed.wait()
@@ -177,6 +201,14 @@ class Link:
     def _is_at_work(self) -> bool:
         """Whether something is being done to a partition, and will be over soon."""
         return any(copied.is_at_work for copied in self._aside.values())
+
+    @property
+    def _has_room(self) -> bool:
+        """For another portion."""
+        if not self._catches_up:
+            return True
+        at_work = sum(copied.bytes_at_work for copied in self._aside.values())
+        return at_work <= (_PORTIONS - 1) * self._bytes
 
     async def _take(self, answer: FetchResponse) -> None:
         of_all = ((each.topic, data) for each in answer.responses for data in each.partitions)
@@ -217,10 +249,15 @@ class Link:
             self._hungry.add(key)
         else:
             self._hungry.discard(key)
-        shares = min(len(self._hungry), _SHARES) if copied.hungry else _SHARES
-        share = self._fetching.bytes // shares
+        share = self._share(copied)
         self._asking.want(key, copied.wanted(throttle.portion(share) if is_throttled else share))
         self._changed.set()
+
+    def _share(self, copied: CopiedPartition) -> int:
+        """How many bytes of it to ask for at once."""
+        if self._catches_up:
+            return self._bytes
+        return self._bytes // (min(len(self._hungry), _SHARES) if copied.hungry else _SHARES)
 
     def _failed(self, reason: str) -> None:
         if reason != self.trouble:

@@ -23,6 +23,7 @@ class FollowedLog:
         self.disk = threading.Event()  # whether it does anything
         self.disk.set()
         self.bug: Exception | None = None
+        self.is_in_sync = True
         self.copies_throttled = False
 
     def copy(self, batches: memoryview, headers: Sequence[BatchHeader], now_ms: int) -> None:
