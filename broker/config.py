@@ -101,7 +101,8 @@ class ReplicationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     fetch_wait: Seconds = 0.5
     """How long a leader waits with its answer until it has something for a follower."""
     fetch_bytes: Bytes = 16 * 1024 * 1024
-    """The most that a follower fetches from a leader at a time."""
+    """The most that a follower fetches from a leader at a time; of what catches up, 4 MiB at
+    most."""
     preferred_leaders_seconds: Seconds = 300.0
     """How often the lead returns to the first replica of each partition, after it was away."""
 

@@ -53,6 +53,30 @@ def test_clients_take_turns() -> None:
     ]  # fmt: skip
 
 
+def test_what_catches_up_is_flushed_one_after_the_other_and_holds_up_nobody() -> None:
+    async def flush() -> None:
+        order: list[str] = []
+        first, second = Held(), Held()
+        ended: asyncio.Queue[float] = asyncio.Queue()
+        flusher = Flusher(asyncio.get_running_loop())
+        for held in (first, second):
+            flusher.start(held, ended.put_nowait, "replication", catches_up=True)
+        first.runs.wait()
+        for number in range(20):
+            flusher.start(Recorded(str(number), order), ended.put_nowait, "replication")
+        for _ in range(20):
+            await ended.get()
+        assert len(order) == 20
+        assert not second.runs.is_set()
+        first.let_go.set()
+        await ended.get()
+        second.runs.wait()
+        second.let_go.set()
+        flusher.stop()
+
+    asyncio.run(flush())
+
+
 def test_what_was_started_is_finished_before_the_threads_end() -> None:
     order: list[str] = []
 

@@ -191,6 +191,62 @@ def test_what_is_worked_on_is_left_alone_until_that_is_over(
     uvloop.run(copy())
 
 
+def test_what_catches_up_is_asked_for_apart_and_joins_what_is_in_sync_at_once(
+    leaders: dict[int, Leader], tmp_path: Path
+) -> None:
+    """A leader waits longer than this test, if it is not asked to hurry."""
+    leader, _ = leaders[1]
+    leader.partitions["u", 1] = LedPartition(batches=batches(4))
+    leader.lead(batches(*[1] * 40, size=5000))
+    fetching = Fetching(broker_id=3, wait_seconds=120, bytes=64 * 1024)
+
+    async def copy() -> None:
+        behind, abreast = FollowedLog(tmp_path), FollowedLog(tmp_path, "u", 1)
+        behind.is_in_sync = False
+        async with copying(fetching) as copies:
+            copies.brokers(where(leaders))
+            behind.disk.clear()
+            copies.assign(behind, 1, 0)
+            await until(lambda: behind.log.end_offset > 0)
+            copies.assign(abreast, 1, 0)
+            await until(has(abreast, 4))
+            leader.partitions["u", 1].batches += batches(4, first=4)
+            await until(has(abreast, 8))
+            assert behind.log.flushed_offset == 0
+            behind.disk.set()
+            await until(has(behind, 40))
+            await until(lambda: bool(sessions(leader, "u")))
+            assert sessions(leader, "t").isdisjoint(sessions(leader, "u"))
+
+            behind.is_in_sync = True
+            copies.assign(behind, 1, 0)
+            await until(lambda: sessions(leader, "t") > sessions(leader, "u"))
+            await until(lambda: leader.requests[-1].max_wait == 120_000)
+            leader.lead(batches(1, first=40))
+            await until(has(behind, 41))
+
+            before = sessions(leader, "t")
+            behind.is_in_sync = False
+            copies.assign(behind, 1, 0)
+            leader.lead(batches(1, first=41))
+            await until(lambda: sessions(leader, "t") > before)
+            await until(has(behind, 42))
+            assert (copies.troubles, copies.leaders_in_trouble) == ({}, {})
+        leader.lead([])  # it waits no longer
+        assert contents(behind) == leader.led.batches
+
+    uvloop.run(copy())
+
+
+def sessions(leader: ScriptedLeader, topic: str) -> set[int]:
+    """In which this topic was named."""
+    return {
+        asked.session_id
+        for asked in leader.requests
+        if asked.session_id and any(each.topic == topic for each in asked.topics)
+    }
+
+
 def as_consumer(bootstrap: Bootstrap) -> Fetching:
     """Of a leader that does not know of us as a replica."""
     return Fetching(broker_id=-1, access=bootstrap.access, wait_seconds=0.1)
@@ -259,6 +315,44 @@ def test_a_broker_that_is_killed_again_and_again(chroot: str, tmp_path: Path) ->
                     await copy_from(copies, followed, address, bootstrap)
                     await until(lambda: is_equal(followed, broker))
                     await until(lambda: not (copies.leaders_in_trouble or copies.troubles))
+
+        uvloop.run(copy())
+
+
+def test_what_catches_up_has_two_portions_under_way_and_what_is_in_sync_goes_on(
+    chroot: str, tmp_path: Path
+) -> None:
+    """8 MB of each of three partitions, from a real leader, to a disk that does nothing."""
+    names, portion = ("a", "b", "c"), 4 * 1024 * 1024
+    sent = [bytes(batch(10, size=20_000)) for _ in range(40)]
+    with BrokerProcess(tmp_path / "leader", zookeeper=chroot) as broker:
+        bootstrap = Bootstrap.of(broker.bootstrap)
+        address = Address("127.0.0.1", broker.port)
+        with Brokers(bootstrap, patience_seconds=60) as brokers:
+            for name in (*names, "in-sync"):
+                create_topic(brokers, name, partitions=1)
+        for name in names:
+            produce_to(address, bootstrap, name, sent)
+
+        async def copy() -> None:
+            behind = [FollowedLog(tmp_path, name) for name in names]
+            abreast = FollowedLog(tmp_path, "in-sync")
+            async with copying(as_consumer(bootstrap)) as copies:
+                for each in behind:
+                    each.is_in_sync = False
+                    each.disk.clear()
+                for each in (*behind, abreast):
+                    await copy_from(copies, each, address, bootstrap)
+                await until(lambda: sum(each.log.end_offset > 0 for each in behind) == 2)
+                for _ in range(5):
+                    before = abreast.log.flushed_offset
+                    await asyncio.to_thread(produce_to, address, bootstrap, "in-sync", sent[:1])
+                    await until(has(abreast, before + 10))
+                assert sum(each.log.end_offset > 0 for each in behind) == 2
+                assert all(each.log.size <= portion for each in behind)
+                for each in behind:
+                    each.disk.set()
+                await until(lambda: all(is_equal(each, broker) for each in (*behind, abreast)))
 
         uvloop.run(copy())
 

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +26,7 @@ from tests.broker.replication.scripted_leader import (
 from tests.broker.storage.log_files import read_on
 from tests.client.scripted_broker import ScriptedBroker
 from wire.errors import ErrorCode
-from wire.messages.fetch import FetchRequest, FetchResponse
+from wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse
 
 Leader = tuple[ScriptedLeader, ScriptedBroker]
 FETCHING = Fetching(broker_id=2, wait_seconds=0.05, bytes=64 * 1024)
@@ -40,9 +40,13 @@ def led() -> Iterator[Leader]:
 
 @asynccontextmanager
 async def linked(
-    address: Address, *followed: FollowedLog, fetching: Fetching = FETCHING, epoch: int = 0
+    address: Address,
+    *followed: FollowedLog,
+    fetching: Fetching = FETCHING,
+    epoch: int = 0,
+    catches_up: bool = False,
 ) -> AsyncIterator[tuple[Link, list[CopiedPartition]]]:
-    link = Link(1, address, fetching)
+    link = Link(1, address, fetching, catches_up=catches_up)
     copied = [CopiedPartition(each) for each in followed]
     try:
         for each in copied:
@@ -432,6 +436,49 @@ def test_what_is_throttled_takes_its_time_and_holds_up_nobody(led: Leader, tmp_p
         assert contents(slow) == leader.led.batches
 
     uvloop.run(copy())
+
+
+@pytest.mark.parametrize("catches_up", [True, False])
+def test_what_catches_up_is_asked_for_in_portions_and_no_more_than_two_at_a_time(
+    led: Leader, tmp_path: Path, *, catches_up: bool
+) -> None:
+    """What is in sync goes on beside: that is the case to compare with."""
+    leader, broker = led
+    others = [("u", 1), ("v", 2)]
+    for key in others:
+        leader.partitions[key] = LedPartition()
+    leader.led.batches = batches(*[1] * 400, size=1000)
+    leader.partitions["u", 1].batches = batches(*[1] * 400, size=1000)
+
+    async def copy() -> None:
+        large = [FollowedLog(tmp_path), FollowedLog(tmp_path, "u", 1)]
+        small = FollowedLog(tmp_path, "v", 2)
+        for each in large:
+            each.disk.clear()
+        async with linked(broker.address, *large, small, catches_up=catches_up) as (_, copied):
+            await until(lambda: all(each.log.end_offset for each in large))
+            before = len(leader.requests)
+            if catches_up:
+                await asyncio.sleep(0.2)
+                assert len(leader.requests) == before
+                asked = {each.partition_max_bytes for each in _all_of(leader.requests)}
+                assert asked == {FETCHING.bytes}
+            else:
+                await until(lambda: len(leader.requests) > before + 3)
+            assert [each.bytes_at_work for each in copied[:2]] == [each.log.size for each in large]
+            assert all(each.log.size <= FETCHING.bytes for each in large)
+            large[0].disk.set()
+            await until(has(large[0], 400))
+            large[1].disk.set()
+            await until(has(large[1], 400))
+            await until(lambda: not any(each.bytes_at_work for each in copied))
+        assert contents(large[0]) == leader.led.batches
+
+    uvloop.run(copy())
+
+
+def _all_of(requests: Iterable[FetchRequest]) -> list[FetchPartition]:
+    return [each for asked in requests for topic in asked.topics for each in topic.partitions]
 
 
 def test_what_rests_can_be_left(led: Leader, tmp_path: Path) -> None:
