@@ -64,6 +64,7 @@ Encode = Callable[[FetchResponse], list[Part]]
 
 _LONGEST_WAIT_MS = 60_000
 _LARGEST_RESPONSE = 64 * 1024 * 1024
+_LEAST_PART = 4  # of what a follower asks of one partition at a time
 _NEWS_WAITS_SECONDS = 0.05  # that more is exposed, of which a follower has the records
 _NO_LEADER: Final = LeaderIdAndEpoch()
 _LED_OTHERWISE: Final = {
@@ -294,7 +295,7 @@ class _Fetch(ABC):
         limit = max(0, min(self._room, wanted.partition_max_bytes))
         if self._is_throttled(partition):
             limit = self._needs.throttle.portion(limit)
-        if self._read and (not limit or self._is_full):
+        if self._read and (not limit or self._is_full or self._is_crumb(wanted)):
             return None
         read = partition.read_for_follower if self._is_followers else partition.read
         try:
@@ -306,6 +307,11 @@ class _Fetch(ABC):
         self._room -= piece.length
         self._read.append((partition, piece))
         return piece
+
+    def _is_crumb(self, wanted: FetchPartition) -> bool:
+        """Whether others have left next to nothing of an answer to a follower. Each piece costs it
+        a flush, so there is none of this partition: the next answer begins there."""
+        return self._is_followers and self._room < wanted.partition_max_bytes // _LEAST_PART
 
     @property
     def _is_full(self) -> bool:

@@ -20,12 +20,12 @@ from cluster.controller import current_epoch
 from cluster.partition_states import StateChange, change_states
 from cluster.topics import create_topic, read_topic
 from cluster.values import BrokerInfo, Endpoint, PartitionInfo, TopicInfo
-from tests.broker.api.fetching import ClientSession, Key, fetched, whole
+from tests.broker.api.fetching import ClientSession, Key, asked, fetched, told, whole
 from tests.broker.api.running_broker import RawClient, RunningBroker, batch
 from wire.batch import headers
 from wire.errors import ErrorCode
 from wire.messages import fetch, list_offsets, offset_for_leader_epoch, produce
-from wire.messages.fetch import EpochEndOffset, LeaderIdAndEpoch, PartitionData
+from wire.messages.fetch import EpochEndOffset, FetchRequest, LeaderIdAndEpoch, PartitionData
 from wire.messages.list_offsets import (
     EARLIEST,
     LATEST,
@@ -235,6 +235,38 @@ def test_a_follower_waits_for_what_is_appended(
     assert list(news) == [(topic.name, 70)]
     assert (offsets_in(news[topic.name, 70]), news[topic.name, 70].high_watermark) == ([], 1)
     assert session.fetch() == {}
+
+
+def test_a_follower_is_given_no_crumbs(
+    client: RawClient, follower: RawClient, new_replicated: Callable[..., Replicated]
+) -> None:
+    """What one partition has left of an answer is given to the next if it is a quarter of what was
+    asked for of that, or more. A consumer takes what there is."""
+    topic = new_replicated(1, 2, partitions=2)
+    first, second = (topic.name, 0), (topic.name, 1)
+    append(client, topic.name, *range(100))
+    for timestamp in range(20):
+        append(client, topic.name, timestamp, index=1)
+    size = len(batch(*range(100)))
+    few = len(batch(1)) + 10
+    assert few < (size + few) // 4
+
+    def answered(replica_id: int, max_bytes: int) -> list[Key]:
+        wanted = asked({first: 0, second: 0}, max_bytes=size + few)
+        request = FetchRequest(
+            replica_id=replica_id, max_wait=0, min_bytes=1, max_bytes=max_bytes, topics=wanted
+        )
+        return [
+            key for key, data in told(follower.ask(fetch.API, 12, request)).items() if data.records
+        ]
+
+    assert answered(2, size + few) == [first]
+    assert answered(2, size + (size + few) // 4) == [first, second]
+    for index in (0, 1):
+        flush_is_over(topic, index)
+    for key, end in ((first, 100), (second, 20)):
+        follower.ask(fetch.API, 12, whole({key: end}, replica_id=2))
+    assert answered(-1, size + few) == [first, second]
 
 
 def test_who_asks_for_nothing_new_comes_into_sync_all_the_same(
