@@ -182,11 +182,16 @@ class Link:
     async def _something_to_ask(self) -> None:
         """Until what came is flushed; for a moment only, where others can go on meanwhile."""
         is_over = False
+        moment: asyncio.TimerHandle
 
         def over() -> None:
-            nonlocal is_over
+            nonlocal is_over, moment
             is_over = True
             self._changed.set()
+            if (
+                self._is_at_work
+            ):  # what fails says nothing when it ends, and makes room all the same
+                moment = self._loop.call_later(_MOMENT, over)
 
         moment = self._loop.call_later(_MOMENT, over)
         while self._is_at_work or not self._asking.wants_any:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from broker.replication.copied_partition import CopiedPartition
+from broker.replication.copied_partition import CopiedPartition, NotCopied
 from broker.replication.link import Fetching, Link
 from broker.replication.throttle import Throttle
 from client.addresses import Address
@@ -473,6 +473,41 @@ def test_what_catches_up_is_asked_for_in_portions_and_no_more_than_two_at_a_time
             await until(has(large[1], 400))
             await until(lambda: not any(each.bytes_at_work for each in copied))
         assert contents(large[0]) == leader.led.batches
+
+    uvloop.run(copy())
+
+
+class BadDisk(FollowedLog):
+    """Nothing is ever flushed, once it was tried."""
+
+    async def flushed_copy(self) -> None:
+        if self.log.flushed_offset < self.log.end_offset:
+            await asyncio.to_thread(self.disk.wait, 60)
+            raise NotCopied("it has failed")
+
+
+def test_who_waits_for_room_goes_on_when_that_cannot_be_flushed(
+    led: Leader, tmp_path: Path
+) -> None:
+    leader, broker = led
+    for key in (("u", 1), ("v", 2)):
+        leader.partitions[key] = LedPartition()
+    for key in (KEY, ("u", 1)):
+        leader.partitions[key].batches = batches(*[1] * 400, size=1000)
+
+    async def copy() -> None:
+        failing = [BadDisk(tmp_path), BadDisk(tmp_path, "u", 1)]
+        small = FollowedLog(tmp_path, "v", 2)
+        for each in failing:
+            each.disk.clear()
+        async with linked(broker.address, *failing, small, catches_up=True) as (_, copied):
+            await until(lambda: all(each.log.end_offset for each in failing))
+            await asyncio.sleep(0.1)  # it waits for room, not for a moment
+            for each in failing:
+                each.disk.set()
+            await until(lambda: all(each.trouble for each in copied[:2]))
+            leader.partitions["v", 2].batches += batches(4)
+            await until(has(small, 4))
 
     uvloop.run(copy())
 
