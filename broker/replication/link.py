@@ -188,9 +188,7 @@ class Link:
             nonlocal is_over, moment
             is_over = True
             self._changed.set()
-            if (
-                self._is_at_work
-            ):  # what fails says nothing when it ends, and makes room all the same
+            if self._is_at_work:  # if it fails, it ends without a word, and there is room
                 moment = self._loop.call_later(_MOMENT, over)
 
         moment = self._loop.call_later(_MOMENT, over)
