@@ -9,6 +9,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from client.admin import all_topics, broker_configs, topic_configs
 from client.bootstrap import Bootstrap
 from client.brokers import Brokers
+from harness.server_process import wait_until
 from tests.penstock.running import At
 
 LONG = 120
@@ -43,6 +44,10 @@ class ReplicasAt:
         with Brokers(Bootstrap.of(self.bootstrap)) as brokers:
             all_topics(brokers)
             yield brokers
+
+    def until_throttles_are(self, wanted: set[str], *topics: str) -> None:
+        """A broker hears of them from the controller, behind who has set them."""
+        wait_until(lambda: self.throttles(*topics) == wanted, within=60, what=f"throttles {wanted}")
 
     def throttles(self, *topics: str) -> set[str]:
         """What is set of them, anywhere."""

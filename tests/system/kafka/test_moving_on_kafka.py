@@ -46,12 +46,12 @@ def test_a_broker_of_apache_kafka_is_drained_and_filled_again(kafka: ReplicasAt)
     begun = at.run("brokers", "drain", "3", "--throttle", "5e6", "--no-wait")
     assert begun.returncode == 0, begun.stderr
     assert "4 partitions are being moved" in begun.stderr
-    assert kafka.throttles("t") == RATES | LISTS
+    kafka.until_throttles_are(RATES | LISTS, "t")
     watched = at.run("brokers", "drain", "3")
     assert watched.returncode == 0, watched.stderr
     assert "the throttle is taken away" in watched.stderr
     assert kafka.loads("t") == {1: 6, 2: 6}
-    assert kafka.throttles("t") == set()
+    kafka.until_throttles_are(set(), "t")
     other = at.run("brokers", "drain", "2")
     assert other.returncode == 0, other.stderr
     assert kafka.loads("t") == {1: 6, 3: 6}
@@ -61,6 +61,6 @@ def test_a_broker_of_apache_kafka_is_drained_and_filled_again(kafka: ReplicasAt)
     assert "broker 2 has its share of the replicas now" in filled.stderr
     assert kafka.loads("t") == {1: 4, 2: 4, 3: 4}
     assert Counter(each[0] for each in kafka.replicas("t")) == {1: 2, 2: 2, 3: 2}
-    assert kafka.throttles("t") == set()
+    kafka.until_throttles_are(set(), "t")
     read = at.output("consume", "t", "--from", "beginning", "--count", str(len(LINES)))
     assert sorted(read.splitlines()) == sorted(LINES)
