@@ -13,6 +13,8 @@ from typing import Final
 
 _EPHEMERAL: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _FIRST: Final = 10_000
+_LAST: Final = 65_535
+_ROOM: Final = 1_000
 _SPARE: Final = 100  # that are looked at in vain
 _LISTENING: Final = "0A"  # of /proc/net/tcp
 
@@ -85,12 +87,11 @@ def is_free(host: str, port: int) -> bool:
 def free_ports(host: str, count: int) -> list[int]:
     """Ports that nobody listens on just now, all different.
 
-    They lie below those that the kernel gives to clients: one of these may be a client's before a
-    server has it, and a client that keeps connecting to one while its server is down can be given
-    that very port, and be connected to itself. OSError if there are not so many.
+    Where there is room, they lie below those that the kernel gives to clients: one of these may be
+    a client's before a server has it, and a client that keeps connecting to one while its server is
+    down can be given that very port, and be connected to itself. OSError if there are not so many.
     """
-    lowest = int(_EPHEMERAL.read_text().split()[0])
-    candidates = range(min(_FIRST, lowest // 2), lowest)
+    candidates = server_ports(int(_EPHEMERAL.read_text().split()[0]))
     found: list[int] = []
     for port in random.sample(candidates, min(len(candidates), count + _SPARE)):
         if len(found) == count:
@@ -98,8 +99,14 @@ def free_ports(host: str, count: int) -> list[int]:
         if is_free(host, port):
             found.append(port)
     if len(found) < count:
-        raise OSError(errno.EADDRINUSE, f"no {count} free ports below {lowest}")
+        raise OSError(errno.EADDRINUSE, f"no {count} free ports in {candidates}")
     return found
+
+
+def server_ports(lowest_of_clients: int) -> range:
+    """Where to look for them, by the first port that the kernel gives to clients."""
+    has_room = lowest_of_clients > _FIRST + _ROOM
+    return range(_FIRST, lowest_of_clients if has_room else _LAST + 1)
 
 
 def who_listens(port: int) -> str | None:

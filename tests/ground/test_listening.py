@@ -4,7 +4,23 @@ import os
 import socket
 import threading
 
-from ground.listening import who_listens
+import pytest
+
+from ground.listening import free_ports, is_free, server_ports, who_listens
+
+
+@pytest.mark.not_quick("looks for free ports")
+def test_free_ports_are_different_and_can_be_listened_on() -> None:
+    ports = free_ports("127.0.0.1", 50)
+    assert len(set(ports)) == 50
+    # Some other program may have taken one by now.
+    assert sum(is_free("127.0.0.1", port) for port in ports) >= 45
+
+
+def test_servers_have_ports_that_clients_do_not_get() -> None:
+    """Where the kernel leaves any; nobody needs a right for them."""
+    assert server_ports(32_768) == range(10_000, 32_768)
+    assert server_ports(1_024) == range(10_000, 65_536)
 
 
 def test_whoever_opens_and_closes_files_meanwhile_is_found() -> None:
