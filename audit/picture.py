@@ -258,6 +258,18 @@ class AlteredBatch:
     to_time: int = -1
 
 
+class UncountedLoss(NamedTuple):
+    """What a log has lost before anybody had spoken of it: so many offsets from `first` on, or from
+    there on nobody knows how many (-1). Between these times it was written, and lost."""
+
+    partition: int
+    first: int
+    offsets: int
+    reason: str
+    from_time: int
+    to_time: int
+
+
 class Acceptance(NamedTuple):
     """A fault that an operator knows of. What is given must all apply; see docs/events.md."""
 
@@ -291,6 +303,7 @@ class TopicPicture:
     holes: Sequence[Hole] = ()
     file_faults: Sequence[FileFault] = ()
     damaged: Sequence[AlteredBatch] = ()
+    withdrawn: Sequence[UncountedLoss] = ()
     unwatched: Sequence[UnwatchedTime] = ()  # of these times
     inexact: Sequence[Inexact] = ()
     placed: Sequence[Placed] = ()  # of partitions with offsets that are lacking, damaged, accepted

@@ -117,6 +117,13 @@ class BrokersQuery(Query, frozen=True, kw_only=True):
     cluster: Text = ""
 
 
+class GroupsQuery(Paged, frozen=True, kw_only=True):
+    cluster: Text = ""
+    topic: Text = ""
+    group: Text = ""
+    search: Text = ""
+
+
 class AlertsQuery(Paged, frozen=True, kw_only=True):
     state: Annotated[str, msgspec.Meta(pattern="^(raised|resolved)$")] | None = None
 

@@ -109,7 +109,7 @@ def _by_bytes(given: Acceptance, one: Finding) -> bool:
 
 def _is_time(one: Finding) -> bool:
     """In which nobody looked at a folder."""
-    return one.kind is FaultKind.UNKNOWN and one.position < 0
+    return one.kind is FaultKind.UNKNOWN and one.position < 0 and one.offset < 0
 
 
 def _points(given: Acceptance, fault: Fault) -> list[int]:

@@ -31,6 +31,7 @@ from audit.picture import (
     TierKind,
     TopicPicture,
     Twice,
+    UncountedLoss,
 )
 from audit.reconciling import words
 from audit.reconciling.faults import Fault
@@ -92,6 +93,31 @@ def unknown(picture: TopicPicture) -> Iterator[Fault]:
             to_time=each.to_time,
         )
         yield Fault(finding, reason=each.reason, traces=each.traces)
+
+
+def withdrawn(picture: TopicPicture) -> Iterator[Fault]:
+    """What logs have lost before anybody had spoken of it. Where nobody knows how much that is, the
+    first offset stands for all."""
+    for each in picture.withdrawn:
+        if is_fresh(each, picture):
+            continue
+        finding = Finding(
+            kind=FaultKind.MISSING if each.offsets > 0 else FaultKind.UNKNOWN,
+            words="",
+            tier=TierKind.BROKER.value,
+            partition=each.partition,
+            offset=each.first,
+            offsets=max(each.offsets, 1),
+            from_time=each.from_time,
+            to_time=each.to_time,
+        )
+        count = max(each.offsets, 0)
+        yield Fault(finding, count=count, reason=words.uncounted(each), since=each.to_time - 1)
+
+
+def is_fresh(loss: UncountedLoss, picture: TopicPicture) -> bool:
+    """Whether somebody may still speak of what was lost."""
+    return loss.to_time + picture.grace_millis > picture.now
 
 
 def copied(picture: TopicPicture, axis: Axis) -> Iterator[Fault]:

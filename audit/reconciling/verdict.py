@@ -159,6 +159,7 @@ def _said(picture: TopicPicture, axis: Axis, steps: Sequence[Tallied]) -> list[F
     said += statements.unproven(picture)
     said += _twice(picture, axis, steps)
     said += statements.unknown(picture)
+    said += statements.withdrawn(picture)
     said += statements.untold(picture)
     said = cut(said, picture.accepted)
     said += statements.copied(picture, axis)
@@ -266,6 +267,10 @@ def _waits(
             yield Wait(
                 on=LEDGER, words=words.missing_entry(hole, host), host=host, since=hole.from_time
             )
+    fresh = [each for each in picture.withdrawn if statements.is_fresh(each, picture)]
+    if fresh:
+        since = min(each.from_time for each in fresh)
+        yield Wait(on=LEDGER, words=words.fresh(), since=since)
     if young:
         since = min(each.said for each in young)
         yield Wait(on=LEDGER, words=words.untold(len(young)), since=since)

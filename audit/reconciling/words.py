@@ -6,7 +6,7 @@ to the one after the last, as positions in a file are.
 
 from datetime import UTC, datetime
 
-from audit.picture import Copied, ExpectedAgent, Hole, Tier, TierKind
+from audit.picture import Copied, ExpectedAgent, Hole, Tier, TierKind, UncountedLoss
 from audit.reconciling.faults import Fault
 from audit.verdicts import FaultKind, Finding
 
@@ -93,7 +93,7 @@ def of(topic: str, fault: Fault) -> str:
     if one.kind is FaultKind.LOST:
         return _lost(fault)
     if one.kind is FaultKind.UNKNOWN:
-        return _unknown(fault)
+        return _unknown(topic, fault)
     if fault.named:
         return _hole(fault)
     if one.path and not one.source:
@@ -105,8 +105,13 @@ def of(topic: str, fault: Fault) -> str:
     return _of_windows(fault)
 
 
-def _unknown(fault: Fault) -> str:
+def _unknown(topic: str, fault: Fault) -> str:
     one = fault.finding
+    if one.partition >= 0:
+        return (
+            f"{topic}-{one.partition}: what was written from offset {number(one.offset)} on is"
+            f" gone, and nobody knows how much that was: {fault.reason}"
+        )
     if one.seq >= 0:
         are = "is" if one.events == 1 else "are"
         return (
@@ -130,6 +135,11 @@ def _unknown(fault: Fault) -> str:
         f"{_file(one)} {what} while nobody watched, {when}; unknown beyond byte"
         f" {number(one.position)}{why}"
     )
+
+
+def uncounted(loss: UncountedLoss) -> str:
+    """Why something is gone of which nobody had spoken."""
+    return f"the log lost them before anybody had counted them: {loss.reason}"
 
 
 def copy_of(run: Copied, agent: str) -> str:

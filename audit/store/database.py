@@ -118,7 +118,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, check: bool) -> None
             raise StoreDamaged(f"{path} is damaged ({found[0][0]}): it must be built anew")
 
 
-VERSION: Final = 14
+VERSION: Final = 15
 
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -196,6 +196,10 @@ CREATE TABLE claimed (topic INT, partition INT, tier INT, epoch INT, upto INT, i
 -- first said (generations.py).
 CREATE TABLE cuts (topic INT, partition INT, epoch INT, next_offset INT, first INT, reason TEXT,
     time INT, PRIMARY KEY (topic, partition, epoch, next_offset)) WITHOUT ROWID;
+-- What brokers say that a log has lost when a leader epoch began; `count` is -1 if nobody knows how
+-- much that is (withdrawn.py).
+CREATE TABLE withdrawn (topic INT, partition INT, epoch INT, first INT, count INT, reason TEXT,
+    time INT, PRIMARY KEY (topic, partition, epoch, first, count)) WITHOUT ROWID;
 -- How far one journal has counted a partition under each leader epoch, and when it began to.
 CREATE TABLE counted_under (topic INT, partition INT, journal INT, epoch INT, first INT,
     next_offset INT, time INT, PRIMARY KEY (topic, partition, journal, epoch)) WITHOUT ROWID;

@@ -35,6 +35,7 @@ _OLD: Final = (
     "DELETE FROM loads WHERE time < ?",
     "DELETE FROM checked WHERE hour < ?",
     "DELETE FROM damaged WHERE time < ?",
+    "DELETE FROM withdrawn WHERE time < ?",
     "DELETE FROM loads_tried WHERE time < ?",
     "DELETE FROM finished WHERE time < ?",
     "DELETE FROM unwatched WHERE to_time < ?",
@@ -84,6 +85,7 @@ _BY_TOPIC: Final = (
     "details",
     "sources",
     "loads",
+    "withdrawn",
 )
 _BY_NAME: Final = ("agent_topics", "accepted", "checked", "damaged", "loads_tried", "unwatched")
 _UNSPOKEN: Final = " ".join(

@@ -31,7 +31,7 @@ from audit.picture import (
     Window,
     WindowSums,
 )
-from audit.store import exactness, placed
+from audit.store import exactness, placed, withdrawn
 from audit.store.fleet import expected_agents, renewed_hosts
 from audit.store.generations import STRIDE, Generations, damage_of, doubtful_times
 from audit.store.journals import unpacked
@@ -162,6 +162,7 @@ def picture(
         holes=_holes(topic, begin),
         file_faults=_file_faults(topic, from_time, to_time),
         damaged=placed.dated(spoilt, hours),
+        withdrawn=withdrawn.uncounted(connection, topic.id, partitions, generations),
         unwatched=_unwatched(topic, first, to_time),
         inexact=[
             *exactness.of(connection, topic.id, topic.tiers, hours),

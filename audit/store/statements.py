@@ -1,6 +1,6 @@
 """What is said seldom, one by one: hours that were rebuilt, hosts that were retired, faults that
-were accepted, files that were compared, batches that are damaged, loads that fail, logs that have
-lost what they had, times in which nobody watched.
+were accepted, files that were compared, batches that are damaged, loads that fail, times in which
+nobody watched. Of logs that have lost what they had, withdrawn.py.
 """
 
 import logging
@@ -12,8 +12,8 @@ import msgspec
 import numpy as np
 import pyarrow.compute as pc
 
-from audit.folding.columns import MOST_EPOCH, MOST_TIME, cut, numbers
-from audit.store import generations, loads
+from audit.folding.columns import MOST_TIME, cut, numbers
+from audit.store import loads
 from audit.store.chunks import Chunk
 
 HOUR: Final = 3_600_000
@@ -21,7 +21,6 @@ _MOST_HOURS: Final = 10_000  # that one comparison can be about
 _MOST_OFFSET: Final = 1 << 53
 
 _MOST_UNWATCHED: Final = 10_000  # of one agent and topic, one by one
-_NO_REASON: Final = "the broker says that they are gone"
 
 _UNWATCHED: Final = "INSERT OR IGNORE INTO unwatched VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _MORE_UNWATCHED: Final = """
@@ -44,21 +43,6 @@ Json = dict[str, Any]
 log = logging.getLogger(__name__)
 
 
-def keep_withdrawn(chunk: Chunk) -> None:
-    """Before anything is said of offsets."""
-    for row, said in _said(chunk, "withdrawn", "broker"):
-        (name,) = chunk.topic_names([said["topic"]])
-        (topic,) = chunk.numbers.topics.of([said["topic_id"]], name)
-        epoch, first = said["leader_epoch"], said["first"]
-        end = first + said["count"]
-        if not first < end < said["resumes"]:  # nothing lies between them and where it goes on
-            end = generations.FOR_EVER
-        if 0 <= epoch <= MOST_EPOCH and 0 <= first <= _MOST_OFFSET:
-            time = int(chunk.entries.time[row])
-            made = generations.Truncation(epoch, end, first, said["reason"] or _NO_REASON, time)
-            generations.cut(chunk, topic, said["partition"], made)
-
-
 def keep(chunk: Chunk) -> None:
     for topic in chunk.cut_topics | chunk.replaced:
         rows = chunk.connection.execute(
@@ -68,24 +52,24 @@ def keep(chunk: Chunk) -> None:
         )
         chunk.touched.update(rows.fetchall())
     in_entry: Counter[int] = Counter()
-    for row, each in _said(chunk, "unwatched", "agent"):
+    for row, each in said_by_tier(chunk, "unwatched", "agent"):
         _keep_unwatched(chunk, row, in_entry[row], each)
         in_entry[row] += 1
-    for row, each in _said(chunk, "rebuilt", "hdfs"):
+    for row, each in said_by_tier(chunk, "rebuilt", "hdfs"):
         _keep_rebuilt(chunk, row, each)
-    for row, each in _said(chunk, "retired", "operator"):
+    for row, each in said_by_tier(chunk, "retired", "operator"):
         _keep_retired(chunk, row, each)
-    for number, (row, each) in enumerate(_said(chunk, "accepted", "operator")):
+    for number, (row, each) in enumerate(said_by_tier(chunk, "accepted", "operator")):
         _keep_accepted(chunk, row, number, each)
-    for row, each in _said(chunk, "checked", "hdfs"):
+    for row, each in said_by_tier(chunk, "checked", "hdfs"):
         _keep_checked(chunk, row, each)
-    for row, each in _said(chunk, "damaged", ""):
+    for row, each in said_by_tier(chunk, "damaged", ""):
         _keep_damaged(chunk, row, each)
-    for row, each in _said(chunk, "loads", "hdfs"):
+    for row, each in said_by_tier(chunk, "loads", "hdfs"):
         loads.keep(chunk, row, each)
 
 
-def _said(chunk: Chunk, name: str, tier: str) -> Iterator[tuple[int, Json]]:
+def said_by_tier(chunk: Chunk, name: str, tier: str) -> Iterator[tuple[int, Json]]:
     lists = chunk.entries.body.field(name)
     if not len(lists.flatten()):
         return

@@ -39,6 +39,7 @@ from audit.store import (
     sources,
     statements,
     sums,
+    withdrawn,
 )
 from audit.store.chunks import AllNumbers, Chunk
 from audit.store.database import FILE, closed, damage_said, moved_aside, open_for_writing
@@ -208,7 +209,7 @@ def _folded(
 
 def _fold(chunk: Chunk, newest: int) -> None:
     fleet.keep(chunk)
-    statements.keep_withdrawn(chunk)
+    withdrawn.keep(chunk)
     places = offsets.PassagePlaces.of(chunk)
     if len(chunk.passages):
         generations.keep(chunk, places.first, places.next_offset, places.count)

@@ -9,7 +9,7 @@ Rule 2: with a leader there, replicas that are dead leave the in-sync ones. The 
 Rule 3: where none of the in-sync replicas is alive, nobody leads, and they stay the in-sync ones:
         what was acknowledged lies with them, and the first to come back leads.
 Rule 4: only where `unclean.leader.election.enable` says so, the first live replica leads then,
-        alone in sync; what it does not have is lost.
+        alone in sync; what it does not have is lost, and the state says that this epoch began so.
 
 So a leader is always in sync, somebody always is, and applied to its own result, an election
 changes nothing.
@@ -19,9 +19,12 @@ Specified in docs/replication-spec.md: `Elect`, `ElectUnclean` (R6).
 
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
+from typing import Final
 
 from cluster.partition_states import StateChange
 from cluster.values import NO_LEADER, NO_VERSION, ClusterSnapshot, PartitionInfo, TopicInfo
+
+_MOST_UNCLEAN: Final = 8  # leader epochs that a state names
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,8 @@ def elected(partition: PartitionInfo, brokers: Brokers, *, unclean: bool = False
         return _with(partition, leader, _in_sync(partition, brokers))
     live = _first_those_that_stay(partition.replicas, brokers)
     if live and (unclean or not partition.isr):  # nobody was ever in sync: there is nothing to lose
-        return _with(partition, live[0], (live[0],))
+        after = _with(partition, live[0], (live[0],))
+        return _unclean(after) if partition.isr else after
     return _with(partition, NO_LEADER, partition.isr)
 
 
@@ -94,6 +98,10 @@ def _leader(partition: PartitionInfo, candidates: list[int], brokers: Brokers) -
 def _in_sync(partition: PartitionInfo, brokers: Brokers) -> tuple[int, ...]:
     replicas, live = partition.replicas, brokers.live
     return tuple(each for each in partition.isr if each in live and each in replicas)
+
+
+def _unclean(after: PartitionInfo) -> PartitionInfo:
+    return replace(after, unclean=(*after.unclean, after.leader_epoch)[-_MOST_UNCLEAN:])
 
 
 def _with(partition: PartitionInfo, leader: int, isr: tuple[int, ...]) -> PartitionInfo:

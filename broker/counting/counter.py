@@ -201,6 +201,7 @@ class LedgerCounter:
                     compacts=partition.compacts,
                     end=log_.end_offset,
                     epochs=epochs_of(log_, partition.leader_epoch),
+                    unclean=partition.info.unclean,
                 )
             )
         return CountingReport(

@@ -10,17 +10,22 @@ may have been told or not, and may still be told late. Two things make that exac
     2. Up to where the epoch begins, each batch is told by itself. Replicas have the same batches,
        so what one of them has told of a batch is all of it or nothing: the audit takes either.
 
+A leader who was not in sync when he was elected lacks what nobody can tell: that is told as well,
+by himself or whoever leads after him.
+
 Where nobody else has told anything, as in a log that was never counted, nothing of this is needed.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, Protocol
 
 from broker.counting.reports import Led
-from ledger.counting.counter import Counter
+from broker.withdrawals import UNKNOWN
+from ledger.counting.counter import Counter, Withdrawn
 from ledger.counting.journal import PartitionKey, Place
 from ledger.counting.told import History, Told
 
+_UNCLEAN: Final = "the broker that leads since then was not in sync"
 MOST_UNASKED: Final = 10_000  # offsets that are counted again sooner than the ledger is asked
 
 
@@ -58,6 +63,9 @@ class Terms:
 
     def follow(self, all_led: Iterable[Led]) -> None:
         """These are led now. Raises what the ledger raises."""
+        all_led = list(all_led)
+        if losses := [loss for led in all_led if led.unclean for loss in self._lacking(led)]:
+            self._counter.withdraw(losses)
         new: dict[PartitionKey, Led] = {}
         for led in all_led:
             key = key_of(led)
@@ -120,3 +128,17 @@ class Terms:
         for each in led.epochs:
             if each.leader_epoch > before:
                 self._counter.begin_epoch(key, each.leader_epoch, each.first, place)
+
+    def _lacking(self, led: Led) -> Iterator[Withdrawn]:
+        """What leaders did not have who were not in sync, as far as this counter has not told it.
+        Of an epoch under which nothing was written the log knows nothing: then it is gone by the
+        next one."""
+        key = key_of(led)
+        place = self._counter.place(key)
+        before = 0 if place is None else place.led
+        wanted = [each for each in led.unclean if before < each <= led.leader_epoch]
+        for epoch, first in led.epochs:
+            due = [each for each in wanted if each <= epoch]
+            if due:
+                wanted = wanted[len(due) :]
+                yield Withdrawn(key, epoch, first, UNKNOWN, resumes=first, reason=_UNCLEAN)

@@ -20,7 +20,8 @@ SIZE_BYTES: Final = 4  # before each frame
 class Led(NamedTuple):
     """One partition that the broker leads and serves: its records from `start` up to `exposed`. Its
     log ends at `end`, and `epochs` are the leader epochs of what is in it, with the offsets at
-    which they begin, ascending: `leader_epoch`, which it is led under, is the last of them."""
+    which they begin, ascending: `leader_epoch`, which it is led under, is the last of them.
+    `unclean` are those that began with a leader who was not in sync."""
 
     topic: str
     topic_id: str
@@ -32,6 +33,7 @@ class Led(NamedTuple):
     compacts: bool
     end: int
     epochs: Sequence[EpochStart]
+    unclean: Sequence[int] = ()
 
     @property
     def begins(self) -> int:

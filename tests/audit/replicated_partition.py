@@ -87,6 +87,7 @@ class ReplicatedPartition:
     lines: int = 0
     acknowledged: set[int] = field(default_factory=set)
     landed: Tally[int] = field(default_factory=Tally)
+    unclean: list[int] = field(default_factory=list)  # leader epochs
 
     def __post_init__(self) -> None:
         self.directory.mkdir(exist_ok=True)
@@ -150,6 +151,7 @@ class ReplicatedPartition:
         self.epoch += 1
         if number not in self.in_sync:
             self.in_sync = {number}
+            self.unclean.append(self.epoch)
         self.leader = number
         self.replicate()
 
@@ -171,6 +173,7 @@ class ReplicatedPartition:
             compacts=False,
             end=log.end_offset,
             epochs=epochs_of(log, self.epoch),
+            unclean=tuple(self.unclean),
         )
 
     def load(self) -> None:

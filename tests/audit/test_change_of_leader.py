@@ -216,13 +216,13 @@ def test_a_leader_that_is_gone_before_it_says_anything(
 def test_what_nobody_had_counted_and_is_lost_is_not_called_complete(
     tmp_path: Path, partition: ReplicatedPartition, written: int
 ) -> None:
-    """Other lines have its offsets. That an agent speaks of a former epoch alone proves no loss."""
+    """Whether or not other lines have its offsets: the next leader was not in sync, and says so."""
     lost_with_its_leader(partition, counted=False)
     if written:
         partition.write(written, 3)
         partition.count()
     for verdict in judged_in_all_orders(tmp_path, partition):
-        assert verdict.windows[2].state is (State.MISSING if written >= 2 else State.PENDING)
+        assert verdict.windows[2].state is State.MISSING
         assert all(each.state is State.COMPLETE for each in verdict.windows[:2])
         assert [each.state for each in verdict.windows[3:]] in ([], [State.COMPLETE])
 

@@ -17,7 +17,8 @@ two rows of its offset have it. Then:
 - Rule `not double`: a range that is called duplicated holds double lines only, or records.
 - Rule `unexplained`: nothing else is red. What is called unknown lies in a time in which the agent
   was dead or frozen, and names changed there, or a file was gone or cut before it could be looked
-  at; or it is rows, and an agent has forgotten all. What is called changed was spoilt.
+  at; or it is rows, and an agent has forgotten all; or lay in a log that lost more than anybody
+  could count. What is called changed was spoilt.
 - Rule `rows`: a row is a line that was written, at the byte where it was, or what another producer
   has sent, at an offset where it was. A line is two if its beginning was, and had stood alone for
   long enough to be taken for a whole one.
@@ -43,6 +44,7 @@ from tests.witness.reading import Record, Row
 from tests.witness.shipping import Shipped
 from tests.witness.sums import sums
 from tests.witness.truth import NEVER, File, Line, Truth
+from tests.witness.vanishing import came_and_went, is_beyond, log_lost_unknown
 from tests.witness.verdict import Called, Seen, Verdict
 
 CALLED_LOST: Final = {"missing", "lost"}
@@ -135,9 +137,9 @@ class _Judge:
         for called in self._called:
             if called.kind == "duplicated":
                 self._called_again |= {id(line) for line in self._named(called)}
-            elif called.kind in CALLED_LOST and called.source:
+            elif called.kind in CALLED_LOST and (called.source or called.offset >= 0):
                 for line in self._named(called):
-                    if self._shipped.log_lost(called, line):
+                    if not called.source or self._shipped.log_lost(called, line):
                         self._lost_as.setdefault(id(line), set()).add(called.source)
 
     def objections(self) -> list[Objection]:
@@ -296,6 +298,8 @@ class _Judge:
             return False
         if called.to_time >= 0 and line.written > called.to_time + slack:
             return False
+        if called.partition >= 0:
+            return any(is_beyond(called, kept, line.text) for kept in self._seen.records)
         if called.source:
             if self._is_source(called, line.file):
                 return line.end > max(called.position, 0)
@@ -363,6 +367,8 @@ class _Judge:
                 yield Objection("unexplained", called.words)
         elif called.is_of_rows:
             yield from self._called_untold(called)
+        elif called.kind == "unknown" and called.partition >= 0:
+            yield from log_lost_unknown(called, self._truth, self._seen)
         elif called.kind == "unknown":
             yield from self._called_unknown(called)
         else:
@@ -535,7 +541,7 @@ class _Judge:
         ):
             return
         if not blind and not torn:
-            if not any(_came_and_went(each, called) for each in self._truth.files):
+            if not any(came_and_went(each, called) for each in self._truth.files):
                 yield Objection("unexplained", f"the agent was not away then: {called.words}")
             return
         since = min((each.since for each in blind), default=0)
@@ -588,13 +594,3 @@ class _Judge:
         if verdict.state == "pending" and not self._truth.unloaded:
             waits = "; ".join(verdict.waits[:3])
             yield Objection("stuck", f"it still waits: {waits}")
-
-
-def _came_and_went(file: File, called: Called) -> bool:
-    """Whether it was cut in that folder and at that time, or lost its last name that a pattern
-    matches, within a second of its first line: no look need have found what it was."""
-    cut = min(file.ended, file.copied, file.hidden)
-    first = min((min(line.begun, line.written) for line in file.lines), default=NEVER)
-    there = called.path in {str(PurePath(name).parent) for name in file.names}
-    at_that_time = called.from_time - SECOND <= cut <= called.to_time + SECOND
-    return not called.source and there and at_that_time and cut - first < SECOND

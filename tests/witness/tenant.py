@@ -51,7 +51,7 @@ class Tenant:
         self._schemas = schemas
         self._directory = pipeline.directory / name
         self._data = self._directory / "agent" / "data"
-        self.truth = Truth(host=name, topic=name, since=now())
+        self.truth = Truth(host=name, topic=name, since=now(), any_leads=script.unclean)
         self._application = Application(
             self._directory / "logs", self.truth, live=script.patterns == "live"
         )

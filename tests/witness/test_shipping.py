@@ -55,6 +55,19 @@ def test_a_line_that_was_shipped_twice_and_lost_once_is_called_both() -> None:
     assert rules(written(3), seen, both) == ["not double"]
 
 
+def test_a_line_that_was_lost_and_shipped_again_as_the_same_file_is_called_both() -> None:
+    """What was lost is known by its offset alone, as the line itself has landed."""
+    old, new = shipped(1, 1, "s1", stands=False), shipped(1, 7, "s1", stands=True)
+    rows = [*landed(0, 2), replace(landed(1)[0], offset=7)]
+    gone = Called("missing", "gone", tier="hdfs", partition=0, offset=1, offsets=1)
+    twice = replace(again(1), source="s1")
+    seen = Seen(rows, [old, new])
+    assert rules(written(3), seen, red(gone, twice, missing=1)) == []
+    assert rules(written(3), seen, red(twice)) == ["not double"]
+    other = replace(gone, offset=2)
+    assert "not double" in rules(written(3), seen, red(other, twice, missing=1))
+
+
 def test_that_a_lost_line_is_there_as_a_small_copy_nobody_can_know() -> None:
     rows = [*landed(0, 2), replace(landed(1, source="s2")[0], offset=7)]
     for gone, broken in ((False, ["not lost"]), (True, [])):

@@ -125,6 +125,7 @@ class Truth:
     unloaded: str = ""  # why no load of it came through in the end
     since: int = 0
     first_look: int = 0  # of the agent: what was gone before is none of its business
+    any_leads: bool = False  # whether a replica may lead that was not in sync
     clock: float = 0.0  # the most that the agent's clock was ever wrong, in seconds
 
     def lines(self) -> Iterator[Line]:

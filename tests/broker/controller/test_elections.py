@@ -68,7 +68,19 @@ def test_nobody_in_sync_lives_so_nobody_leads_and_what_they_have_is_remembered()
 def test_where_it_is_allowed_one_that_is_not_in_sync_leads_alone() -> None:
     before = partition(1, 2, 3, isr=(1,))
     after = elected(before, live(2, 3), unclean=True)
-    assert after == replace(before, leader=2, leader_epoch=4, isr=(2,))
+    assert after == replace(before, leader=2, leader_epoch=4, isr=(2,), unclean=(4,))
+
+
+def test_the_state_keeps_which_epochs_began_without_one_in_sync() -> None:
+    """Also when the next one was elected as it should be; of very many, the newest."""
+    after = elected(partition(1, 2, 3, isr=(1,)), live(2), unclean=True)
+    after = elected(after, live(1), unclean=True)
+    assert (after.leader, after.leader_epoch, after.unclean) == (1, 5, (4, 5))
+    after = elected(replace(after, isr=(1, 3)), live(3), unclean=True)
+    assert (after.leader, after.leader_epoch, after.unclean) == (3, 6, (4, 5))
+    for number in range(20):
+        after = elected(after, live(1 + number % 2), unclean=True)
+    assert after.unclean == tuple(range(after.leader_epoch - 7, after.leader_epoch + 1))
 
 
 def test_where_it_is_allowed_one_in_sync_is_better_all_the_same() -> None:
@@ -129,6 +141,8 @@ def test_the_rules(before: PartitionInfo, brokers: Brokers, unclean: bool) -> No
     elif not (unclean and set(before.replicas) & brokers.live):
         assert after.leader == NO_LEADER
         assert after.isr == before.isr
+    lost = moved and after.leader != NO_LEADER and after.leader not in before.isr
+    assert after.unclean == (*before.unclean, *([after.leader_epoch] if lost else []))
     if in_sync_alive - brokers.draining:
         assert after.leader not in brokers.draining
     if moved and before.leader in in_sync_alive:

@@ -97,6 +97,39 @@ def test_a_little_is_counted_again_and_nobody_is_asked(log: Log, counted: Counte
     assert beginnings(counted)[2:] == [(4, END), (6, END + 1)], "nobody may have said the one"
 
 
+def lacking(counted: Counted) -> list[tuple[int, int, int]]:
+    """What leaders did not have: from which epoch and offset on, and how much of it."""
+    return [
+        (each["leader_epoch"], each["first"], each["count"])
+        for entry in counted.told
+        for each in entry.get("withdrawn", ())
+    ]
+
+
+def test_a_leader_that_was_not_in_sync_lacks_what_nobody_knows(
+    log: Log, counted: Counted, tmp_path: Path
+) -> None:
+    """Said once, with where its epoch begins; each time that it happens."""
+    led = led_at(log, 1)._replace(unclean=(1,))
+    counted.look(led)
+    counted.look(led)
+    assert lacking(counted) == [(1, END, -1)]
+    assert beginnings(counted) == [(1, END)]
+    counted.look(under(led, 2, END))
+    again = under(led, 4, END)._replace(unclean=(1, 4))
+    counted.look(again)
+    assert lacking(counted) == [(1, END, -1), (4, END, -1)]
+    restarted = Counted(tmp_path)
+    restarted.look(again)
+    assert lacking(restarted) in ([], [(4, END, -1)]), "the last entry may be sent once more"
+
+
+def test_the_next_leader_says_it_of_one_that_died_before_it_had(log: Log, counted: Counted) -> None:
+    """Who had not written anything: the log does not know its epoch."""
+    counted.look(led_at(log, 5)._replace(unclean=(2, 3)))
+    assert lacking(counted) == [(5, END, -1)]
+
+
 @pytest.mark.parametrize("by_itself", [True, False])
 def test_much_is_counted_again_only_if_others_may_have(
     log: Log, counted: Counted, *, by_itself: bool

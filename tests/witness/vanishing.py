@@ -1,0 +1,38 @@
+"""What nobody could know: files that came and went, logs that lost what was not counted. Pure."""
+
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import Final
+
+from tests.witness.history import Kept
+from tests.witness.objections import Objection
+from tests.witness.truth import NEVER, File, Truth
+from tests.witness.verdict import Called, Seen
+
+_SECOND: Final = 1000
+# After which a broker may not know how far its log had reached.
+_LOSES_ALL: Final = {"remove-partition", "remove-replicas", "wipe-broker"}
+
+
+def came_and_went(file: File, called: Called) -> bool:
+    """Whether it was cut in that folder and at that time, or lost its last name that a pattern
+    matches, within a second of its first line: no look need have found what it was."""
+    cut = min(file.ended, file.copied, file.hidden)
+    first = min((min(line.begun, line.written) for line in file.lines), default=NEVER)
+    there = called.path in {str(PurePath(name).parent) for name in file.names}
+    at_that_time = called.from_time - _SECOND <= cut <= called.to_time + _SECOND
+    return not called.source and there and at_that_time and cut - first < _SECOND
+
+
+def log_lost_unknown(called: Called, truth: Truth, seen: Seen) -> Iterator[Objection]:
+    """A log can have lost what nobody knows of where it was lost whole, or was led by who did not
+    have all of it; and where others than agents write, who say themselves what they have sent."""
+    if not truth.done & _LOSES_ALL and not truth.any_leads:
+        yield Objection("unexplained", f"it was known how far the log had reached: {called.words}")
+    elif not any(kept.others for kept in seen.records):
+        yield Objection("unexplained", f"only agents have written there: {called.words}")
+
+
+def is_beyond(called: Called, kept: Kept, text: str) -> bool:
+    """Whether it is that line, where a log has lost what nobody knows of."""
+    return kept.record.text == text and kept.record.offset >= called.offset
