@@ -39,6 +39,9 @@ from broker.deletions import Deletions
 from broker.dispatch import Dispatcher
 from broker.errors import BrokerError
 from broker.flusher import Flusher
+from broker.groups.coordinator import Coordinator
+from broker.groups.registry import CoordinatorRules
+from broker.groups.values import GroupRules
 from broker.housekeeping import Housekeeping
 from broker.http import BrokerHttpServer
 from broker.leader_admin import LeaderAdmin
@@ -125,6 +128,8 @@ class Broker:
                 "connections": self._descriptors.connections,
                 "log_files": self._descriptors.log_files,
                 "partitions": config.limits.partitions,
+                "groups": config.limits.groups,
+                "group_members_bytes": config.limits.group_members_bytes,
             },
             more=self._more_metrics,
         )
@@ -134,6 +139,7 @@ class Broker:
         self.gone = asyncio.Event()
         self.failure = ""
         self._not_ready = "starting"
+        self._groups: Coordinator | None = None
         self._connected = self._has_partitions = self._opened = False  # how far `start` has come
         self._standing: Standing | None = None
         self._ends = AsyncExitStack()
@@ -224,6 +230,10 @@ class Broker:
         ends.push_async_callback(self._close_logs, data, acknowledged)
         ends.push_async_callback(self._replication.stop)
         self._has_partitions = True
+        groups = self._groups = Coordinator(
+            self.session, config.id, _rules(config), self._complaints.group_failed
+        )
+        ends.push_async_callback(groups.stop)
         self.cluster = ClusterView(self.session)
         self._leaders = Leaders(self.session, self.cluster, self.defaults.configs)
         self._leaders.start()
@@ -288,11 +298,12 @@ class Broker:
         )
         ends.push_async_callback(housekeeping.stop)
         ends.push_async_callback(self.server.drain, _DRAIN_SECONDS)
+        ends.callback(groups.give_up)
         # A cluster of one elects itself in a moment, and clients want to know their controller.
         await asyncio.to_thread(
             self.cluster.wait_for, lambda snapshot: snapshot.controller_id is not None
         )
-        self.server.start(Dispatcher(self._parts(administration)), self._logins)
+        self.server.start(Dispatcher(self._parts(administration, groups)), self._logins)
         self._replication.start(lambda: self.partitions)
         self._standing.start()
         ends.push_async_callback(hand_over, self.session, self.cluster, config.id)
@@ -347,7 +358,7 @@ class Broker:
         except CannotRemember as error:
             raise BrokerError(str(error)) from None
 
-    def _parts(self, administration: AdministrationLog) -> BrokerParts:
+    def _parts(self, administration: AdministrationLog, groups: Coordinator) -> BrokerParts:
         listeners = self.server.listeners
         record_check = RecordCheck()
         return BrokerParts(
@@ -364,6 +375,7 @@ class Broker:
                 self.topics,
                 most_partitions=self.config.limits.partitions,
             ),
+            groups=groups,
             broker_configs=BrokerConfigAdmin(self.session, self.cluster, self.topics),
             sends_throttled=self._replication.sends_throttled,
             users=self.users,
@@ -441,6 +453,8 @@ class Broker:
         self._replication.follow(snapshot)
         self.partitions.follow(snapshot)
         self._deletions.follow(snapshot)
+        if self._groups is not None:
+            self._groups.follow(snapshot)
 
     def _quotas_changed(self, snapshot: QuotaSnapshot) -> None:
         self.loop.call_soon_threadsafe(lambda: self._quotas.follow(snapshot, self.loop.time()))
@@ -487,6 +501,8 @@ class Broker:
         yield certificate_family(self._certificates.ends())
         if self._standing is not None:
             yield from self._standing.families()
+        if self._groups is not None:
+            yield from self._groups.families()
         is_open = bool(self.config.open_addresses)
         yield from door_families("penstock_broker_", self._refusals.counts, is_open=is_open)
 
@@ -497,3 +513,19 @@ class Broker:
 
     def _gauges(self) -> Iterable[PartitionGauge]:
         return self.partitions.gauges() if self._has_partitions else ()
+
+
+def _rules(config: BrokerConfig) -> CoordinatorRules:
+    groups, limits = config.groups, config.limits
+    return CoordinatorRules(
+        group=GroupRules(
+            initial_delay=groups.initial_rebalance_delay,
+            least_session=groups.least_session,
+            most_session=groups.most_session,
+            most_members=groups.most_members,
+        ),
+        most_groups=limits.groups,
+        most_bytes=limits.group_members_bytes,
+        commit_bytes=limits.commits_in_memory_bytes,
+        retention_seconds=groups.offsets_retention,
+    )

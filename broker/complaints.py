@@ -46,6 +46,7 @@ class ComplaintKind(Enum):
     REQUEST_REFUSED = "request refused"
     REQUEST_FAILED = "request failed"
     BATCH_REFUSED = "batch refused"
+    GROUP_FAILED = "group failed"
     NO_PRODUCER_ID = "no producer id could be had"
 
 
@@ -90,6 +91,12 @@ class Complaints:
         text = f"client={address} topic={topic} partition={partition} error={code.name.upper()}"
         like = (topic, code)
         self.say(ComplaintKind.BATCH_REFUSED, address, f"{text} reason={reason!r}", like=like)
+
+    def group_failed(self, group: str, text: str) -> None:
+        """A group could not be loaded or saved: one line for each group."""
+        self.say(
+            ComplaintKind.GROUP_FAILED, group, f"group={group[:250]!r} error={text!r}", like=""
+        )
 
     def not_authorized(
         self, caller: Caller, operation: Operation, kind: ResourceType, name: str

@@ -45,6 +45,15 @@ class BrokerLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     MB/s for each consumer; more for longer ways, less for many slow readers."""
     requests_per_connection: int = 1_000
     """Requests of a connection that may be unanswered at a time."""
+    groups: int = 10_000
+    """Consumer groups that it coordinates; new ones that would be more are refused. A client may
+    have as many as are left for others: one alone half of them."""
+    group_members_bytes: Bytes = 128 * 1024 * 1024
+    """Of what all members of all groups say of themselves; more members are refused. Shared as
+    groups are."""
+    commits_in_memory_bytes: Bytes = 64 * 1024 * 1024
+    """Of offsets that wait to be written; a quarter of it for one group. Who would be too many is
+    told to try again."""
     stalled_request_seconds: Seconds = 30.0
     """Without progress within a request or a response for so long, the connection is closed; and so
     is one that has to log in, and has not by then."""
@@ -131,6 +140,34 @@ class AuthorizationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
                 )
 
 
+class GroupsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """[Consumer groups](groups.md) that a broker coordinates."""
+
+    initial_rebalance_delay: Seconds = 3.0
+    """How long the first generation of a group waits for more members
+    (`group.initial.rebalance.delay.ms`)."""
+    least_session: Seconds = 6.0
+    """The shortest session time-out that a member may ask for (`group.min.session.timeout.ms`)."""
+    most_session: Seconds = 1800.0
+    """The longest session time-out that a member may ask for (`group.max.session.timeout.ms`)."""
+    most_members: int = 5_000
+    """Of one group (`group.max.size`)."""
+    offsets_retention: Seconds = 604_800.0
+    """How long offsets are kept of a group without members (`offsets.retention.minutes`)."""
+    offset_metadata_bytes: Bytes = 4096
+    """The most that a member may keep beside an offset (`offset.metadata.max.bytes`)."""
+
+    def __post_init__(self) -> None:
+        for name in ("least_session", "most_session", "most_members", "offsets_retention"):
+            check_positive(self, name)
+        if self.initial_rebalance_delay < 0:
+            raise ValueError("`initial_rebalance_delay` must not be negative")
+        if self.offset_metadata_bytes < 0:
+            raise ValueError("`offset_metadata_bytes` must not be negative")
+        if self.least_session > self.most_session:
+            raise ValueError("`least_session` must not be more than `most_session`")
+
+
 class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One broker."""
 
@@ -160,6 +197,8 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     by the first listener that has neither TLS nor logins."""
     replication: ReplicationConfig = ReplicationConfig()
     """How replicas are kept alike, where topics have several."""
+    groups: GroupsConfig = GroupsConfig()
+    """[Consumer groups](groups.md) that it coordinates."""
     tokens: TokenRules | None = None
     """Which tokens are believed, where `OAUTHBEARER` is among the `logins` of a listener."""
     http_host: str = "127.0.0.1"

@@ -176,7 +176,7 @@ def _own(
 ) -> list[tuple[str, str | None, ConfigType, ConfigSource, str]]:
     """Name, value, type, source and meaning of what concerns the broker itself."""
     static, default = ConfigSource.STATIC_BROKER_CONFIG, ConfigSource.DEFAULT_CONFIG
-    limits = config.limits
+    limits, groups = config.limits, config.groups
     authorization = config.authorization or AuthorizationConfig()
     return [
         ("broker.id", str(config.id), _INT, static, "This broker's number (`id`)."),
@@ -250,6 +250,48 @@ def _own(
             "When an idle connection is closed (`limits.idle_connection_seconds`).",
         ),
         (
+            "group.initial.rebalance.delay.ms",
+            _millis(groups.initial_rebalance_delay),
+            _INT,
+            static,
+            "How long a new group waits for more members (`groups.initial_rebalance_delay`).",
+        ),
+        (
+            "group.min.session.timeout.ms",
+            _millis(groups.least_session),
+            _INT,
+            static,
+            "The shortest session time-out of a member (`groups.least_session`).",
+        ),
+        (
+            "group.max.session.timeout.ms",
+            _millis(groups.most_session),
+            _INT,
+            static,
+            "The longest session time-out of a member (`groups.most_session`).",
+        ),
+        (
+            "group.max.size",
+            str(groups.most_members),
+            _INT,
+            static,
+            "How many members a group may have (`groups.most_members`).",
+        ),
+        (
+            "offsets.retention.minutes",
+            str(int(groups.offsets_retention / 60)),
+            _INT,
+            static,
+            "How long offsets of a group without members are kept (`groups.offsets_retention`).",
+        ),
+        (
+            "offset.metadata.max.bytes",
+            str(groups.offset_metadata_bytes),
+            _INT,
+            static,
+            "What a member may keep beside an offset (`groups.offset_metadata_bytes`).",
+        ),
+        (
             "log.retention.check.interval.ms",
             str(int(config.intervals.retention * 1000)),
             _LONG,
@@ -257,3 +299,7 @@ def _own(
             "How often retention looks at the logs (`intervals.retention`).",
         ),
     ]
+
+
+def _millis(seconds: float) -> str:
+    return str(round(seconds * 1000))

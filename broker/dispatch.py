@@ -48,6 +48,8 @@ FETCH_KEY = 1
 # What makes and deletes partitions: from which version on a client understands
 # THROTTLING_QUOTA_EXCEEDED; None for Metadata, which makes topics and never knew it.
 _STRICT_FROM: dict[int, int | None] = {3: None, 19: 6, 20: 5, 37: 3}
+_SYNC_GROUP_KEY = 14  # of a leader: what all of its members are given
+_LARGE = {PRODUCE_KEY, _SYNC_GROUP_KEY, None}
 # Only these carry data; whatever else a client may ask fits into this.
 _LARGEST_PLAIN_REQUEST = 1024 * 1024
 
@@ -72,11 +74,12 @@ class Dispatcher:
             for row in TABLE
             if row.key not in {PRODUCE_KEY, FETCH_KEY}
         }
+        self._ends_with_client = {row.key for row in TABLE if row.ends_with_client}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def size_limit(self, api_key: int | None) -> int:
         """The largest request of one kind that is received, or of any."""
-        if api_key in {PRODUCE_KEY, None}:
+        if api_key in _LARGE:
             return self._largest_request
         return _LARGEST_PLAIN_REQUEST
 
@@ -141,6 +144,8 @@ class Dispatcher:
                 self._finish(api, response, reply, encode, mutations=caller.mutations, ended=ended)
             )
             self._tasks.add(task)
+            if key in self._ends_with_client:
+                reply.dropped = partial(_cancel, task)
             task.add_done_callback(self._tasks.discard)
         else:
             if ended is not None:
@@ -217,6 +222,10 @@ class Dispatcher:
         )
         body, tagged_header = refused
         connection.send(response_frame(correlation_id, body, tagged_header=tagged_header))
+
+
+def _cancel(task: "asyncio.Task[None]") -> None:
+    task.cancel()
 
 
 def _percent(began: float) -> float:

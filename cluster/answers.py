@@ -53,6 +53,11 @@ class PendingAnswer(Generic[T]):
         self._result = result
         self._convert = convert
 
+    @property
+    def is_here(self) -> bool:
+        """Whether `get` need not wait."""
+        return bool(self._result.ready())
+
     def get(self, timeout_s: float) -> T:
         """Wait for the answer; that a node is missing is one: what None converts to."""
         try:
@@ -68,7 +73,13 @@ def node(answer: Any) -> Node | None:  # Any, here and below: kazoo has no types
     if answer is None:
         return None
     data, stat = answer
-    return Node(data=data, version=stat.version, owner=stat.ephemeralOwner)
+    return Node(
+        data=data,
+        version=stat.version,
+        owner=stat.ephemeralOwner,
+        created=stat.czxid,
+        changed=stat.mzxid,
+    )
 
 
 def names(answer: Any) -> tuple[str, ...] | None:

@@ -9,12 +9,14 @@
     ├── NodeUnreadable      a node holds what this release cannot read
     ├── MapMissing          ZooKeeper was wiped or replaced: the nodes of every cluster are gone
     ├── Conflict            a compare-and-set lost: somebody else has changed the node
-    │   └── Fenced          a newer controller, or coordinator of a group: this one must stop
+    │   └── Fenced          a newer controller, coordinator of a group or owner of a partition is
+    │                       there, or may be: this one must stop
     ├── BrokerIdTaken       another live broker has this id
     ├── InvalidTopicName    a name that Kafka's rules forbid
     ├── InvalidUserName     a name that no user can have
     ├── InvalidGroupName    a name that no group can have
     ├── OtherGroupKind      the group has members of another kind
+    ├── GroupHasMembers     what cannot be done to a group that is at work
     ├── GroupTooLarge       its members take more than a node may hold
     ├── UserExists
     ├── UnknownUser         or one who has no password for what was asked
@@ -113,6 +115,10 @@ class InvalidGroupName(ClusterError):
 
 
 class OtherGroupKind(ClusterError):
+    pass
+
+
+class GroupHasMembers(ClusterError):
     pass
 
 

@@ -207,6 +207,36 @@ def read_offsets(
     return {each: nodes.offset_of(path, node.data) for (each, path), node in found if node}
 
 
+@dataclass(frozen=True, slots=True)
+class StoredOffset:
+    """An offset as it stands in ZooKeeper. It is left over if it was committed before the topic
+    that has this name now was created, or there is none."""
+
+    offset: CommittedOffset
+    version: int
+    is_left_over: bool
+
+
+def read_stored(session: Session, group: str) -> dict[TopicPartition, StoredOffset]:
+    """All that a group has committed, also of topics that were deleted."""
+    asked = _committed(session, group)
+    paths_asked = [f"{paths.topic_offsets(group, each.topic)}/{each.partition}" for each in asked]
+    found = session.read_all(paths_asked)
+    topics = sorted({each.topic for each in asked})
+    # Read afterwards: an offset is committed only where there is a topic.
+    topic_nodes = session.read_all([*map(paths.topic, topics)])
+    created = {topic: node.created for topic, node in zip(topics, topic_nodes, strict=True) if node}
+    return {
+        each: StoredOffset(
+            nodes.offset_of(path, node.data),
+            node.version,
+            each.topic not in created or node.changed < created[each.topic],
+        )
+        for each, path, node in zip(asked, paths_asked, found, strict=True)
+        if node is not None
+    }
+
+
 def _committed(session: Session, group: str) -> list[TopicPartition]:
     """The partitions that a group has committed offsets of, in order."""
     names = session.children(paths.group_offsets(group)) or ()

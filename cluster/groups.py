@@ -144,7 +144,7 @@ def delete_group(session: Session, fence: GroupFence) -> None:
     """Remove a group with everything below it. Raises Fenced."""
     path = paths.group(fence.group)
     for attempt in range(_ATTEMPTS):
-        operations = [Delete(each) for each in _below(session, path) if each != _path(fence)]
+        operations = [Delete(each) for each in below(session, path) if each != _path(fence)]
         last: list[Operation] = [Delete(_path(fence)), Delete(path)]
         try:
             for piece in in_transactions(operations):
@@ -192,6 +192,17 @@ def fenced_out(session: Session, fences: Iterable[GroupFence], fenced: Fenced) -
     return {fence for fence, node in found if node is None} | {by_path[fenced.path]}
 
 
+def below(session: Session, path: str) -> list[str]:
+    """All nodes below this one, what is below another one first."""
+    found: list[str] = []
+    level = [path]
+    for _ in range(_LEVELS):
+        children = zip(level, session.children_of_all(level), strict=True)
+        level = [f"{parent}/{name}" for parent, names in children for name in names or ()]
+        found += level
+    return found[::-1]
+
+
 def _path(fence: GroupFence) -> str:
     return paths.group_fence(fence.group, fence.token)
 
@@ -212,14 +223,3 @@ def _read_members(session: Session, name: str) -> tuple[GroupMember, ...]:
     path = paths.group_members(name)
     node = session.read(path)
     return () if node is None else nodes.members_of(path, node.data)
-
-
-def _below(session: Session, path: str) -> list[str]:
-    """All nodes below this one, what is below another one first."""
-    found: list[str] = []
-    level = [path]
-    for _ in range(_LEVELS):
-        children = zip(level, session.children_of_all(level), strict=True)
-        level = [f"{parent}/{name}" for parent, names in children for name in names or ()]
-        found += level
-    return found[::-1]

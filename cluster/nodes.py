@@ -80,6 +80,7 @@ class StateNode(msgspec.Struct, frozen=True, kw_only=True):
     leader_epoch: int
     isr: tuple[int, ...]
     controller_epoch: int
+    unclean: tuple[int, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 class ControllerNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,6 +191,29 @@ class OffsetNode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     committed_ms: int
 
 
+class MemberNode(msgspec.Struct, frozen=True, kw_only=True):
+    """/consumers/{group}/ids/{member}: what a member of the paper's kind subscribes to."""
+
+    version: int = VERSION
+    topics: tuple[str, ...]
+
+
+class OwnedTopicNode(msgspec.Struct, frozen=True, kw_only=True):
+    """/consumers/{group}/owners/{topic}: which topic of that name the group reads. The first
+    `partitions` were there when it began; for those that came later nobody has chosen a start."""
+
+    version: int = VERSION
+    topic_id: UUID
+    partitions: int
+
+
+class OwnerNode(msgspec.Struct, frozen=True, kw_only=True):
+    """/consumers/{group}/owners/{topic}/{partition}"""
+
+    version: int = VERSION
+    member: str
+
+
 _OPERATIONS: Final = {each.words: each for each in Operation if each is not Operation.ANY}
 _PERMISSIONS: Final = {each.words: each for each in Permission if each is not Permission.ANY}
 
@@ -259,6 +283,7 @@ def state_node(partition: PartitionInfo) -> StateNode:
         leader_epoch=partition.leader_epoch,
         isr=partition.isr,
         controller_epoch=partition.controller_epoch,
+        unclean=partition.unclean or msgspec.UNSET,
     )
 
 
@@ -276,6 +301,7 @@ def partition_info(
         controller_epoch=state.controller_epoch,
         version=version,
         move=move,
+        unclean=state.unclean or (),
     )
 
 

@@ -46,11 +46,14 @@ Operation = Check | Create | Set | Delete
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node as it was read."""
+    """A node as it was read. ZooKeeper numbers its transactions, and says in which of them a node
+    was created and last changed: so it is known of two nodes which was written first."""
 
     data: bytes
     version: int
     owner: int  # the session that an ephemeral node ends with; 0 for a persistent one
+    created: int = 0
+    changed: int = 0
 
 
 def estimated_bytes(path: str, data: bytes = b"") -> int:

@@ -199,6 +199,33 @@ def topic_offsets(name: str, topic_name: str) -> str:
     return f"{group(name)}/offsets/{topic_name}"
 
 
+def group_ids(name: str) -> str:
+    """Where the paper's kind of members register, each by a node that ends with its session."""
+    return f"{group(name)}/ids"
+
+
+def group_id(name: str, member: str) -> str:
+    return f"{group_ids(name)}/{_segment(member)}"
+
+
+def member_of(segment: str) -> str:
+    """Which member's node is called that."""
+    return unquote(segment, errors="replace")
+
+
+def group_owners(name: str) -> str:
+    return f"{group(name)}/owners"
+
+
+def topic_owners(name: str, topic_name: str) -> str:
+    check_topic_name(topic_name)
+    return f"{group_owners(name)}/{topic_name}"
+
+
+def partition_owner(name: str, topic_name: str, partition: int) -> str:
+    return f"{topic_owners(name, topic_name)}/{partition}"
+
+
 def _segment(name: str) -> str:
     if name in {".", ".."}:  # which ZooKeeper refuses, and `quote` leaves alone
         return name.replace(".", "%2E")

@@ -96,6 +96,8 @@ class Session:
         if self._private is not OPEN_ACL_UNSAFE:
             self._public = self._private + READ_ACL_UNSAFE
         self._session_id: int | None = None
+        self._granted_s = timeout_s
+        self._note_granted()
         self.add_listener(self._note_state)
 
     @classmethod
@@ -144,6 +146,12 @@ class Session:
     def session_id(self) -> int | None:
         """What the ephemeral nodes of this session name as their owner; None when it is lost."""
         return self._session_id
+
+    @property
+    def granted_timeout_s(self) -> float:
+        """How long ZooKeeper lets the session live unheard of: by its own limits, it may be less
+        than was asked for. Whoever has an answer knows that of the session that answered."""
+        return self._granted_s
 
     def add_listener(self, on_state: Callable[[SessionState], None]) -> None:
         """Call `on_state` at every change, on kazoo's connection thread: it must not block."""
@@ -207,12 +215,15 @@ class Session:
         result = self.client.exists_async(path, watch=on_change)
         return self._pending(path, result, answers.is_there)
 
+    def start_sync(self) -> PendingAnswer[bool]:
+        """Have the server we are connected to catch up with the one that leads, which answers only
+        to a session that lives."""
+        return self._pending("/", self.client.sync_async("/"), answers.is_there)
+
     def sync(self) -> None:
         """Wait until the server we are connected to knows all that was written before now, and
         until every watch this sets off has been called."""
-        self._patiently(
-            lambda: self._pending("/", self.client.sync_async("/"), answers.is_there),
-        )
+        self._patiently(self.start_sync)
         called = self.client.handler.event_object()
         self.client.handler.dispatch_callback(Callback("watch", called.set, ()))
         if not called.wait(self.timeout_s):
@@ -357,6 +368,19 @@ class Session:
             else:
                 deadline = time.monotonic() + self.timeout_s
         return found
+
+    def _note_granted(self) -> None:
+        """kazoo keeps what ZooKeeper grants to itself: it tells the loop of its connection, before
+        that sends a request, that it may wait for two thirds of it."""
+        connection = self.client._connection
+        connect = connection._connect
+
+        def noting(*where: Any) -> Any:
+            read_timeout, connect_timeout = connect(*where)
+            self._granted_s = read_timeout * 1.5 / 1000
+            return read_timeout, connect_timeout
+
+        connection._connect = noting
 
     def _note_state(self, state: SessionState) -> None:
         is_refused = self.client.client_state == KeeperState.AUTH_FAILED

@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # commands that ask no broker need the errors, and so these v
     from wire.acls import Acls
 
 NO_LEADER: Final = -1
+NOBODY: Final = -1  # the coordinator of a group that has none
 NO_EPOCH: Final = -1
 NO_VERSION: Final = -1
 
@@ -82,7 +83,9 @@ class Move:
 class PartitionInfo:
     """Where one partition lives and who leads it. `leader` is NO_LEADER while nobody does.
 
-    `version` is that of its node in ZooKeeper, which whoever changes it compares."""
+    `version` is that of its node in ZooKeeper, which whoever changes it compares. `unclean` are the
+    newest leader epochs that began with a leader who was not in sync: what he did not have is
+    lost, and nobody knows how much that is."""
 
     replicas: tuple[int, ...]
     leader: int
@@ -91,6 +94,7 @@ class PartitionInfo:
     controller_epoch: int
     version: int = NO_VERSION
     move: Move | None = None
+    unclean: tuple[int, ...] = ()
 
     @property
     def is_replicated(self) -> bool:
@@ -178,6 +182,26 @@ class GroupFence:
 
     group: str
     token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """A member of a group of the paper's kind, for as long as its session lives: no other one, of
+    this program or another, is ever called the same."""
+
+    group: str
+    member: str
+    session_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedTopic:
+    """A topic as a group reads it. `version` changes when another topic of that name takes its
+    place; the first `partitions` were there when the group began to read it."""
+
+    name: str
+    version: int
+    partitions: int
 
 
 class TopicPartition(NamedTuple):

@@ -34,6 +34,9 @@ from wire.primitives import MessageBuffer, Reader, Writer, read_int16, write_int
 
 PROTOCOL_TYPE: Final = "consumer"
 LATEST: Final = 3
+WITHOUT_COORDINATOR: Final = "penstock"
+"""What stands for a protocol where brokers describe a group of Penstock's own consumers, who claim
+partitions themselves."""
 
 
 class TopicPartitions(Struct, frozen=True, kw_only=True):

@@ -4,10 +4,6 @@ What clients may ask, as the table has it (table.py). Produce is listed from ver
 versions below 3 are refused: librdkafka would not compress otherwise. A client's name and version
 (from version 3) must be printable as Kafka wants them; they are used for nothing else.
 
-OffsetFetch and JoinGroup are listed in versions whose answers have a place for an error, and are
-then refused. Where a coordinator is found and they are not listed, aiokafka waits for ever to join,
-and librdkafka 2, to fetch an offset, ends its process by a segmentation fault.
-
 Not here: requests of a version that is not served. The dispatch answers those in version 0, with
 this same table, before anything is decoded. Features: there are none.
 """

@@ -43,6 +43,7 @@ from wire.messages import (
     delete_topics,
     elect_leaders,
     incremental_alter_configs,
+    offset_delete,
 )
 from wire.messages.describe_configs import ResourceType as ConfigOf
 
@@ -516,6 +517,28 @@ def _groups_deleted(
     return changes
 
 
+def _offsets_deleted(
+    _known: Known, request: offset_delete.OffsetDeleteRequest
+) -> Callable[[offset_delete.OffsetDeleteResponse], Iterator[Change]]:
+    def changes(response: offset_delete.OffsetDeleteResponse) -> Iterator[Change]:
+        """One for each topic and outcome."""
+        group = request.group_id
+        if response.error_code != ErrorCode.none:
+            yield _change("delete offsets", Kind.GROUP, group, came_of=(response.error_code, None))
+        for topic in response.topics:
+            for code in dict.fromkeys(each.error_code for each in topic.partitions):
+                which = [e.partition_index for e in topic.partitions if e.error_code == code]
+                yield _change(
+                    "delete offsets",
+                    Kind.GROUP,
+                    group,
+                    before={f"partitions of {topic.name}": _listed(tuple(which))},
+                    came_of=(code, None),
+                )
+
+    return changes
+
+
 # What came of it
 
 
@@ -556,6 +579,7 @@ REMEMBERED: Final[dict[int, Remembered]] = {
     43: _row(elect_leaders.API, "elect", Kind.TOPIC, _leaders_elected),
     44: _row(incremental_alter_configs.API, "alter", Kind.TOPIC_CONFIG, _configs_altered),
     45: _row(alter_partition_reassignments.API, "move", Kind.TOPIC, _replicas_moved),
+    47: _row(offset_delete.API, "delete offsets", Kind.GROUP, _offsets_deleted),
     49: _row(alter_client_quotas.API, "alter", Kind.QUOTA, _quotas_altered),
     51: _row(alter_user_scram_credentials.API, "alter", Kind.USER, _users_altered),
 }

@@ -1,12 +1,11 @@
-"""DeleteGroups (key 42), versions 0–2.
+"""DeleteGroups (key 42), versions 0–2: groups without members, with their offsets."""
 
-There are no groups here: GROUP_ID_NOT_FOUND, whichever is asked for. Served because librdkafka 2
-aborts its process where a coordinator is found and this is not served.
-"""
-
-from broker.authorization import Authorization
+from broker.api.group_requests import REFUSED, Needs, refuses
+from broker.authorization import Rights
 from broker.caller import Caller
-from wire.acls import Operation, ResourceType
+from broker.errors import ApiError
+from broker.groups.turns import Client, client_of
+from wire.acls import Operation
 from wire.errors import ErrorCode
 from wire.messages.delete_groups import (
     DeletableGroupResult,
@@ -15,19 +14,21 @@ from wire.messages.delete_groups import (
 )
 
 
-def handle(
-    authorization: Authorization, request: DeleteGroupsRequest, caller: Caller
+async def handle(
+    needs: Needs, request: DeleteGroupsRequest, caller: Caller
 ) -> DeleteGroupsResponse:
-    rights = authorization.of(caller)
+    rights, client = needs.authorization.of(caller), client_of(caller)
+    results = [
+        DeletableGroupResult(group_id=name, error_code=await _delete(needs, rights, name, client))
+        for name in dict.fromkeys(request.groups_names)
+    ]
+    return DeleteGroupsResponse(results=tuple(results))
 
-    def why_not(name: str) -> ErrorCode:
-        if rights.refuses(Operation.DELETE, ResourceType.GROUP, name):
-            return ErrorCode.group_authorization_failed
-        return ErrorCode.group_id_not_found
 
-    return DeleteGroupsResponse(
-        results=tuple(
-            DeletableGroupResult(group_id=name, error_code=why_not(name))
-            for name in dict.fromkeys(request.groups_names)
-        )
-    )
+async def _delete(needs: Needs, rights: Rights, name: str, client: Client) -> ErrorCode:
+    if refuses(rights, Operation.DELETE, name):
+        return REFUSED
+    try:
+        return await needs.groups.delete(name, client)
+    except ApiError as error:
+        return error.code

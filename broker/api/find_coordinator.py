@@ -1,16 +1,13 @@
 """FindCoordinator (key 10), versions 0–4.
 
-Nobody coordinates groups or transactions here, and whoever asks must learn that once and for all:
-what may be tried again, as COORDINATOR_NOT_AVAILABLE, clients try without a word, Java's admin many
-thousand times a second.
+A group's coordinator follows from the live brokers (`broker.groups.placement`), so that every
+broker names the same one as soon as its map is up to date. It is told by its address for who comes
+to the caller's listener.
 
-For groups the answer is this broker. What a client then wants of a coordinator (JoinGroup,
-OffsetCommit, DescribeGroups and so on) is not served, and it says so. An error here would reach the
-wrong ones as well: librdkafka looks for a coordinator on behalf of every consumer, and hands errors
-to those that are assigned their partitions, too.
-
-For transactions it is TRANSACTIONAL_ID_AUTHORIZATION_FAILED, as of InitProducerId: librdkafka tries
-again after anything else.
+Nobody coordinates transactions here, and whoever asks must learn that once and for all: what may be
+tried again, as COORDINATOR_NOT_AVAILABLE, clients try without a word. So it is
+TRANSACTIONAL_ID_AUTHORIZATION_FAILED, as of InitProducerId: librdkafka tries again after anything
+else.
 """
 
 from dataclasses import dataclass
@@ -18,16 +15,17 @@ from dataclasses import dataclass
 from broker.authorization import Authorization, Rights
 from broker.caller import Caller
 from broker.errors import ApiError
+from broker.groups.coordinator import Coordinator
 from cluster.view import ClusterView
 from wire.acls import Operation, ResourceType
 from wire.errors import ErrorCode
 from wire.messages.find_coordinator import (
     GROUP,
     TRANSACTION,
-    Coordinator,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
+from wire.messages.find_coordinator import Coordinator as Found
 
 _NO_TRANSACTIONS = "this broker has no transactions: an idempotent producer needs no id for them"
 
@@ -35,7 +33,7 @@ _NO_TRANSACTIONS = "this broker has no transactions: an idempotent producer need
 @dataclass(frozen=True, slots=True)
 class Needs:
     cluster: ClusterView
-    broker_id: int
+    groups: Coordinator
     authorization: Authorization
 
 
@@ -44,11 +42,11 @@ def handle(
 ) -> FindCoordinatorResponse:
     rights = needs.authorization.of(caller)
 
-    def coordinator(key: str) -> Coordinator:
+    def coordinator(key: str) -> Found:
         return _coordinator(needs, rights, caller.listener, request.key_type, key)
 
     found = [coordinator(key) for key in request.coordinator_keys]
-    only = coordinator(request.key)
+    only = found[0] if found else coordinator(request.key)
     return FindCoordinatorResponse(
         error_code=only.error_code,
         error_message=only.error_message,
@@ -59,9 +57,7 @@ def handle(
     )
 
 
-def _coordinator(
-    needs: Needs, rights: Rights, listener: str, key_type: int, key: str
-) -> Coordinator:
+def _coordinator(needs: Needs, rights: Rights, listener: str, key_type: int, key: str) -> Found:
     if key_type == TRANSACTION:
         return _none(key, ErrorCode.transactional_id_authorization_failed, _NO_TRANSACTIONS)
     if key_type != GROUP:
@@ -70,12 +66,13 @@ def _coordinator(
         rights.check(Operation.DESCRIBE, ResourceType.GROUP, key)
     except ApiError as error:
         return _none(key, error.code, error.message)
-    this = needs.cluster.snapshot.brokers.get(needs.broker_id)
-    address = this and this.reached_by(listener)
-    if not this or not address:
-        return _none(key, ErrorCode.coordinator_not_available, "this broker is not registered")
-    return Coordinator(key=key, node_id=this.broker_id, host=address[0], port=address[1])
+    which = needs.groups.coordinator_of(key)
+    broker = None if which is None else needs.cluster.snapshot.brokers.get(which)
+    address = broker and broker.reached_by(listener)
+    if not broker or not address:
+        return _none(key, ErrorCode.coordinator_not_available, "no broker can be reached for it")
+    return Found(key=key, node_id=broker.broker_id, host=address[0], port=address[1])
 
 
-def _none(key: str, code: ErrorCode, message: str) -> Coordinator:
-    return Coordinator(key=key, error_code=code, error_message=message)
+def _none(key: str, code: ErrorCode, message: str) -> Found:
+    return Found(key=key, error_code=code, error_message=message)

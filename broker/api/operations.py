@@ -7,7 +7,7 @@ else, and sees the API refuse; and allows what the row says, and sees it serve. 
 fails that test.
 
 Rows of one API are what its requests may need, depending on what they are about; `instead` names
-rights of which one is as good.
+a right that is as good, `besides` one that the same request needs as well.
 """
 
 from dataclasses import dataclass
@@ -29,6 +29,7 @@ class Rule:
     kind: ResourceType
     needed_for: str = ""
     instead: Right | None = None
+    besides: Right | None = None
 
     @property
     def rights(self) -> tuple[Right, ...]:
@@ -36,6 +37,7 @@ class Rule:
         return (own,) if self.instead is None else (own, self.instead)
 
 
+_READ_TOPIC: Final = Operation.READ, _TOPIC
 _ON_CLUSTER_INSTEAD: Final = Operation.CREATE, _CLUSTER
 
 RULES: Final[dict[int, tuple[Rule, ...]]] = {
@@ -53,11 +55,40 @@ RULES: Final[dict[int, tuple[Rule, ...]]] = {
         Rule(Operation.DESCRIBE, _TOPIC, "each topic that is told of"),
         Rule(Operation.CREATE, _TOPIC, "topics that are created by asking", _ON_CLUSTER_INSTEAD),
     ),
+    # OffsetCommit
+    8: (
+        Rule(Operation.READ, _GROUP, besides=_READ_TOPIC),
+        Rule(
+            Operation.READ,
+            _TOPIC,
+            "each topic of which something is committed",
+            besides=(Operation.READ, _GROUP),
+        ),
+    ),
+    # OffsetFetch
+    9: (
+        Rule(Operation.DESCRIBE, _GROUP, besides=(Operation.DESCRIBE, _TOPIC)),
+        Rule(
+            Operation.DESCRIBE,
+            _TOPIC,
+            "each topic of which something is told",
+            besides=(Operation.DESCRIBE, _GROUP),
+        ),
+    ),
     # FindCoordinator
     10: (
         Rule(Operation.DESCRIBE, _GROUP, "of a group"),
         Rule(Operation.DESCRIBE, _TRANSACTION, "of transactions, of which there are none"),
     ),
+    # JoinGroup, Heartbeat, LeaveGroup, SyncGroup
+    11: (Rule(Operation.READ, _GROUP),),
+    12: (Rule(Operation.READ, _GROUP),),
+    13: (Rule(Operation.READ, _GROUP),),
+    14: (Rule(Operation.READ, _GROUP),),
+    # DescribeGroups
+    15: (Rule(Operation.DESCRIBE, _GROUP),),
+    # ListGroups. Listed are the groups that one may DESCRIBE; all, to who may DESCRIBE the cluster.
+    16: (),
     # SaslHandshake, ApiVersions
     17: (),
     18: (),
@@ -114,6 +145,16 @@ RULES: Final[dict[int, tuple[Rule, ...]]] = {
     45: (Rule(Operation.ALTER, _CLUSTER),),
     # ListPartitionReassignments
     46: (Rule(Operation.DESCRIBE, _CLUSTER),),
+    # OffsetDelete
+    47: (
+        Rule(Operation.DELETE, _GROUP, besides=_READ_TOPIC),
+        Rule(
+            Operation.READ,
+            _TOPIC,
+            "each topic of which something is forgotten",
+            besides=(Operation.DELETE, _GROUP),
+        ),
+    ),
     # DescribeClientQuotas
     48: (Rule(Operation.DESCRIBE_CONFIGS, _CLUSTER),),
     # AlterClientQuotas

@@ -34,21 +34,31 @@ from broker.api import (
     describe_client_quotas,
     describe_cluster,
     describe_configs,
+    describe_groups,
     describe_log_dirs,
     describe_producers,
     describe_user_scram_credentials,
     elect_leaders,
     fetch,
     find_coordinator,
+    group_requests,
+    heartbeat,
     incremental_alter_configs,
     init_producer_id,
+    join_group,
+    leave_group,
+    list_groups,
     list_offsets,
     list_partition_reassignments,
     metadata,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
     offset_for_leader_epoch,
     produce,
     sasl_authenticate,
     sasl_handshake,
+    sync_group,
 )
 from broker.api.administration import Administration
 from broker.api.init_producer_id import ProducerIds
@@ -59,6 +69,7 @@ from broker.broker_config_admin import BrokerConfigAdmin
 from broker.caller import Caller
 from broker.complaints import Complaints
 from broker.config import BrokerConfig
+from broker.groups.coordinator import Coordinator
 from broker.leader_admin import LeaderAdmin
 from broker.metrics import BrokerMetrics
 from broker.open_files import OpenLogs
@@ -89,21 +100,30 @@ from wire.messages.describe_acls import API as DESCRIBE_ACLS
 from wire.messages.describe_client_quotas import API as DESCRIBE_CLIENT_QUOTAS
 from wire.messages.describe_cluster import API as DESCRIBE_CLUSTER
 from wire.messages.describe_configs import API as DESCRIBE_CONFIGS
+from wire.messages.describe_groups import API as DESCRIBE_GROUPS
 from wire.messages.describe_log_dirs import API as DESCRIBE_LOG_DIRS
 from wire.messages.describe_producers import API as DESCRIBE_PRODUCERS
 from wire.messages.describe_user_scram_credentials import API as DESCRIBE_USER_SCRAM_CREDENTIALS
 from wire.messages.elect_leaders import API as ELECT_LEADERS
 from wire.messages.fetch import API as FETCH
 from wire.messages.find_coordinator import API as FIND_COORDINATOR
+from wire.messages.heartbeat import API as HEARTBEAT
 from wire.messages.incremental_alter_configs import API as INCREMENTAL_ALTER_CONFIGS
 from wire.messages.init_producer_id import API as INIT_PRODUCER_ID
+from wire.messages.join_group import API as JOIN_GROUP
+from wire.messages.leave_group import API as LEAVE_GROUP
+from wire.messages.list_groups import API as LIST_GROUPS
 from wire.messages.list_offsets import API as LIST_OFFSETS
 from wire.messages.list_partition_reassignments import API as LIST_PARTITION_REASSIGNMENTS
 from wire.messages.metadata import API as METADATA
+from wire.messages.offset_commit import API as OFFSET_COMMIT
+from wire.messages.offset_delete import API as OFFSET_DELETE
+from wire.messages.offset_fetch import API as OFFSET_FETCH
 from wire.messages.offset_for_leader_epoch import API as OFFSET_FOR_LEADER_EPOCH
 from wire.messages.produce import API as PRODUCE
 from wire.messages.sasl_authenticate import API as SASL_AUTHENTICATE
 from wire.messages.sasl_handshake import API as SASL_HANDSHAKE
+from wire.messages.sync_group import API as SYNC_GROUP
 from wire.record_check import RecordCheck
 
 Needs = TypeVar("Needs")
@@ -127,6 +147,7 @@ class BrokerParts:
     leaders: LeaderAdmin
     reassignments: ReassignmentAdmin
     broker_configs: BrokerConfigAdmin
+    groups: Coordinator
     sends_throttled: Throttle
     """What others have of what is led here, to move replicas."""
     users: UserAdmin
@@ -154,6 +175,8 @@ class Served:
     asked: range
     handle: Callable[..., Any]
     needs: Callable[[BrokerParts], Any]
+    ends_with_client: bool = False
+    """Whether its handler is cancelled when the client goes before it has answered."""
 
 
 def _row(
@@ -162,8 +185,10 @@ def _row(
     asked: range,
     handle: Callable[[Needs, Request, Caller], Response | Awaitable[Response]],
     needs: Callable[[BrokerParts], Needs],
+    *,
+    ends_with_client: bool = False,
 ) -> Served:
-    return Served(key, api, asked, handle, needs)
+    return Served(key, api, asked, handle, needs, ends_with_client)
 
 
 # What they need
@@ -171,10 +196,6 @@ def _row(
 
 def _nothing(_parts: BrokerParts) -> None:
     return None
-
-
-def _authorization(parts: BrokerParts) -> Authorization:
-    return parts.authorization
 
 
 def _of_topics(
@@ -209,6 +230,15 @@ def _of_users(
     make: Callable[[UserAdmin, Authorization], Needs],
 ) -> Callable[[BrokerParts], Needs]:
     return lambda parts: make(parts.users, parts.authorization)
+
+
+def _of_groups(parts: BrokerParts) -> group_requests.Needs:
+    return group_requests.Needs(parts.groups, parts.authorization)
+
+
+def _to_commit(parts: BrokerParts) -> offset_commit.Needs:
+    most = parts.config.groups.offset_metadata_bytes
+    return offset_commit.Needs(parts.groups, parts.cluster, parts.authorization, most)
 
 
 def _to_elect(parts: BrokerParts) -> elect_leaders.Needs:
@@ -264,7 +294,7 @@ def _to_describe_topics(parts: BrokerParts) -> metadata.Needs:
 
 
 def _to_find_coordinator(parts: BrokerParts) -> find_coordinator.Needs:
-    return find_coordinator.Needs(parts.cluster, parts.config.id, parts.authorization)
+    return find_coordinator.Needs(parts.cluster, parts.groups, parts.authorization)
 
 
 def _to_delete_topics(parts: BrokerParts) -> delete_topics.Needs:
@@ -299,7 +329,15 @@ TABLE: Final = (
     Served(1, FETCH, range(4, 13), fetch.serve, to_fetch),
     _row(2, LIST_OFFSETS, range(1, 8), list_offsets.handle, _of_partitions(list_offsets.Needs)),
     _row(3, METADATA, range(13), metadata.handle, _to_describe_topics),
+    _row(8, OFFSET_COMMIT, range(2, 9), offset_commit.handle, _to_commit),
+    _row(9, OFFSET_FETCH, range(1, 9), offset_fetch.handle, _of_groups),
     _row(10, FIND_COORDINATOR, range(5), find_coordinator.handle, _to_find_coordinator),
+    _row(11, JOIN_GROUP, range(10), join_group.handle, _of_groups, ends_with_client=True),
+    _row(12, HEARTBEAT, range(5), heartbeat.handle, _of_groups),
+    _row(13, LEAVE_GROUP, range(6), leave_group.handle, _of_groups),
+    _row(14, SYNC_GROUP, range(6), sync_group.handle, _of_groups, ends_with_client=True),
+    _row(15, DESCRIBE_GROUPS, range(6), describe_groups.handle, _of_groups),
+    _row(16, LIST_GROUPS, range(5), list_groups.handle, _of_groups),
     _row(17, SASL_HANDSHAKE, range(2), sasl_handshake.handle, _nothing),
     _row(18, API_VERSIONS, range(5), api_versions.handle, _listed),
     _row(19, CREATE_TOPICS, range(2, 8), create_topics.handle, _of_topics(create_topics.Needs)),
@@ -327,7 +365,7 @@ TABLE: Final = (
         create_partitions.handle,
         _of_topics(create_partitions.Needs),
     ),
-    _row(42, DELETE_GROUPS, range(3), delete_groups.handle, _authorization),
+    _row(42, DELETE_GROUPS, range(3), delete_groups.handle, _of_groups),
     _row(43, ELECT_LEADERS, range(3), elect_leaders.handle, _to_elect),
     _row(
         44,
@@ -350,6 +388,7 @@ TABLE: Final = (
         list_partition_reassignments.handle,
         _to_list_reassignments,
     ),
+    _row(47, OFFSET_DELETE, range(1), offset_delete.handle, _of_groups),
     _row(
         48,
         DESCRIBE_CLIENT_QUOTAS,
@@ -387,11 +426,9 @@ TABLE: Final = (
         _of_partitions(describe_producers.Needs),
     ),
 )
-# Listed, and then refused, so that clients end well (api_versions.py).
-REFUSED: Final = {9: range(2, 8), 11: range(6)}  # OffsetFetch, JoinGroup
 
 APIS: Final[dict[int, Api[Any, Any]]] = {row.key: row.api for row in TABLE}
 LISTED: Final = tuple(
     ApiVersion(api_key=key, min_version=asked[0], max_version=asked[-1])
-    for key, asked in ({row.key: row.asked for row in TABLE} | REFUSED).items()
+    for key, asked in ((row.key, row.asked) for row in TABLE)
 )

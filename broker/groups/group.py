@@ -57,13 +57,10 @@ from wire.errors import ErrorCode
 
 _NEW_MEMBER_SECONDS: Final = 300.0
 _LONGEST_REASON: Final = 255
+_GIVEN_OUT: Final = 400  # bytes of an id that was, about
 
-Unique = Callable[[], str]
+Unique = Callable[[], object]
 """Makes the part of a member's id that nobody else has."""
-
-
-def _uuid() -> str:
-    return str(uuid4())
 
 
 class Group:
@@ -75,7 +72,7 @@ class Group:
         "protocol_type", "reason", "state",
     )  # fmt: skip
 
-    def __init__(self, rules: GroupRules, *, unique: Unique = _uuid) -> None:
+    def __init__(self, rules: GroupRules, *, unique: Unique = uuid4) -> None:
         self.state = State.EMPTY
         self.generation = 0
         self.protocol_type: str | None = None
@@ -95,7 +92,7 @@ class Group:
 
     @classmethod
     def from_record(
-        cls, record: GroupRecord, rules: GroupRules, now: float, *, unique: Unique = _uuid
+        cls, record: GroupRecord, rules: GroupRules, now: float, *, unique: Unique = uuid4
     ) -> "Group":
         """As it was saved, by whoever coordinated it. All members have a whole session time-out."""
         group = cls(rules, unique=unique)
@@ -117,6 +114,16 @@ class Group:
     def __len__(self) -> int:
         """How many members there are."""
         return len(self._members)
+
+    @property
+    def size(self) -> int:
+        """Bytes of what its members say of themselves, about, and of ids that were given out."""
+        return self._members.size + _GIVEN_OUT * len(self._members.pending)
+
+    @property
+    def is_idle(self) -> bool:
+        """No ids are given out that may come yet, and all is saved."""
+        return not (self._members.pending or self._saving.under_way or self._saving.wanted)
 
     @property
     def leader(self) -> str:
@@ -544,9 +551,7 @@ class Group:
             state=self.state,
             protocol_type="" if dead else self.protocol_type or "",
             protocol=(self.protocol or "") if stable else "",
-            members=()
-            if dead
-            else tuple(each.describe(self.protocol if stable else None) for each in self._members),
+            members=() if dead else self._members.described(self.protocol if stable else None),
         )
 
     # Who it is

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from broker.groups.member import Member, Said
-from broker.groups.values import JoinAnswer, JoinedMember, SyncAnswer
+from broker.groups.values import JoinAnswer, JoinedMember, MemberDescription, SyncAnswer
 
 Waiting = JoinAnswer | SyncAnswer
 
@@ -111,6 +111,9 @@ class Members:
             JoinedMember(each.member_id, each.instance_id, each.said.metadata(protocol or ""))
             for each in self
         )
+
+    def described(self, protocol: str | None) -> tuple[MemberDescription, ...]:
+        return tuple(each.describe(protocol) for each in self)
 
     # Who waits
 

@@ -1,5 +1,5 @@
-"""The messages of consumer groups mean what they say, in all versions: Apache Kafka has a group
-whose member speaks nothing else."""
+"""The messages of consumer groups mean what they say, in all versions: Apache Kafka and Penstock
+have a group whose member speaks nothing else."""
 
 import pytest
 
@@ -7,6 +7,7 @@ from client import admin
 from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from harness.apache_kafka import ApacheKafka
+from harness.broker_process import BrokerProcess
 from tests.broker.api.running_broker import RawClient
 from tests.wire.group_member import GroupMember
 from wire.consumer_protocol import (
@@ -50,13 +51,19 @@ from wire.messages.offset_fetch import (
 MOST_VERSIONS = len(join_group.API.versions)
 
 
+@pytest.fixture(params=["running_broker", "running_kafka"])
+def server(request: pytest.FixtureRequest) -> BrokerProcess | ApacheKafka:
+    found: BrokerProcess | ApacheKafka = request.getfixturevalue(request.param)
+    return found
+
+
 @pytest.mark.parametrize("nth", range(MOST_VERSIONS))
 def test_a_groups_life_in_all_versions(
-    running_kafka: ApacheKafka, new_topic: str, nth: int
+    server: BrokerProcess | ApacheKafka, new_topic: str, nth: int
 ) -> None:
-    with Brokers(Bootstrap.of(running_kafka.bootstrap), patience_seconds=60) as brokers:
+    with Brokers(Bootstrap.of(server.bootstrap), patience_seconds=60) as brokers:
         admin.create_topic(brokers, new_topic, partitions=2)
-    with RawClient(running_kafka.port) as client:
+    with RawClient(server.port) as client:
         member = GroupMember(client, f"group-of-{new_topic}", "range", nth)
         _joins(member, new_topic)
         _commits(member, new_topic)

@@ -1,6 +1,6 @@
 """OffsetCommit (key 8): how far a consumer group has come, told to the group's coordinator.
 
-Spoken to Apache Kafka only: Penstock's brokers do not serve it yet.
+Left out: nothing.
 """
 
 from msgspec import Struct

@@ -21,18 +21,26 @@ from wire.messages import (
     describe_acls,
     describe_client_quotas,
     describe_configs,
+    describe_groups,
     describe_log_dirs,
     describe_producers,
     describe_user_scram_credentials,
     elect_leaders,
     fetch,
     find_coordinator,
+    heartbeat,
     incremental_alter_configs,
     init_producer_id,
+    join_group,
+    leave_group,
     list_offsets,
     list_partition_reassignments,
     metadata,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
     offset_for_leader_epoch,
+    sync_group,
 )
 
 Ask = Callable[[RawClient, str], Any]
@@ -98,6 +106,71 @@ def _filter() -> dict[str, Any]:
     }
 
 
+def ask_commit(client: RawClient, topic: str) -> Any:
+    partition = offset_commit.OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
+    return client.ask(
+        offset_commit.API,
+        8,
+        offset_commit.OffsetCommitRequest(
+            group_id="group",
+            topics=(offset_commit.OffsetCommitRequestTopic(name=topic, partitions=(partition,)),),
+        ),
+    )
+
+
+def ask_committed(client: RawClient, topic: str) -> Any:
+    asked = offset_fetch.OffsetFetchRequestTopic(name=topic, partition_indexes=(0,))
+    group = offset_fetch.OffsetFetchRequestGroup(group_id="group", topics=(asked,))
+    return client.ask(offset_fetch.API, 8, offset_fetch.OffsetFetchRequest(groups=(group,)))
+
+
+def ask_join(client: RawClient, _topic: str) -> Any:
+    return client.ask(
+        join_group.API,
+        9,
+        join_group.JoinGroupRequest(
+            group_id="group",
+            session_timeout=10_000,
+            protocol_type="consumer",
+            protocols=(join_group.JoinGroupRequestProtocol(name="range", metadata=b""),),
+        ),
+    )
+
+
+def ask_sync(client: RawClient, _topic: str) -> Any:
+    request = sync_group.SyncGroupRequest(group_id="group", generation_id=1, member_id="nobody")
+    return client.ask(sync_group.API, 5, request)
+
+
+def ask_beat(client: RawClient, _topic: str) -> Any:
+    request = heartbeat.HeartbeatRequest(group_id="group", generation_id=1, member_id="nobody")
+    return client.ask(heartbeat.API, 4, request)
+
+
+def ask_leave(client: RawClient, _topic: str) -> Any:
+    nobody = leave_group.MemberIdentity(member_id="nobody")
+    request = leave_group.LeaveGroupRequest(group_id="group", members=(nobody,))
+    return client.ask(leave_group.API, 5, request)
+
+
+def ask_described_group(client: RawClient, _topic: str) -> Any:
+    request = describe_groups.DescribeGroupsRequest(groups=("group",))
+    return client.ask(describe_groups.API, 5, request)
+
+
+def ask_offset_delete(client: RawClient, topic: str) -> Any:
+    ask_join(client, topic)  # of a group that is not there, nothing is said of topics
+    partition = offset_delete.OffsetDeleteRequestPartition(partition_index=0)
+    return client.ask(
+        offset_delete.API,
+        0,
+        offset_delete.OffsetDeleteRequest(
+            group_id="group",
+            topics=(offset_delete.OffsetDeleteRequestTopic(name=topic, partitions=(partition,)),),
+        ),
+    )
+
+
 # By API, one for each row of its rules.
 QUESTIONS: dict[int, tuple[Ask, ...]] = {
     0: (lambda client, topic: client.produce(topic, batch(1)),),
@@ -122,6 +195,8 @@ QUESTIONS: dict[int, tuple[Ask, ...]] = {
         ask_metadata,
         lambda client, _: ask_metadata(client, f"t{uuid.uuid4().hex[:10]}", create=True),
     ),
+    8: (ask_commit, ask_commit),
+    9: (ask_committed, ask_committed),
     10: (
         lambda client, _: (
             client.ask(
@@ -133,6 +208,11 @@ QUESTIONS: dict[int, tuple[Ask, ...]] = {
             ).coordinators
         ),
     ),
+    11: (ask_join,),
+    12: (ask_beat,),
+    13: (ask_leave,),
+    14: (ask_sync,),
+    15: (ask_described_group,),
     19: (lambda client, _: client.create(f"t{uuid.uuid4().hex[:10]}"),),
     20: (
         lambda client, topic: client.ask(
@@ -284,6 +364,7 @@ QUESTIONS: dict[int, tuple[Ask, ...]] = {
             list_partition_reassignments.ListPartitionReassignmentsRequest(),
         ),
     ),
+    47: (ask_offset_delete, ask_offset_delete),
     48: (
         lambda client, _: client.ask(
             describe_client_quotas.API,

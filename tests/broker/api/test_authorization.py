@@ -110,6 +110,8 @@ def test_with_that_right_alone_it_serves(
         rights = [rule(operation, kind)]
         if needed.needed_for == "topics that are created by asking":
             rights.append(rule(Operation.DESCRIBE))
+        if needed.besides is not None:
+            rights.append(rule(*needed.besides))
         permit(rights)
         assert not codes(ask(client, topic)) & REFUSALS, (operation, kind)
 

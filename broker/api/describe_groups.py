@@ -1,0 +1,57 @@
+"""DescribeGroups (key 15), versions 0–5.
+
+A group that is not there is Dead, as with Kafka up to 3.9.
+"""
+
+from broker.api.group_requests import REFUSED, Needs, refuses
+from broker.authorization import Rights
+from broker.caller import Caller
+from broker.errors import ApiError
+from broker.groups.turns import Client, client_of
+from wire.acls import Operation, ResourceType
+from wire.messages.describe_groups import (
+    NOT_ASKED,
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+
+
+async def handle(
+    needs: Needs, request: DescribeGroupsRequest, caller: Caller
+) -> DescribeGroupsResponse:
+    rights = needs.authorization.of(caller)
+    asks = request.include_authorized_operations
+    client = client_of(caller)
+    groups = [await _described(needs, rights, name, client, asks=asks) for name in request.groups]
+    return DescribeGroupsResponse(groups=tuple(groups))
+
+
+async def _described(
+    needs: Needs, rights: Rights, name: str, client: Client, *, asks: bool
+) -> DescribedGroup:
+    if refuses(rights, Operation.DESCRIBE, name):
+        return DescribedGroup(group_id=name, error_code=REFUSED)
+    try:
+        found = await needs.groups.describe(name, client)
+    except ApiError as error:
+        return DescribedGroup(group_id=name, error_code=error.code)
+    return DescribedGroup(
+        group_id=name,
+        group_state=found.state.value,
+        protocol_type=found.protocol_type,
+        protocol_data=found.protocol,
+        members=tuple(
+            DescribedGroupMember(
+                member_id=each.member_id,
+                group_instance_id=each.instance_id,
+                client_id=each.client_id,
+                client_host=each.client_host,
+                member_metadata=each.metadata,
+                member_assignment=each.assignment,
+            )
+            for each in found.members
+        ),
+        authorized_operations=rights.operations(ResourceType.GROUP, name) if asks else NOT_ASKED,
+    )

@@ -1,0 +1,25 @@
+"""What the APIs of consumer groups have in common: what they need, and what is asked before."""
+
+from dataclasses import dataclass
+
+from broker.authorization import Authorization, Rights
+from broker.caller import Caller
+from broker.groups.coordinator import Coordinator
+from wire.acls import Operation, ResourceType
+from wire.errors import ErrorCode
+
+REFUSED = ErrorCode.group_authorization_failed
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    groups: Coordinator
+    authorization: Authorization
+
+    def refuses(self, caller: Caller, operation: Operation, group: str) -> bool:
+        """Whether the caller may not do this to a group; it will be told so."""
+        return refuses(self.authorization.of(caller), operation, group)
+
+
+def refuses(rights: Rights, operation: Operation, group: str) -> bool:
+    return rights.refuses(operation, ResourceType.GROUP, group)

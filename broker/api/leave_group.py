@@ -1,0 +1,30 @@
+"""LeaveGroup (key 13), versions 0–5."""
+
+from broker.api.group_requests import REFUSED, Needs
+from broker.caller import Caller
+from broker.errors import ApiError
+from broker.groups.values import Leaving
+from wire.acls import Operation
+from wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
+
+
+async def handle(needs: Needs, request: LeaveGroupRequest, caller: Caller) -> LeaveGroupResponse:
+    if needs.refuses(caller, Operation.READ, request.group_id):
+        return LeaveGroupResponse(error_code=REFUSED)
+    leaving = [
+        Leaving(member_id=each.member_id, instance_id=each.group_instance_id, reason=each.reason)
+        for each in request.members
+    ]
+    try:
+        outcome = await needs.groups.leave(request.group_id, leaving)
+    except ApiError as error:
+        return LeaveGroupResponse(error_code=error.code)
+    return LeaveGroupResponse(
+        error_code=outcome.code,
+        members=tuple(
+            MemberResponse(
+                member_id=each.member_id, group_instance_id=each.instance_id, error_code=code
+            )
+            for each, code in zip(leaving, outcome.codes, strict=bool(outcome.codes))
+        ),
+    )

@@ -1,0 +1,114 @@
+"""OffsetCommit (key 8), versions 2–8.
+
+Answered when the offsets are durable: then they survive the death of any broker. What cannot be
+committed, for a topic that is not there or may not be read, does not keep the rest from it. The
+time of retention that versions 2 to 4 may name is not regarded: the broker's holds.
+"""
+
+import time
+from dataclasses import dataclass
+
+from broker.api import group_requests
+from broker.authorization import Authorization, Rights
+from broker.caller import Caller
+from broker.errors import ApiError
+from broker.groups.coordinator import Coordinator
+from broker.groups.turns import client_of
+from cluster.values import CommittedOffset, TopicPartition
+from cluster.view import ClusterView
+from wire.acls import Operation
+from wire.errors import ErrorCode
+from wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    groups: Coordinator
+    cluster: ClusterView
+    authorization: Authorization
+    most_metadata: int
+    """Bytes beside each offset."""
+
+
+async def handle(
+    needs: Needs, request: OffsetCommitRequest, caller: Caller
+) -> OffsetCommitResponse:
+    rights = needs.authorization.of(caller)
+    if group_requests.refuses(rights, Operation.READ, request.group_id):
+        return _answer(request, {}, group_requests.REFUSED)
+    refused: dict[TopicPartition, ErrorCode] = {}
+    offsets: dict[TopicPartition, CommittedOffset] = {}
+    now = time.time_ns() // 1_000_000
+    for topic in request.topics:
+        why_not = _why_not(needs, rights, topic.name)
+        for each in topic.partitions:
+            partition = TopicPartition(topic.name, each.partition_index)
+            code = why_not or _fault(needs, topic.name, each)
+            if code:
+                refused[partition] = code
+            else:
+                offsets[partition] = CommittedOffset(
+                    offset=each.committed_offset,
+                    leader_epoch=each.committed_leader_epoch,
+                    metadata=each.committed_metadata or "",
+                    committed_ms=now,
+                )
+    try:
+        code = await needs.groups.commit(
+            request.group_id,
+            request.member_id,
+            request.group_instance_id,
+            request.generation_id_or_member_epoch,
+            offsets,
+            client=client_of(caller),
+        )
+    except ApiError as error:
+        code = error.code
+    return _answer(request, refused, code)
+
+
+def _why_not(needs: Needs, rights: Rights, topic: str) -> ErrorCode:
+    try:
+        rights.check_topic(Operation.READ, topic)
+    except ApiError as error:
+        return error.code
+    known = topic in needs.cluster.snapshot.topics
+    return ErrorCode.none if known else ErrorCode.unknown_topic_or_partition
+
+
+def _fault(needs: Needs, topic: str, asked: OffsetCommitRequestPartition) -> ErrorCode:
+    info = needs.cluster.snapshot.topics.get(topic)
+    if info is None or not 0 <= asked.partition_index < len(info.partitions):
+        return ErrorCode.unknown_topic_or_partition
+    if len((asked.committed_metadata or "").encode()) > needs.most_metadata:
+        return ErrorCode.offset_metadata_too_large
+    return ErrorCode.none
+
+
+def _answer(
+    request: OffsetCommitRequest, refused: dict[TopicPartition, ErrorCode], others: ErrorCode
+) -> OffsetCommitResponse:
+    def code(topic: str, index: int) -> ErrorCode:
+        return refused.get(TopicPartition(topic, index), others)
+
+    return OffsetCommitResponse(
+        topics=tuple(
+            OffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=tuple(
+                    OffsetCommitResponsePartition(
+                        partition_index=each.partition_index,
+                        error_code=code(topic.name, each.partition_index),
+                    )
+                    for each in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        )
+    )

@@ -1,0 +1,65 @@
+"""OffsetDelete (key 47), version 0.
+
+Of a group with members only what none of them subscribes to, which is known of the `consumer`
+protocol alone.
+"""
+
+from broker.api.group_requests import REFUSED, Needs, refuses
+from broker.caller import Caller
+from broker.errors import ApiError
+from broker.groups.turns import client_of
+from cluster.errors import InvalidTopicName
+from cluster.names import check_topic_name
+from cluster.values import TopicPartition
+from wire.acls import Operation
+from wire.errors import ErrorCode
+from wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+
+async def handle(
+    needs: Needs, request: OffsetDeleteRequest, caller: Caller
+) -> OffsetDeleteResponse:
+    rights = needs.authorization.of(caller)
+    if refuses(rights, Operation.DELETE, request.group_id):
+        return OffsetDeleteResponse(error_code=REFUSED)
+    codes: dict[TopicPartition, ErrorCode] = {}
+    for topic in request.topics:
+        code = ErrorCode.none
+        try:
+            rights.check_topic(Operation.READ, topic.name)
+            check_topic_name(topic.name)
+        except ApiError as error:
+            code = error.code
+        except InvalidTopicName:
+            code = ErrorCode.unknown_topic_or_partition
+        codes |= {
+            TopicPartition(topic.name, each.partition_index): code for each in topic.partitions
+        }
+    going = [each for each, code in codes.items() if not code]
+    try:
+        code, found = await needs.groups.delete_offsets(request.group_id, going, client_of(caller))
+    except ApiError as error:
+        code, found = error.code, {}
+    if code:
+        return OffsetDeleteResponse(error_code=code)
+    codes |= found
+    return OffsetDeleteResponse(
+        topics=tuple(
+            OffsetDeleteResponseTopic(
+                name=topic.name,
+                partitions=tuple(
+                    OffsetDeleteResponsePartition(
+                        partition_index=each.partition_index,
+                        error_code=codes[TopicPartition(topic.name, each.partition_index)],
+                    )
+                    for each in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        )
+    )

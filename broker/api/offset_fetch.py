@@ -1,0 +1,118 @@
+"""OffsetFetch (key 9), versions 1–8.
+
+Of a topic that may not be described nothing is told but that; who asks for all is not told of it at
+all. There are no transactions: every offset is stable.
+"""
+
+from broker.api.group_requests import REFUSED, Needs, refuses
+from broker.authorization import Rights
+from broker.caller import Caller
+from broker.errors import ApiError
+from broker.groups.store import Offsets
+from broker.groups.turns import Client, client_of
+from cluster.errors import InvalidTopicName
+from cluster.names import check_topic_name
+from cluster.values import TopicPartition
+from wire.acls import Operation, ResourceType
+from wire.errors import ErrorCode
+from wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponseTopic,
+)
+
+
+async def handle(needs: Needs, request: OffsetFetchRequest, caller: Caller) -> OffsetFetchResponse:
+    rights = needs.authorization.of(caller)
+    client = client_of(caller)
+    groups = [await _of_group(needs, rights, each, client) for each in request.groups]
+    return OffsetFetchResponse(groups=tuple(groups))
+
+
+async def _of_group(
+    needs: Needs, rights: Rights, asked: OffsetFetchRequestGroup, client: Client
+) -> OffsetFetchResponseGroup:
+    name = asked.group_id
+    if refuses(rights, Operation.DESCRIBE, name):
+        return _refused(asked, REFUSED)
+    try:
+        if asked.topics is None:
+            found = await needs.groups.offsets(name, None, client)
+            topics = _all(rights, found)
+        else:
+            seen = {
+                each.name: not rights.refuses(Operation.DESCRIBE, ResourceType.TOPIC, each.name)
+                for each in asked.topics
+            }
+            wanted = [
+                TopicPartition(topic.name, index)
+                for topic in asked.topics
+                if seen[topic.name]
+                for index in topic.partition_indexes
+            ]
+            known = await needs.groups.offsets(name, [*filter(_can_be, wanted)], client)
+            topics = tuple(
+                _topic(each, known)
+                if seen[each.name]
+                else _without(each, ErrorCode.topic_authorization_failed)
+                for each in asked.topics
+            )
+    except ApiError as error:
+        return _refused(asked, error.code)
+    return OffsetFetchResponseGroup(group_id=name, topics=topics)
+
+
+def _can_be(partition: TopicPartition) -> bool:
+    """Whether anything can have been committed of it: what is asked for need be no topic."""
+    try:
+        check_topic_name(partition.topic)
+    except InvalidTopicName:
+        return False
+    return partition.partition >= 0
+
+
+def _all(rights: Rights, found: Offsets) -> tuple[OffsetFetchResponseTopic, ...]:
+    by_topic: dict[str, list[int]] = {}
+    for topic, index in found:
+        by_topic.setdefault(topic, []).append(index)
+    return tuple(
+        _topic(OffsetFetchRequestTopic(name=name, partition_indexes=tuple(sorted(indexes))), found)
+        for name, indexes in sorted(by_topic.items())
+        if rights.may_on_topic(Operation.DESCRIBE, name)
+    )
+
+
+def _topic(asked: OffsetFetchRequestTopic, found: Offsets) -> OffsetFetchResponseTopic:
+    def partition(index: int) -> OffsetFetchResponsePartition:
+        offset = found.get(TopicPartition(asked.name, index))
+        if offset is None:
+            return OffsetFetchResponsePartition(partition_index=index)
+        return OffsetFetchResponsePartition(
+            partition_index=index,
+            committed_offset=offset.offset,
+            committed_leader_epoch=offset.leader_epoch,
+            metadata=offset.metadata,
+        )
+
+    return OffsetFetchResponseTopic(
+        name=asked.name, partitions=tuple(map(partition, asked.partition_indexes))
+    )
+
+
+def _without(asked: OffsetFetchRequestTopic, code: ErrorCode) -> OffsetFetchResponseTopic:
+    return OffsetFetchResponseTopic(
+        name=asked.name,
+        partitions=tuple(
+            OffsetFetchResponsePartition(partition_index=index, error_code=code)
+            for index in asked.partition_indexes
+        ),
+    )
+
+
+def _refused(asked: OffsetFetchRequestGroup, code: ErrorCode) -> OffsetFetchResponseGroup:
+    topics = tuple(_without(each, code) for each in asked.topics or ())
+    return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics, error_code=code)

@@ -1,0 +1,152 @@
+"""Groups of Penstock's own consumers, who need no coordinator, as operators' requests show and
+change them.
+
+The broker that would coordinate such a group answers for it, so that each is listed once. Nothing
+of it is kept here: each answer is what stands in ZooKeeper. Members cannot join by the protocol of
+Kafka's groups; where these would be told what their partitions are, here it is shown who has
+claimed what.
+
+Everything blocks; any thread may call it.
+"""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+
+from broker.groups.values import GroupDescription, MemberDescription, State
+from cluster import group_claims, group_offsets
+from cluster.errors import Cause, ClusterError, Conflict, GroupHasMembers
+from cluster.group_members import delete_group
+from cluster.session import Session
+from cluster.values import CommittedOffset, GroupInfo, TopicPartition
+from wire.consumer_protocol import (
+    PROTOCOL_TYPE,
+    WITHOUT_COORDINATOR,
+    Assignment,
+    Subscription,
+    by_topic,
+    write_assignment,
+    write_subscription,
+)
+from wire.errors import ErrorCode
+
+log = logging.getLogger(__name__)
+
+_VERSION = 0  # of what members say: every client understands it
+
+
+def states(session: Session, names: Sequence[str]) -> dict[str, State]:
+    found = zip(names, group_claims.without_members(session, names), strict=True)
+    return {name: State.EMPTY if is_empty else State.STABLE for name, is_empty in found}
+
+
+def describe(session: Session, name: str) -> GroupDescription:
+    claims = group_claims.read_claims(session, name)
+    if claims is None:
+        return GroupDescription(state=State.DEAD, protocol_type="", protocol="", members=())
+    claimed: dict[str, list[TopicPartition]] = {member: [] for member in claims.members}
+    for partition, member in claims.owners.items():
+        claimed.setdefault(member, []).append(partition)
+    return GroupDescription(
+        state=State.STABLE if claims.members else State.EMPTY,
+        protocol_type=PROTOCOL_TYPE,
+        protocol=WITHOUT_COORDINATOR,
+        members=tuple(
+            _member(member, topics, claimed[member])
+            for member, topics in sorted(claims.members.items())
+        ),
+    )
+
+
+def commit(
+    session: Session,
+    name: str,
+    *,
+    is_member: bool,
+    offsets: Mapping[TopicPartition, CommittedOffset],
+) -> ErrorCode:
+    """By somebody who is no member, while nobody is."""
+    if is_member:
+        return ErrorCode.unknown_member_id
+    try:
+        is_there = group_claims.commit_for(session, name, offsets)
+    except GroupHasMembers:
+        return ErrorCode.unknown_member_id  # as in groups of the other kind
+    return ErrorCode.none if is_there else ErrorCode.group_id_not_found
+
+
+def delete(session: Session, name: str) -> ErrorCode:
+    try:
+        return ErrorCode.none if delete_group(session, name) else ErrorCode.group_id_not_found
+    except GroupHasMembers:
+        return ErrorCode.non_empty_group
+
+
+def delete_offsets(
+    session: Session, name: str, partitions: Sequence[TopicPartition]
+) -> tuple[ErrorCode, Mapping[TopicPartition, ErrorCode]]:
+    """Of topics that nobody subscribes to."""
+    claims = group_claims.read_claims(session, name)
+    if claims is None:
+        return ErrorCode.group_id_not_found, {}
+    read = {topic for topics in claims.members.values() for topic in topics}
+    codes = {
+        each: ErrorCode.group_subscribed_to_topic if each.topic in read else ErrorCode.none
+        for each in partitions
+    }
+    group_claims.delete_offsets(session, name, [each for each in codes if not codes[each]])
+    return ErrorCode.none, codes
+
+
+def look_after(session: Session, infos: Iterable[GroupInfo], *, now_ms: int, before_ms: int) -> int:
+    """Forget what is too old, and offsets of topics that were deleted, by the rules of the other
+    kind (`retention.py`); how many offsets were too old. When the last member has gone nobody
+    writes down: the first look that finds none does."""
+    expired = 0
+    for info in infos:
+        try:
+            expired += _look_after(session, info, now_ms, before_ms)
+        except Conflict as conflict:
+            if conflict.cause is not Cause.CHANGED:  # else it is in use
+                log.warning("group not looked after group=%r error=%r", info.name, str(conflict))
+        except ClusterError as error:
+            log.warning("group not looked after group=%r error=%r", info.name, str(error))
+    return expired
+
+
+def _look_after(session: Session, info: GroupInfo, now_ms: int, before_ms: int) -> int:
+    name = info.name
+    stored = group_offsets.read_stored(session, name)
+    left_over = {each: found.version for each, found in stored.items() if found.is_left_over}
+    group_claims.remove(session, name, left_over)
+    if not group_claims.without_members(session, [name])[0]:
+        return 0
+    since = info.empty_since_ms
+    if since is None:
+        group_claims.note_empty(session, name, now_ms)
+        return 0
+    old = {
+        each: found.version
+        for each, found in stored.items()
+        if each not in left_over and found.offset.committed_ms <= before_ms
+    }
+    if since <= before_ms and old and not group_claims.expire(session, name, since, old):
+        return 0
+    gone = len(old) if since <= before_ms else 0
+    if gone + len(left_over) == len(stored):
+        group_claims.forget(session, name, since)
+    return gone
+
+
+def _member(
+    member: str, topics: Iterable[str], claimed: Iterable[TopicPartition]
+) -> MemberDescription:
+    subscription = Subscription(topics=tuple(topics))
+    assignment = Assignment(assigned_partitions=by_topic(claimed))
+    return MemberDescription(
+        member_id=member,
+        instance_id=None,
+        client_id=member,
+        client_host="",
+        metadata=write_subscription(subscription, _VERSION),
+        assignment=write_assignment(assignment, _VERSION),
+    )

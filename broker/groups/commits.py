@@ -1,0 +1,230 @@
+"""Offsets on their way into ZooKeeper: gathered while others are written, answered when durable.
+
+Rule 1: one transaction, or a few, is under way at a time, on one thread. What comes meanwhile is in
+        the next one: so the slower ZooKeeper is, the more commits share a transaction.
+Rule 2: clients take turns, and each client's groups, one commit each, until there are enough
+        partitions for a transaction. So nobody waits behind a group that commits a lot, nor behind
+        one who commits for a lot of groups.
+Rule 3: what one group commits in one round is written as one commit, where the last word on a
+        partition stands. Another round begins when that is done: of each group one is under way.
+Rule 4: offsets are deleted in the same row. What was committed before is deleted, what is committed
+        afterwards stays.
+Rule 5: what waits is bounded, for each group, for each client, and for all. Who would be too many
+        is told to come again.
+
+Belongs to the event loop. A crash loses what was not answered yet.
+"""
+
+import asyncio
+import logging
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Final
+
+from broker.groups.counts import GroupCounts
+from broker.groups.errors import code_of
+from broker.groups.turns import Client
+from cluster.errors import ClusterError, Fenced
+from cluster.group_offsets import GATHERED, GroupCommit, OffsetWriter
+from cluster.operations import MAX_BYTES
+from cluster.values import CommittedOffset, GroupFence, TopicPartition
+from wire.errors import ErrorCode
+
+log = logging.getLogger(__name__)
+
+_OVERHEAD: Final = 150  # bytes of an offset, beside its names and metadata
+_SHARE: Final = 4  # of what may wait, of one group or client: a quarter
+
+Offsets = Mapping[TopicPartition, CommittedOffset]
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """What is to be committed, or if that is None, what is to be deleted."""
+
+    offsets: Offsets | None
+    deleted: Collection[TopicPartition]
+    client: Client
+    size: int
+    began: float
+    done: asyncio.Future[ErrorCode]
+
+
+@dataclass(slots=True)
+class _Row:
+    """What of one group waits."""
+
+    waiting: deque[_Waiting] = field(default_factory=deque)
+    size: int = 0
+
+
+_Round = dict[GroupFence, list[_Waiting]]
+
+
+class Commits:
+    """Of all groups of one broker."""
+
+    def __init__(self, writer: OffsetWriter, counts: GroupCounts, *, most_bytes: int) -> None:
+        self._writer = writer
+        self._counts = counts
+        self._most_bytes = most_bytes
+        self._loop = asyncio.get_running_loop()
+        self._rows: dict[GroupFence, _Row] = {}  # whose turn is next stands first
+        self._size = 0
+        self._of_clients: Counter[Client] = Counter()  # bytes
+        self._thread = ThreadPoolExecutor(1, "commits")
+        self._writing: asyncio.Task[None] | None = None
+
+    async def commit(self, fence: GroupFence, offsets: Offsets, client: Client = None) -> ErrorCode:
+        """`none` when it is durable. With any other nobody knows what of it is."""
+        return await self._add(fence, offsets, (), client)
+
+    async def delete(
+        self, fence: GroupFence, partitions: Collection[TopicPartition], client: Client = None
+    ) -> ErrorCode:
+        """Also of partitions of which nothing was committed."""
+        return await self._add(fence, None, partitions, client)
+
+    def forget(self, fence: GroupFence) -> None:
+        """A group that is gone."""
+        self._writer.forget(fence)
+
+    async def stop(self) -> None:
+        """When all that waits is done."""
+        if self._writing is not None:
+            await self._writing
+        await asyncio.to_thread(self._thread.shutdown)
+
+    async def _add(
+        self,
+        fence: GroupFence,
+        offsets: Offsets | None,
+        deleted: Collection[TopicPartition],
+        client: Client,
+    ) -> ErrorCode:
+        size = _size(fence, deleted if offsets is None else offsets, offsets or {})
+        row = self._rows.get(fence)
+        of_client = 0 if client is None else self._of_clients[client]
+        shares = (0 if row is None else row.size, of_client)
+        # What is alone always fits: a request has a largest size.
+        if (self._size and self._size + size > self._most_bytes) or any(
+            share and share + size > self._most_bytes // _SHARE for share in shares
+        ):
+            return ErrorCode.coordinator_load_in_progress
+        if row is None:
+            row = self._rows[fence] = _Row()
+        done: asyncio.Future[ErrorCode] = self._loop.create_future()
+        row.waiting.append(_Waiting(offsets, deleted, client, size, self._loop.time(), done))
+        row.size += size
+        self._size += size
+        self._of_clients[client] += size
+        if self._writing is None:
+            self._writing = asyncio.ensure_future(self._write_all())
+        # Whoever asked may go; it is done all the same.
+        return await asyncio.shield(done)
+
+    async def _write_all(self) -> None:
+        try:
+            while round_ := self._next_round():
+                codes = await self._loop.run_in_executor(self._thread, self._write, round_)
+                self._done(round_, codes)
+        finally:
+            self._writing = None
+
+    def _next_round(self) -> _Round:
+        """Taken out of the rows, in turns."""
+        round_: _Round = {}
+        turns = self._turns()
+        partitions = size = 0
+        while turns:
+            client, fences = next(iter(turns.items()))
+            fence = fences.popleft()
+            row = self._rows[fence]
+            first, before = row.waiting[0], round_.get(fence)
+            more = len(first.deleted if first.offsets is None else first.offsets)
+            if partitions and (partitions + more > GATHERED or size + first.size > MAX_BYTES // 2):
+                break
+            del turns[client]  # to stand last, if it has more
+            if fences:
+                turns[client] = fences
+            if before is not None and (before[0].offsets is None or first.offsets is None):
+                continue  # deletions and commits of a group are not in one round
+            partitions, size = partitions + more, size + first.size
+            row.waiting.popleft()
+            row.size -= first.size
+            round_.setdefault(fence, []).append(first)
+            del self._rows[fence]
+            if row.waiting:
+                self._rows[fence] = row
+                turns.setdefault(row.waiting[0].client, deque()).append(fence)
+        return round_
+
+    def _turns(self) -> dict[Client, deque[GroupFence]]:
+        """The groups of each client, as they come: a group is its who has the first word of it."""
+        turns: dict[Client, deque[GroupFence]] = {}
+        for fence, row in self._rows.items():
+            turns.setdefault(row.waiting[0].client, deque()).append(fence)
+        return turns
+
+    def _write(self, round_: _Round) -> dict[GroupFence, ErrorCode]:
+        """On the thread: what came of it, of those groups where it is not well."""
+        codes: dict[GroupFence, ErrorCode] = {}
+        commits = []
+        for fence, waiting in round_.items():
+            if waiting[0].offsets is None:
+                codes[fence] = self._delete(fence, waiting[0].deleted)
+            else:
+                commits.append(GroupCommit(fence, _merged(waiting)))
+        try:
+            refused = self._writer.commit(commits)
+        except ClusterError as error:
+            log.warning("offsets not committed groups=%d error=%r", len(commits), str(error))
+            return codes | {each.fence: code_of(error) for each in commits}
+        except Exception:
+            log.exception("offsets not committed groups=%d", len(commits))
+            unknown = ErrorCode.unknown_server_error
+            return codes | {each.fence: unknown for each in commits}
+        return codes | dict.fromkeys(refused, ErrorCode.not_coordinator)
+
+    def _delete(self, fence: GroupFence, partitions: Collection[TopicPartition]) -> ErrorCode:
+        try:
+            self._writer.delete(fence, partitions)
+        except Fenced:
+            return ErrorCode.not_coordinator
+        except ClusterError as error:
+            log.warning("offsets not deleted group=%r error=%r", fence.group, str(error))
+            return code_of(error)
+        except Exception:
+            log.exception("offsets not deleted group=%r", fence.group)
+            return ErrorCode.unknown_server_error
+        return ErrorCode.none
+
+    def _done(self, round_: _Round, codes: Mapping[GroupFence, ErrorCode]) -> None:
+        now = self._loop.time()
+        for fence, waiting in round_.items():
+            code = codes.get(fence, ErrorCode.none)
+            for each in waiting:
+                self._size -= each.size
+                self._of_clients[each.client] -= each.size
+                if not self._of_clients[each.client]:
+                    del self._of_clients[each.client]
+                if each.offsets is not None and code is ErrorCode.none:
+                    self._counts.commit(len(each.offsets), now - each.began)
+                if not each.done.done():
+                    each.done.set_result(code)
+
+
+def _merged(waiting: Iterable[_Waiting]) -> Offsets:
+    merged: dict[TopicPartition, CommittedOffset] = {}
+    for each in waiting:
+        merged |= each.offsets or {}
+    return merged
+
+
+def _size(fence: GroupFence, partitions: Iterable[TopicPartition], offsets: Offsets) -> int:
+    """In bytes, about: as a part of a transaction."""
+    fixed = len(fence.group) + _OVERHEAD
+    named = sum(len(topic) + fixed for topic, _ in partitions)
+    return named + sum(len(each.metadata) for each in offsets.values())

@@ -1,0 +1,335 @@
+"""The consumer groups that this broker coordinates: what their members and operators ask of it.
+
+A group is taken over (`cluster.groups`) when somebody asks for it, or when the map says that it is
+this broker's by now. From then on it is a `Group` in memory, which is told what comes and what time
+it is; what it wants saved is saved by a thread. Whoever asks for a group that is on its way waits.
+
+Rule 1: what is here is this broker's by its map. A group that the map gives to another broker dies
+        with NOT_COORDINATOR, and so does one of which a write is Fenced: another broker has it.
+Rule 2: a broker without ZooKeeper for a whole session gives up all its groups: by then others have
+        taken them over, or will.
+Rule 3: of each group one save is under way at a time, and one load or deletion.
+Rule 4: what clients can make it hold is bounded: the number of groups, the bytes of all members,
+        those of each group (`GroupRules`), and the commits that wait (`commits.py`).
+Rule 5: what clients have ZooKeeper asked goes by their turns (`turns.py`): nobody waits behind one
+        who asks for a lot.
+Offsets expire, and groups that are of no use go: see `retention.py`. Groups of Penstock's own
+consumers have no coordinator, but an operator may ask for them as for others: see `claimed.py`.
+
+Belongs to the event loop. A crash loses what groups were not saved with: see `group.py`.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from prometheus_client.metrics_core import Metric
+
+from broker.errors import ApiError
+from broker.groups import claimed
+from broker.groups.counts import GroupCounts
+from broker.groups.errors import OfClaims, code_of, told
+from broker.groups.expiry import subscribed
+from broker.groups.member import said_by
+from broker.groups.registry import CoordinatorRules, Failed, Registry
+from broker.groups.retention import Retention
+from broker.groups.store import Offsets
+from broker.groups.turns import Client
+from broker.groups.values import (
+    NO_MEMBER,
+    GroupDescription,
+    Joining,
+    JoinOutcome,
+    LeaveOutcome,
+    Leaving,
+    State,
+    Syncing,
+    SyncOutcome,
+)
+from cluster.errors import ClusterError
+from cluster.session import Session
+from cluster.values import (
+    ClusterSnapshot,
+    CommittedOffset,
+    GroupInfo,
+    GroupKind,
+    TopicPartition,
+)
+from wire.consumer_protocol import PROTOCOL_TYPE
+from wire.errors import ErrorCode
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+def _warn(group: str, text: str) -> None:
+    log.warning("group failed group=%r error=%r", group, text)
+
+
+class Coordinator:
+    """See the module."""
+
+    def __init__(
+        self,
+        session: Session,
+        broker_id: int,
+        rules: CoordinatorRules,
+        failed: Failed = _warn,
+    ) -> None:
+        self._session = session
+        self._rules = rules
+        self._loop = asyncio.get_running_loop()
+        self._counts = GroupCounts()
+        self._registry = Registry(session, broker_id, rules, self._counts, failed)
+        self._retention = Retention(self._registry, rules, self._counts)
+
+    def give_up(self) -> None:
+        """Coordinate nothing any more: this broker is about to stop. Who waits is told."""
+        self._retention.give_up()
+        self._registry.give_up()
+
+    async def stop(self) -> None:
+        """What is to be committed is committed."""
+        await self._retention.stop()
+        await self._registry.stop()
+
+    def follow(self, snapshot: ClusterSnapshot) -> None:
+        """The map has changed."""
+        self._registry.follow(snapshot)
+        self._retention.follow(snapshot)
+
+    def coordinator_of(self, name: str) -> int | None:
+        """By this broker's map; None if there is no broker."""
+        return self._registry.coordinator_of(name)
+
+    # What members do
+
+    async def join(self, name: str, joining: Joining, client: Client = None) -> JoinOutcome:
+        """To be cancelled when whoever asked has gone."""
+        self._check_member_group(name)
+        live = await self._registry.find(name, make=joining.member_id == NO_MEMBER, client=client)
+        if live is None:
+            return JoinOutcome(code=ErrorCode.unknown_member_id, member_id=joining.member_id)
+        if not self._registry.members_bytes.has_room(live.maker, said_by(joining).size):
+            code = ErrorCode.group_max_size_reached
+            return JoinOutcome(code=code, member_id=joining.member_id)
+        done: asyncio.Future[JoinOutcome] = self._loop.create_future()
+
+        def answer(outcome: JoinOutcome) -> None:
+            _tell(done, outcome)
+
+        live.touched += 1
+        live.group.join(joining, answer, self._loop.time())
+        self._registry.after(live, look=True)
+        try:
+            return await done
+        except asyncio.CancelledError:
+            live.group.gone(answer, self._loop.time())
+            self._registry.after(live)
+            raise
+
+    async def sync(self, name: str, syncing: Syncing) -> SyncOutcome:
+        """To be cancelled when whoever asked has gone."""
+        self._check_member_group(name)
+        live = await self._registry.find(name)
+        if live is None:
+            return SyncOutcome(code=ErrorCode.unknown_member_id)
+        done: asyncio.Future[SyncOutcome] = self._loop.create_future()
+
+        def answer(outcome: SyncOutcome) -> None:
+            _tell(done, outcome)
+
+        live.group.sync(syncing, answer, self._loop.time())
+        self._registry.after(live)
+        try:
+            return await done
+        except asyncio.CancelledError:
+            live.group.gone(answer, self._loop.time())
+            self._registry.after(live)
+            raise
+
+    async def heartbeat(
+        self, name: str, member_id: str, instance_id: str | None, generation: int
+    ) -> ErrorCode:
+        live = self._registry.groups.get(name)
+        if live is None:
+            self._check_member_group(name)
+            live = await self._registry.find(name)
+        if live is None:
+            return ErrorCode.unknown_member_id
+        code = live.group.heartbeat(member_id, instance_id, generation, self._loop.time())
+        self._registry.after(live)
+        return code
+
+    async def leave(self, name: str, leaving: Sequence[Leaving]) -> LeaveOutcome:
+        self._check_member_group(name)
+        live = await self._registry.find(name)
+        if live is None:
+            codes = (ErrorCode.unknown_member_id,) * len(leaving)
+            return LeaveOutcome(ErrorCode.none, codes)
+        outcome = live.group.leave(leaving, self._loop.time())
+        self._registry.after(live)
+        return outcome
+
+    async def commit(
+        self,
+        name: str,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        *,
+        client: Client = None,
+    ) -> ErrorCode:
+        """`none` when they are durable; with nothing to commit, whether it might be."""
+        try:
+            live = await self._registry.find(
+                name, make=generation < 0 and bool(offsets), client=client
+            )
+        except OfClaims:
+            is_member = generation >= 0 or bool(member_id)
+            return await self._of_claims(
+                lambda session: claimed.commit(session, name, is_member=is_member, offsets=offsets),
+                client,
+            )
+        if live is None:
+            return ErrorCode.none if generation < 0 else ErrorCode.illegal_generation
+        now = self._loop.time()
+        code = live.group.check_commit(member_id, instance_id, generation, now)
+        self._registry.after(live)
+        if code is not ErrorCode.none or not offsets:
+            return code
+        live.touched += 1
+        return await self._registry.written(
+            live, self._registry.commits.commit(live.fence, offsets, client)
+        )
+
+    async def offsets(
+        self,
+        name: str,
+        partitions: Sequence[TopicPartition] | None = None,
+        client: Client = None,
+    ) -> Offsets:
+        """What has been committed, of these partitions or of all."""
+        with contextlib.suppress(OfClaims):  # they have offsets alike
+            if await self._registry.find(name, client=client) is None:
+                return {}
+        try:
+            return await self._registry.in_thread(
+                lambda: self._registry.store.offsets(name, partitions), client
+            )
+        except ClusterError as error:
+            raise told(error) from None
+
+    # What operators do
+
+    async def describe(self, name: str, client: Client = None) -> GroupDescription:
+        try:
+            live = await self._registry.find(name, client=client)
+        except OfClaims:
+            return await self._of_claims(lambda session: claimed.describe(session, name), client)
+        if live is None:
+            return GroupDescription(state=State.DEAD, protocol_type="", protocol="", members=())
+        return live.group.describe()
+
+    async def listed(self, client: Client = None) -> list[tuple[str, str, State]]:
+        """Name, protocol type and state of each group that this broker coordinates."""
+        self._registry.check_serves()
+        try:
+            stored, states = await self._registry.in_thread(self._listed, client)
+        except ClusterError as error:
+            raise told(error) from None
+        found = []
+        for info in stored:
+            live = self._registry.groups.get(info.name)
+            if live is not None:
+                found.append((live.name, live.group.protocol_type or "", live.group.state))
+            elif not self._registry.is_ours(info.name):
+                continue
+            elif info.kind is GroupKind.PENSTOCK:
+                found.append((info.name, PROTOCOL_TYPE, states.get(info.name, State.EMPTY)))
+            else:
+                found.append((info.name, info.protocol_type or "", _stored_state(info)))
+        return found
+
+    def _listed(self) -> tuple[list[GroupInfo], dict[str, State]]:
+        """On a thread: all groups, and the states of those that have no coordinator."""
+        stored = self._registry.store.listed()
+        names = [each.name for each in stored if each.kind is GroupKind.PENSTOCK]
+        ours = [name for name in names if self._registry.is_ours(name)]
+        return stored, claimed.states(self._session, ours)
+
+    async def delete(self, name: str, client: Client = None) -> ErrorCode:
+        try:
+            live = await self._registry.find(name, client=client)
+        except OfClaims:
+            return await self._of_claims(lambda session: claimed.delete(session, name), client)
+        if live is None:
+            return ErrorCode.group_id_not_found
+        if not live.is_empty:
+            return ErrorCode.non_empty_group
+        try:
+            await asyncio.shield(self._registry.begin_deleting(live))
+        except ClusterError as error:
+            return code_of(error)
+        return ErrorCode.none
+
+    async def delete_offsets(
+        self, name: str, partitions: Sequence[TopicPartition], client: Client = None
+    ) -> tuple[ErrorCode, Mapping[TopicPartition, ErrorCode]]:
+        """What is said of the group, and of each partition."""
+        try:
+            live = await self._registry.find(name, client=client)
+        except OfClaims:
+            return await self._of_claims(
+                lambda session: claimed.delete_offsets(session, name, partitions), client
+            )
+        if live is None:
+            return ErrorCode.group_id_not_found, {}
+        topics: frozenset[str] = frozenset()
+        if not live.is_empty:
+            known = subscribed(live.group)
+            if known is None:
+                return ErrorCode.non_empty_group, {}
+            topics = known
+        codes = dict.fromkeys(partitions, ErrorCode.none)
+        codes |= {
+            each: ErrorCode.group_subscribed_to_topic for each in partitions if each.topic in topics
+        }
+        going = [each for each, code in codes.items() if code is ErrorCode.none]
+        if not going:
+            return ErrorCode.none, codes
+        return await self._registry.written(
+            live, self._registry.commits.delete(live.fence, going, client)
+        ), codes
+
+    def families(self) -> Iterator[Metric]:
+        """For /metrics, on any thread."""
+        groups = tuple(self._registry.groups.values())
+        return self._counts.families(
+            ((each.group.state, len(each.group)) for each in groups),
+            self._registry.members_bytes.taken,
+        )
+
+    async def _of_claims(self, ask: Callable[[Session], T], client: Client) -> T:
+        """Of a group of the other kind."""
+        try:
+            return await self._registry.in_thread(lambda: ask(self._session), client)
+        except ClusterError as error:
+            raise told(error) from None
+
+    def _check_member_group(self, name: str) -> None:
+        if not name:
+            raise ApiError(ErrorCode.invalid_group_id, "a group with members has a name")
+
+
+def _tell(done: "asyncio.Future[T]", outcome: T) -> None:
+    if not done.done():
+        done.set_result(outcome)
+
+
+def _stored_state(info: GroupInfo) -> State:
+    return State.STABLE if info.empty_since_ms is None else State.EMPTY

@@ -1,0 +1,69 @@
+"""What /metrics tells of groups. Counted by the event loop, read by the thread that is asked."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+
+from broker.groups.values import State
+from ground.exposition import Histogram
+
+_PREFIX: Final = "penstock_broker_"
+_STATES: Final = tuple(each for each in State if each is not State.DEAD)
+
+
+class GroupCounts:
+    """Of the groups that one broker coordinates."""
+
+    def __init__(self) -> None:
+        self.rebalances = 0
+        self.committed = 0  # offsets
+        self.expired = 0
+        self._commits = Histogram()
+
+    def commit(self, offsets: int, seconds: float) -> None:
+        """A commit is durable, `seconds` after it was there."""
+        self.committed += offsets
+        self._commits.observe(seconds)
+
+    def families(
+        self, groups: Iterable[tuple[State, int]], members_bytes: int = 0
+    ) -> Iterator[Metric]:
+        """`groups`: the state of each, and how many members it has; `members_bytes`: what all of
+        these say of themselves."""
+        states: Counter[State] = Counter()
+        members = 0
+        for state, count in groups:
+            states[state] += 1
+            members += count
+        family = GaugeMetricFamily(
+            _PREFIX + "groups", "Consumer groups that are coordinated here.", labels=["state"]
+        )
+        for state in _STATES:
+            family.add_metric([state.value], states[state])
+        yield family
+        yield GaugeMetricFamily(
+            _PREFIX + "group_members", "Members of groups that are coordinated here.", value=members
+        )
+        yield GaugeMetricFamily(
+            _PREFIX + "group_members_bytes",
+            "What members of groups that are coordinated here say of themselves.",
+            value=members_bytes,
+        )
+        for name, documentation, value in (
+            ("group_rebalances", "Generations of groups that have begun.", self.rebalances),
+            ("committed_offsets", "Offsets that groups have committed.", self.committed),
+            ("expired_offsets", "Offsets of groups that were forgotten.", self.expired),
+        ):
+            yield CounterMetricFamily(_PREFIX + name, documentation, value=value)
+        commits = HistogramMetricFamily(
+            _PREFIX + "commit_seconds", "From offsets received to their being durable."
+        )
+        self._commits.add_to(commits, [])
+        yield commits

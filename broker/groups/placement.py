@@ -1,0 +1,26 @@
+"""Which broker coordinates a group: the one that comes first by rendezvous hashing.
+
+Each broker computes it from its own map, so that nobody has to be asked, and when a broker comes or
+goes only the groups move that it coordinates. Brokers whose maps differ for a moment may both take
+a group for theirs: then its fence decides (`cluster.groups`).
+"""
+
+from collections.abc import Iterable
+from hashlib import blake2b
+
+from cluster.values import ClusterSnapshot
+
+
+def candidates(snapshot: ClusterSnapshot) -> frozenset[int]:
+    """Who may coordinate: the live brokers, without those that are about to stop."""
+    live = frozenset(snapshot.brokers)
+    return live - snapshot.draining or live
+
+
+def first_of(group: str, brokers: Iterable[int]) -> int | None:
+    """None if there is no broker."""
+    return max(brokers, key=lambda broker: (_weight(group, broker), broker), default=None)
+
+
+def _weight(group: str, broker: int) -> bytes:
+    return blake2b(group.encode(), digest_size=8, salt=broker.to_bytes(8, "big")).digest()

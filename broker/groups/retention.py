@@ -1,0 +1,200 @@
+"""Offsets and groups that nobody needs any more are forgotten.
+
+Rule 1: offsets expire when the group has been without members, and they have not been committed,
+        for the time of retention (`expiry.py`).
+Rule 2: a group without members and without offsets is forgotten: at once when its last member has
+        gone, else at the next look.
+Rule 3: what is committed of a topic is forgotten when the topic is deleted: as soon as the map says
+        so, and if nobody was there to see it, at the next look. That another topic has its name by
+        then changes nothing.
+Rule 4: what is decided about a group by what was read of it is done only if nothing has been
+        committed, and nobody has come, since before it was read.
+
+Looking after all groups also loads those that are this broker's by now: their members may all have
+gone, and be missed by nobody. Groups without a coordinator are looked after at the same time, by
+the broker that would coordinate them (`claimed.py`). Belongs to the event loop.
+"""
+
+import asyncio
+import contextlib
+import logging
+from functools import partial
+from typing import Final
+
+from broker.errors import ApiError
+from broker.groups.counts import GroupCounts
+from broker.groups.expiry import too_old
+from broker.groups.live import LiveGroup
+from broker.groups.registry import CoordinatorRules, Registry, now_ms
+from broker.groups.store import Offsets
+from cluster.errors import ClusterError
+from cluster.values import ClusterSnapshot, GroupInfo, GroupKind
+from wire.errors import ErrorCode
+
+log = logging.getLogger(__name__)
+
+_AT_ONCE: Final = 50  # groups that are looked after before others get their turn
+
+
+class Retention:
+    """Of one broker's groups."""
+
+    def __init__(self, registry: Registry, rules: CoordinatorRules, counts: GroupCounts) -> None:
+        self._registry = registry
+        self._rules = rules
+        self._counts = counts
+        self._loop = asyncio.get_running_loop()
+        self._snapshot = ClusterSnapshot()
+        registry.on_unused = self._watch_unused
+        self._looking = asyncio.ensure_future(self._look_after_all())
+
+    def follow(self, snapshot: ClusterSnapshot) -> None:
+        """The map has changed."""
+        gone = self._snapshot.topic_names.keys() - snapshot.topic_names.keys()
+        self._snapshot = snapshot
+        if gone and not self._looking.cancelled():
+            self._registry.start(self._forget_topics())
+
+    def give_up(self) -> None:
+        self._looking.cancel()
+
+    async def stop(self) -> None:
+        self.give_up()
+        await asyncio.gather(self._looking, return_exceptions=True)
+
+    async def _look_after_all(self) -> None:
+        due = self._loop.time() + self._rules.look_seconds
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(due):
+                    await self._registry.changed.wait()
+            self._registry.changed.clear()
+            try:
+                infos = await self._load_all()
+                if self._loop.time() >= due:
+                    await self._expire_all()
+                    await self._look_after_claimed(infos)
+            except Exception:
+                log.exception("groups not looked after")
+            if self._loop.time() >= due:
+                due = self._loop.time() + self._rules.look_seconds
+
+    async def _load_all(self) -> list[GroupInfo]:
+        """What is this broker's and not here yet: its members may all be gone, and be missed by
+        nobody. Those without a coordinator are returned."""
+        try:
+            stored = await self._registry.in_thread(self._registry.store.listed)
+        except ClusterError as error:
+            log.warning("groups not looked after error=%r", str(error))
+            return []
+        ours = [info for info in stored if self._registry.is_ours(info.name)]
+        for info in ours:
+            if info.name not in self._registry.groups and info.kind is GroupKind.KAFKA:
+                with contextlib.suppress(ApiError):  # the log has it
+                    await self._registry.find(info.name)
+        return [info for info in ours if info.kind is GroupKind.PENSTOCK]
+
+    async def _look_after_claimed(self, infos: list[GroupInfo]) -> None:
+        """A few at a time: others want the threads too."""
+        for at in range(0, len(infos), _AT_ONCE):
+            some, now = infos[at : at + _AT_ONCE], now_ms()
+            before = now - round(self._rules.retention_seconds * 1000)
+            with contextlib.suppress(ClusterError):  # ZooKeeper is away, which the log has
+                self._counts.expired += await self._registry.in_thread(
+                    partial(
+                        self._registry.store.look_after_claimed,
+                        some,
+                        now_ms=now,
+                        before_ms=before,
+                    )
+                )
+
+    async def _expire_all(self) -> None:
+        for number, live in enumerate(tuple(self._registry.groups.values())):
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)
+            await self._expire(live)
+
+    async def _expire(self, live: LiveGroup) -> None:
+        touched = live.touched
+        offsets = await self._without_left_over(live)
+        if (
+            offsets is None
+            or live.touched != touched
+            or self._registry.groups.get(live.name) is not live
+        ):
+            return
+        old = too_old(
+            live.group,
+            offsets,
+            empty_since_ms=live.empty_since_ms,
+            before_ms=now_ms() - round(self._rules.retention_seconds * 1000),
+        )
+        if old and len(old) == len(offsets) and self._may_be_forgotten(live):
+            self._counts.expired += len(old)
+            await self._forget(live)
+        elif old:
+            code = await self._registry.written(
+                live, self._registry.commits.delete(live.fence, old)
+            )
+            self._counts.expired += len(old) if code is ErrorCode.none else 0
+        elif not offsets and self._may_be_forgotten(live):
+            await self._forget(live)
+
+    def _watch_unused(self, live: LiveGroup) -> None:
+        """A group without members and offsets is of no use to anybody."""
+        live.is_watched = True
+        self._registry.start(self._forget_unused(live))
+
+    async def _forget_unused(self, live: LiveGroup) -> None:
+        touched = live.touched
+        offsets = await self._read_quietly(live)
+        live.is_watched = False
+        is_here = self._registry.groups.get(live.name) is live
+        if offsets == {} and live.touched == touched and is_here and self._may_be_forgotten(live):
+            await self._forget(live)
+
+    def _may_be_forgotten(self, live: LiveGroup) -> bool:
+        return live.is_unused and not live.under_way
+
+    async def _forget(self, live: LiveGroup) -> None:
+        with contextlib.suppress(ClusterError):  # it is there again when somebody asks
+            await asyncio.shield(self._registry.begin_deleting(live))
+
+    async def _read_quietly(self, live: LiveGroup) -> Offsets | None:
+        try:
+            return await self._registry.in_thread(lambda: self._registry.store.offsets(live.name))
+        except ClusterError as error:
+            log.warning("offsets not read group=%r error=%r", live.name, str(error))
+            return None
+
+    async def _forget_topics(self) -> None:
+        """Topics were deleted: what was committed of them says nothing of others of that name."""
+        for live in tuple(self._registry.groups.values()):
+            await self._without_left_over(live)
+        try:
+            stored = await self._registry.in_thread(self._registry.store.listed)
+        except ClusterError:
+            return
+        claimed = [each for each in stored if each.kind is GroupKind.PENSTOCK]
+        await self._look_after_claimed([i for i in claimed if self._registry.is_ours(i.name)])
+
+    async def _without_left_over(self, live: LiveGroup) -> Offsets | None:
+        """What it has committed, once that of deleted topics is gone; None if it is not known."""
+        touched = live.touched
+        try:
+            stored = await self._registry.in_thread(lambda: self._registry.store.stored(live.name))
+        except ClusterError as error:
+            log.warning("offsets not read group=%r error=%r", live.name, str(error))
+            return None
+        going = [each for each, found in stored.items() if found.is_left_over]
+        if going:
+            is_here = self._registry.groups.get(live.name) is live
+            if live.touched != touched or not is_here:
+                return None  # it may have been committed since, of another topic
+            code = await self._registry.written(
+                live, self._registry.commits.delete(live.fence, going)
+            )
+            if code is not ErrorCode.none:
+                return None
+        return {each: found.offset for each, found in stored.items() if not found.is_left_over}

@@ -1,0 +1,134 @@
+"""Groups as their coordinator keeps them in ZooKeeper.
+
+Everything blocks; any thread may call it.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from broker.groups import claimed
+from broker.groups.values import GroupRecord, MemberRecord
+from cluster import group_offsets, groups
+from cluster.errors import Conflict
+from cluster.group_offsets import StoredOffset
+from cluster.session import Session
+from cluster.values import (
+    CommittedOffset,
+    GroupFence,
+    GroupInfo,
+    GroupKind,
+    GroupMember,
+    TopicPartition,
+)
+
+_ATTEMPTS = 5  # to have a group that others make and delete at the same time
+
+Offsets = dict[TopicPartition, CommittedOffset]
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A group that has been taken over. `empty_since_ms` is None while it has members."""
+
+    fence: GroupFence
+    record: GroupRecord
+    empty_since_ms: int | None
+
+
+class GroupStore:
+    """For one broker."""
+
+    def __init__(self, session: Session, broker_id: int) -> None:
+        self._session = session
+        self._broker_id = broker_id
+
+    def take(self, name: str, *, make: bool, now_ms: int) -> Loaded | None:
+        """Take a group over; None if there is none and none is to be made."""
+        for attempt in range(_ATTEMPTS):
+            found = groups.take_over(self._session, name, self._broker_id, GroupKind.KAFKA)
+            if found is not None:
+                fence, stored = found
+                record = _record(stored.info, stored.members)
+                return Loaded(fence, record, stored.info.empty_since_ms)
+            if not make:
+                return None
+            info = GroupInfo(
+                name=name,
+                kind=GroupKind.KAFKA,
+                coordinator=self._broker_id,
+                empty_since_ms=now_ms,
+            )
+            try:
+                return Loaded(groups.create_group(self._session, info), _record(info, ()), now_ms)
+            except Conflict:  # somebody else has made it meanwhile
+                if attempt == _ATTEMPTS - 1:
+                    raise
+        return None
+
+    def save(self, fence: GroupFence, record: GroupRecord, empty_since_ms: int | None) -> None:
+        """Raises Fenced, GroupTooLarge."""
+        info = GroupInfo(
+            name=fence.group,
+            kind=GroupKind.KAFKA,
+            coordinator=self._broker_id,
+            generation=record.generation,
+            protocol_type=record.protocol_type,
+            protocol=record.protocol,
+            leader=record.leader,
+            empty_since_ms=empty_since_ms,
+        )
+        members = [
+            GroupMember(
+                member_id=each.member_id,
+                instance_id=each.instance_id,
+                client_id=each.client_id,
+                host=each.client_host,
+                session_timeout_ms=each.session_timeout_ms,
+                rebalance_timeout_ms=each.rebalance_timeout_ms,
+                metadata=each.metadata,
+                assignment=each.assignment,
+            )
+            for each in record.members
+        ]
+        groups.save_group(self._session, fence, info, members)
+
+    def delete(self, fence: GroupFence) -> None:
+        """Raises Fenced."""
+        groups.delete_group(self._session, fence)
+
+    def offsets(self, name: str, partitions: Collection[TopicPartition] | None = None) -> Offsets:
+        return group_offsets.read_offsets(self._session, name, partitions)
+
+    def listed(self) -> list[GroupInfo]:
+        """All groups, of both kinds and of whichever coordinator."""
+        return groups.list_groups(self._session)
+
+    def stored(self, name: str) -> dict[TopicPartition, StoredOffset]:
+        """All that was committed, also what is left over of topics that were deleted."""
+        return group_offsets.read_stored(self._session, name)
+
+    def look_after_claimed(self, infos: Iterable[GroupInfo], *, now_ms: int, before_ms: int) -> int:
+        """Those without a coordinator; how many offsets were too old."""
+        return claimed.look_after(self._session, infos, now_ms=now_ms, before_ms=before_ms)
+
+
+def _record(info: GroupInfo, members: tuple[GroupMember, ...]) -> GroupRecord:
+    return GroupRecord(
+        protocol_type=info.protocol_type,
+        protocol=info.protocol,
+        generation=info.generation,
+        leader=info.leader,
+        members=tuple(
+            MemberRecord(
+                member_id=each.member_id,
+                instance_id=each.instance_id,
+                client_id=each.client_id,
+                client_host=each.host,
+                session_timeout_ms=each.session_timeout_ms,
+                rebalance_timeout_ms=each.rebalance_timeout_ms,
+                metadata=each.metadata,
+                assignment=each.assignment,
+            )
+            for each in members
+        ),
+    )

@@ -1,0 +1,245 @@
+"""Groups of the paper's kind as operators see and change them, who are no members of one.
+
+What changes one that must not have members replaces its node `ids` in the same transaction, which
+fails while there is anything below that. A member that comes at the same moment finds another `ids`
+or none, and registers again. So either nobody is in the group when it is changed, or nothing is.
+
+Everything blocks; any thread may call it.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from cluster import group_members, groups, nodes, paths
+from cluster.errors import Cause, Conflict, GroupHasMembers
+from cluster.nodes import GroupNode, MemberNode, OwnedTopicNode, OwnerNode
+from cluster.operations import Check, Create, Delete, Operation, Set, in_transactions
+from cluster.session import Session
+from cluster.values import CommittedOffset, GroupInfo, GroupKind, TopicPartition
+
+_ATTEMPTS: Final = 10  # at what others change at the same time
+_TOGETHER: Final = 1_000  # partitions of one transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """Who is in a group, and subscribes to which topics; and who owns what."""
+
+    members: Mapping[str, tuple[str, ...]]
+    owners: Mapping[TopicPartition, str]
+
+
+def read_claims(session: Session, name: str) -> Claims | None:
+    """None if there is no group of this kind. What changes meanwhile may be half of it."""
+    if _read_info(session, name) is None:
+        return None
+    ids = paths.group_ids(name)
+    segments = session.children(ids) or ()
+    found = zip(segments, session.read_all([f"{ids}/{each}" for each in segments]), strict=True)
+    members = {
+        paths.member_of(segment): nodes.decode(f"{ids}/{segment}", node.data, MemberNode).topics
+        for segment, node in found
+        if node is not None
+    }
+    return Claims(members, _owners(session, name))
+
+
+def without_members(session: Session, names: Sequence[str]) -> list[bool]:
+    """Whether each of these groups is without members."""
+    return [not found for found in session.children_of_all([*map(paths.group_ids, names)])]
+
+
+def commit_for(
+    session: Session, name: str, offsets: Mapping[TopicPartition, CommittedOffset]
+) -> bool:
+    """Write down where members are to go on when they come; whether there is such a group.
+
+    A thousand partitions in a transaction. Raises GroupHasMembers.
+    """
+    wanted = sorted(offsets)
+    for at in range(0, len(wanted), _TOGETHER):
+        some = {each: offsets[each] for each in wanted[at : at + _TOGETHER]}
+        if not _commit(session, name, some):
+            return False
+    return True
+
+
+def _commit(session: Session, name: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> bool:
+    ids = paths.group_ids(name)
+    for attempt in range(_ATTEMPTS):
+        found = _read_info(session, name)
+        if found is None:
+            return False
+        info, version = found
+        # Who is about to let it expire sees by the version that it is in use.
+        mark = _set(replace(info, empty_since_ms=None), version)
+        operations = [mark, *_guard(session, name), *_writes(session, info, offsets)]
+        try:
+            session.write(operations, done=partial(session.stand, tuple(operations)))
+            break
+        except Conflict as conflict:
+            if conflict.path == ids and conflict.cause is Cause.NOT_EMPTY:
+                raise GroupHasMembers(
+                    f"group {name!r} has members: nobody else commits for it meanwhile"
+                ) from None
+            if attempt == _ATTEMPTS - 1:
+                raise
+            session.sync()
+    return True
+
+
+def delete_offsets(session: Session, name: str, partitions: Collection[TopicPartition]) -> None:
+    """That there is none is no error. Of topics that nobody subscribes to, for whoever calls it."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            return remove(session, name, _versions(session, name, sorted(partitions)))
+        except Conflict:
+            if attempt == _ATTEMPTS - 1:
+                raise
+            session.sync()
+    return None
+
+
+def remove(session: Session, name: str, versions: Mapping[TopicPartition, int]) -> None:
+    """Remove offsets as long as they are of these versions; else Conflict, and some may be left."""
+    for deletions in in_transactions(_deletions(name, versions)):
+        session.write(deletions, done=partial(session.stand, tuple(deletions)))
+
+
+def note_empty(session: Session, name: str, now_ms: int) -> None:
+    """That nobody was in it at that time. Nothing happens if somebody is, or it is noted."""
+    found = _read_info(session, name)
+    if found is None or found[0].empty_since_ms is not None:
+        return
+    info, version = found
+    noted = replace(info, empty_since_ms=now_ms)
+    _is_done(session, [_set(noted, version), *_guard(session, name)])
+
+
+def expire(
+    session: Session, name: str, empty_since_ms: int, versions: Mapping[TopicPartition, int]
+) -> bool:
+    """Remove offsets, as long as they are of these versions, of a group that has been without
+    members since then; whether that is done."""
+    for deletions in in_transactions(_deletions(name, versions)):
+        found = _read_info(session, name)
+        if found is None or found[0].empty_since_ms != empty_since_ms:
+            return False
+        check = Check(paths.group(name), found[1])
+        if not _is_done(session, [check, *_guard(session, name), *deletions]):
+            return False
+    return True
+
+
+def forget(session: Session, name: str, empty_since_ms: int) -> bool:
+    """Remove a group that has been without members since then, and has no offsets; whether that
+    is done."""
+    found = _read_info(session, name)
+    if found is None or found[0].empty_since_ms != empty_since_ms:
+        return False
+    path = paths.group(name)
+    below = [Delete(each) for each in groups.below(session, path)]
+    return _is_done(session, [*below, Delete(path, found[1])])
+
+
+def _writes(
+    session: Session, info: GroupInfo, offsets: Mapping[TopicPartition, CommittedOffset]
+) -> list[Operation]:
+    """What is committed of a topic that has taken another one's place is all that there is of it:
+    as members begin with one (`group_members.open_topic`)."""
+    by_topic: dict[str, dict[int, CommittedOffset]] = {}
+    for (topic, number), offset in offsets.items():
+        by_topic.setdefault(topic, {})[number] = offset
+    operations: list[Operation] = []
+    for topic, of_topic in by_topic.items():
+        parent = paths.topic_offsets(info.name, topic)
+        children = session.children(parent)
+        there = set(children or ())
+        if children is None:
+            operations.append(Create(parent))
+        if (other := _other_topic(session, info.name, topic)) is not None:
+            operations.append(other)
+            operations += [Delete(f"{parent}/{each}") for each in there]
+            there = set()
+        for number, offset in of_topic.items():
+            kind = Set if str(number) in there else Create
+            operations.append(kind(f"{parent}/{number}", nodes.encode_offset(offset)))
+    return operations
+
+
+def _other_topic(session: Session, name: str, topic: str) -> Operation | None:
+    """To note that the group reads another topic of that name by now; None if it does not."""
+    path = paths.topic_owners(name, topic)
+    node, today = session.read(path), group_members.topic_of(session, topic)
+    if node is None or today is None:
+        return None
+    if nodes.decode(path, node.data, OwnedTopicNode).topic_id == today[0]:
+        return None
+    new = OwnedTopicNode(topic_id=today[0], partitions=0)
+    return Set(path, nodes.encode(new), node.version)
+
+
+def _owners(session: Session, name: str) -> dict[TopicPartition, str]:
+    root = paths.group_owners(name)
+    topics = session.children(root) or ()
+    below = session.children_of_all([f"{root}/{topic}" for topic in topics])
+    by_path = {
+        f"{root}/{topic}/{number}": TopicPartition(topic, int(number))
+        for topic, numbers in zip(topics, below, strict=True)
+        for number in numbers or ()
+        if number.isdecimal()
+    }
+    found = zip(by_path.items(), session.read_all([*by_path]), strict=True)
+    return {
+        partition: nodes.decode(path, node.data, OwnerNode).member
+        for (path, partition), node in found
+        if node is not None
+    }
+
+
+def _versions(
+    session: Session, name: str, partitions: Sequence[TopicPartition]
+) -> dict[TopicPartition, int]:
+    read = session.read_all([_offset(name, each) for each in partitions])
+    return {
+        each: node.version for each, node in zip(partitions, read, strict=True) if node is not None
+    }
+
+
+def _deletions(name: str, versions: Mapping[TopicPartition, int]) -> list[Operation]:
+    return [Delete(_offset(name, each), version) for each, version in versions.items()]
+
+
+def _offset(name: str, partition: TopicPartition) -> str:
+    return f"{paths.topic_offsets(name, partition.topic)}/{partition.partition}"
+
+
+def _set(info: GroupInfo, version: int) -> Set:
+    return Set(paths.group(info.name), nodes.encode(nodes.group_node(info)), version)
+
+
+def _guard(session: Session, name: str) -> list[Operation]:
+    """What fails where the group has members."""
+    ids = paths.group_ids(name)
+    return [*([Delete(ids)] if session.exists(ids) else []), Create(ids)]
+
+
+def _is_done(session: Session, operations: Sequence[Operation]) -> bool:
+    """Whether it was; else somebody has come, or has changed something."""
+    try:
+        session.write(operations, done=partial(session.stand, tuple(operations)))
+    except Conflict:
+        return False
+    return True
+
+
+def _read_info(session: Session, name: str) -> tuple[GroupInfo, int] | None:
+    """With the version of its node."""
+    path = paths.group(name)
+    node = session.read(path)
+    if node is None:
+        return None
+    info = nodes.group_info(name, nodes.decode(path, node.data, GroupNode))
+    return (info, node.version) if info.kind is GroupKind.PENSTOCK else None
