@@ -44,7 +44,7 @@ class Brokers:
         self.known = ClusterMetadata()
         self._connections: dict[Address, BrokerConnection] = {}
         self._closed_with: list[Callable[[], None]] = []
-        self._any()
+        self.any_broker()
 
     def __enter__(self) -> Self:
         return self
@@ -98,7 +98,7 @@ class Brokers:
             None if topics is None else tuple(MetadataRequestTopic(name=name) for name in topics)
         )
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=create)
-        answer = metadata_of(self._any().call(metadata_api.API, request), self.who)
+        answer = metadata_of(self.any_broker().call(metadata_api.API, request), self.who)
         # What is known of other topics stays: several readers and writers share this.
         others = {} if topics is None else self.known.topics
         self.known = replace(answer, topics={**others, **answer.topics})
@@ -128,9 +128,24 @@ class Brokers:
 
         return self.persist(attempt)
 
+    def any_broker(self) -> BrokerConnection:
+        """The shared connection to whichever broker: an open one, or a new one to a broker that is
+        known or to a bootstrap address."""
+        for connection in list(self._connections.values()):
+            if not connection.closed:
+                return connection
+        known = [broker.address for broker in self.known.brokers.values()]
+        failure: ClientError = NotReachable("no broker to connect to")
+        for address in [*shuffled(known), *shuffled(self._bootstrap.addresses)]:
+            try:
+                return self._shared(address)
+            except ClientError as error:
+                failure = error
+        raise failure
+
     def call_any(self, api: Api[Request, Response], request: Request) -> Response:
         """Asks whichever broker answers."""
-        return self.persist(lambda: self._any().call(api, request))
+        return self.persist(lambda: self.any_broker().call(api, request))
 
     def call_controller(
         self, api: Api[Request, Response], request: Request, *, within: float = REQUEST_SECONDS
@@ -168,20 +183,6 @@ class Brokers:
         if broker is None:
             raise NotReachable(f"broker {broker_id} is not among the live ones")
         return broker.address
-
-    def _any(self) -> BrokerConnection:
-        """An open connection, or a new one to a broker that is known or to a bootstrap address."""
-        for connection in list(self._connections.values()):
-            if not connection.closed:
-                return connection
-        known = [broker.address for broker in self.known.brokers.values()]
-        failure: ClientError = NotReachable("no broker to connect to")
-        for address in [*shuffled(known), *shuffled(self._bootstrap.addresses)]:
-            try:
-                return self._shared(address)
-            except ClientError as error:
-                failure = error
-        raise failure
 
     def _shared(self, address: Address) -> BrokerConnection:
         connection = self._connections.get(address)

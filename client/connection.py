@@ -89,6 +89,14 @@ class BrokerConnection:
         """The highest version of an API that both sides speak."""
         return self._conversation.version(api)
 
+    def needs_version(self, api: Api[Any, Any], least: int) -> None:
+        """Raises Unsupported if the broker is too old for what an API can do from that version."""
+        if self.version(api) < least:
+            raise Unsupported(
+                f"{self.address} speaks {api.name} up to version {self.version(api)}, what is "
+                f"asked for needs version {least}"
+            )
+
     def call(
         self, api: Api[Request, Response], request: Request, *, within: float = REQUEST_SECONDS
     ) -> Response:

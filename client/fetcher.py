@@ -53,6 +53,7 @@ class _Fetch:
 
     pending: PendingResponse[FetchResponse]
     partitions: tuple[int, ...]
+    positions: Mapping[int, int]
 
 
 class Fetcher:
@@ -93,6 +94,10 @@ class Fetcher:
         for connection in self._connections.values():
             connection.close()
 
+    def begin(self, partition: int, position: int) -> None:
+        """Wants this partition, from there on, whatever was asked for before."""
+        self.positions[partition] = position
+
     def forget(self, partition: int) -> None:
         """Wants nothing more of this partition."""
         self.positions.pop(partition, None)
@@ -116,7 +121,8 @@ class Fetcher:
             first = self._turn % len(led)
             partitions = (*led[first:], *led[:first])
             pending = self._connections[leader].send(fetch.API, self._request(partitions))
-            self._under_way[leader] = _Fetch(pending, partitions)
+            asked_for = {partition: self.positions[partition] for partition in partitions}
+            self._under_way[leader] = _Fetch(pending, partitions, asked_for)
 
     def _request(self, partitions: tuple[int, ...]) -> FetchRequest:
         wanted = tuple(
@@ -151,7 +157,8 @@ class Fetcher:
         answer = connection.receive(under_way.pending, within=REQUEST_SECONDS)
         check(answer.error_code, f"fetch from {connection.address}")
         for data in (part for topic in answer.responses for part in topic.partitions):
-            if data.partition_index in self.positions:
+            asked_for = under_way.positions.get(data.partition_index)
+            if asked_for is not None and self.positions.get(data.partition_index) == asked_for:
                 first = data.partition_index == under_way.partitions[0]
                 self._take(data, batches, must_have_one=first)
         self._patience.reset()

@@ -9,11 +9,11 @@ from typing import NamedTuple
 from client.brokers import Brokers
 from client.connection import BrokerConnection
 from client.delivery import TopicPartition
-from client.errors import ErrorCode, Refused, Unsupported, check
+from client.errors import ErrorCode, UnknownTopic, check
+from client.group_coordinators import coordinator
 from client.rights import on_group, on_topic
 from wire.acls import Operation
-from wire.messages import find_coordinator, offset_commit
-from wire.messages.find_coordinator import GROUP, Coordinator, FindCoordinatorRequest
+from wire.messages import offset_commit
 from wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -30,16 +30,12 @@ class Consumed(NamedTuple):
 
 def commit_offsets(
     brokers: Brokers, group: str, offsets: Mapping[TopicPartition, Consumed]
-) -> bool:
-    """Whether the cluster keeps offsets; then it has these, under the group's name.
+) -> None:
+    """The cluster has these then, under the group's name.
 
     The group has no members. If it has, it is not ours, and the coordinator refuses.
     """
-    try:
-        brokers.persist(lambda: _commit(brokers, group, offsets))
-    except Unsupported:
-        return False
-    return True
+    brokers.persist(lambda: _commit(brokers, group, offsets))
 
 
 def _commit(brokers: Brokers, group: str, offsets: Mapping[TopicPartition, Consumed]) -> None:
@@ -48,6 +44,9 @@ def _commit(brokers: Brokers, group: str, offsets: Mapping[TopicPartition, Consu
     for topic in answer.topics:
         for each in topic.partitions:
             target = TopicPartition(topic.name, each.partition_index)
+            if each.error_code is ErrorCode.unknown_topic_or_partition:
+                # It has been read: so it was there, and is there no more.
+                raise UnknownTopic(f"offset of group {group}: no partition {target}")
             needs = on_topic(brokers.who, topic.name, Operation.READ)
             if each.error_code is ErrorCode.group_authorization_failed:
                 needs = on_group(brokers.who, group, Operation.READ)
@@ -72,21 +71,5 @@ def _topics(offsets: Mapping[TopicPartition, Consumed]) -> tuple[OffsetCommitReq
 
 def _coordinator(brokers: Brokers, group: str) -> BrokerConnection:
     """The broker that keeps the group's offsets. Raises Unsupported if none keeps any."""
-    known = brokers.refresh([])
-    for broker in list(known.brokers)[:1]:
-        brokers.broker(broker).version(offset_commit.API)
-    request = FindCoordinatorRequest(key=group, key_type=GROUP, coordinator_keys=(group,))
-    answer = brokers.call_any(find_coordinator.API, request)
-    # Up to version 3 the answer is about one group.
-    alone = Coordinator(
-        key=group,
-        node_id=answer.node_id,
-        error_code=answer.error_code,
-        error_message=answer.error_message,
-    )
-    found = next(iter(answer.coordinators), alone)
-    needs = on_group(brokers.who, group, Operation.READ)
-    check(found.error_code, f"coordinator of group {group}", found.error_message, needs=needs)
-    if found.node_id not in known.brokers:
-        raise Refused(f"coordinator of group {group}", ErrorCode.coordinator_not_available)
-    return brokers.broker(found.node_id)
+    brokers.any_broker().version(offset_commit.API)
+    return coordinator(brokers, group, Operation.READ)

@@ -254,8 +254,7 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """So much of what lies in these hours, and seems untouched, has its content compared with its
     checksum by each load, in turn; what was modified always has."""
     group: str = "penstock-loader"
-    """The consumer group under which brokers are told how far it is, for Kafka's own tools.
-    Penstock's brokers keep no offsets yet."""
+    """The consumer group under which brokers are told how far it is, for Kafka's own tools."""
     window: WholeSeconds = 60
     """Of event time, in the ledger; as the agents have it."""
     hive: Hive | None = None

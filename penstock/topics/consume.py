@@ -1,27 +1,23 @@
 """`penstock consume`: messages in, lines out, or a container file of Avro's."""
 
-import base64
-import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
-from client.consumer import Consumer, ConsumerRecord
+from client.consumer import Consumer
 from client.offsets import AtOffset, AtTime, Beginning, End, Start
-from ground.printable import one_line
-from penstock.cli.output import json_option, print_json
+from penstock.cli.output import json_option
 from penstock.cli.time_arguments import time_millis
 from penstock.connections.cluster import bootstrap_option, connected, existing_topics
 from penstock.connections.registry import registry_at, registry_option
+from penstock.connections.zookeeper import said_zookeeper, zookeeper_options
 from penstock.schemas.arguments import VERSION, Which
 from penstock.topics.avro_files.new_file import STDOUT, check_destination
-from schemas.errors import BadMessage
-
-Decode = Callable[[bytes | None], Any]
+from penstock.topics.message_lines import Decode, MessageLines
 
 # The first is what every implementation of Avro can read, and smaller than the next.
 AVRO_CODECS: Final = ("deflate", "null", "snappy", "zstandard", "bzip2")
@@ -68,6 +64,12 @@ class StartType(click.ParamType[Start]):
     metavar="N",
     help="Only this one; may be repeated.",
 )
+@click.option(
+    "--group",
+    metavar="NAME",
+    help="Share the topic with the others of this group, and go on where it stopped. Needs "
+    "--zookeeper.",
+)
 @click.option("--key-separator", metavar="TEXT", help="Print the key and this before each value.")
 @click.option("--events", is_flag=True, help="Print events as JSON, by the schemas they name.")
 @click.option(
@@ -90,6 +92,7 @@ class StartType(click.ParamType[Start]):
 )
 @click.option("--overwrite", is_flag=True, help="Replace the file if it is there already.")
 @bootstrap_option
+@zookeeper_options("The brokers' ZooKeeper, through which a group's members share the topic.")
 @registry_option
 @json_option
 def command(
@@ -99,6 +102,7 @@ def command(
     count: int | None,
     to_end: bool,
     partitions: tuple[int, ...],
+    group: str | None,
     key_separator: str | None,
     events: bool,
     avro_file: Path | None,
@@ -106,6 +110,8 @@ def command(
     codec: str | None,
     overwrite: bool,
     bootstrap: str,
+    zookeeper: str | None,
+    zookeeper_secret_file: Path | None,
     registry: str,
     as_json: bool,
 ) -> int:
@@ -125,13 +131,29 @@ def command(
     complete; otherwise it grows until Ctrl-C. What cannot be in it is said on stderr, passed over
     and counted, and the exit code is 1.
 
+    With --group all that run with the same name share the topic's partitions, each of which one of
+    them reads; what was printed is committed, so that who is started again, or takes over, goes on
+    there. --from is for partitions that the group has not read yet.
+
     \b
     Example:
         penstock consume page_views --from beginning --count 10 --events
         penstock consume page_views --from beginning --to-end | wc -l
         penstock consume page_views --from 2026-11-20T07:00:00Z --count 10 --json
         penstock consume page_views --from beginning --to-end --avro-file page_views.avro
+        penstock consume page_views --group reports --zookeeper 127.0.0.1:2181/penstock
     """
+    there = said_zookeeper(zookeeper, zookeeper_secret_file)
+    if group is not None:
+        if there is None:
+            raise click.UsageError("--group needs --zookeeper: members meet there")
+        if to_end or partitions or avro_file is not None:
+            raise click.UsageError(
+                "--group goes with none of --to-end, --partition and --avro-file: which partitions "
+                "one reads, the group says"
+            )
+    elif there is not None:
+        raise click.UsageError("--zookeeper goes with --group")
     if avro_file is not None:
         if events or key_separator is not None:
             raise click.UsageError("--avro-file goes with neither --events nor --key-separator")
@@ -161,30 +183,23 @@ def command(
     if schema_version is not None or codec is not None or overwrite:
         raise click.UsageError("--schema-version, --codec and --overwrite go with --avro-file")
     separator = key_separator.encode() if key_separator is not None else None
-    # A message must not be able to command the terminal.
-    shown = _printable if sys.stdout.isatty() else bytes
-    left = count
-    with (
-        connected(bootstrap) as brokers,
-        _decoding(registry if events else None) as decode,
-        Consumer(brokers, topic, start, partitions or None, to_end=to_end) as consumer,
-    ):
-        while not consumer.finished and left != 0:
-            for message in consumer.poll(1.0):
-                if left == 0:
-                    break
-                left = None if left is None else left - 1
-                try:
-                    value = message.record.value if decode is None else decode(message.record.value)
-                except BadMessage as error:
-                    where = f"{topic}-{message.partition}, offset {message.record.offset}"
-                    click.echo(f"penstock: {where}: {one_line(str(error))}", err=True)
-                    continue
-                if as_json:
-                    print_json(_document(message, value, is_event=events))
-                else:
-                    sys.stdout.buffer.write(shown(_line(message, value, separator)) + b"\n")
-            sys.stdout.flush()
+    with connected(bootstrap) as brokers, _decoding(registry if events else None) as decode:
+        lines = MessageLines(topic, decode, separator, as_json=as_json)
+        if group is not None and there is not None:
+            # Whoever reads alone needs no kazoo.
+            from penstock.topics.consume_group import print_shared  # noqa: PLC0415
+
+            print_shared(lines, brokers, there, group, start, count=count)
+            return 0
+        left = count
+        with Consumer(brokers, topic, start, partitions or None, to_end=to_end) as consumer:
+            while not consumer.finished and left != 0:
+                for message in consumer.poll(1.0):
+                    if left == 0:
+                        break
+                    left = None if left is None else left - 1
+                    lines.add(message.partition, message.record)
+                sys.stdout.flush()
     return 0
 
 
@@ -199,39 +214,3 @@ def _decoding(registry: str | None) -> Iterator[Decode | None]:
 
     with registry_at(registry) as client:
         yield EventLines(client).event
-
-
-def _line(message: ConsumerRecord, value: Any, separator: bytes | None) -> bytes:
-    text = value or b"" if isinstance(value, bytes | None) else _json(value)
-    return text if separator is None else (message.record.key or b"") + separator + text
-
-
-def _json(event: Any) -> bytes:
-    return json.dumps(event, ensure_ascii=False).encode()
-
-
-def _printable(line: bytes) -> bytes:
-    text = line.decode(errors="backslashreplace")
-    return "\t".join(map(one_line, text.split("\t"))).encode()
-
-
-def _document(message: ConsumerRecord, value: Any, *, is_event: bool) -> dict[str, object]:
-    record = message.record
-    headers = [{"name": name, **_bytes("value", value)} for name, value in record.headers]
-    return {
-        "partition": message.partition,
-        "offset": record.offset,
-        "timestamp": record.timestamp,
-        **_bytes("key", record.key),
-        **({"event": value} if is_event else _bytes("value", value)),
-        "headers": headers,
-    }
-
-
-def _bytes(name: str, value: bytes | None) -> dict[str, str | None]:
-    if value is None:
-        return {name: None}
-    try:
-        return {name: value.decode()}
-    except UnicodeDecodeError:
-        return {f"{name}_base64": base64.b64encode(value).decode()}

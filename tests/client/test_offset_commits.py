@@ -8,7 +8,7 @@ from client import admin
 from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.delivery import TopicPartition
-from client.errors import ErrorCode, Refused
+from client.errors import ErrorCode, Refused, UnknownTopic
 from client.offset_commits import Consumed, commit_offsets
 from client.producer import Producer
 from harness.apache_kafka import ApacheKafka
@@ -24,30 +24,38 @@ def committed(bootstrap: str, group: str, topic: str, partitions: int) -> list[i
     return [each.offset for each in found]
 
 
+@pytest.fixture(params=["running_broker", "running_kafka"])
+def server(request: pytest.FixtureRequest) -> BrokerProcess | ApacheKafka:
+    found: BrokerProcess | ApacheKafka = request.getfixturevalue(request.param)
+    return found
+
+
 def test_what_was_consumed_is_shown_by_kafkas_tools(
-    running_kafka: ApacheKafka, new_topic: str
+    server: BrokerProcess | ApacheKafka, new_topic: str
 ) -> None:
     group = f"group-of-{new_topic}"
-    with Brokers(Bootstrap.of(running_kafka.bootstrap), patience_seconds=60) as brokers:
+    with Brokers(Bootstrap.of(server.bootstrap), patience_seconds=60) as brokers:
         admin.create_topic(brokers, new_topic, partitions=3)
         first = {
             TopicPartition(new_topic, 0): Consumed(5, 0),
             TopicPartition(new_topic, 2): Consumed(7),
         }
-        assert commit_offsets(brokers, group, first)
-        assert committed(running_kafka.bootstrap, group, new_topic, 3) == [5, -1001, 7]
-        assert commit_offsets(brokers, group, {TopicPartition(new_topic, 2): Consumed(9)})
-        assert committed(running_kafka.bootstrap, group, new_topic, 3) == [5, -1001, 9]
+        commit_offsets(brokers, group, first)
+        assert committed(server.bootstrap, group, new_topic, 3) == [5, -1001, 7]
+        commit_offsets(brokers, group, {TopicPartition(new_topic, 2): Consumed(9)})
+        assert committed(server.bootstrap, group, new_topic, 3) == [5, -1001, 9]
 
 
-def test_a_group_that_has_members_is_left_alone(running_kafka: ApacheKafka, new_topic: str) -> None:
+def test_a_group_that_has_members_is_left_alone(
+    server: BrokerProcess | ApacheKafka, new_topic: str
+) -> None:
     group = f"group-of-{new_topic}"
-    with Brokers(Bootstrap.of(running_kafka.bootstrap), patience_seconds=60) as brokers:
+    with Brokers(Bootstrap.of(server.bootstrap), patience_seconds=60) as brokers:
         admin.create_topic(brokers, new_topic)
         producer = Producer(brokers, new_topic)
         producer.send(b"one")
         producer.flush()
-        settings = {"bootstrap.servers": running_kafka.bootstrap, "group.id": group}
+        settings = {"bootstrap.servers": server.bootstrap, "group.id": group}
         member = Consumer({**settings, "auto.offset.reset": "earliest"})
         try:
             member.subscribe([new_topic])
@@ -59,10 +67,9 @@ def test_a_group_that_has_members_is_left_alone(running_kafka: ApacheKafka, new_
         assert refused.value.code is ErrorCode.unknown_member_id
 
 
-def test_a_cluster_that_keeps_no_offsets_is_told_nothing(
-    running_broker: BrokerProcess, new_topic: str
-) -> None:
-    with Brokers(Bootstrap.of(running_broker.bootstrap)) as brokers:
-        admin.create_topic(brokers, new_topic)
-        target = TopicPartition(new_topic, 0)
-        assert not commit_offsets(brokers, "group", {target: Consumed(1)})
+def test_a_topic_that_is_gone_is_not_waited_for(running_broker: BrokerProcess) -> None:
+    with (
+        Brokers(Bootstrap.of(running_broker.bootstrap), patience_seconds=600) as brokers,
+        pytest.raises(UnknownTopic, match="offset of group g: no partition gone-0"),
+    ):
+        commit_offsets(brokers, "g", {TopicPartition("gone", 0): Consumed(1)})

@@ -1,0 +1,79 @@
+"""Messages as lines on stdout: values, keys and values, or all there is as JSON."""
+
+import base64
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from ground.printable import one_line
+from penstock.cli.output import print_json
+from schemas.errors import BadMessage
+from wire.records import Record
+
+Decode = Callable[[bytes | None], Any]
+
+
+class MessageLines:
+    """Messages as lines on stdout."""
+
+    def __init__(
+        self, topic: str, decode: Decode | None, separator: bytes | None, *, as_json: bool
+    ) -> None:
+        self.topic = topic
+        self._decode = decode
+        self._separator = separator
+        self._as_json = as_json
+        # A message must not be able to command the terminal.
+        self._shown = _printable if sys.stdout.isatty() else bytes
+
+    def add(self, partition: int, record: Record) -> None:
+        """Written when stdout is flushed."""
+        try:
+            value = record.value if self._decode is None else self._decode(record.value)
+        except BadMessage as error:
+            where = f"{self.topic}-{partition}, offset {record.offset}"
+            click.echo(f"penstock: {where}: {one_line(str(error))}", err=True)
+            return
+        if self._as_json:
+            print_json(_document(partition, record, value, is_event=self._decode is not None))
+        else:
+            line = _line(record, value, self._separator)
+            sys.stdout.buffer.write(self._shown(line) + b"\n")
+
+
+def _line(record: Record, value: Any, separator: bytes | None) -> bytes:
+    text = value or b"" if isinstance(value, bytes | None) else _json(value)
+    return text if separator is None else (record.key or b"") + separator + text
+
+
+def _json(event: Any) -> bytes:
+    return json.dumps(event, ensure_ascii=False).encode()
+
+
+def _printable(line: bytes) -> bytes:
+    text = line.decode(errors="backslashreplace")
+    return "\t".join(map(one_line, text.split("\t"))).encode()
+
+
+def _document(partition: int, record: Record, value: Any, *, is_event: bool) -> dict[str, object]:
+    headers = [{"name": name, **_bytes("value", value)} for name, value in record.headers]
+    return {
+        "partition": partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        **_bytes("key", record.key),
+        **({"event": value} if is_event else _bytes("value", value)),
+        "headers": headers,
+    }
+
+
+def _bytes(name: str, value: bytes | None) -> dict[str, str | None]:
+    if value is None:
+        return {name: None}
+    try:
+        return {name: value.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": base64.b64encode(value).decode()}
