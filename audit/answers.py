@@ -50,6 +50,8 @@ class TopicRow(msgspec.Struct, frozen=True, kw_only=True):
     waits: str  # for what, in words; empty if for nothing
     deleted: bool = False  # the cluster does not have it any more: it waits for nobody
     load_fails: bool = False  # at some destination: then it is pending at least
+    groups: int = 0  # consumer groups that read it
+    group_behind: int = -1  # milliseconds: of the one that is furthest behind; -1: not known
 
 
 class TopicsAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -271,6 +273,45 @@ class BrokersAnswer(msgspec.Struct, frozen=True, kw_only=True):
     brokers: list[BrokerRow]
     consumers: list[ConsumerRow]
     unreachable: dict[str, str]
+
+
+class GroupPartition(msgspec.Struct, frozen=True):
+    """How far a group is in one partition. What is not known is -1, and `unknown` says why."""
+
+    partition: int
+    committed: int  # the next offset that it wants to read
+    end: int
+    messages: int  # that it has not read
+    behind: int  # milliseconds: the age of the first of them; 0 where there is none
+    unknown: str = ""
+
+
+class GroupRow(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a group is in one topic, over the partitions of which that is known."""
+
+    cluster: str
+    group: str
+    state: str  # as brokers name it: Stable, Empty, PreparingRebalance …; empty: not known
+    topic: str
+    partitions: int  # in which it has committed
+    messages: int  # that it has not read; -1: not known
+    behind: int  # milliseconds: the age of the oldest of them; -1: not known
+    furthest: int  # the partition of that one; -1: none
+    unread: int  # messages that retention removed before the group had read them
+    unknown_partitions: int
+    unknown: str  # why, of one of these
+
+
+class GroupsAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """`/api/v1/groups?cluster&topic&group&search&page&size`: who is furthest behind comes first.
+    With `topic` and `group` its partitions, five hundred at most."""
+
+    as_of: int  # when a cluster was asked last, the one that was asked longest ago; 0: not yet
+    looks: bool  # false: `groups.interval` is 0
+    page: ListPage
+    items: list[GroupRow]
+    partitions: list[GroupPartition] = []
+    notices: list[str] = []  # what could not be seen, and why
 
 
 class AlertRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -108,6 +108,19 @@ class CountingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             raise ValueError("`topics` must name patterns of topics, such as `*`")
 
 
+class GroupsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is asked about [consumer groups](#consumer-groups)."""
+
+    interval: Seconds = 30.0
+    """From one look at the groups' offsets to the next; 0: they are not looked at."""
+    series: int = 1_000
+    """So many partitions have figures of their own in `/metrics`, those first whose groups are
+    furthest behind. How many were left out is a figure, too."""
+
+    def __post_init__(self) -> None:
+        check_not_negative(self, "interval", "series")
+
+
 class ProxyLogin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A reverse proxy that has had people log in, and says who they are."""
 
@@ -183,6 +196,7 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     poll: Seconds = 0.5
     """How often a ledger is asked for what is new."""
     alerts: AlertsConfig = AlertsConfig()
+    groups: GroupsConfig = GroupsConfig()
     count: CountingConfig = CountingConfig()
 
     def __post_init__(self) -> None:

@@ -16,6 +16,7 @@ from prometheus_client.metrics_core import (
 )
 
 from audit.errors import NotNow, StoreDamaged
+from audit.groups.figures import group_families
 from audit.http.asking import failing_loads
 from audit.judged_hours import TopicFigures
 from audit.queries import AgentsQuery
@@ -48,6 +49,10 @@ class AuditMetrics:
         yield from self._ledgers()
         yield self._agents()
         yield self._loads()
+        service = self._service
+        yield from group_families(
+            PREFIX, service.groups, now_millis(), service.config.groups.series
+        )
         yield from self._doors()
         yield from self._self()
         yield certificate_family(self._certificates())

@@ -22,6 +22,8 @@ from audit.config import AuditConfig
 from audit.data_directory import held
 from audit.errors import AuditFailure, AuditStoreError, StoreDamaged
 from audit.following import LedgerFollower
+from audit.groups.lags import GroupsSeen
+from audit.groups.looking import GroupsLook
 from audit.http.page_files import page_files
 from audit.http.server import AuditHttpServer
 from audit.inventory import InventoryFile
@@ -69,12 +71,30 @@ def run(config: AuditConfig) -> int:
                         "passwords to whoever listens",
                         *(config.host, server.port),
                     )
+                _look_at_groups(service, ends)
                 _work(service, told)
         except (AuditFailure, CannotListen) as error:
             print(f"penstock audit: {error}", file=sys.stderr)
             return CANNOT_START
     log.info("stopped")
     return 0
+
+
+def _look_at_groups(service: Service, ends: ExitStack) -> None:
+    """Whatever becomes of the database."""
+    config = service.config
+    if not config.groups.interval:
+        return
+    service.groups.update({name: GroupsSeen() for name in config.all_clusters})
+    looks = [
+        GroupsLook(name, cluster, every_seconds=config.groups.interval, found=service.note_groups)
+        for name, cluster in config.all_clusters.items()
+    ]
+    for each in looks:
+        each.start()
+        ends.callback(each.join)
+    for each in looks:
+        ends.callback(each.ask_to_stop)
 
 
 def _work(service: Service, told: threading.Event) -> None:

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, TypeVar
 from audit.alerting.conditions import WaitingCondition
 from audit.config import AuditConfig
 from audit.errors import NotNow, StoreDamaged
+from audit.groups.lags import GroupsSeen
 from audit.judged_hours import TopicFigures
 from audit.standing import Standing
 from audit.store.reading import StoreReading
@@ -45,6 +46,7 @@ class Service:
     posts: Posts = field(default_factory=Posts)
     refused: Mapping[str, int] = field(default_factory=dict)  # requests, by why, since the start
     sessions: Callable[[], int] = int  # how many are open
+    groups: dict[str, GroupsSeen] = field(default_factory=dict)  # by cluster, as last looked
     _reading: StoreReading | None = None
     _damage: str = ""
     _guard: threading.Lock = field(default_factory=threading.Lock)
@@ -76,6 +78,11 @@ class Service:
         if self._damage:
             why, self._damage = self._damage, ""
             raise StoreDamaged(why)
+
+    def note_groups(self, cluster: str, found: GroupsSeen) -> None:
+        """Whoever shows them is told; no verdict is another one for that."""
+        self.groups[cluster] = found
+        self.standing.stir()
 
     def kept(self, key: Hashable, make: Callable[[], T]) -> T:
         """What was made for that key while nothing has changed, or what is made now."""

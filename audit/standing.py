@@ -118,6 +118,11 @@ class Standing:
         """What is answered is no more what it was."""
         with self._guard:
             self.version += 1
+        self.stir()
+
+    def stir(self) -> None:
+        """There is something new to be shown, by which nothing is judged otherwise."""
+        with self._guard:
             listeners = tuple(self._listeners)
         for tell in listeners:
             tell()

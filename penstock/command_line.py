@@ -37,6 +37,9 @@ SECTIONS: Final = {
         "topics": Lazy(
             "penstock.command_line:topics", "List, describe, create, alter, delete topics."
         ),
+        "groups": Lazy(
+            "penstock.command_line:groups", "List, describe, reset, delete consumer groups."
+        ),
         "brokers": Lazy("penstock.command_line:brokers", "List, describe, drain, fill brokers."),
         "acls": Lazy("penstock.command_line:acls", "List, add, remove, try who may do what."),
         "produce": Lazy("penstock.topics.produce", "Write lines into a topic."),
@@ -102,6 +105,24 @@ BROKERS: Final = {
         "describe": Lazy("penstock.brokers.commands:describe", "Show one broker's partitions."),
         "drain": Lazy("penstock.brokers.moving:drain", "Move all replicas off a broker."),
         "fill": Lazy("penstock.brokers.moving:fill", "Give new brokers their share of replicas."),
+    }
+}
+GROUPS: Final = {
+    "Commands": {
+        "list": Lazy("penstock.groups.commands:list_groups_command", "List groups."),
+        "describe": Lazy(
+            "penstock.groups.commands:describe", "Show members of groups, and how far they are."
+        ),
+        "reset": Lazy("penstock.groups.resetting:reset", "Set where a group goes on."),
+        "delete": Lazy("penstock.groups.commands:delete", "Delete groups without members."),
+        "delete-offsets": Lazy(
+            "penstock.groups.forgetting:delete_offsets_command",
+            "Delete what a group has committed in topics that it reads no more.",
+        ),
+        "export": Lazy("penstock.groups.resetting:export", "Print how far groups are."),
+        "import": Lazy(
+            "penstock.groups.resetting:import_offsets", "Set groups to what was exported."
+        ),
     }
 }
 QUOTAS: Final = {
@@ -197,6 +218,17 @@ def brokers() -> None:
         penstock brokers list
         penstock brokers describe 2 --behind
         penstock brokers drain 3 --throttle 20e6
+    """
+
+
+@click.group(cls=LazyGroup, sections=GROUPS)
+def groups() -> None:
+    """Show consumer groups and how far they are, and set where they go on; Apache Kafka is as good.
+
+    \b
+    Example:
+        penstock groups describe billing
+        penstock groups reset billing --all-topics --by-duration 2h --dry-run
     """
 
 

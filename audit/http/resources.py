@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from audit import answers, queries
-from audit.http import lists, topics
+from audit.http import groups, lists, topics
 from audit.http.statements import STATEMENTS, Kind, Written
 from audit.queries import Query
 from audit.service import Service
@@ -81,6 +81,13 @@ RESOURCES: Final = (
         lists.brokers,
         answers.BrokersAnswer,
         "The brokers of the clusters, and how far their consumers are.",
+    ),
+    Resource(
+        "/api/v1/groups",
+        queries.GroupsQuery,
+        groups.groups,
+        answers.GroupsAnswer,
+        "Consumer groups: who reads which topic, and how far behind.",
     ),
     Resource(
         "/api/v1/alerts",

@@ -23,6 +23,7 @@ from audit.http.asking import (
     picture,
     verdict,
 )
+from audit.http.groups import with_groups
 from audit.judged_hours import DAY, HOUR, hour_of
 from audit.picture import Tier, TierKind, TopicKey, WindowSums
 from audit.reconciling.gate import hour_gate
@@ -46,7 +47,7 @@ def topics(service: Service, query: queries.TopicsQuery) -> answers.TopicsAnswer
         clusters=sorted(standing.clusters),
         alerts=service.alerts_raised,
         page=found.page,
-        items=list(found.items),
+        items=[with_groups(service, each) for each in found.items],
         notices=[*standing.notices(), *standing.too_old(now)],
         failing_loads=failing_loads(service, query.cluster)[:_MOST_FAILING],
     )

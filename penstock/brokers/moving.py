@@ -5,7 +5,7 @@ the command ends: called again, it goes on watching, and takes the throttle away
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -25,6 +25,7 @@ from penstock.connections.cluster import bootstrap_option, connected
 COLUMNS: Final = ("topic", "partition", "from", "to")
 _LOOKS_SECONDS: Final = 0.5
 _SETTLED_SECONDS: Final = 30.0  # by when brokers have heard of what the controller did
+_UNEVEN_SECONDS: Final = 10.0  # by when all of them have, though none contradicts another
 _ROUNDS: Final = 5  # topics may be created meanwhile
 
 Plan = dict[Key, Replicas]
@@ -162,9 +163,11 @@ def _found(brokers: Brokers, come: Plan = NOTHING) -> Found:
 
     Of a move that is over, brokers learn after the controller has: to them the partition still has
     the replicas of before and after, and a plan would keep both. So all of them are asked, until
-    none has anything else to say.
+    none has anything else to say. As long as none of them has heard of it they agree, too: then the
+    partition has more replicas than others of its topic. A topic may be like that for good, so
+    this is waited for less long.
     """
-    until = time.monotonic() + _SETTLED_SECONDS
+    began = time.monotonic()
     while True:
         on_the_move = moving(brokers)
         cluster = all_topics(brokers)
@@ -179,11 +182,22 @@ def _found(brokers: Brokers, come: Plan = NOTHING) -> Found:
             for seen in (placement, *_seen_by_each(brokers, cluster))
             for key, replicas in wanted.items()
         )
-        if is_settled or time.monotonic() > until:
+        patience = _SETTLED_SECONDS
+        if is_settled:
+            patience = _UNEVEN_SECONDS if _uneven(wanted) else 0.0
+        if time.monotonic() - began >= patience:
             break
         time.sleep(_LOOKS_SECONDS)
     placement |= {key: each.target for key, each in on_the_move.items() if key in placement}
     return Found(cluster, on_the_move, placement)
+
+
+def _uneven(replicas: Mapping[Key, Collection[int]]) -> bool:
+    """Whether some of a topic's partitions have more than others."""
+    counts: dict[str, int] = {}
+    return any(
+        counts.setdefault(topic, len(each)) != len(each) for (topic, _), each in replicas.items()
+    )
 
 
 def _seen_by_each(brokers: Brokers, cluster: ClusterMetadata) -> Iterator[Placement]:
@@ -225,7 +239,7 @@ def _carry_out(
         moved |= changes
         if how.no_wait:
             break
-        found = _found(brokers, changes | _watch(brokers))
+        found = _found(brokers, _watch(brokers, changes))
         changes = _planned(plan, found)
         if not changes:
             break
@@ -290,19 +304,18 @@ def _begin(brokers: Brokers, found: Found, changes: Plan, how: How) -> None:
         )
 
 
-def _watch(brokers: Brokers) -> Plan:
+def _watch(brokers: Brokers, begun: Plan) -> Plan:
     """Until nothing is on the move any more, of all that there is; what has come, as last seen."""
-    come: Plan = {}
-    total, told = 0, -1
+    come = dict(begun)
+    told = -1
     while left := moving(brokers):
         come |= {key: each.target for key, each in left.items()}
-        total = max(total, len(left))
         if len(left) != told:
             told = len(left)
-            _say(f"{total - told} of {total} partitions moved")
+            _say(f"{len(come) - told} of {len(come)} partitions moved")
         time.sleep(_LOOKS_SECONDS)
-    if total:
-        _say(f"{total} of {total} partitions moved")
+    if come:
+        _say(f"{len(come)} of {len(come)} partitions moved")
     return come
 
 

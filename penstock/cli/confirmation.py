@@ -19,10 +19,15 @@ def yes_option(command: F) -> F:
 
 def confirm_deletion(what: str) -> None:
     """Returns if somebody says yes."""
+    confirm(f"delete {what}?", "nothing was deleted")
+
+
+def confirm(question: str, refused: str) -> None:
+    """Returns if somebody says yes; else `refused` is what is said."""
     if not sys.stdin.isatty():
         raise click.UsageError("nobody is there to be asked: say --yes")
     try:
-        if not click.confirm(one_line(f"delete {what}?"), err=True):
-            raise Failed("nothing was deleted")
+        if not click.confirm(one_line(question), err=True):
+            raise Failed(refused)
     except click.Abort:
         raise KeyboardInterrupt from None

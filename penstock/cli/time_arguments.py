@@ -1,5 +1,6 @@
 """Times, days and hours, as commands take them. All are of UTC unless they say otherwise."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
@@ -9,6 +10,9 @@ HOUR_MILLIS: Final = 3_600_000
 DAY_MILLIS: Final = 24 * HOUR_MILLIS
 
 _SECOND_MILLIS: Final = 1000
+_DURATION: Final = re.compile(
+    r"P?(?:(\d{1,6})D)?T?(?:(\d{1,6})H)?(?:(\d{1,6})M)?(?:(\d{1,9})S)?", re.ASCII | re.IGNORECASE
+)
 
 
 class TimeRange(NamedTuple):
@@ -58,6 +62,18 @@ class HourType(click.ParamType[TimeRange]):
             self.fail(f"{value!r} is no hour like 2026-11-20T07, or dt=2026-11-20/hour=07")
 
 
+class DurationType(click.ParamType[int]):
+    """How long, in milliseconds."""
+
+    name = "duration"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return duration_millis(value)
+        except ValueError:
+            self.fail(f"{value!r} is none of 90s, 15m, 2h, 7d, P1DT6H")
+
+
 def time_millis(text: str) -> int:
     """Raises ValueError if it is no time, or none since 1970."""
     time = datetime.fromisoformat(text)
@@ -67,6 +83,16 @@ def time_millis(text: str) -> int:
     if millis < 0:
         raise ValueError(text)
     return millis
+
+
+def duration_millis(text: str) -> int:
+    """As people write it, or as ISO 8601 has it. Raises ValueError."""
+    found = _DURATION.fullmatch(text)
+    if found is None or not any(found.groups()):
+        raise ValueError(text)
+    days, hours, minutes, seconds = (int(each or 0) for each in found.groups())
+    whole = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    return whole * _SECOND_MILLIS
 
 
 def day(text: str, now: datetime) -> TimeRange:

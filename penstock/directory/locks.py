@@ -184,6 +184,7 @@ def rules() -> tuple[Rule, ...]:
         *_rules("audit", topic, LEDGER_TOPIC, read, configs),
         # A topic that the audit may not see is one that was deleted, to it.
         *_rules("audit", topic, ANYTHING, describe),
+        *_rules("audit", group, ANYTHING, describe),
     )
 
 

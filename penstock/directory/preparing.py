@@ -36,6 +36,7 @@ SETTINGS_HEADER: Final = """\
 """
 _LEDGER_SECONDS: Final = 2.0
 _GRACE_SECONDS: Final = 10.0  # nothing is far away
+_GROUPS_SECONDS: Final = 5.0
 _DRAIN_SECONDS: Final = 3.0  # all must be stopped within ten
 # Loads are small here, and over before Java's second compiler is worth its start.
 _SPARK: Final = {
@@ -106,6 +107,7 @@ def _settings(places: Places, ports: Ports, addresses: Addresses) -> dict[str, d
             "data_dir": literal(str(places.data("audit"))),
             "port": ports.audit,
             "grace": _GRACE_SECONDS,
+            "groups": {"interval": _GROUPS_SECONDS},
         },
     }
 

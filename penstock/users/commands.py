@@ -10,19 +10,15 @@ import click
 from client import users as over_brokers
 from client.brokers import Brokers
 from client.users import UserPasswords
-from cluster.security import ZooKeeperSecurity
 from ground.scram import FEWEST_ITERATIONS, MOST_ITERATIONS
-from ground.secrets import NoSecret, Secret
 from penstock.cli.confirmation import confirm_deletion, yes_option
-from penstock.cli.failures import Failed, WrongConfiguration
+from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json, print_table
-from penstock.config.configuration import ConfigurationError, load
 from penstock.connections.cluster import bootstrap_option, connected
+from penstock.connections.zookeeper import said_zookeeper, zookeeper_options
 from penstock.users.passwords import password_options, said_password
 
-# In a command's context:
-_REMEMBERED: Final = "penstock.zookeeper_security"
-_NOTED_IN: Final = "penstock.administration_log"
+_NOTED_IN: Final = "penstock.administration_log"  # in a command's context
 COLUMNS: Final = ("name", "mechanisms", "iterations")
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -55,25 +51,6 @@ class _OverBrokers:
 def place_options(command: F) -> F:
     """Adds `bootstrap`, `zookeeper` and `zookeeper_secret_file`; and --zookeeper-security and
     --administration-log, which `users_at` goes by."""
-    zookeeper = click.option(
-        "--zookeeper",
-        metavar="HOST:PORT/CHROOT",
-        help="Ask this ZooKeeper, past the brokers: for the first user.",
-    )
-    secret = click.option(
-        "--zookeeper-secret-file",
-        type=click.Path(dir_okay=False, path_type=Path),
-        metavar="FILE",
-        help="The brokers' `zookeeper_secret`, in a file.",
-    )
-    security = click.option(
-        "--zookeeper-security",
-        type=click.Path(dir_okay=False, path_type=Path),
-        metavar="FILE",
-        expose_value=False,
-        callback=_remember,
-        help="The brokers' `zookeeper_security`: a YAML file with those keys.",
-    )
     noted = click.option(
         "--administration-log",
         type=click.Path(dir_okay=False, path_type=Path),
@@ -82,26 +59,13 @@ def place_options(command: F) -> F:
         callback=_remember_log,
         help="With --zookeeper: note the change in this file, a broker's.",
     )
-    return bootstrap_option(zookeeper(secret(security(noted(command)))))
-
-
-def _remember(context: click.Context, _: click.Parameter, path: Path | None) -> None:
-    if path is not None:
-        context.meta[_REMEMBERED] = path
+    there = zookeeper_options("Ask this ZooKeeper, past the brokers: for the first user.")
+    return bootstrap_option(there(noted(command)))
 
 
 def _remember_log(context: click.Context, _: click.Parameter, path: Path | None) -> None:
     if path is not None:
         context.meta[_NOTED_IN] = path
-
-
-def _said_security() -> ZooKeeperSecurity | None:
-    """Of the running command; None if nothing was said."""
-    path = click.get_current_context().meta.get(_REMEMBERED)
-    try:
-        return None if path is None else load(ZooKeeperSecurity, path)
-    except ConfigurationError as error:
-        raise WrongConfiguration(str(error)) from None
 
 
 def iterations_option(command: F) -> F:
@@ -119,15 +83,11 @@ def iterations_option(command: F) -> F:
 def users_at(
     bootstrap: str, zookeeper: str | None, zookeeper_secret_file: Path | None
 ) -> Iterator[Users]:
-    security = _said_security()
     noted_in: Path | None = click.get_current_context().meta.get(_NOTED_IN)
-    if zookeeper is None:
+    there = said_zookeeper(zookeeper, zookeeper_secret_file)
+    if there is None:
         if noted_in is not None:
             raise click.UsageError("--administration-log needs --zookeeper: brokers note it")
-        if zookeeper_secret_file is not None:
-            raise click.UsageError("--zookeeper-secret-file needs --zookeeper")
-        if security is not None:
-            raise click.UsageError("--zookeeper-security needs --zookeeper")
         with connected(bootstrap) as brokers:
             yield _OverBrokers(brokers)
         return
@@ -138,13 +98,7 @@ def users_at(
         if missing.name != "kazoo":
             raise
         raise Failed("--zookeeper needs kazoo: pip install 'penstock[broker]'") from None
-    try:
-        file = zookeeper_secret_file
-        secret = None if file is None else Secret(file=str(file)).read()
-    except NoSecret as error:
-        raise Failed(str(error)) from None
-    security = security or ZooKeeperSecurity()
-    with zookeeper_users(zookeeper, secret, security, noted_in) as users:
+    with zookeeper_users(there.address, there.secret, there.security, noted_in) as users:
         yield users
 
 

@@ -2,8 +2,12 @@
 
 import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
+from typing import Any
 
+import pytest
 import yaml
 
 from audit.config import AuditConfig
@@ -59,3 +63,78 @@ def test_rules_are_whole() -> None:
     (group,) = yaml.safe_load(RULES)["groups"]
     for rule in group["rules"]:
         assert set(rule) == {"alert", "expr", "for", "labels", "annotations"}
+
+
+ALERT = "PenstockGroupFallsBehind"
+BEHIND = {
+    "falls behind": ("0+60x60", True),
+    "stands still": ("0x10 7200x50", True),
+    "catches up": ("7200-60x60", False),
+    "is never far behind": ("600x60", False),
+    "was far behind, and is not any more": ("7200x20 0x40", False),
+}
+"""Lag in seconds, once a minute for an hour."""
+
+
+@pytest.mark.parametrize("story", BEHIND)
+def test_a_group_that_falls_behind_is_told(story: str, tmp_path: Path) -> None:
+    values, told = BEHIND[story]
+    labels = {"cluster": "dc1", "group": "billing", "topic": "clicks"}
+    case = _case([(labels, values)], labels if told else None)
+    assert "SUCCESS" in tried(tmp_path, case)
+
+
+def test_the_loader_waits_for_its_next_run_and_is_not_told(tmp_path: Path) -> None:
+    labels = {"cluster": "dc1", "group": "penstock-loader", "topic": "clicks"}
+    assert "SUCCESS" in tried(tmp_path, _case([(labels, "0+60x60")], None))
+
+
+def test_one_partition_that_stands_still_is_enough(tmp_path: Path) -> None:
+    labels = {"cluster": "dc1", "group": "billing", "topic": "clicks"}
+    rows = [({**labels, "partition": "0"}, "7200-60x60"), ({**labels, "partition": "1"}, "8000x60")]
+    assert "SUCCESS" in tried(tmp_path, _case(rows, labels))
+
+
+def _case(rows: list[tuple[dict[str, str], str]], told: dict[str, str] | None) -> dict[str, Any]:
+    firing = f'ALERTS{{alertname="{ALERT}",alertstate="firing"}}'
+    of = ", ".join(f'{name}="{value}"' for name, value in sorted((told or {}).items()))
+    expected = [{"labels": f"{{{of}}}", "value": 1}] if told else []
+    return {
+        "interval": "1m",
+        "input_series": [
+            {"series": f"penstock_audit_group_lag_seconds{_labels(labels)}", "values": values}
+            for labels, values in rows
+        ],
+        "promql_expr_test": [
+            {
+                "expr": f"count by (cluster, group, topic) ({firing})",
+                "eval_time": "55m",
+                "exp_samples": expected,
+            }
+        ],
+    }
+
+
+def _labels(labels: dict[str, str]) -> str:
+    given = {"partition": "0", **labels}
+    return "{" + ",".join(f'{name}="{value}"' for name, value in given.items()) + "}"
+
+
+def tried(directory: Path, case: dict[str, Any]) -> str:
+    """What promtool says of the rules and that story."""
+    program = shutil.which("promtool")
+    if program is None:
+        pytest.skip("promtool is not here: apt install prometheus")
+    path = directory / "stories.yaml"
+    rules = str(DEPLOY / "prometheus" / "penstock-audit.rules.yaml")
+    document = {"rule_files": [rules], "evaluation_interval": "1m", "tests": [case]}
+    path.write_text(yaml.safe_dump(document))
+    ended = subprocess.run(
+        [program, "test", "rules", str(path)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout

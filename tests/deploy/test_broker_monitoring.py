@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from broker.groups.counts import GroupCounts
+from broker.groups.values import State
 from broker.metrics import BrokerMetrics
 from broker.standing import CopyingFigures, figures
 from cluster.values import ClusterSnapshot
@@ -67,7 +69,7 @@ def names() -> set[str]:
     suffixes = {"counter": ["_total"], "histogram": ["_bucket", "_sum", "_count"]}
     return {
         family.name + suffix
-        for family in metrics.families()
+        for family in (*metrics.families(), *GroupCounts().families([(State.STABLE, 1)]))
         for suffix in suffixes.get(family.type, [""])
     }
 

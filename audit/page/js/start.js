@@ -132,11 +132,11 @@ function changed() {
   due = setTimeout(
     () => {
       due = null;
+      last = Date.now();
       if (content.querySelector("[data-held]") || selecting()) {
         changed();
         return;
       }
-      last = Date.now();
       look();
       shown?.view.update(false);
     },

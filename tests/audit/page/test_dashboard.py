@@ -87,6 +87,30 @@ def test_hostile_names_are_text(browser: Browser, audit: AuditProcess, keep: Kee
         assert page.locator("main script, main img").count() == 0
 
 
+NEWS_WHILE_IT_ASKS = """
+async () => {
+  const { Pane } = await import("./static/js/parts/pane.js");
+  const answers = [];
+  const pane = new Pane(() => new Promise((answer) => answers.push(answer)), (said) => [said.text]);
+  pane.refresh();
+  pane.refresh(false);
+  pane.refresh(false);
+  answers.shift()({ text: "older" });
+  await new Promise((later) => setTimeout(later));
+  answers.shift()?.({ text: "newer" });
+  await new Promise((later) => setTimeout(later));
+  return [pane.node.textContent, answers.length];
+}
+"""
+
+
+def test_news_that_come_while_it_asks_are_asked_for(browser: Browser, audit: AuditProcess) -> None:
+    """Once, however many: the answer that is still to come may be older."""
+    with opened(browser, audit) as page:
+        page.goto("/")
+        assert page.evaluate(NEWS_WHILE_IT_ASKS) == ["newer", 0]
+
+
 def test_the_heat_map_by_keyboard(browser: Browser, audit: AuditProcess) -> None:
     with opened(browser, audit) as page:
         page.goto(FOUR_HOURS)

@@ -51,7 +51,8 @@ def test_an_operator_accepts_and_retires(browser: Browser, locked: LockedAudit, 
         reason.fill('the disk broke <b>"')
         keep(page, "accepting")
         fault.get_by_role("button", name="Accept").click()
-        expect(fault).to_have_count(0)  # of those that somebody must see to
+        # Of those that somebody must see to: once it is written, read back and judged.
+        expect(fault).to_have_count(0, timeout=120_000)
         page.goto(FOUR_HOURS)
         said = 'accepted: the disk broke <b>" (olga by session from 127.0.0.1, 2'
         expect(fault.locator(".meta")).to_contain_text(said)

@@ -2,7 +2,10 @@
 
 import json
 import shutil
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +34,30 @@ def other(
     made = Application(running_broker.bootstrap, running_registry.url, f"{new_topic}-2")
     yield made
     made.close()
+
+
+class _Refusing(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_error(403)
+
+    def do_POST(self) -> None:
+        self.send_error(403)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def registry_that_refuses() -> Iterator[str]:
+    """Whatever it is asked; so nobody waits until it is back."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Refusing) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def loaded(spark: SparkSession, config: LoaderConfig) -> list[TableOutcome]:
@@ -145,8 +172,8 @@ def test_a_ledger_that_takes_nothing_is_a_warning(
 ) -> None:
     """Rows are loaded, and what could not be said is said by a later load."""
     spoil(application, 10)
-    no_registry = msgspec.structs.replace(config, registry="http://127.0.0.1:9")
-    (outcome,) = loaded(spark, no_registry)
+    with registry_that_refuses() as url:
+        (outcome,) = loaded(spark, msgspec.structs.replace(config, registry=url))
     assert outcome.error is not None
     assert any("the ledger was not told" in each for each in outcome.warnings)
     state = Path(config.root.removeprefix("file://")) / "_penstock/~loads"

@@ -11,6 +11,8 @@ from pathlib import Path
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
+from broker.groups.counts import GroupCounts
+from broker.groups.values import State
 from broker.metrics import BrokerMetrics, CheckedGauge, LossGauge, PartitionGauge
 from broker.replication.throttle import Throttle
 from broker.standing import CopyingFigures, figures
@@ -59,6 +61,7 @@ def test_of_a_broker() -> None:
         allowed={"partitions": 10_000},
         more=lambda: (
             certificate_family({"ca.pem": 1_795_000_000.0}),
+            *GroupCounts().families([(State.STABLE, 3)]),
             *door_families("penstock_broker_", {"there is no such token": 1}, is_open=False),
             *figures(
                 ClusterSnapshot(),

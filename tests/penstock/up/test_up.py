@@ -3,11 +3,14 @@
 import gzip
 import os
 import signal
+import urllib.request
 from pathlib import Path
 
+import msgspec
 import pyarrow.dataset
 import pytest
 
+from audit import answers
 from harness.server_process import wait_until
 from penstock.directory.entrance import Entrance
 from penstock.directory.places import Addresses, Places, Ports
@@ -66,10 +69,19 @@ def test_a_whole_run(tmp_path: Path, base: int) -> None:
         with Asking(Entrance(Addresses.of(Ports.beginning_at(base)))) as asking:
             # A file was renamed while nothing ran: others may have come and gone.
             until_standing(asking, lambda web: web.landed == len(written), verdict="unknown")
+            wait_until(lambda: loader_behind(base) == 0, within=PATIENCE, what="its group is shown")
         up.interrupt()
         assert up.wait() == 0, up.said()
     landed = pyarrow.dataset.dataset(Places(directory).warehouse / "web").to_table(["message"])
     assert sorted(landed["message"].to_pylist()) == sorted(written)
+
+
+def loader_behind(base: int) -> int | None:
+    """By how many messages of the topic web, as the audit's page has it; None where it has not."""
+    url = f"{Addresses.of(Ports.beginning_at(base)).audit}/api/v1/groups?topic=web"
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        found = msgspec.json.decode(answer.read(), type=answers.GroupsAnswer)
+    return next((each.messages for each in found.items if each.group == "penstock-loader"), None)
 
 
 @pytest.mark.timeout(600)

@@ -138,6 +138,8 @@ def assert_served() -> None:
         ("loader", "group:penstock-loader", "read", True),
         ("audit", "topic:_audit", "read", True),
         ("audit", "topic:web", "read", False),
+        ("audit", "group:penstock-loader", "describe", True),
+        ("audit", "group:penstock-loader", "read", False),
         ("registry", "topic:_schemas", "write", True),
         ("registry", "topic:_audit", "read", False),
         ("broker", "topic:_audit", "write", True),

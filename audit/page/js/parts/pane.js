@@ -13,6 +13,7 @@ export class Pane {
   #said = null;
   #given = null;
   #asking = null;
+  #again = false;
 
   /** `load(signal)` promises an answer, `render(answer)` makes nodes of it. */
   constructor(load, render, { bones = 6 } = {}) {
@@ -22,9 +23,13 @@ export class Pane {
   }
 
   /** Asks again. With `anew`, whatever was asked before is of no interest any more; without it, a
-      question that is still open is waited for. */
+      question that is still open is waited for, and asked once more: its answer may be older. */
   async refresh(anew = true) {
-    if (this.#asking && !anew) return;
+    if (this.#asking && !anew) {
+      this.#again = true;
+      return;
+    }
+    this.#again = false;
     this.#asking?.abort();
     const asking = new AbortController();
     this.#asking = asking;
@@ -41,6 +46,7 @@ export class Pane {
       if (this.#asking === asking) {
         this.#asking = null;
         this.node.removeAttribute("aria-busy");
+        if (this.#again) this.refresh(false);
       }
     }
   }
@@ -69,6 +75,7 @@ export class Pane {
   }
 
   close() {
+    this.#again = false;
     this.#asking?.abort();
   }
 }

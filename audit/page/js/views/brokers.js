@@ -1,9 +1,10 @@
-/* The brokers of every cluster, and how far their consumers have read. */
+/* The brokers of every cluster, who loads from them, and the consumer groups. */
 
 import { ask } from "../asking.js";
 import { h } from "../dom.js";
 import { count, short } from "../figures.js";
 import { name, words } from "../names.js";
+import { GroupsPane } from "../parts/groups.js";
 import { Pane, card, empty } from "../parts/pane.js";
 import { table } from "../parts/table.js";
 import { link } from "../routes.js";
@@ -30,24 +31,39 @@ export function brokers(page) {
           : empty("pending", "No broker is known"),
       ),
       card(
-        "Consumers",
+        "Loaders",
         h("span", { class: "soft" }, count(answer.consumers.length)),
         answer.consumers.length > 0
-          ? table(page, { label: "Consumers", rows: answer.consumers, columns: CONSUMERS })
+          ? table(page, { label: "Loaders", rows: answer.consumers, columns: LOADERS })
           : empty(
               "pending",
-              "No consumer is known",
-              "Loaders and groups appear once they have said how far they have read.",
+              "No loader is known",
+              "Loaders appear once they have said in the ledger how far they have read.",
             ),
       ),
     ],
   );
   all.node.classList.add("stack");
+  const groups = new GroupsPane(page, () => ({
+    cluster: page.params.cluster,
+    search: page.params.search,
+    page: page.params.page,
+  }));
   return {
     title: "Brokers",
-    nodes: [h("div", { class: "heading" }, h("h1", {}, "Brokers and consumers")), all.node],
-    update: (anew) => all.refresh(anew),
-    close: () => all.close(),
+    nodes: [
+      h("div", { class: "heading" }, h("h1", {}, "Brokers and consumers")),
+      all.node,
+      groups.card,
+    ],
+    update(anew) {
+      all.refresh(anew);
+      groups.refresh(anew);
+    },
+    close() {
+      all.close();
+      groups.close();
+    },
   };
 }
 
@@ -77,8 +93,8 @@ const BROKERS = [
   },
 ];
 
-const CONSUMERS = [
-  { title: "Consumer", class: "lead wide", cell: (row) => name(row.consumer) },
+const LOADERS = [
+  { title: "Files", class: "lead wide", cell: (row) => name(row.consumer) },
   {
     title: "Topic",
     class: "wide",

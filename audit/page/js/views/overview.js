@@ -2,7 +2,7 @@
 
 import { ask } from "../asking.js";
 import { h, replace } from "../dom.js";
-import { count, counted, short } from "../figures.js";
+import { count, counted, duration, short } from "../figures.js";
 import { name, plain, words } from "../names.js";
 import { chips, choice, searchBox } from "../parts/controls.js";
 import { Pane, empty } from "../parts/pane.js";
@@ -195,6 +195,19 @@ function columns(several) {
           ? h("span", { class: "under" }, `${count(row.agents_behind)} behind`)
           : null,
       ],
+    },
+    {
+      title: "Read by",
+      class: "number minor",
+      cell: (row) =>
+        row.groups > 0
+          ? [
+              counted(row.groups, "group"),
+              row.group_behind > 0
+                ? h("span", { class: "under" }, `${duration(row.group_behind)} behind`)
+                : null,
+            ]
+          : h("span", { class: "zero none" }, "–"),
     },
     { title: "Last event", class: "tight minor", cell: (row) => ago(row.last_event) },
     {

@@ -11,6 +11,7 @@ import { delays } from "../parts/delays.js";
 import { finding, wait } from "../parts/finding.js";
 import { lines, passage } from "../parts/flow.js";
 import { HeatMap } from "../parts/heatmap.js";
+import { GroupsPane } from "../parts/groups.js";
 import { Pane, card, empty } from "../parts/pane.js";
 import { unloadedCard } from "../parts/unloaded.js";
 import { rangeBar, rangeOf, zoomed } from "../parts/ranges.js";
@@ -65,6 +66,7 @@ export function topic(page) {
       ),
     (answer) => hostTable(page, answer),
   );
+  const readers = new GroupsPane(page, () => ({ cluster, topic: topicName }));
   const hostCard = card("Hosts", search.node, hosts.node);
   body.node.classList.add("stack");
   return {
@@ -81,16 +83,19 @@ export function topic(page) {
       ),
       bar.node,
       body.node,
+      readers.card,
       hostCard,
     ],
     update(anew) {
       bar.show();
       search.sync();
       body.refresh(anew);
+      readers.refresh(anew);
       hosts.refresh(anew);
     },
     close() {
       body.close();
+      readers.close();
       hosts.close();
       chart.close();
       heat.close();

@@ -1,0 +1,97 @@
+"""Answers about consumer groups, from what was seen of them last. None of it asks a broker."""
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from audit import answers, queries
+from audit.groups.lags import UNKNOWN, GroupsSeen, GroupTopic, behind_of, messages_of, urgency
+from audit.service import Service
+from client.group_lag import Lag
+
+_MOST_PARTITIONS: Final = 500
+
+
+def groups(service: Service, query: queries.GroupsQuery) -> answers.GroupsAnswer:
+    clusters = {
+        name: service.groups.get(name, GroupsSeen())
+        for name in sorted(service.standing.clusters)
+        if query.cluster in {"", name}
+    }
+    found = [
+        (each, name)
+        for name, seen in clusters.items()
+        for each in (seen.by_topic.get(query.topic, ()) if query.topic else seen.rows)
+        if query.group in {"", each.group} and _is_like(each, query.search)
+    ]
+    found.sort(key=lambda each: (urgency(each[0]), each[1]))
+    several = len(clusters) > 1
+    return answers.GroupsAnswer(
+        as_of=min((each.looked for each in clusters.values()), default=0),
+        looks=bool(service.config.groups.interval),
+        page=query.of(len(found)),
+        items=[_row(name, each) for each, name in query.cut(found)],
+        partitions=_partitions(clusters, query) if query.topic and query.group else [],
+        notices=[
+            f"Cluster {name}: {words}" if several else words
+            for name, seen in clusters.items()
+            for words in seen.troubles
+        ],
+    )
+
+
+def with_groups(service: Service, row: answers.TopicRow) -> answers.TopicRow:
+    """Who reads the topic, unless it is one that was deleted."""
+    seen = service.groups.get(row.cluster)
+    found = seen.by_topic.get(row.topic, ()) if seen is not None and not row.deleted else ()
+    if not found:
+        return row
+    behind = max(each.behind for each in found)
+    return replace(row, groups=len(found), group_behind=behind)
+
+
+def _is_like(row: GroupTopic, search: str) -> bool:
+    wanted = search.casefold()
+    return wanted in row.group.casefold() or wanted in row.topic.casefold()
+
+
+def _row(cluster: str, row: GroupTopic) -> answers.GroupRow:
+    return answers.GroupRow(
+        cluster=cluster,
+        group=row.group,
+        state=row.state,
+        topic=row.topic,
+        partitions=row.partitions,
+        messages=row.messages,
+        behind=row.behind,
+        furthest=row.furthest,
+        unread=row.unread,
+        unknown_partitions=row.unknown_partitions,
+        unknown=row.unknown,
+    )
+
+
+def _partitions(
+    clusters: dict[str, GroupsSeen], query: queries.GroupsQuery
+) -> list[answers.GroupPartition]:
+    """Of the first cluster that has that group there."""
+    for seen in clusters.values():
+        found = [
+            _partition(target.partition, lag)
+            for (group, target), lag in seen.lags.items()
+            if group == query.group and target.topic == query.topic
+        ]
+        if found:
+            return sorted(found, key=lambda each: each.partition)[:_MOST_PARTITIONS]
+    return []
+
+
+def _partition(number: int, lag: Lag) -> answers.GroupPartition:
+    return answers.GroupPartition(
+        partition=number,
+        committed=lag.committed,
+        end=UNKNOWN if lag.end is None else lag.end,
+        messages=messages_of(lag),
+        behind=behind_of(lag),
+        unknown=lag.unknown,
+    )

@@ -1,0 +1,141 @@
+"""Where a group is to go on: of each partition, from where to where.
+
+Nothing lies beyond a log: what would is moved to its beginning or its end, and said.
+"""
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from client.brokers import Brokers
+from client.delivery import TopicPartition
+from client.offsets import AtOffset, AtTime, Beginning, End, offsets_of
+from penstock.cli.failures import Failed
+from penstock.groups.topic_arguments import TopicArgument
+from wire.messages.list_offsets import EARLIEST, LATEST
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """So many messages on, or back, from where it is."""
+
+    by: int
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Each partition has an offset of its own."""
+
+    offsets: Mapping[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Ago:
+    """The first message that was written so long ago, or later."""
+
+    millis: int
+
+
+To = Beginning | End | AtOffset | AtTime | Ago | Shift | Given
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    target: TopicPartition
+    before: int | None
+    after: int
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Logs:
+    """Where the logs of the chosen partitions begin and end."""
+
+    begins: Mapping[TopicPartition, int]
+    ends: Mapping[TopicPartition, int]
+
+
+def chosen(
+    brokers: Brokers,
+    group: str,
+    topics: Sequence[TopicArgument] | None,
+    committed: Collection[TopicPartition],
+) -> list[TopicPartition]:
+    """The partitions of these topics; without any, what the group has committed."""
+    if topics is None:
+        if not committed:
+            raise Failed(f"group {group} has committed nothing: say with --topic what it reads")
+        return sorted(committed)
+    _check_topics(brokers, [each.topic for each in topics])
+    wanted: set[TopicPartition] = set()
+    for each in topics:
+        known = brokers.known.topic(each.topic)
+        numbers = each.partitions or tuple(range(len(known.partitions)))
+        for number in numbers:
+            known.partition(number)
+        wanted.update(TopicPartition(each.topic, number) for number in numbers)
+    return sorted(wanted)
+
+
+def changes(
+    brokers: Brokers,
+    to: To,
+    targets: Sequence[TopicPartition],
+    committed: Mapping[TopicPartition, int],
+) -> list[Change]:
+    _check_topics(brokers, {each.topic for each in targets})
+    logs = _Logs(
+        offsets_of(brokers, dict.fromkeys(targets, EARLIEST)),
+        offsets_of(brokers, dict.fromkeys(targets, LATEST)),
+    )
+    wanted = _wanted(brokers, to, committed, logs)
+    return [
+        _change(each, committed.get(each), wanted[each], logs.begins[each], logs.ends[each])
+        for each in targets
+    ]
+
+
+def _wanted(
+    brokers: Brokers, to: To, committed: Mapping[TopicPartition, int], logs: _Logs
+) -> Mapping[TopicPartition, int]:
+    match to:
+        case Beginning():
+            return logs.begins
+        case End():
+            return logs.ends
+        case AtOffset(offset):
+            return dict.fromkeys(logs.ends, offset)
+        case Given(offsets):
+            return offsets
+        case Shift(by):
+            return {each: _where(each, committed) + by for each in logs.ends}
+        case AtTime(timestamp):
+            found = offsets_of(brokers, dict.fromkeys(logs.ends, timestamp))
+            return {each: at if at >= 0 else logs.ends[each] for each, at in found.items()}
+        case Ago(millis):
+            at = AtTime(max(0, time.time_ns() // 1_000_000 - millis))
+            return _wanted(brokers, at, committed, logs)
+
+
+def _where(target: TopicPartition, committed: Mapping[TopicPartition, int]) -> int:
+    if target not in committed:
+        raise Failed(f"the group has committed nothing in {target}: there is nothing to shift")
+    return committed[target]
+
+
+def _change(
+    target: TopicPartition, before: int | None, wanted: int, begins: int, ends: int
+) -> Change:
+    if wanted < begins:
+        return Change(target, before, begins, f"{wanted} is not there: the log begins here")
+    if wanted > ends:
+        return Change(target, before, ends, f"{wanted} is not there: the log ends here")
+    return Change(target, before, wanted)
+
+
+def _check_topics(brokers: Brokers, names: Collection[str]) -> None:
+    """A topic that is not there would be waited for."""
+    known = brokers.persist(lambda: brokers.refresh(names))
+    missing = sorted(name for name in set(names) if not known.has(name))
+    if missing:
+        raise Failed(f"no topic {', '.join(missing)}")

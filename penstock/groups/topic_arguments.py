@@ -1,0 +1,48 @@
+"""Topics as options name them, with or without partitions."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_NUMBERS: Final = re.compile(r"\d{1,9}(,\d{1,9})*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicArgument:
+    """A topic, or some partitions of it."""
+
+    topic: str
+    partitions: tuple[int, ...]  # all, if there are none
+
+
+class TopicArgumentType(click.ParamType[TopicArgument]):
+    """See the module."""
+
+    name = "topic"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> TopicArgument:
+        topic, colon, numbers = value.partition(":")
+        if not topic or (colon and not _NUMBERS.fullmatch(numbers)):
+            self.fail(f"{value!r} is neither a topic nor one with partitions, like views:0,3")
+        partitions = tuple(map(int, numbers.split(","))) if numbers else ()
+        return TopicArgument(topic, partitions)
+
+
+def topics_option(*, required: bool = False) -> Callable[[F], F]:
+    return click.option(
+        "-t",
+        "--topic",
+        "topics",
+        type=TopicArgumentType(),
+        multiple=True,
+        required=required,
+        metavar="TOPIC",
+        help="This one, or some of its partitions, such as page_views:0,3; may be repeated.",
+    )

@@ -1,0 +1,298 @@
+"""`penstock groups`, against a running broker."""
+
+import json
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from harness.broker_process import BrokerProcess
+from harness.server_process import wait_until
+from tests.client.group.conftest import zookeeper_of
+from tests.penstock.running import At, running
+
+
+@contextmanager
+def member(at: At, group: str, topic: str, count: int) -> Iterator[Consumer]:
+    """One of librdkafka's, that has read so many messages."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": at.bootstrap,
+            "group.id": group,
+            "client.id": "reader-of-a-test",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
+    with closing(consumer):
+        consumer.subscribe([topic])
+        assert len(consumer.consume(count, timeout=60)) == count
+        consumer.commit(asynchronous=False)
+        yield consumer
+
+
+def a_topic(at: At, topic: str, *, partitions: int = 2, each: int = 3) -> None:
+    at.output("topics", "create", topic, "--partitions", str(partitions))
+    for number in range(partitions):
+        lines = "".join(f"{number}-{line}\n" for line in range(each))
+        at.output("produce", topic, "--partition", str(number), stdin=lines)
+
+
+def read_all(at: At, group: str, topic: str, count: int = 6) -> None:
+    """The group is there, and has no members."""
+    with member(at, group, topic, count):
+        pass
+
+
+def offsets(at: At, group: str) -> list[int | None]:
+    [found] = at.json("groups", "describe", group)
+    return [each["committed"] for each in found["partitions"]]
+
+
+def test_a_group_is_listed_and_described(at: At, new_topic: str) -> None:
+    a_topic(at, new_topic)
+    with member(at, new_topic, new_topic, 6) as consumer:
+        at.output("produce", new_topic, "--partition", "1", stdin="more\nand more\n")
+        [listed] = [each for each in at.json("groups", "list") if each["name"] == new_topic]
+        assert listed == {
+            "name": new_topic,
+            "kind": "kafka",
+            "protocol_type": "consumer",
+            "state": "Stable",
+            "members": 1,
+            "coordinator": 1,
+        }
+        [found] = at.json("groups", "describe", new_topic)
+        assert {name: found[name] for name in listed} == listed
+        assert found["rebalancing"] is False
+        [only] = found["membership"]
+        assert only["client"] == "reader-of-a-test"
+        assert only["topics"] == [new_topic]
+        assert only["partitions"] == [f"{new_topic}-0", f"{new_topic}-1"]
+        first, second = found["partitions"]
+        assert first == {
+            "topic": new_topic,
+            "partition": 0,
+            "committed": 3,
+            "end": 3,
+            "lag": 0,
+            "lag_seconds": 0.0,
+            "member": consumer.memberid(),
+            "why": "",
+        }
+        assert (second["committed"], second["end"], second["lag"]) == (3, 5, 2)
+        assert 0 <= second["lag_seconds"] < 600
+    lines = at.output("groups", "describe", new_topic).splitlines()
+    assert lines[0].split() == ["name", "kind", "state", "members", "coordinator"]
+    assert lines[1].split() == [new_topic, "kafka", "Empty", "0", "1"]
+    assert lines[3].split() == [
+        *("topic", "partition", "committed", "end", "lag", "lag", "seconds", "member")
+    ]
+    assert lines[4].split() == [new_topic, "0", "3", "3", "0", "0.0", "-"]
+    assert any(line.split()[0] == new_topic for line in at.output("groups", "list").splitlines())
+
+
+def test_a_group_is_reset(at: At, new_topic: str, tmp_path: Path) -> None:
+    a_topic(at, new_topic)
+    read_all(at, new_topic, new_topic)
+    at.output("produce", new_topic, "--partition", "0", stdin="late\n")
+    reset = ["groups", "reset", new_topic]
+    dry = at.json(*reset, "--all-topics", "--to-beginning", "--dry-run")
+    assert dry["dry_run"] is True
+    assert [(each["before"], each["after"]) for each in dry["offsets"]] == [(3, 0), (3, 0)]
+    assert offsets(at, new_topic) == [3, 3]
+    file = tmp_path / "offsets.csv"
+    file.write_text(f'"{new_topic}",1,2\n')
+    for arguments, after in (
+        (["--all-topics", "--to-beginning"], [0, 0]),
+        (["--topic", f"{new_topic}:1", "--to-end"], [0, 3]),
+        (["--topic", new_topic, "--to-offset", "2"], [2, 2]),
+        (["--all-topics", "--shift", "-1"], [1, 1]),
+        (["--all-topics", "--to-time", "2001-09-09T01:46:40Z"], [0, 0]),
+        (["--all-topics", "--by-duration", "0s"], [4, 3]),
+        (["--all-topics", "--by-duration", "7d"], [0, 0]),
+        (["--from-file", str(file)], [0, 2]),
+    ):
+        done = at.json(*reset, *arguments, "--yes")
+        assert done["dry_run"] is False
+        assert offsets(at, new_topic) == after, arguments
+    clamped = at.json(*reset, "--all-topics", "--to-offset", "100", "--yes")["offsets"]
+    assert [each["after"] for each in clamped] == [4, 3]
+    assert [each["why"] for each in clamped] == ["100 is not there: the log ends here"] * 2
+    said = at.output(*reset, "--all-topics", "--to-beginning", "--yes").splitlines()
+    assert said[0].split() == ["group", "topic", "partition", "before", "after"]
+    assert said[1].split() == [new_topic, new_topic, "0", "4", "0"]
+    assert said[-1] == f"set {new_topic}: offsets 2"
+    with member(at, new_topic, new_topic, 7):
+        assert offsets(at, new_topic) == [4, 3]
+
+
+def test_groups_are_exported_and_imported(at: At, new_topic: str, tmp_path: Path) -> None:
+    a_topic(at, new_topic)
+    names = [f"{new_topic}-a", f"{new_topic}-b"]
+    for name in names:
+        read_all(at, name, new_topic)
+    text = at.output("groups", "export", *names)
+    assert text == "".join(
+        f'"{name}","{new_topic}",{partition},3\n' for name in names for partition in (0, 1)
+    )
+    everything = at.output("groups", "export", "--all")
+    assert set(text.splitlines()) <= set(everything.splitlines())
+    file = tmp_path / "groups.csv"
+    file.write_text(text)
+    at.output("groups", "reset", names[0], "--all-topics", "--to-beginning", "-y")
+    assert at.output("groups", "delete", names[1], "--yes") == f"deleted {names[1]}\n"
+    at.json("groups", "import", str(file), "--dry-run")
+    assert offsets(at, names[0]) == [0, 0]
+    done = at.json("groups", "import", str(file), "--yes")["offsets"]
+    assert [each["before"] for each in done] == [0, 0, None, None]
+    assert [offsets(at, name) for name in names] == [[3, 3], [3, 3]]
+    rows = json.loads(at.output("groups", "export", names[0], "--json"))
+    assert rows[1] == {"group": names[0], "topic": new_topic, "partition": 1, "offset": 3}
+    file.write_text(json.dumps(rows))
+    assert len(at.json("groups", "import", str(file), "--yes")["offsets"]) == 2
+
+
+def test_what_is_lost_by_retention_is_said(at: At, new_topic: str) -> None:
+    a_topic(at, new_topic, partitions=1)
+    read_all(at, new_topic, new_topic, 3)
+    reset = ["groups", "reset", new_topic, "--all-topics"]
+    at.output(*reset, "--to-beginning", "-y")
+    delete_records(at, new_topic, before=2)
+    [found] = at.json("groups", "describe", new_topic)
+    [only] = found["partitions"]
+    assert (only["committed"], only["end"], only["lag"]) == (0, 3, 1)
+    assert only["why"] == "2 were removed before the group had read them"
+    lines = at.output("groups", "describe", new_topic).splitlines()
+    assert lines[4].endswith(only["why"])
+    [moved] = at.json(*reset, "--to-offset", "0", "-y")["offsets"]
+    assert (moved["after"], moved["why"]) == (2, "0 is not there: the log begins here")
+
+
+def test_topics_that_are_read_no_more_are_forgotten(at: At, new_topic: str) -> None:
+    other = f"{new_topic}-other"
+    for topic in (new_topic, other):
+        a_topic(at, topic)
+    read_all(at, new_topic, other)
+    forget = ["groups", "delete-offsets", new_topic]
+    with member(at, new_topic, new_topic, 6):
+        read = at.run(*forget, "--topic", new_topic, "--yes")
+        assert (read.returncode, read.stdout) == (1, "")
+        assert "it has members that read the topic: stop them first" in read.stderr
+        assert at.json(*forget, "--topic", f"{other}:1", "--yes") == {
+            "deleted": [{"group": new_topic, "topic": other, "partition": 1}]
+        }
+    [found] = at.json("groups", "describe", new_topic)
+    assert [(each["topic"], each["partition"]) for each in found["partitions"]] == [
+        (new_topic, 0), (new_topic, 1), (other, 0)
+    ]  # fmt: skip
+    said = at.output(*forget, "--topic", other, "--topic", f"{new_topic}:0", "--yes")
+    assert said == f"deleted what {new_topic} had committed in {new_topic}-0, {other}-0\n"
+    again = at.run(*forget, "--topic", other, "--yes")
+    assert again.returncode == 1
+    assert f"group {new_topic} has committed nothing in topic {other}" in again.stderr
+    assert at.json(*forget, "--topic", new_topic, "--yes")["deleted"]
+
+
+def delete_records(at: At, topic: str, before: int) -> None:
+    admin = AdminClient({"bootstrap.servers": at.bootstrap})
+    for done in admin.delete_records([TopicPartition(topic, 0, before)]).values():
+        done.result(60)
+
+
+def test_who_is_in_the_way_is_named(at: At, new_topic: str) -> None:
+    a_topic(at, new_topic)
+    with member(at, new_topic, new_topic, 6):
+        for command in (
+            ["reset", new_topic, "--all-topics", "--to-end"],
+            ["reset", new_topic, "--new", "--topic", new_topic, "--to-end"],
+            ["delete", new_topic],
+        ):
+            ended = at.run("groups", *command, "--yes")
+            assert (ended.returncode, ended.stdout) == (1, "")
+            assert ended.stderr == (
+                f"penstock: group {new_topic} has 1 member, who would go on where they are: stop "
+                "it first: reader-of-a-test at 127.0.0.1\n"
+            )
+
+
+def test_what_cannot_be_done_is_one_line(at: At, new_topic: str, tmp_path: Path) -> None:
+    a_topic(at, new_topic)
+    read_all(at, new_topic, new_topic)
+    file = tmp_path / "offsets.csv"
+    file.write_text(f"{new_topic},0,1\n{new_topic},0\n")
+    reset = ["reset", new_topic]
+    for arguments, code, said in (
+        (["describe", "nobody"], 1, "no group nobody: `penstock groups list` shows those"),
+        (["delete", new_topic, "nobody", "-y"], 1, "no group nobody"),
+        (["delete-offsets", "nobody", "-t", new_topic, "-y"], 1, "no group nobody"),
+        (["delete-offsets", new_topic, "-y"], 2, "missing option '-t' / '--topic'"),
+        (["delete-offsets", new_topic, "-t", "x", "-y"], 1, "committed nothing in topic x"),
+        (["delete-offsets", new_topic, "-t", f"{new_topic}:9", "-y"], 1, f"in {new_topic}-9"),
+        (["export", "nobody"], 1, "no group nobody"),
+        (["export"], 2, "say which groups"),
+        (["reset", "nobody", "--topic", new_topic, "--to-end", "-y"], 1, "no group nobody"),
+        ([*reset, "--to-end", "-y"], 2, "either --topic or --all-topics"),
+        ([*reset, "--all-topics", "-y"], 2, "say where to go on with one of --to-beginning"),
+        ([*reset, "--all-topics", "--to-end", "--shift", "1"], 2, "not --to-end and --shift"),
+        ([*reset, "--topic", f"{new_topic}:x", "--to-end"], 2, "neither a topic nor one with"),
+        ([*reset, "--topic", f"{new_topic}:7", "--to-end", "-y"], 1, "only 0 to 1"),
+        ([*reset, "--topic", "no-such-topic", "--to-end", "-y"], 1, "no topic no-such-topic"),
+        ([*reset, "--all-topics", "--to-end"], 2, "nobody is there to be asked: say --yes"),
+        ([*reset, "--all-topics", "--by-duration", "soon"], 2, "none of 90s, 15m"),
+        ([*reset, "--from-file", str(file), "-y"], 1, "line 2: 2 columns are not"),
+        ([*reset, "--from-file", str(tmp_path), "-y"], 2, "is a directory"),
+        (["import", str(file), "-y"], 1, "line 1: 3 columns are not group,topic"),
+        (["import", f"{file}x", "-y"], 1, "no such file"),
+    ):
+        ended = at.run("groups", *arguments)
+        assert ended.returncode == code, (arguments, ended.stderr)
+        assert len(ended.stderr.splitlines()) == 1, ended.stderr
+        assert said in ended.stderr, ended.stderr
+    assert offsets(at, new_topic) == [3, 3]
+
+
+def test_a_group_that_is_not_there_is_made_on_demand(at: At, new_topic: str) -> None:
+    a_topic(at, new_topic)
+    at.output("groups", "reset", new_topic, "--new", "--topic", new_topic, "--to-offset", "2", "-y")
+    with member(at, new_topic, new_topic, 2):
+        assert offsets(at, new_topic) == [3, 3]
+
+
+def test_a_group_of_penstocks_own_consumers(
+    at: At, new_topic: str, running_broker: BrokerProcess
+) -> None:
+    a_topic(at, new_topic)
+    consume = [
+        *("consume", new_topic, "--group", new_topic, "--from", "beginning"),
+        *("--zookeeper", zookeeper_of(running_broker)),
+    ]
+
+    def described() -> Any:
+        return at.json("groups", "describe", new_topic)[0]
+
+    def committed() -> list[int]:
+        if new_topic not in [each["name"] for each in at.json("groups", "list")]:
+            return []
+        return [each["committed"] for each in described()["partitions"]]
+
+    with running(at.arguments(*consume)) as process:
+        wait_until(lambda: committed() == [3, 3], within=120, what="all is read")
+        found = described()
+        assert (found["kind"], found["state"], found["members"]) == ("penstock", "Stable", 1)
+        [only] = found["membership"]
+        assert only["partitions"] == [f"{new_topic}-0", f"{new_topic}-1"]
+        assert {each["member"] for each in found["partitions"]} == {only["member"]}
+        ended = at.run("groups", "reset", new_topic, "--all-topics", "--to-end", "-y")
+        assert f"group {new_topic} has 1 member" in ended.stderr
+        process.terminate()
+        process.wait(60)
+    wait_until(lambda: described()["members"] == 0, within=120, what="it has left")
+    at.output("groups", "reset", new_topic, "--all-topics", "--to-offset", "2", "-y")
+    assert sorted(at.output(*consume, "--count", "2").splitlines()) == ["0-2", "1-2"]
+    assert described()["state"] == "Empty"
+    at.output("groups", "delete", new_topic, "--yes")
+    assert "no group" in at.run("groups", "describe", new_topic).stderr
