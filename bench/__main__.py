@@ -22,6 +22,7 @@ from bench import machine, report
 from bench.audits import audits
 from bench.broker_clusters import CLUSTERS
 from bench.brokers import APACHE_KAFKA, KINDS, PENSTOCK, version
+from bench.group_brokers import GROUPED
 from bench.guarded_brokers import GUARDED
 from bench.loaders import SPARK, loaders
 from bench.locked_brokers import LOCKED
@@ -46,6 +47,7 @@ Kinds = Mapping[str, ServerKind]
 
 _BESIDE_KAFKA: Mapping[Measured, Mapping[str, ServerKind]] = {
     Measured.BROKERS: KINDS,
+    Measured.GROUPS: GROUPED,
     Measured.LOCKS: LOCKED,
     Measured.AUTHORIZATION: GUARDED,
     Measured.CLUSTERS: CLUSTERS,

@@ -28,6 +28,8 @@ class Scale:
     latency_seconds: float
     warm_up_seconds: float  # of a latency run, not counted
     idle_connections: int
+    members: int  # of groups, a hundred each
+    group_members: int  # of one group
     acls: int
     fetches: int  # of topics, each of another one, before they are asked for again
     partitions: int
@@ -71,6 +73,8 @@ FULL = Scale(
     latency_seconds=10.0,
     warm_up_seconds=2.0,
     idle_connections=10_000,
+    members=5_000,
+    group_members=200,
     acls=10_000,
     fetches=200_000,
     partitions=1_000,
@@ -98,6 +102,8 @@ QUICK = Scale(
     latency_seconds=0.5,
     warm_up_seconds=0.2,
     idle_connections=100,
+    members=100,
+    group_members=10,
     acls=200,
     fetches=2_000,
     partitions=20,

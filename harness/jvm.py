@@ -6,6 +6,7 @@ Nothing has to be compiled: a JRE is enough. What Java returns is of types that 
 
 import contextlib
 import functools
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -18,8 +19,10 @@ _OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.a
 class Jvm:
     """A running JVM: `with Jvm(classpath) as java: java.new("java.util.HashMap")`."""
 
-    def __init__(self, classpath: str) -> None:
+    def __init__(self, classpath: str, *, options: Sequence[str] = ()) -> None:
+        """`options` are further ones of the JVM's own; of two that differ, the later counts."""
         self._classpath = classpath
+        self._options = [*_OPTIONS, *options]
 
     def find(self, name: str) -> Any:
         """A class, by its full name."""
@@ -38,7 +41,7 @@ class Jvm:
     def __enter__(self) -> Self:
         port, token, self._process = launch_gateway(
             classpath=self._classpath,
-            javaopts=list(_OPTIONS),
+            javaopts=self._options,
             die_on_exit=True,
             enable_auth=True,
             return_proc=True,

@@ -20,6 +20,7 @@ _MAINS: Final = {
     "kafka-configs": "kafka.admin.ConfigCommand",
     "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
     "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
     "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
@@ -63,6 +64,11 @@ class KafkaTools:
             raise KafkaUnavailable(why_no_kafka(version))
         self.version = version
         self._jvm = Jvm(classpath)
+
+    @property
+    def java(self) -> Jvm:
+        """Where they run: Kafka's own client is there, too."""
+        return self._jvm
 
     def __enter__(self) -> Self:
         self._jvm.__enter__()

@@ -10,11 +10,20 @@ from cluster.jars import DEBIAN_JARS, find_class_path, find_java
 from harness.apache_kafka import NEWEST, VERSION, kafka_classpath, why_no_kafka
 from harness.hadoop import VERSION as HADOOP
 from harness.hadoop import hadoop_classpath, why_no_hadoop
+from harness.kafka_connect import connect_classpath, why_no_connect
+from harness.spark_kafka import JARS as SPARK_KAFKA
+from harness.spark_kafka import VERSION as SPARK
 from harness.systemd_process import SYSTEMD, why_no_systemd
 from harness.tlc import VERSION as TLC
 from harness.tlc import tlc_classpath, why_no_tlc
 from tests.kdc_fixture import why_no_kerberos
-from tests.system.other_languages.programs import FRANZ_GO, KAFKAJS, Client, ClientUnavailable
+from tests.system.other_languages.programs import (
+    FRANZ_GO,
+    KAFKAJS,
+    SARAMA,
+    Client,
+    ClientUnavailable,
+)
 from tests.system.registry.confluent_java import NEW, OLD, JavaUnavailable, jar
 
 
@@ -41,6 +50,19 @@ def _apache_kafka() -> str:
         if kafka_classpath(version) is None:
             return f"its tests are skipped: {why_no_kafka(version)}"
     return f"{VERSION} and {NEWEST}, by Maven"
+
+
+def _kafka_connect() -> str:
+    for version in (VERSION, NEWEST):
+        if connect_classpath(version) is None:
+            return f"its tests are skipped: {why_no_connect(version)}"
+    return f"{VERSION} and {NEWEST}, by Maven"
+
+
+def _spark_kafka() -> str:
+    if SPARK_KAFKA.classpath is None:
+        return f"its tests are skipped: {SPARK_KAFKA.why_not}"
+    return f"{SPARK}, by Maven"
 
 
 def _confluent() -> str:
@@ -92,7 +114,10 @@ def main() -> None:
     print(f"kerberos      {_kerberos()}")
     print(f"zookeeper     {_debian_zookeeper()}")
     print(f"apache kafka  {_apache_kafka()}")
+    print(f"connect       {_kafka_connect()}")
+    print(f"spark's kafka {_spark_kafka()}")
     print(f"franz-go      {_client(FRANZ_GO, 'golang-go')}")
+    print(f"sarama        {_client(SARAMA, 'golang-go')}")
     print(f"kafkajs       {_client(KAFKAJS, 'nodejs npm')}")
     print(f"hadoop        {_hadoop()}")
     print(f"tlc           {_tlc()}")

@@ -17,6 +17,7 @@ from bench.profiles import (
     connections,
     consume,
     durability,
+    groups,
     latency,
     loader,
     logins,
@@ -29,6 +30,7 @@ from bench.profiles import (
     tls,
 )
 
+_OF_GROUPS = (groups.PROFILE,)
 _OF_LOCKS = (tls.PROFILE, logins.PROFILE, connections.OVER_TLS)
 _OF_AUTHORIZATION = (acls.PROFILE,)
 _OF_CLUSTERS = (
@@ -52,6 +54,7 @@ PROFILES: dict[str, Profile] = {
         connections.PROFILE,
         startup.PROFILE,
         recovery.PROFILE,
+        *_OF_GROUPS,
         *_OF_LOCKS,
         *_OF_AUTHORIZATION,
         *_OF_CLUSTERS,
@@ -67,6 +70,7 @@ class Measured(Enum):
     """What a profile is about."""
 
     BROKERS = auto()
+    GROUPS = auto()
     LOCKS = auto()
     AUTHORIZATION = auto()
     CLUSTERS = auto()
@@ -78,6 +82,8 @@ class Measured(Enum):
 
 def measured_by(name: str) -> Measured:
     profile = PROFILES[name]
+    if profile in _OF_GROUPS:
+        return Measured.GROUPS
     if profile in _OF_LOCKS:
         return Measured.LOCKS
     if profile in _OF_AUTHORIZATION:

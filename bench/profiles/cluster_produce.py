@@ -1,5 +1,8 @@
 """Producing to three replicas with acks=all: at librdkafka's defaults, and in batches of fifty.
 
+Penstock acknowledges what is on three disks. Apache Kafka, as it comes, acknowledges what is in the
+memory of three brokers; with `flush.messages=1` each of them flushes every append.
+
 Several kcat at a time, idempotent, to partitions that every broker leads some of. The figures are
 those of all three brokers together: every message is written three times.
 """
@@ -28,10 +31,11 @@ def _messages(place: Place, share: int) -> int:
     return place.scale.replicated_messages // share // _KCATS
 
 
-def _kcats(place: Place, *, options: dict[str, str], share: int) -> Sample:
+def _kcats(place: Place, *, options: dict[str, str], share: int, durable: bool) -> Sample:
     cluster, messages = place.cluster, _messages(place, share)
+    config = cluster.durable if durable else {}
     lines = librdkafka.file_of_lines(place.files, messages)
-    with topic(cluster, partitions=_PARTITIONS) as name:
+    with topic(cluster, partitions=_PARTITIONS, config=config) as name:
         sample = metered(
             cluster,
             lambda: librdkafka.kcats_produce(
@@ -47,13 +51,17 @@ def _kcats(place: Place, *, options: dict[str, str], share: int) -> Sample:
 PROFILE = Profile(
     "cluster-produce",
     f"{_KCATS} kcat at a time to {_PARTITIONS} partitions of three replicas, acks=all, idempotent",
-    (
-        Case("librdkafka's defaults", partial(_kcats, options={}, share=1), (FASTER, CHEAPER)),
+    tuple(
         Case(
-            "batches of fifty",
-            partial(_kcats, options={"batch.num.messages": "50"}, share=5),
+            f"{batches}{against}",
+            partial(_kcats, options=options, share=share, durable=durable),
             (FASTER, CHEAPER),
-        ),
+        )
+        for against, durable in (("", False), (", Apache Kafka with flush.messages=1", True))
+        for batches, options, share in (
+            ("librdkafka's defaults", {}, 1),
+            ("batches of fifty", {"batch.num.messages": "50"}, 5),
+        )
     ),
     prepare=_prepare,
 )

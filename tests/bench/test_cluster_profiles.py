@@ -75,7 +75,8 @@ def test_penstock_is_measured(tmp_path: Path, profile: str) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    ("profile", "case"), [("cluster-produce", "fifty"), ("cluster-partitions", "controller")]
+    ("profile", "case"),
+    [("cluster-produce", "fifty, Apache"), ("cluster-partitions", "controller")],
 )
 def test_apache_kafka_is_measured(tmp_path: Path, profile: str, case: str) -> None:
     if kafka_classpath() is None:

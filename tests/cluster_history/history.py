@@ -108,10 +108,10 @@ class History:
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self.events: list[Event] = list(events)
-        self._began = time.monotonic()
+        self.began = time.monotonic()
 
     def note(self, event: Event) -> None:
-        at = round(time.monotonic() - self._began, 4)
+        at = round(time.monotonic() - self.began, 4)
         self.events.append(msgspec.structs.replace(event, at=at))
 
     def of(self, kind: type[E]) -> list[E]:

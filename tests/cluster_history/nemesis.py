@@ -32,7 +32,7 @@ class Nemesis:
         cluster: BrokerCluster,
         faults: Mapping[int, Faults],
         history: History,
-        watcher: MapWatcher,
+        watcher: MapWatcher | None,
         script: Script,
         topic: str,
         partitions: int,
@@ -154,7 +154,7 @@ class Nemesis:
     def _wait_until_deposed(self, broker: int) -> None:
         with contextlib.suppress(TimeoutError):  # what is wrong may make that impossible
             wait_until(
-                lambda: not self._watcher.leads(broker),
+                lambda: self._watcher is None or not self._watcher.leads(broker),
                 within=DEPOSED_WITHIN,
                 what=f"broker {broker} leads nothing",
             )

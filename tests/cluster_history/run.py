@@ -19,6 +19,7 @@ from confluent_kafka import KafkaException
 from cluster.errors import EmbeddedError
 from harness.broker_cluster import BrokerCluster
 from harness.server_process import ServerFailed
+from tests.cluster_history.bugs import bugs_of
 from tests.cluster_history.history import Acknowledged, Done, History, Read, Sent, Stands, Trouble
 from tests.cluster_history.judging import ALL, Case, Objection, judge
 from tests.cluster_history.logs import Replica, read_replica
@@ -242,14 +243,8 @@ class _Run:
                 self._history.note(Trouble(f"trouble: {what}"))
 
     def _look_for_bugs(self, cluster: BrokerCluster) -> None:
-        for broker in cluster.ids:
-            lines = cluster.brokers[broker].log().splitlines()
-            at = [number for number, line in enumerate(lines) if line.startswith("Traceback ")]
-            for number in at[:3]:
-                end = next((each for each in lines[number + 1 :] if each[:1].strip()), "")
-                before = lines[number - 1] if number else ""
-                what = f"broker {broker} has a bug: {before[:200]} … {end[:300]}"
-                self._history.note(Trouble(f"trouble: {what}"))
+        for what in bugs_of(cluster):
+            self._history.note(Trouble(f"trouble: {what}"))
 
 
 def judge_again(directory: Path) -> list[Objection]:

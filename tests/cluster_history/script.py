@@ -10,7 +10,7 @@
 A script that went wrong can be shortened by taking lines away, kept in a file, and run again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -87,7 +87,8 @@ class Script:
         return replace(self, actions=tuple(actions))
 
 
-def parse(text: str) -> Script:
+def parse(text: str, known: Mapping[str, tuple[str, ...]] = ACTIONS) -> Script:
+    """`known`: the actions that there are."""
     seed, shape = 0, {"brokers": 3, "factor": 3, "in-sync": 2, "zookeepers": 1, "session": 4}
     actions = []
     for number, raw in enumerate(text.splitlines(), 1):
@@ -99,7 +100,7 @@ def parse(text: str) -> Script:
         elif words[0] == "cluster":
             shape |= {name: int(value) for name, _, value in (w.partition("=") for w in words[1:])}
         else:
-            actions.append(_action(words, number))
+            actions.append(_action(words, number, known))
     return Script(
         seed,
         shape["brokers"],
@@ -111,9 +112,9 @@ def parse(text: str) -> Script:
     )
 
 
-def _action(words: Sequence[str], number: int) -> Action:
+def _action(words: Sequence[str], number: int, known: Mapping[str, tuple[str, ...]]) -> Action:
     verb, *rest = words
-    if verb not in ACTIONS or len(rest) != len(ACTIONS[verb]):
-        known = ", ".join(" ".join((each, *wanted)) for each, wanted in sorted(ACTIONS.items()))
-        raise BadScript(f"line {number}: {' '.join(words)!r} is no action; there are: {known}")
+    if verb not in known or len(rest) != len(known[verb]):
+        listed = ", ".join(" ".join((each, *wanted)) for each, wanted in sorted(known.items()))
+        raise BadScript(f"line {number}: {' '.join(words)!r} is no action; there are: {listed}")
     return Action(verb, tuple(rest))

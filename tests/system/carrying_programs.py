@@ -43,8 +43,8 @@ class ProgramReader(Reader):
 
 
 def pairs_of_programs(bootstrap: str) -> Clients:
-    """By the names of their topics. A consumer of kafkajs is always one of a group, which brokers
-    do not serve: franz-go reads what it writes. Raises ClientUnavailable."""
+    """By the names of their topics. A consumer of kafkajs is always one of a group, which
+    it leaves when a broker dies: franz-go reads what it writes. Raises ClientUnavailable."""
     for client in (FRANZ_GO, KAFKAJS):
         client.program("write")
     return {

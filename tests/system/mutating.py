@@ -17,6 +17,7 @@ from typing import Any
 from msgspec import Struct
 
 from broker.api.table import APIS
+from wire.codec import Api
 from wire.records import Codec, Record, build_batch
 from wire.requests import request_frame
 
@@ -41,6 +42,8 @@ _NUMBERS: Mapping[str, tuple[int, ...]] = {
     "max_wait": (0, 5, 100),
     "num_partitions": (-1, 1, 2, 3),
     "partition_max_bytes": (1, 1000, 1 << 20),
+    "rebalance_timeout": (0, 10),
+    "session_timeout": (0, 6_000),
     "resource_type": (2, 4),
     "timeout": (0, 100, 5000),
     "timestamp": (-1, -2, -3, 1_700_000_000_000),
@@ -49,7 +52,12 @@ _TEXTS: Mapping[str, tuple[str, ...]] = {
     "client_software_name": ("tests", "1", ""),
     "client_software_version": ("1.0", ""),
     "entity_type": ("user", "client-id", "ip", "no.such"),
+    "group_instance_id": ("instance", "other-instance"),
     "key": ("producer_byte_rate", "consumer_byte_rate", "request_percentage"),
+    "member_id": ("", "", "no-such-member"),
+    "protocol_type": ("consumer", "consumer", "connect", ""),
+    "protocol_name": ("mutated",),
+    "states_filter": ("Stable", "Empty", "no.such"),
     "mechanism": ("PLAIN", "SCRAM-SHA-512", "NONE"),
     "configuration_keys": ("retention.ms", "cleanup.policy", "no.such"),
     "transactional_id": ("a-transaction",),
@@ -64,8 +72,16 @@ def valid_requests(chance: random.Random, without: Collection[str] = ()) -> Iter
     while True:
         chance.shuffle(served)
         for api, version in served:
-            body = bytes(api.encode_request(version, message(chance, api.request)))
+            body = _body(chance, api, version)
             yield request_frame(api, version, chance.getrandbits(31), "mutated", body)
+
+
+def _body(chance: random.Random, api: Api[Any, Any], version: int) -> bytes:
+    while True:
+        try:
+            return bytes(api.encode_request(version, message(chance, api.request)))
+        except ValueError:
+            continue  # it has several of what this version has one of
 
 
 _types = functools.cache(typing.get_type_hints)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
-from tests.system.raw import API_VERSIONS, RawConnection, int32, string
+from tests.system.raw import API_VERSIONS, RawConnection, int16, int32, int64, string
 
-JOIN_GROUP = 11
+ADD_OFFSETS_TO_TXN = 25
 MANY = 2000
 
 
@@ -19,10 +19,10 @@ def test_the_same_nonsense_again_and_again_is_counted(
             with RawConnection(broker.bootstrap) as connection:
                 connection.send(int32(-1))
                 connection.wait_closed()
-        body = string("g") + int32(9000) + string("") + string("consumer") + int32(0)
+        body = string("t") + int64(1) + int16(0) + string("g")
         with RawConnection(broker.bootstrap) as connection:
             for _ in range(MANY):
-                connection.ask(JOIN_GROUP, 0, body)
+                connection.ask(ADD_OFFSETS_TO_TXN, 0, body)
             assert connection.ask(API_VERSIONS, 0, b"")
         kinds = ("connection closed", "request refused")
         assert [broker.complaints(kind) for kind in kinds] == [MANY, MANY]

@@ -203,6 +203,19 @@ def test_a_broker_is_drained_and_filled_again(cluster: Cluster) -> None:
         at.output("consume", "t", "--from", "beginning", "--count", "600").splitlines()
     ) == (sorted(lines))
 
+    cluster.create("uneven", [1, 2], [3, 1])
+    with cluster.asked() as brokers:
+        assert move(brokers, {("uneven", 1): (3,)}) == {}
+    wait_until(
+        lambda: moved(cluster, "uneven", [1, 2], [3]), within=LONG, what="one has fewer replicas"
+    )
+    [only] = (
+        each
+        for each in at.json("brokers", "drain", "3", "--dry-run")
+        if (each["topic"], each["partition"]) == ("uneven", 1)
+    )
+    assert (only["from"], len(only["to"])) == ([3], 1), "as uneven as before"
+
 
 @pytest.mark.parametrize("version", [VERSION, NEWEST])
 def test_kafkas_own_tool_moves_replicas(cluster: Cluster, tmp_path: Path, version: str) -> None:

@@ -25,7 +25,10 @@ SEED = time.time_ns() if LONG else 7
 @pytest.mark.fuzz
 @pytest.mark.slow
 def test_no_frame_harms_a_broker(zookeeper: EmbeddedZooKeeper, tmp_path: Path) -> None:
-    with BrokerProcess(tmp_path, zookeeper=f"{zookeeper.address}/mutated") as broker:
+    address = f"{zookeeper.address}/mutated"
+    # Who joins is to wait for nobody.
+    settings = {"groups": {"initial_rebalance_delay": 0}}
+    with BrokerProcess(tmp_path, zookeeper=address, settings=settings) as broker:
         # The machine is shared: what is looked for here is standstill.
         found = campaign(broker, frames=FRAMES, seed=SEED, without=(), tolerated=1.0)
     print(found)

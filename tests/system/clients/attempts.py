@@ -15,16 +15,12 @@ from typing import Any
 
 import aiokafka
 import confluent_kafka
-from aiokafka.admin import AIOKafkaAdminClient
-from confluent_kafka import ConsumerGroupTopicPartitions
-from confluent_kafka.admin import AdminClient
 
 from harness.jvm import Jvm
 
 with warnings.catch_warnings():
     warnings.filterwarnings("ignore", "(read|open)_text is deprecated", DeprecationWarning)
-    import kafka
-    from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+    from kafka import KafkaAdminClient, KafkaProducer
 
 # Bootstrap and an existing topic of one partition.
 Attempt = Callable[[str, str], object]
@@ -35,87 +31,12 @@ _LONG = 600.0  # seconds: nobody waits so long, and no call ends by it
 # librdkafka
 
 
-def _admin(ask: Callable[[AdminClient, str], Any]) -> Attempt:
-    def attempt(bootstrap: str, topic: str) -> object:
-        client = AdminClient({"bootstrap.servers": bootstrap})
-        answer = ask(client, topic)
-        (future,) = answer.values() if isinstance(answer, Mapping) else (answer,)
-        result = future.result(_LONG)
-        # Lists of groups and descriptions come with errors in them.
-        for error in getattr(result, "errors", ()):
-            raise confluent_kafka.KafkaException(error)
-        if isinstance(result, Mapping):
-            for each in result.values():
-                if isinstance(each, Exception):
-                    raise each
-        return result
-
-    return attempt
-
-
-def _consumer(use: Callable[[confluent_kafka.Consumer, str], object]) -> Attempt:
-    def attempt(bootstrap: str, topic: str) -> object:
-        consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap, "group.id": GROUP})
-        try:
-            return use(consumer, topic)
-        finally:
-            consumer.close()
-
-    return attempt
-
-
-def _subscribed(consumer: confluent_kafka.Consumer, topic: str) -> object:
-    consumer.subscribe([topic])
-    return _polled(consumer)
-
-
-def _going_on(consumer: confluent_kafka.Consumer, topic: str) -> object:
-    """Where the group had come to."""
-    consumer.assign([confluent_kafka.TopicPartition(topic, 0)])
-    return _polled(consumer)
-
-
-def _committing(consumer: confluent_kafka.Consumer, topic: str) -> object:
-    consumer.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
-    offset = confluent_kafka.TopicPartition(topic, 0, 1)
-    return consumer.commit(offsets=[offset], asynchronous=False)
-
-
-def _committed(consumer: confluent_kafka.Consumer, topic: str) -> object:
-    return consumer.committed([confluent_kafka.TopicPartition(topic, 0)], timeout=_LONG)
-
-
-def _polled(consumer: confluent_kafka.Consumer) -> object:
-    message = consumer.poll(_LONG)
-    assert message is not None
-    if (error := message.error()) is not None:
-        raise confluent_kafka.KafkaException(error)
-    return message
-
-
 def _librdkafka_transaction(bootstrap: str, _topic: str) -> object:
     settings = {"bootstrap.servers": bootstrap, "transactional.id": TRANSACTIONAL_ID}
     return confluent_kafka.Producer(settings).init_transactions(_LONG)
 
 
-LIBRDKAFKA: Mapping[str, Attempt] = {
-    "subscribe": _consumer(_subscribed),
-    "go on": _consumer(_going_on),
-    "commit": _consumer(_committing),
-    "committed": _consumer(_committed),
-    "init transactions": _librdkafka_transaction,
-    "list groups": _admin(lambda client, _: client.list_consumer_groups()),
-    "describe groups": _admin(lambda client, _: client.describe_consumer_groups([GROUP])),
-    "delete groups": _admin(lambda client, _: client.delete_consumer_groups([GROUP])),
-    "list group offsets": _admin(
-        lambda client, _: client.list_consumer_group_offsets([ConsumerGroupTopicPartitions(GROUP)])
-    ),
-    "alter group offsets": _admin(
-        lambda client, topic: client.alter_consumer_group_offsets(
-            [ConsumerGroupTopicPartitions(GROUP, [confluent_kafka.TopicPartition(topic, 0, 1)])]
-        )
-    ),
-}
+LIBRDKAFKA: Mapping[str, Attempt] = {"init transactions": _librdkafka_transaction}
 
 
 # kafka-python
@@ -132,34 +53,6 @@ def _kafka_python_admin(ask: Callable[[Any, str], object]) -> Attempt:
     return attempt
 
 
-def _kafka_python_consumer(use: Callable[[Any, str], object]) -> Attempt:
-    def attempt(bootstrap: str, topic: str) -> object:
-        consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=GROUP)
-        try:
-            return use(consumer, topic)
-        finally:
-            consumer.close(autocommit=False)
-
-    return attempt
-
-
-def _kafka_python_subscribed(consumer: Any, topic: str) -> object:
-    consumer.subscribe([topic])
-    return consumer.poll(_LONG * 1000)
-
-
-def _kafka_python_committing(consumer: Any, topic: str) -> object:
-    partition = kafka.TopicPartition(topic, 0)
-    consumer.assign([partition])
-    consumer.seek(partition, 0)
-    return consumer.commit({partition: kafka.OffsetAndMetadata(1, "", -1)})
-
-
-def _kafka_python_committed(consumer: Any, topic: str) -> object:
-    consumer.assign([kafka.TopicPartition(topic, 0)])
-    return consumer.committed(kafka.TopicPartition(topic, 0))
-
-
 def _kafka_python_transaction(bootstrap: str, _topic: str) -> object:
     producer = KafkaProducer(bootstrap_servers=bootstrap, transactional_id=TRANSACTIONAL_ID)
     try:
@@ -169,21 +62,7 @@ def _kafka_python_transaction(bootstrap: str, _topic: str) -> object:
 
 
 KAFKA_PYTHON: Mapping[str, Attempt] = {
-    "subscribe": _kafka_python_consumer(_kafka_python_subscribed),
-    "commit": _kafka_python_consumer(_kafka_python_committing),
-    "committed": _kafka_python_consumer(_kafka_python_committed),
     "init transactions": _kafka_python_transaction,
-    "list groups": _kafka_python_admin(lambda client, _: client.list_groups()),
-    "describe groups": _kafka_python_admin(lambda client, _: client.describe_groups([GROUP])),
-    "delete groups": _kafka_python_admin(lambda client, _: client.delete_groups([GROUP])),
-    "list group offsets": _kafka_python_admin(
-        lambda client, _: client.list_group_offsets({GROUP: None})
-    ),
-    "alter group offsets": _kafka_python_admin(
-        lambda client, topic: client.alter_group_offsets(
-            GROUP, {kafka.TopicPartition(topic, 0): kafka.OffsetAndMetadata(1, "", -1)}
-        )
-    ),
     "list transactions": _kafka_python_admin(lambda client, _: client.list_transactions()),
     "describe transactions": _kafka_python_admin(
         lambda client, _: client.describe_transactions([TRANSACTIONAL_ID])
@@ -193,48 +72,6 @@ KAFKA_PYTHON: Mapping[str, Attempt] = {
 
 
 # aiokafka
-
-
-def _aiokafka_consumer(use: Callable[[Any, str], Any]) -> Attempt:
-    async def run(bootstrap: str, topic: str) -> object:
-        consumer = aiokafka.AIOKafkaConsumer(bootstrap_servers=bootstrap, group_id=GROUP)
-        try:
-            return await use(consumer, topic)
-        finally:
-            await consumer.stop()
-
-    return lambda bootstrap, topic: asyncio.run(run(bootstrap, topic))
-
-
-async def _aiokafka_subscribed(consumer: Any, topic: str) -> object:
-    consumer.subscribe([topic])
-    await consumer.start()
-    return await consumer.getone()
-
-
-async def _aiokafka_committing(consumer: Any, topic: str) -> object:
-    partition = aiokafka.TopicPartition(topic, 0)
-    consumer.assign([partition])
-    await consumer.start()
-    return await consumer.commit({partition: 1})
-
-
-async def _aiokafka_committed(consumer: Any, topic: str) -> object:
-    consumer.assign([aiokafka.TopicPartition(topic, 0)])
-    await consumer.start()
-    return await consumer.committed(aiokafka.TopicPartition(topic, 0))
-
-
-def _aiokafka_admin(ask: Callable[[Any], Any]) -> Attempt:
-    async def run(bootstrap: str) -> object:
-        client = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
-        await client.start()
-        try:
-            return await ask(client)
-        finally:
-            await client.close()
-
-    return lambda bootstrap, _: asyncio.run(run(bootstrap))
 
 
 def _aiokafka_transaction(bootstrap: str, _topic: str) -> object:
@@ -250,15 +87,7 @@ def _aiokafka_transaction(bootstrap: str, _topic: str) -> object:
     return asyncio.run(run())
 
 
-AIOKAFKA: Mapping[str, Attempt] = {
-    "subscribe": _aiokafka_consumer(_aiokafka_subscribed),
-    "commit": _aiokafka_consumer(_aiokafka_committing),
-    "committed": _aiokafka_consumer(_aiokafka_committed),
-    "init transactions": _aiokafka_transaction,
-    "list groups": _aiokafka_admin(lambda client: client.list_consumer_groups()),
-    "describe groups": _aiokafka_admin(lambda client: client.describe_consumer_groups([GROUP])),
-    "list group offsets": _aiokafka_admin(lambda client: client.list_consumer_group_offsets(GROUP)),
-}
+AIOKAFKA: Mapping[str, Attempt] = {"init transactions": _aiokafka_transaction}
 
 
 # Apache Kafka's own, in Java
@@ -308,20 +137,6 @@ def _java_subscribed(java: Jvm, consumer: Any, topic: str) -> object:
     return records
 
 
-def _java_committing(java: Jvm, consumer: Any, topic: str) -> object:
-    partition = java.new(f"{_COMMON}.TopicPartition", topic, 0)
-    consumer.assign([partition])
-    return consumer.commitSync(
-        {partition: java.new(f"{_KAFKA}.clients.consumer.OffsetAndMetadata", 1)}
-    )
-
-
-def _java_committed(java: Jvm, consumer: Any, topic: str) -> object:
-    partition = java.new(f"{_COMMON}.TopicPartition", topic, 0)
-    consumer.assign([partition])
-    return consumer.committed({partition})
-
-
 def _java_transaction(java: Jvm, bootstrap: str, _topic: str) -> object:
     serializer = f"{_COMMON}.serialization.ByteArraySerializer"
     wanted = {
@@ -338,34 +153,8 @@ def _java_transaction(java: Jvm, bootstrap: str, _topic: str) -> object:
 
 
 JAVA: Mapping[str, JavaAttempt] = {
-    "subscribe": _java_consumer(_java_subscribed),
     "subscribe, new protocol": _java_consumer(_java_subscribed, {"group.protocol": "consumer"}),
-    "commit": _java_consumer(_java_committing),
-    "committed": _java_consumer(_java_committed),
     "init transactions": _java_transaction,
-    "list groups": _java_admin(lambda _, client, __: client.listConsumerGroups().all()),
-    "describe groups": _java_admin(
-        lambda _, client, __: client.describeConsumerGroups([GROUP]).all()
-    ),
-    "delete groups": _java_admin(lambda _, client, __: client.deleteConsumerGroups([GROUP]).all()),
-    "list group offsets": _java_admin(
-        lambda _, client, __: client.listConsumerGroupOffsets(GROUP).partitionsToOffsetAndMetadata()
-    ),
-    "alter group offsets": _java_admin(
-        lambda java, client, topic: client.alterConsumerGroupOffsets(
-            GROUP,
-            {
-                java.new(f"{_COMMON}.TopicPartition", topic, 0): java.new(
-                    f"{_KAFKA}.clients.consumer.OffsetAndMetadata", 1
-                )
-            },
-        ).all()
-    ),
-    "delete group offsets": _java_admin(
-        lambda java, client, topic: client.deleteConsumerGroupOffsets(
-            GROUP, {java.new(f"{_COMMON}.TopicPartition", topic, 0)}
-        ).all()
-    ),
     "list transactions": _java_admin(lambda _, client, __: client.listTransactions().all()),
     "describe transactions": _java_admin(
         lambda _, client, __: client.describeTransactions([TRANSACTIONAL_ID]).all()

@@ -18,7 +18,7 @@ from typing import Final
 from harness.maven_jars import CACHE
 
 _HERE: Final = Path(__file__).parent
-_GO, _NODE = _HERE / "franz_go", _HERE / "kafkajs"
+_NODE = _HERE / "kafkajs"
 _PREPARED_WITHIN: Final = 600.0  # seconds: it downloads
 
 
@@ -46,15 +46,24 @@ class Client:
 
 
 @functools.cache
-def _franz_go(task: str) -> Command:
-    made = _kept(_GO, "client", ("go",))
+def _built_by_go(sources: Path, task: str) -> Command:
+    made = _kept(sources, "client", ("go",))
     if not made.exists():
         with tempfile.TemporaryDirectory(dir=made.parent) as fresh:
             built = Path(fresh) / made.name
             command = ["go", "build", "-buildvcs=false", "-o", str(built), "."]
-            _prepare(command, _GO, {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "TMPDIR": fresh})
+            environment = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "TMPDIR": fresh}
+            _prepare(command, sources, environment)
             built.replace(made)
     return Command([str(made), task], os.environ)
+
+
+def _franz_go(task: str) -> Command:
+    return _built_by_go(_HERE / "franz_go", task)
+
+
+def _sarama(task: str) -> Command:
+    return _built_by_go(_HERE / "sarama", task)
 
 
 @functools.cache
@@ -73,6 +82,8 @@ def _kafkajs(task: str) -> Command:
 
 # The last one that Go 1.19 builds, which Debian 12 has.
 FRANZ_GO: Final = Client("franz-go", "1.16.1", "built by Go", _franz_go, reads=True)
+# A group's member, and nothing else. Go 1.19 builds this one, too.
+SARAMA: Final = Client("sarama", "1.42.1", "built by Go", _sarama, reads=False)
 # Its consumers are members of a group, and nothing else.
 KAFKAJS: Final = Client("kafkajs", "2.2.4", "by npm", _kafkajs, reads=False)
 

@@ -1,4 +1,5 @@
-// What tests have the client of Go do: `client ways_in`, `client write` or `client read`.
+// What tests have the client of Go do: `client ways_in`, `client write`, `client read` or `client
+// member`.
 package main
 
 import (
@@ -14,6 +15,8 @@ func main() {
 		write(os.Args[2], os.Args[3], os.Args[4])
 	case "read":
 		read(os.Args[2], os.Args[3], os.Args[4])
+	case "member":
+		member(os.Args[2], os.Args[3], os.Args[4], os.Args[5], os.Args[6], os.Args[7])
 	default:
 		log.Fatalf("nothing is called %s", os.Args[1])
 	}

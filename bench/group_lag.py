@@ -1,0 +1,87 @@
+"""`python -m bench.group_lag`: what it costs to know how far groups are behind.
+
+One broker, three groups that are behind in every partition, each at another offset. Small batches
+are of some hundred bytes in 2,000 partitions, large ones of 300 kB in 300.
+
+    first      nothing is known yet: records are read, up to 64 MiB
+    again      nobody has moved since
+    by time    no record is read
+"""
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from bench.processes import cpu_seconds
+from client.admin import create_topic
+from client.bootstrap import Bootstrap
+from client.brokers import Brokers
+from client.delivery import TopicPartition
+from client.group_lag import MOST_BYTES, GroupPartition, Lag, lag
+from client.offset_commits import Consumed
+from client.producer import Producer
+from harness.broker_process import BrokerProcess
+from harness.zookeepers import ZooKeepers
+from wire.records import Codec
+
+_GROUPS: Final = 3
+_SIZES: Final = {"small": (2_000, 5, 200), "large": (300, 15, 20_000)}
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as directory, _broker(Path(directory)) as broker:
+        print(f"{'batches':8} {'':8} {'seconds':>8} {'broker CPU s':>13} {'own CPU s':>10}")
+        for size, (partitions, messages, value_bytes) in _SIZES.items():
+            with Brokers(Bootstrap.of(broker.bootstrap), patience_seconds=120) as brokers:
+                create_topic(brokers, size, partitions=partitions)
+                _write(brokers, size, partitions, messages, value_bytes)
+                _measure(brokers, broker.process.pid, size, partitions, messages)
+
+
+def _measure(brokers: Brokers, pid: int, topic: str, partitions: int, messages: int) -> None:
+    committed = {
+        f"group-{at}": {
+            TopicPartition(topic, each): Consumed(at % messages) for each in range(partitions)
+        }
+        for at in range(_GROUPS)
+    }
+    found: dict[GroupPartition, Lag] = {}
+    for name, most_bytes in (("first", MOST_BYTES), ("again", MOST_BYTES), ("by time", 0)):
+        before = found if name == "again" else None
+        began = time.monotonic(), cpu_seconds(pid), time.process_time()
+        now = lag(brokers, committed, time.time(), before=before, most_bytes=most_bytes)
+        seconds = time.monotonic() - began[0]
+        broker, own = cpu_seconds(pid) - began[1], time.process_time() - began[2]
+        assert all(each.seconds for each in now.values())
+        if name == "first":
+            found = now
+        print(f"{topic:8} {name:8} {seconds:8.2f} {broker:13.2f} {own:10.2f}")
+
+
+def _write(brokers: Brokers, topic: str, partitions: int, messages: int, value_bytes: int) -> None:
+    producer = Producer(brokers, topic, codec=Codec.ZSTD)
+    now = time.time()
+    for partition in range(partitions):
+        for at in range(messages):
+            sent = int((now - 100 + at) * 1000)
+            producer.send(os.urandom(value_bytes), partition=partition, timestamp=sent)
+    producer.flush()
+
+
+@contextmanager
+def _broker(directory: Path) -> Iterator[BrokerProcess]:
+    zookeepers = ZooKeepers(directory, 1)
+    zookeepers.start()
+    try:
+        with BrokerProcess(directory / "broker", zookeeper=f"{zookeepers.address}/lag") as broker:
+            yield broker
+    finally:
+        zookeepers.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+"""Consumer groups: what they commit, how fast members come and go, what thousands of them cost.
+
+Members are connections that do nothing else. A commit is durable before it is answered with
+Penstock, in ZooKeeper; with Apache Kafka it is in the memory of the machine.
+"""
+
+from functools import partial
+from typing import Final
+
+from bench.group_members import SHORT_SESSION_MS, Done, Share, group_members
+from bench.measurement import BROKER_CORES, CLIENT_CORES, Figure, Goal, Sample
+from bench.processes import Meter
+from bench.profile import Case, Place, Profile
+from bench.steady_load import produce_and_wait
+from bench.topics import topic
+
+_COMMITTED: Final = Figure("partitions/s", more_is_better=True)
+_ANSWERED: Final = Figure("answered, p99 ms", 1)
+_MEMBERS: Final = Figure("members/s that come and go", more_is_better=True)
+_HEARTBEAT: Final = Figure("heartbeat p99, ms", 2)
+_BEATS: Final = Figure("heartbeats/s", more_is_better=True)
+_PRODUCE: Final = Figure("produce p99 meanwhile, ms", 2)
+_BEFORE: Final = Figure("produce p99 without members, ms", 2)
+_JOINED: Final = Figure("until all have joined, s", 2)
+_SETTLED: Final = Figure("until one more has settled, s", 2)
+
+_REPLACED: Final = Figure("until it is replaced, after its session, s", 2)
+_ALONE: Final = Figure("answered without them, p99 ms", 1)
+
+_PARTITIONS: Final = 100
+_FEW: Final = 10  # members
+_EACH: Final = 10  # partitions that a member owns
+_OFTEN: Final = 0.2  # seconds
+_COMMITTING: Final = 100  # groups of one
+_COMING: Final = 32
+_OF_A_GROUP: Final = 100
+_EVERY: Final = 3.0  # seconds between two heartbeats of a member
+_SOON: Final = 1.0
+_PRODUCED: Final = 200  # batches a second
+
+
+def _groups(count: int, name: str) -> list[str]:
+    return [f"{name}-{number}" for number in range(count)]
+
+
+def _costs(done: Done, meter: Meter) -> Sample:
+    return {
+        BROKER_CORES: meter.broker_cpu / done.seconds,
+        CLIENT_CORES: done.members_cpu / done.seconds,
+    }
+
+
+def _commits(place: Place, *, partitions: int) -> Sample:
+    broker = place.broker
+    with (
+        topic(broker.port, partitions=_PARTITIONS) as name,
+        group_members(broker.port) as members,
+    ):
+        members.do("come", _groups(_COMMITTING, name), 1)
+        with Meter(broker.pid) as meter:
+            done = members.do("commit", place.scale.seconds, name, partitions)
+    return {
+        _COMMITTED: done.count / done.seconds,
+        _ANSWERED: done.milliseconds(0.99),
+        **_costs(done, meter),
+    }
+
+
+def _joins(place: Place) -> Sample:
+    broker = place.broker
+    with topic(broker.port) as name, group_members(broker.port) as members:
+        members.do("come", _groups(_COMING, name), 1)
+        with Meter(broker.pid) as meter:
+            done = members.do("come_and_go", place.scale.seconds, f"{name}-of-one")
+    return {
+        _MEMBERS: done.count / done.seconds,
+        _ANSWERED: done.milliseconds(0.99),
+        **_costs(done, meter),
+    }
+
+
+def _heartbeats(place: Place) -> Sample:
+    broker, scale = place.broker, place.scale
+    each = min(_OF_A_GROUP, scale.members)
+
+    def p99(name: str) -> float:
+        return produce_and_wait(
+            broker.port,
+            name,
+            rate=_PRODUCED,
+            seconds=scale.latency_seconds,
+            warm_up=scale.warm_up_seconds,
+        ).milliseconds(0.99)
+
+    with topic(broker.port) as name, group_members(broker.port) as members:
+        before = p99(name)
+        joined = members.do("come", _groups(scale.members // each, name), each)
+        with Meter(broker.pid) as meter:
+            end = members.begin("beat", scale.warm_up_seconds + scale.latency_seconds, _EVERY)
+            meanwhile = p99(name)
+            done = end()
+    return {
+        _HEARTBEAT: done.milliseconds(0.99),
+        _BEATS: done.count / done.seconds,
+        _PRODUCE: meanwhile,
+        _BEFORE: before,
+        _JOINED: joined.seconds,
+        **_costs(done, meter),
+    }
+
+
+def _shares(name: str, members: int) -> list[Share]:
+    return [
+        Share(name, range(number * _EACH, (number + 1) * _EACH)) for number in range(members + 1)
+    ]
+
+
+def _one_more(place: Place, *, of_all: bool) -> Sample:
+    broker = place.broker
+    count = place.scale.group_members if of_all else _FEW
+    with (
+        topic(broker.port, partitions=(count + 1) * _EACH) as name,
+        group_members(broker.port) as members,
+    ):
+        *shares, more = _shares(name, count)
+        joined = members.do("come", [name], count, shares)
+        with Meter(broker.pid) as meter:
+            done = members.do("one_more", _SOON, more)
+    return {_SETTLED: done.seconds, _JOINED: joined.seconds, **_costs(done, meter)}
+
+
+def _one_dies(place: Place) -> Sample:
+    broker = place.broker
+    with (
+        topic(broker.port, partitions=(_FEW + 1) * _EACH) as name,
+        group_members(broker.port) as members,
+    ):
+        members.do("come", [name], _FEW, _shares(name, _FEW), SHORT_SESSION_MS)
+        with Meter(broker.pid) as meter:
+            done = members.do("one_less", _OFTEN)
+    return {_REPLACED: done.seconds - SHORT_SESSION_MS / 1e3, **_costs(done, meter)}
+
+
+def _beside_rebalances(place: Place) -> Sample:
+    """Those that commit have a client of their own."""
+    broker, scale = place.broker, place.scale
+    with (
+        topic(broker.port, partitions=_PARTITIONS) as name,
+        group_members(broker.port) as committing,
+        group_members(broker.port) as restless,
+    ):
+        committing.do("come", [f"{name}-steady"], 1)
+        before = committing.do("commit", scale.seconds, name, _PARTITIONS)
+        restless.do("come", _groups(_COMING, name), 1)
+        with Meter(broker.pid) as meter:
+            end = restless.begin("come_and_go", scale.seconds, f"{name}-restless")
+            done = committing.do("commit", scale.seconds, name, _PARTITIONS)
+            end()
+    return {
+        _ANSWERED: done.milliseconds(0.99),
+        _ALONE: before.milliseconds(0.99),
+        _COMMITTED: done.count / done.seconds,
+        **_costs(done, meter),
+    }
+
+
+_WITHIN_3_S = Goal(_SETTLED, at_most=3.0)
+_WITHIN_10_S = Goal(_SETTLED, at_most=10.0)
+
+PROFILE = Profile(
+    "groups",
+    f"consumer groups: {_COMMITTING} members commit, each for a group of its own, one request at a "
+    f"time; {_COMING} join groups of their own and leave; members in groups of {_OF_A_GROUP} send "
+    f"heartbeats every {_EVERY:g} s, beside a client that sends {_PRODUCED} batches a second; one "
+    f"more joins a group whose members send heartbeats every {_SOON:g} s and own {_EACH} partitions"
+    " each; one goes without a word",
+    (
+        Case(
+            f"commit {_PARTITIONS} partitions",
+            partial(_commits, partitions=_PARTITIONS),
+            (Goal(_COMMITTED, at_least=10_000),),
+        ),
+        Case("commit 1 partition", partial(_commits, partitions=1)),
+        Case("come and go", _joins),
+        Case("heartbeats", _heartbeats, (Goal(_PRODUCE, ahead=True),)),
+        Case("commit beside rebalances", _beside_rebalances),
+        Case("one more joins 10", partial(_one_more, of_all=False), (_WITHIN_3_S,)),
+        Case("one more joins 200", partial(_one_more, of_all=True), (_WITHIN_10_S,)),
+        Case("one of 10 dies", _one_dies, (Goal(_REPLACED, at_most=1.0),)),
+    ),
+)

@@ -1,0 +1,68 @@
+"""Writes numbered records to all partitions of a topic: each partition's number is its offset."""
+
+import random
+import time
+from typing import Final
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from tests.cluster_history.writers import RETURN
+from tests.group_history.history import Ended, Notebook, Trouble, Written
+from tests.group_history.member import content
+from tests.system.crash import Worker
+
+_PATIENCE: Final = 120.0
+_BURSTS: Final = (1, 2, 3, 10)
+
+
+class Writer(Worker):
+    """Idempotent, acks=all. When it is finished, all that it has sent is acknowledged."""
+
+    def __init__(self, notebook: Notebook, bootstrap: str, topic: str, partitions: int) -> None:
+        super().__init__("writer")
+        self._notebook, self._topic = notebook, topic
+        self.ends = dict.fromkeys(range(partitions), 0)
+        options: dict[str, object] = {
+            "enable.idempotence": True,
+            "linger.ms": 2,
+            "message.timeout.ms": 3_600_000,
+            "request.timeout.ms": 5_000,
+            "socket.timeout.ms": 10_000,
+        }
+        self._producer = Producer({"bootstrap.servers": bootstrap, **options, **RETURN})
+
+    def work(self) -> None:
+        chance = random.Random(self.name)
+        try:
+            while not self.stopping:
+                for _ in range(chance.choice(_BURSTS)):
+                    self._send(chance.randrange(len(self.ends)))
+                until = time.monotonic() + chance.uniform(0.02, 0.2)
+                while time.monotonic() < until:
+                    self._producer.poll(0.05)
+            if left := self._producer.flush(_PATIENCE):
+                self._trouble(f"{left} records without an answer {_PATIENCE:g} s after all is well")
+        except (KafkaException, SystemError) as fatal:
+            self._trouble(f"the writer was given a fatal error: {fatal}")
+        self._producer.purge()
+        for partition, end in self.ends.items():
+            self._notebook.note(Ended(partition, end))
+
+    def _send(self, partition: int) -> None:
+        number = self.ends[partition]
+        self.ends[partition] += 1
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            if error is not None:
+                self._trouble(f"record {number} of partition {partition}: {error}")
+            elif message.offset() not in {number, None}:  # it is not told of what was there before
+                words = f"record {number} of partition {partition} is at {message.offset()}"
+                self._trouble(words)
+            else:
+                self._notebook.note(Written(partition, number))
+
+        value = content(partition, number)
+        self._producer.produce(self._topic, value, partition=partition, on_delivery=delivered)
+
+    def _trouble(self, words: str) -> None:
+        self._notebook.note(Trouble(f"stuck: {words}"))

@@ -1,0 +1,88 @@
+"""Groups that rebalance without end keep no other group waiting, of either kind."""
+
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+from bench.group_members import group_members
+from client.bootstrap import Bootstrap
+from client.brokers import Brokers
+from client.group.consumer import GroupConsumer
+from client.offsets import Beginning
+from cluster.session import Session
+from harness.broker_process import BrokerProcess
+from tests.system.groups.history import WITHIN, History, Source
+from tests.system.groups.members import Life, Members, librdkafka
+
+RESTLESS = 16  # members at a time, each of a group of its own
+ROUND = 2.0  # seconds
+
+
+@contextmanager
+def restless(broker: BrokerProcess) -> Iterator[None]:
+    """Members that join and leave without end, until it is over."""
+    rounds: list[int] = []
+    begun, end = threading.Event(), threading.Event()
+    name = f"restless-{uuid.uuid4().hex[:8]}"
+
+    def come_and_go() -> None:
+        with group_members(broker.port) as members:
+            members.do("come", [f"{name}-{each}" for each in range(RESTLESS)], 1)
+            begun.set()
+            while not end.is_set():
+                rounds.append(members.do("come_and_go", ROUND, f"{name}-{len(rounds)}").count)
+
+    thread = threading.Thread(target=come_and_go)
+    thread.start()
+    try:
+        assert begun.wait(WITHIN)
+        yield
+    finally:
+        end.set()
+        thread.join()
+    assert rounds
+    assert all(rounds), "somebody has rebalanced all the time"
+
+
+def test_a_group_of_kafkas_kind_reads_on(broker: BrokerProcess, source: Source) -> None:
+    history = History()
+    members = Members(broker.bootstrap, f"group-{uuid.uuid4().hex[:8]}", source.topic, history)
+    with members.all_stopped():
+        for name in ("first", "second"):
+            members.start(name, librdkafka())
+        history.wait_until_each_reads({"first", "second"}, source.write)
+        with restless(broker):
+            for _ in range(3):
+                history.wait_until_each_reads({"first", "second"}, source.write)
+            members.start("third", librdkafka())
+            history.wait_until_each_reads({"first", "second", "third"}, source.write)
+        history.wait_for(source.written)
+
+
+def test_a_group_of_the_papers_kind_reads_on(
+    broker: BrokerProcess, map_address: str, source: Source
+) -> None:
+    history, group = History(), f"group-{uuid.uuid4().hex[:8]}"
+
+    def paper(life: Life) -> None:
+        with (
+            Brokers(Bootstrap.of(life.bootstrap)) as brokers,
+            closing(Session.connect(map_address, secret=None, makes_map=False)) as session,
+            GroupConsumer(brokers, session, life.group, [life.topic], start=Beginning()) as mine,
+        ):
+            while not life.end.is_set():
+                for message in mine.poll(0.2):
+                    life.read(message.record.value or b"")
+                mine.commit()
+
+    each = Members(broker.bootstrap, group, source.topic, history)
+    names = {"first", "second"}
+    with each.all_stopped():
+        for name in sorted(names):
+            each.start(name, paper)
+        history.wait_until_each_reads(names, source.write)
+        with restless(broker):
+            for _ in range(3):
+                history.wait_until_each_reads(names, source.write)
+        history.wait_for(source.written)
