@@ -8,7 +8,7 @@ PYTHON := $(VENV)/bin/python
 PIP_INSTALL := $(PYTHON) -m pip install --quiet --disable-pip-version-check --use-pep517 --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick test-elsewhen check bench fuzz spec witness history pipeline format reference newcomer clean
+.PHONY: help demo test quick test-elsewhen check bench fuzz spec witness history group-history pipeline format reference newcomer clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ witness: $(VENV)/.installed-development ## is the verdict ever wrong? Seeds of w
 
 history: $(VENV)/.installed-development ## does a cluster keep what it promises? Seeds of killing, freezing, cutting off, spoiling; ARGS="--runs 100", "--help"
 	@$(PYTHON) -m tests.cluster_history $(ARGS)
+
+group-history: $(VENV)/.installed-development ## do groups of consumers get what is promised? Seeds of members that lie, coordinators that are killed; ARGS="--runs 100", "--help"
+	@$(PYTHON) -m tests.group_history $(ARGS)
 
 pipeline: $(VENV)/.installed-development ## does every line arrive, whoever leads? The whole pipeline on three brokers, killed in turn; ARGS="--minutes 60", "--help"
 	@$(PYTHON) -m tests.cluster_pipeline $(ARGS)

@@ -93,7 +93,8 @@ def free_ports(host: str, count: int) -> list[int]:
     """
     candidates = server_ports(int(_EPHEMERAL.read_text().split()[0]))
     found: list[int] = []
-    for port in random.sample(candidates, min(len(candidates), count + _SPARE)):
+    # Not those that every process looks at first that was given the same seed.
+    for port in random.SystemRandom().sample(candidates, min(len(candidates), count + _SPARE)):
         if len(found) == count:
             break
         if is_free(host, port):

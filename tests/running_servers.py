@@ -17,7 +17,9 @@ def running_broker(
 ) -> Iterator[BrokerProcess]:
     """One Penstock broker, on a map of its own."""
     directory = tmp_path_factory.mktemp("broker")
-    with BrokerProcess(directory, zookeeper=f"{zookeeper.address}/{uuid.uuid4().hex}") as broker:
+    address = f"{zookeeper.address}/{uuid.uuid4().hex}"
+    settings = {"groups": {"initial_rebalance_delay": 0.2}}
+    with BrokerProcess(directory, zookeeper=address, settings=settings) as broker:
         yield broker
 
 

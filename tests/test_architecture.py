@@ -162,10 +162,10 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_documented_commands_exist(page: Path) -> None:
     assert isinstance(command_line, LazyGroup)
     known = commands(command_line)
-    targets = set(re.findall(r"^([a-z]+):.* ## ", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):.* ## ", (ROOT / "Makefile").read_text(), re.MULTILINE))
     code = re.findall(r"```.*?```|`[^`\n]+`", page.read_text(), re.DOTALL)
     for text in code:
-        for target in re.findall(r"^`*make ([a-z]+)", text, re.MULTILINE):
+        for target in re.findall(r"^`*make ([a-z-]+)", text, re.MULTILINE):
             assert target in targets, f"{name(page)}: make {target}"
         for words in re.findall(r"\bpenstock((?: [a-z-]+)+)", text):
             path = tuple(words.split())

@@ -16,8 +16,11 @@ class Proxy:
         self._threads: list[threading.Thread] = []
         self._refusing = False
         self._swallowing = False
+        self._passing = 0
         self._closed = False
         self._swallowed = threading.Event()
+        self._flowing = threading.Event()
+        self._flowing.set()
         self._spawn(self._accept)
 
     @property
@@ -38,9 +41,19 @@ class Proxy:
     def allow(self) -> None:
         self._refusing = False
 
-    def swallow_the_next_answer(self) -> None:
-        """What the server says next is lost, and with it the connection: it comes too late."""
+    def hold(self) -> None:
+        """Pass nothing on any more, and say nothing: as a network that has lost its way."""
+        self._flowing.clear()
+
+    def let_go(self) -> None:
+        """Pass on what was held, and what is to come."""
+        self._flowing.set()
+
+    def swallow_the_next_answer(self, *, after: int = 0) -> None:
+        """What the server says next is lost, and with it the connection: it comes too late. So many
+        answers before it pass."""
         self._swallowed.clear()
+        self._passing = after
         self._swallowing = True
 
     def wait_until_swallowed(self) -> None:
@@ -49,6 +62,7 @@ class Proxy:
     def close(self) -> None:
         self._closed = True
         self.refuse()
+        self.let_go()
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         for thread in tuple(self._threads):
@@ -88,10 +102,13 @@ class Proxy:
     def _pump(self, source: socket.socket, sink: socket.socket, answers: bool) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
-                if answers and self._swallowing:
+                if answers and self._swallowing and self._passing:
+                    self._passing -= 1
+                elif answers and self._swallowing:
                     self._swallowing = False
                     self._swallowed.set()
                     break
+                self._flowing.wait()
                 sink.sendall(data)
         for connection in (source, sink):
             with contextlib.suppress(OSError):

@@ -344,6 +344,11 @@ def test_a_forged_word_for_another_is_refused(
     assert "for another" in log_of(registry)
 
 
+def _metric(page: str, name: str) -> float:
+    (line,) = (line for line in page.splitlines() if line.startswith(f"{name} "))
+    return float(line.split()[1])
+
+
 def ends(connection: socket.socket) -> bool:
     try:
         return connection.recv(1) == b""
@@ -401,17 +406,22 @@ def test_handshakes_that_never_end_keep_nobody_out(
         "topic": f"_schemas_{uuid.uuid4().hex[:12]}",
         "limits": {"handshake_seconds": 1.0, "handshakes_of_a_host": 3},
     }
-    with locks.registry(tmp_path / "r", running_broker.bootstrap, settings=settings) as registry:
-        silent = [socket.create_connection(("127.0.0.1", registry.port)) for _ in range(10)]
-        for each in silent:
+    with (
+        locks.registry(tmp_path / "r", running_broker.bootstrap, settings=settings) as registry,
+        ExitStack() as silent,
+    ):
+        connections = [
+            silent.enter_context(socket.create_connection(("127.0.0.1", registry.port)))
+            for _ in range(10)
+        ]
+        for each in connections:
             each.settimeout(60)
-        assert [ends(each) for each in silent] == [True] * 10  # some at once
+        assert [ends(each) for each in connections] == [True] * 10  # some at once
         wait_until(registry.ready, within=60, what="served again")
         body = registry.ask("GET", "/metrics").body
-        assert "penstock_registry_handshakes_failed_total 10.0" in body
-        assert "penstock_registry_insecure 0.0" in body
-        for each in silent:
-            each.close()
+        # Or more: on a busy machine one of ours may take longer than its second, too.
+        assert _metric(body, "penstock_registry_handshakes_failed_total") >= 10
+        assert _metric(body, "penstock_registry_insecure") == 0
 
 
 def test_who_is_open_to_anybody_says_so(tmp_path: Path, running_broker: BrokerProcess) -> None:

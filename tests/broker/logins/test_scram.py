@@ -128,9 +128,9 @@ def test_nor_by_the_clock() -> None:
         exchange = attempt()
         first = f"n,,n={name},r=c".encode()
         last = final("wrong", first, said(exchange, first).answer)
-        began = time.perf_counter()
+        began = time.thread_time()
         assert why(exchange, last)
-        return time.perf_counter() - began
+        return time.thread_time() - began
 
     times: dict[str, list[float]] = {"alice": [], "bob": []}
     for _ in range(100):
