@@ -3,6 +3,8 @@
 Each key is explained at its field: `penstock keys` and docs/registry.md have it from there.
 """
 
+from itertools import pairwise
+
 import msgspec
 
 from client.addresses import check_brokers
@@ -23,6 +25,36 @@ from registry.access.permissions import Permission
 from registry.values import Level
 
 _HIGHEST_ID = 2**31 - 1
+_SCHEMAS = "_schemas"  # what a registry's topic is called, unless it is told otherwise
+
+
+class MirroredSchemas(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The schemas of another cluster, whose topic a mirror has copied into this one."""
+
+    topic: str
+    """The copy, such as `dc1._schemas`."""
+    prefix: str = ""
+    """What its subjects begin with here, as topics that were copied do. Without it: what stands
+    before `_schemas`, such as `dc1.`."""
+
+    def __post_init__(self) -> None:
+        try:
+            check_topic_name(self.topic)
+        except InvalidTopicName as error:
+            raise ValueError(f"`topic`: {error}") from None
+        if not self.subjects:
+            raise ValueError(
+                f"`prefix` must say what the subjects of {self.topic} begin with here, as its name "
+                f"is not PREFIX{_SCHEMAS}"
+            )
+        if any(ord(letter) < 32 for letter in self.prefix) or len(self.prefix) > 249:
+            raise ValueError("`prefix` must be at most 249 characters, and no control characters")
+
+    @property
+    def subjects(self) -> str:
+        """The prefix, said or understood."""
+        named = self.topic.removesuffix(_SCHEMAS)
+        return self.prefix or ("" if named == self.topic else named)
 
 
 class RegistryLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -79,7 +111,7 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """[How the brokers are connected to](secure-connections.md): TLS, and a login."""
     cluster: str = "local"
     """The cluster's name."""
-    topic: str = "_schemas"
+    topic: str = _SCHEMAS
     """Where schemas are kept. Created if it is not there: one partition, compacted. One that is
     not like that is refused."""
     replication_factor: int = 1
@@ -138,6 +170,9 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """How many ids it may give, from `id_base` on. Without it: all there are."""
     read_only: bool = False
     """For a topic that a mirror fills: serves, writes nothing, says READONLY."""
+    mirrored: tuple[MirroredSchemas, ...] = ()
+    """Schemas of other clusters that are [served as well](#schemas-of-other-clusters), to be read
+    only."""
     sign_of_life_seconds: Seconds = 3600.0
     """So long a writer may have had nothing to write before it writes a record that says
     nothing, since brokers forget a producer that is silent for a day, and with it that older
@@ -151,6 +186,7 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             check_topic_name(self.topic)
         except InvalidTopicName as error:
             raise ValueError(f"`topic`: {error}") from None
+        _check_apart(self.topic, self.mirrored)
         if self.zookeeper == "embedded":
             raise ValueError(
                 "`zookeeper: embedded` is a broker's: name the one that the other registries use, "
@@ -241,3 +277,17 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         """The ids that this registry may give."""
         end = _HIGHEST_ID + 1 if self.id_count is None else self.id_base + self.id_count
         return range(self.id_base, end)
+
+
+def _check_apart(own: str, mirrored: tuple[MirroredSchemas, ...]) -> None:
+    """Whether each topic and each subject has one place to come from."""
+    topics = [own, *(each.topic for each in mirrored)]
+    if twice := next((each for each in topics if topics.count(each) > 1), None):
+        raise ValueError(f"`mirrored`: topic {twice} is named twice")
+    prefixes = sorted(each.subjects for each in mirrored)
+    for one, following in pairwise(prefixes):
+        if following.startswith(one):
+            raise ValueError(
+                f"`mirrored`: subjects that begin with {following!r} begin with {one!r}, too: say "
+                "prefixes of which none is the beginning of another"
+            )

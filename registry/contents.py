@@ -7,6 +7,8 @@ belongs to one thread.
 - A version is immutable; what happens to one replaces it.
 - An id means one content for ever. A record that says otherwise is logged and left out.
 - Equal contents share an id, also over several subjects.
+- Subjects with a prefix of `mirrored` are another cluster's: its topic alone says what they are,
+  and nobody writes them here.
 - Ids are given upwards within a range, and the highest that was ever given is known even after its
   schema was removed for ever and the topic compacted: Confluent's registry ignores the value of a
   NOOP record, so ours carries it.
@@ -29,6 +31,7 @@ from registry.log_records import (
     read,
     write,
 )
+from registry.mirrored import prefixed
 from registry.values import Config, Level, LogRecord, Mode, SchemaContent, Version
 
 log = logging.getLogger(__name__)
@@ -46,9 +49,16 @@ class VersionKey(NamedTuple):
 class RegistryContents:
     """`offset` is the offset that is to be read next."""
 
-    def __init__(self, ids: range = EVERY_ID, default_level: Level = Level.BACKWARD) -> None:
+    def __init__(
+        self,
+        ids: range = EVERY_ID,
+        default_level: Level = Level.BACKWARD,
+        mirrored: tuple[str, ...] = (),
+    ) -> None:
         self.offset = 0
         self.ids = ids
+        self.mirrored = mirrored
+        self.left_out = 0  # schemas whose id or subject is another's
         self.highest_id = ids.start - 1
         self.default_level = default_level
         self._subjects: dict[str, dict[int, Version]] = {}  # versions in the order of their numbers
@@ -64,8 +74,9 @@ class RegistryContents:
 
     def copy(self) -> Self:
         """One that changes independently."""
-        copy = type(self)(self.ids, self.default_level)
+        copy = type(self)(self.ids, self.default_level, self.mirrored)
         copy.offset = self.offset
+        copy.left_out = self.left_out
         copy.highest_id = self.highest_id
         copy._subjects = {name: dict(versions) for name, versions in self._subjects.items()}
         copy._subjects_of_id = {key: dict(found) for key, found in self._subjects_of_id.items()}
@@ -86,7 +97,30 @@ class RegistryContents:
         except BadRecord as error:
             log.error("record left out offset=%d why=%r", offset, str(error))
 
+    def apply_mirrored(self, prefix: str, offset: int, record: LogRecord) -> None:
+        """The same with a record of the topic whose subjects have this prefix here."""
+        try:
+            self.take_mirrored(prefix, read(record))
+        except BadRecord as error:
+            log.error("record left out prefix=%r offset=%d why=%r", prefix, offset, str(error))
+
+    def take_mirrored(self, prefix: str, record: Record) -> None:
+        moved = prefixed(record, prefix)
+        if isinstance(moved, ClearSubjectRecord) and moved.subject is None:
+            for name in list(self.subjects(prefix)):
+                self._clear(name)
+        else:
+            self._take(moved)
+
     def take(self, record: Record) -> None:
+        subject = None if isinstance(record, NoRecord) else record.subject
+        if subject is not None and self.is_mirrored(subject):
+            self.left_out += 1
+            log.error("record left out: its subject is another cluster's subject=%r", subject)
+        else:
+            self._take(record)
+
+    def _take(self, record: Record) -> None:
         match record:
             case SchemaRecord(_, _, Version() as version):
                 self._put(version)
@@ -110,6 +144,7 @@ class RegistryContents:
     def _put(self, version: Version) -> None:
         known = self.content_of(version.id)
         if known is not None and known != version.content:
+            self.left_out += 1
             log.error(
                 "schema left out: its id is another's subject=%r version=%d id=%d",
                 version.subject,
@@ -183,7 +218,7 @@ class RegistryContents:
                 versions[number] = version.as_deleted()
 
     def _clear(self, subject: str | None) -> None:
-        for name in self.subjects() if subject is None else [subject]:
+        for name in self.own_subjects() if subject is None else [subject]:
             for version in self.versions(name, deleted=True):
                 if version.deleted:
                     self._remove(VersionKey(name, version.version))
@@ -203,6 +238,14 @@ class RegistryContents:
             if not names[position].startswith(prefix):
                 return
             yield names[position]
+
+    def own_subjects(self) -> list[str]:
+        """All that are written here."""
+        return [name for name in self.subjects() if not self.is_mirrored(name)]
+
+    def is_mirrored(self, subject: str) -> bool:
+        """Whether it is another cluster's."""
+        return bool(self.mirrored) and subject.startswith(self.mirrored)
 
     def has_subject(self, subject: str, *, deleted: bool = False) -> bool:
         """Whether it has a version; with `deleted`, a deleted one will do."""
@@ -264,8 +307,16 @@ class RegistryContents:
             return Config(compatibility_level=self.default_level)
         return found
 
+    def config_of_all(self, subject: str | None) -> Config | None:
+        """What holds where nothing is set for just this subject."""
+        if subject is not None and self.is_mirrored(subject):
+            return self._configs.get(next(filter(subject.startswith, self.mirrored)))
+        return self.config(None)
+
     def mode(self, subject: str | None) -> Mode | None:
         """What is set for just this subject, or for all."""
+        if subject is not None and self.is_mirrored(subject):
+            return Mode.READONLY
         found = self._modes.get(subject)
         return Mode.READWRITE if found is None and subject is None else found
 
@@ -273,6 +324,8 @@ class RegistryContents:
         of_all = self._modes.get(None, Mode.READWRITE)
         if of_all is Mode.READONLY_OVERRIDE:
             return of_all
+        if subject is not None and self.is_mirrored(subject):
+            return Mode.READONLY
         return self._modes.get(subject, of_all)
 
     def __len__(self) -> int:

@@ -17,7 +17,7 @@ from schemas.parsing import AvroSchema
 
 def config_in_scope(contents: RegistryContents, subject: str | None) -> Config:
     """What holds for a subject: its own settings over those of all."""
-    of_all = contents.config(None) or Config()
+    of_all = contents.config_of_all(subject) or Config()
     own = contents.config(subject) if subject is not None else None
     merged = of_all if own is None else merge(of_all, own)
     if merged.compatibility_level is None:

@@ -39,7 +39,8 @@ def run(config: RegistryConfig) -> int:
 
 async def _run(config: RegistryConfig) -> int:
     loop = asyncio.get_running_loop()
-    registry = Registry(config, RegistryContents(config.ids, config.compatibility))
+    prefixes = tuple(each.subjects for each in config.mirrored)
+    registry = Registry(config, RegistryContents(config.ids, config.compatibility, prefixes))
     told = asyncio.Event()
 
     def stop(number: int) -> None:

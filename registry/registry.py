@@ -1,6 +1,7 @@
 """One registry between HTTP and the topic: what readers see, and who does a write.
 
-    topic there and fit → read to its end → (HTTP's port) → running for writer → (HTTP answers)
+    topic there and fit → read to its end → those of other clusters → (HTTP's port)
+    → running for writer → (HTTP answers)
 
 All of it is in memory; what is on disk is the topic's, at the brokers.
 """
@@ -13,19 +14,19 @@ from typing import Final, TypeVar
 
 from client.addresses import Address
 from client.brokers import Brokers
-from client.errors import ClientError
 from client.producer import take_identity
 from cluster.errors import ClusterError
 from cluster.session import Session
 from registry.config import RegistryConfig
 from registry.contents import RegistryContents
 from registry.errors import RegistryFailure, no_writer, not_permitted
-from registry.log.following import TopicFollower
+from registry.log.followed import FollowedTopic, found_topic
+from registry.log.following import ReadBatch
 from registry.log.forwarding import ForwardedRequest, Passed
 from registry.log.leadership import Alone, Elected, Leadership
-from registry.log.outage import Outage
+from registry.log.mirrored import MirroredTopic
 from registry.log.reading import TopicReading
-from registry.log.topic import CLIENT_ID, SchemasTopic, ready_topic
+from registry.log.topic import CLIENT_ID, SchemasTopic
 from registry.log.writer import TopicWriter
 from registry.log.writing import Writing
 from registry.values import Decision
@@ -51,26 +52,29 @@ class Registry:
         self._topic: SchemasTopic | None = None
         self._session: Session | None = None
         self._reading: TopicReading | None = None
+        self._mirrored: list[MirroredTopic] = []
         self._writer: TopicWriter | None = None
         self._writing: Writing | None = None
 
     # Starting and stopping
 
     async def start(self) -> None:
-        """The topic there, and read to its end. Raises RegistryFailure."""
+        """The topic there and read to its end, and those of other clusters that are there. Raises
+        RegistryFailure."""
         config = self.config
-        topic = self._topic = await self._ready_topic()
-        reading = self._reading = TopicReading(self.contents, topic.start)
-        follower = TopicFollower(
-            config.bootstrap,
-            topic,
-            take=reading.take,
-            on_end=lambda why: self._tell(self._fail, why),
-        )
-        self._ends.push_async_callback(asyncio.to_thread, follower.stop)
-        self._ends.callback(reading.close)
-        follower.start()
-        await self._read_to(reading, topic.end, follower)
+        topic = self._topic = await found_topic(config, config.topic, create=not config.read_only)
+        followed = FollowedTopic(config, topic, self.contents, self._fail)
+        self._reading = followed.reading
+        self._ends.push_async_callback(followed.stop)
+        followed.start()
+        await followed.read_to_end()
+        for schemas in config.mirrored:
+            mirrored = MirroredTopic(
+                config, schemas, self.contents, bring=self._bring, on_end=self._fail
+            )
+            self._ends.push_async_callback(mirrored.stop)
+            self._mirrored.append(mirrored)
+            await mirrored.start()
         if config.zookeeper and not config.read_only:
             self._session = await self._connect()
 
@@ -120,6 +124,11 @@ class Registry:
         return 0 if self._reading is None else self._reading.offset
 
     @property
+    def mirrored_offsets(self) -> dict[str, int]:
+        """By topic of another cluster's schemas: the next to be read; -1 where there is none."""
+        return {each.name: each.offset for each in self._mirrored}
+
+    @property
     def is_writer(self) -> bool:
         """Whether writes are decided here just now."""
         return self._writer is not None and self._writer.is_open
@@ -149,54 +158,6 @@ class Registry:
         return await self._writing.write(decide, request)
 
     # Parts of starting
-
-    async def _ready_topic(self) -> SchemasTopic:
-        config = self.config
-        outage = Outage(f"reaching {config.bootstrap}")
-        while True:
-            try:
-                topic = await asyncio.to_thread(
-                    ready_topic,
-                    config.bootstrap,
-                    config.topic,
-                    replication_factor=config.replication_factor,
-                    create=not config.read_only,
-                )
-            except ClientError as error:
-                pause = outage.failed(error)
-                if not error.retriable or outage.seconds > config.patience.start:
-                    raise RegistryFailure(str(error)) from None
-                await asyncio.sleep(pause)
-            else:
-                outage.over()
-                return topic
-
-    async def _read_to(self, reading: TopicReading, end: int, follower: TopicFollower) -> None:
-        """Wait until it is read, however long that takes, unless it stands still."""
-        began = self._loop.time()
-        reached = asyncio.ensure_future(reading.reach(end))
-        gone = asyncio.ensure_future(self.gone.wait())
-        try:
-            while not reached.done():
-                before = reading.offset
-                await asyncio.wait(
-                    (reached, gone),
-                    timeout=self.config.patience.start,
-                    return_when=asyncio.FIRST_COMPLETED,
-                )
-                if gone.done():
-                    raise RegistryFailure(self.failure)
-                if reading.offset == before < end:
-                    raise RegistryFailure(
-                        f"topic {self.config.topic} was read up to offset {before} of {end}, and "
-                        f"nothing more came for {self.config.patience.start:g} s"
-                        f"{follower.trouble and f': {follower.trouble}'}"
-                    )
-        finally:
-            reached.cancel()
-            gone.cancel()
-        seconds = self._loop.time() - began
-        log.info("topic read topic=%s offset=%d seconds=%.2f", self.config.topic, end, seconds)
 
     async def _connect(self) -> Session:
         config = self.config
@@ -247,6 +208,10 @@ class Registry:
     def _tell(self, what: Callable[[A], None], argument: A) -> None:
         """Have the event loop call it."""
         self._loop.call_soon_threadsafe(what, argument)
+
+    def _bring(self, prefix: str, stretch: ReadBatch) -> None:
+        if self._writer is not None:
+            self._writer.bring(prefix, stretch)
 
     def _fail(self, why: str) -> None:
         self.failure = self.failure or why

@@ -45,7 +45,7 @@ def set_mode(
     """
     records: list[Record] = []
     if mode is Mode.IMPORT and contents.mode_in_scope(subject) is not mode and not force:
-        for name in contents.subjects() if subject is None else [subject]:
+        for name in contents.own_subjects() if subject is None else [subject]:
             records += _removed(contents, name)
         records.append(ClearSubjectRecord(subject))
     records.append(ModeRecord(subject, mode))

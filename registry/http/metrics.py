@@ -5,7 +5,7 @@ what clients put into paths never becomes a label.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from prometheus_client.metrics_core import (
@@ -29,6 +29,8 @@ class Gauges:
     connections: int
     highest_id: int
     is_writer: bool
+    left_out: int = 0
+    mirrored_offsets: Mapping[str, int] = field(default_factory=dict)
     failed_handshakes: int = 0
     is_insecure: bool = False
 
@@ -81,6 +83,19 @@ class RegistryMetrics:
             ("offset", "Offset of the registry's topic that is read next.", gauges.offset),
             ("writer", "1 while this registry decides writes.", int(gauges.is_writer)),
             ("connections", "Connections of clients.", gauges.connections),
+            (
+                "schemas_left_out",
+                "Schemas in the topics that are not served: their id or subject is another's.",
+                gauges.left_out,
+            ),
         ):
             yield GaugeMetricFamily(_PREFIX + name, documentation, value=value)
+        mirrored = GaugeMetricFamily(
+            _PREFIX + "mirrored_offset",
+            "Offset of another cluster's topic that is read next; -1 if it is not there.",
+            labels=["topic"],
+        )
+        for topic, offset in gauges.mirrored_offsets.items():
+            mirrored.add_metric([topic], offset)
+        yield mirrored
         yield certificate_family(self._certificates())

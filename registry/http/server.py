@@ -139,6 +139,8 @@ class RegistryHttpServer:
             connections=len(self._connections),
             highest_id=contents.highest_id,
             is_writer=self._registry.is_writer,
+            left_out=contents.left_out,
+            mirrored_offsets=self._registry.mirrored_offsets,
             failed_handshakes=self._in_tls.failed if self._in_tls else 0,
             is_insecure=self._config.is_open_to_anybody,
         )

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Final
 
 from registry.contents import RegistryContents
@@ -18,9 +19,13 @@ _GLANCE_SECONDS: Final = 0.1
 class TopicReading:
     """`take` and `close` are for the follower's thread, the rest for the loop."""
 
-    def __init__(self, contents: RegistryContents, offset: int) -> None:
+    def __init__(self, contents: RegistryContents, offset: int, mirrored: str = "") -> None:
+        """`mirrored`: the prefix of the topic's subjects, if they are another cluster's."""
         self.contents = contents
         self.offset = offset  # the next to be read
+        self._apply_record = (
+            partial(contents.apply_mirrored, mirrored) if mirrored else contents.apply
+        )
         self._observe: Callable[[ReadBatch], None] | None = None
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[Callable[[], None], int] = {}
@@ -71,7 +76,7 @@ class TopicReading:
 
     def _apply_one(self, stretch: ReadBatch) -> None:
         for offset, record in stretch.records:
-            self.contents.apply(offset, record)
+            self._apply_record(offset, record)
         self.offset = stretch.next_offset
         if self._observe is not None:
             self._observe(stretch)

@@ -15,6 +15,9 @@ that is not ours.
 When nothing is written for long, the writer writes what changes nothing: brokers forget a producer
 that is silent, and with it that older epochs are fenced off.
 
+What other clusters' topics say is brought here by whoever reads them, and is in the contents that
+are ahead before the next writes are decided.
+
 A write that only finds something, or is refused, is answered with the group it was decided in: what
 it was decided upon may not stand yet.
 """
@@ -36,6 +39,7 @@ from cluster.registry_writer import LAST_PRODUCER_EPOCH
 from cluster.values import WriterEpoch
 from registry.contents import RegistryContents
 from registry.errors import schema_too_large, too_busy
+from registry.log.following import ReadBatch
 from registry.log.leadership import Leadership, Over, Tenure
 from registry.log.outage import Outage
 from registry.log.publishing import NotPublished, Publisher
@@ -100,6 +104,7 @@ class TopicWriter:
         self._news = leadership.news
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[_Write] = deque()
+        self._brought: deque[tuple[str, ReadBatch]] = deque()  # by prefix
         self._open = False  # writes may wait here
         self._stopping = False
         self._outage = Outage(f"writing topic {topic}")
@@ -137,6 +142,11 @@ class TopicWriter:
             self._news.notify_all()
         answer: T = await write.answered
         return answer
+
+    def bring(self, prefix: str, stretch: ReadBatch) -> None:
+        """What was just read of another cluster's schemas."""
+        if self._open:
+            self._brought.append((prefix, stretch))
 
     # Any other thread
 
@@ -241,6 +251,7 @@ class TopicWriter:
         self, group: Sequence[_Write], ahead: RegistryContents, end: int, publisher: Publisher
     ) -> int:
         """Decide and publish; the offset after what was published."""
+        self._take_brought(ahead)
         outcomes: _Outcomes = []
         records: list[LogRecord] = [] if group else [ahead.sign_of_life()]
         began = time.monotonic()
@@ -271,6 +282,12 @@ class TopicWriter:
         self._loop.call_soon_threadsafe(self._settle, outcomes, published)
         return published
 
+    def _take_brought(self, ahead: RegistryContents) -> None:
+        while self._brought:
+            prefix, stretch = self._brought.popleft()
+            for offset, record in stretch.records:
+                ahead.apply_mirrored(prefix, offset, record)
+
     def _put_back(self, writes: Sequence[_Write]) -> None:
         """These are decided with the next group: those before them have waited long enough."""
         with self._news:
@@ -293,6 +310,7 @@ class TopicWriter:
             self._open = False
             left = list(self._waiting)
             self._waiting.clear()
+            self._brought.clear()
         self._loop.call_soon_threadsafe(_settle_all, left, NotWriter)
         self._on_loop(lambda: self._reading.watch(None))
 

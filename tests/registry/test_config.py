@@ -33,7 +33,8 @@ def test_what_can_be_said(tmp_path: Path) -> None:
         "brokers: [a, 'b:19092', '[::1]:9093']\n"
         "compatibility: FULL_TRANSITIVE\n"
         "id_base: 1000\nid_count: 500\n"
-        "limits: {waiting_writes: 7}\npatience: {forward: 3}\n",
+        "limits: {waiting_writes: 7}\npatience: {forward: 3}\n"
+        "mirrored: [{topic: dc1._schemas}, {topic: of-dc2, prefix: dc2-}]\n",
     )
     assert [str(address) for address in config.bootstrap.addresses] == [
         "a:9092",
@@ -44,6 +45,7 @@ def test_what_can_be_said(tmp_path: Path) -> None:
     assert config.ids == range(1000, 1500)
     assert config.limits.waiting_writes == 7
     assert config.patience.forward == 3
+    assert [each.subjects for each in config.mirrored] == ["dc1.", "dc2-"]
 
 
 def test_a_range_of_ids_may_end_where_all_do(tmp_path: Path) -> None:
@@ -57,6 +59,13 @@ def test_a_range_of_ids_may_end_where_all_do(tmp_path: Path) -> None:
         ("brokers: []", "`brokers` must name one broker at least"),
         ("brokers: ['a:b']", "`brokers`: bootstrap 'a:b': 'b' is not a port"),
         ("zookeeper: embedded", "`zookeeper: embedded` is a broker's"),
+        ("mirrored: [{topic: a/b}]", "`topic`"),
+        ("mirrored: [{topic: dc1}]", "`prefix` must say what the subjects of dc1 begin with"),
+        ("mirrored: [{topic: _schemas, prefix: a}]", "topic _schemas is named twice"),
+        (
+            "mirrored: [{topic: dc1._schemas}, {topic: dc1.b._schemas}]",
+            "subjects that begin with 'dc1.b.' begin with 'dc1.', too",
+        ),
         ("port: 65536", "`port` must be between 0 and 65535"),
         ("host: 10.0.0.1", "`host: 10.0.0.1` can be reached from other machines"),
         (

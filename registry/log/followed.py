@@ -1,0 +1,106 @@
+"""A topic of schemas, found and read into the contents from its beginning on.
+
+Belongs to the event loop; the reading itself has a thread of its own (`following.py`).
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from client.errors import ClientError
+from registry.config import RegistryConfig
+from registry.contents import RegistryContents
+from registry.errors import RegistryFailure
+from registry.log.following import TopicFollower
+from registry.log.outage import Outage
+from registry.log.reading import TopicReading
+from registry.log.topic import SchemasTopic, ready_topic
+
+log = logging.getLogger(__name__)
+
+
+async def found_topic(config: RegistryConfig, name: str, *, create: bool) -> SchemasTopic:
+    """The topic, once brokers are there. Raises RegistryFailure."""
+    outage = Outage(f"reaching {config.bootstrap}")
+    while True:
+        try:
+            topic = await asyncio.to_thread(
+                ready_topic,
+                config.bootstrap,
+                name,
+                replication_factor=config.replication_factor,
+                create=create,
+            )
+        except ClientError as error:
+            pause = outage.failed(error)
+            if not error.retriable or outage.seconds > config.patience.start:
+                raise RegistryFailure(str(error)) from None
+            await asyncio.sleep(pause)
+        else:
+            outage.over()
+            return topic
+
+
+class FollowedTopic:
+    """`on_end` is told why there will be no more of it."""
+
+    def __init__(
+        self,
+        config: RegistryConfig,
+        topic: SchemasTopic,
+        contents: RegistryContents,
+        on_end: Callable[[str], None],
+        mirrored: str = "",
+    ) -> None:
+        """`mirrored`: the prefix of its subjects, if they are another cluster's."""
+        self.topic: Final = topic
+        self.reading: Final = TopicReading(contents, topic.start, mirrored)
+        self._patience = config.patience
+        self._on_end = on_end
+        self._loop = asyncio.get_running_loop()
+        self._ended: asyncio.Future[str] = self._loop.create_future()
+        self._follower = TopicFollower(
+            config.bootstrap, topic, take=self.reading.take, on_end=self._tell_end
+        )
+
+    def start(self) -> None:
+        self._follower.start()
+
+    async def stop(self) -> None:
+        self.reading.close()
+        await asyncio.to_thread(self._follower.stop)
+
+    async def read_to_end(self) -> None:
+        """Wait until all is read that was there, however long that takes, unless it stands
+        still. Raises RegistryFailure."""
+        name, end, reading = self.topic.name, self.topic.end, self.reading
+        began = self._loop.time()
+        reached = asyncio.ensure_future(reading.reach(end))
+        try:
+            while not reached.done():
+                before = reading.offset
+                await asyncio.wait(
+                    (reached, self._ended),
+                    timeout=self._patience.start,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                if self._ended.done():
+                    raise RegistryFailure(self._ended.result())
+                if reading.offset == before < end:
+                    trouble = self._follower.trouble
+                    raise RegistryFailure(
+                        f"topic {name} was read up to offset {before} of {end}, and nothing more "
+                        f"came for {self._patience.start:g} s{trouble and f': {trouble}'}"
+                    )
+        finally:
+            reached.cancel()
+        seconds = self._loop.time() - began
+        log.info("topic read topic=%s offset=%d seconds=%.2f", name, end, seconds)
+
+    def _tell_end(self, why: str) -> None:
+        self._loop.call_soon_threadsafe(self._note_end, why)
+
+    def _note_end(self, why: str) -> None:
+        self._ended.set_result(why)
+        self._on_end(why)
