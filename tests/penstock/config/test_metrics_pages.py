@@ -83,7 +83,14 @@ def test_of_a_broker() -> None:
 
 
 def test_of_a_registry() -> None:
-    gauges = Gauges(versions=1, offset=2, connections=3, highest_id=4, is_writer=True)
+    gauges = Gauges(
+        versions=1,
+        offset=2,
+        connections=3,
+        highest_id=4,
+        is_writer=True,
+        mirrored_offsets={"dc1._schemas": 5},
+    )
     metrics = RegistryMetrics(lambda: gauges, lambda: {"ca.pem": 1_795_000_000.0})
     metrics.request("GET", "/subjects", 200, 0.1)
     assert explained("registry") == exposed(metrics.families())
