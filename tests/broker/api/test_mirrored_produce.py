@@ -74,16 +74,26 @@ def mirror(
     return answer
 
 
-def stored(client: RawClient, topic: str, offset: int = 0) -> bytes:
+def fetched(
+    client: RawClient, topic: str, offset: int = 0, *, isolation: int = 0
+) -> fetch.PartitionData:
     wanted = fetch.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=2**30)
     answer = client.ask(
         fetch.API,
         12,
         fetch.FetchRequest(
-            max_wait=0, min_bytes=0, topics=(fetch.FetchTopic(topic=topic, partitions=(wanted,)),)
+            max_wait=0,
+            min_bytes=0,
+            isolation_level=isolation,
+            topics=(fetch.FetchTopic(topic=topic, partitions=(wanted,)),),
         ),
     )
     ((found,),) = (each.partitions for each in answer.responses)
+    return found
+
+
+def stored(client: RawClient, topic: str, offset: int = 0) -> bytes:
+    found = fetched(client, topic, offset)
     assert found.error_code is ErrorCode.none
     assert isinstance(found.records, bytes | memoryview)
     return bytes(found.records)
@@ -101,6 +111,21 @@ def end_of(client: RawClient, topic: str, timestamp: int = list_offsets.LATEST) 
     ((found,),) = (each.partitions for each in answer.topics)
     assert found.error_code is ErrorCode.none
     return found.offset
+
+
+def offsets_refused(client: RawClient, topic: str) -> ErrorCode:
+    """What is said of the end to who reads committed messages only."""
+    asked = list_offsets.ListOffsetsPartition(partition_index=0, timestamp=list_offsets.LATEST)
+    answer = client.ask(
+        list_offsets.API,
+        7,
+        list_offsets.ListOffsetsRequest(
+            isolation_level=1,
+            topics=(list_offsets.ListOffsetsTopic(name=topic, partitions=(asked,)),),
+        ),
+    )
+    ((found,),) = (each.partitions for each in answer.topics)
+    return found.error_code
 
 
 def source_bytes(data: bytes) -> list[bytes]:
@@ -234,6 +259,19 @@ def test_transactional_and_control_batches_are_taken_as_they_are(
     )
     assert mirror(client, copy, sent).error_code is ErrorCode.none
     assert source_bytes(stored(client, copy)) == source_bytes(sent)
+
+
+def test_who_reads_committed_messages_only_is_refused_where_there_are_transactions(
+    client: RawClient, copy: str
+) -> None:
+    mirror(client, copy, source_batch(0))
+    assert fetched(client, copy, isolation=1).error_code is ErrorCode.none
+    assert offsets_refused(client, copy) is ErrorCode.none
+    sent = source_batch(3, base_sequence=0, attributes=TRANSACTIONAL, producer_id=9)
+    mirror(client, copy, sent)
+    assert fetched(client, copy, isolation=1).error_code is ErrorCode.unsupported_version
+    assert offsets_refused(client, copy) is ErrorCode.unsupported_version
+    assert fetched(client, copy).error_code is ErrorCode.none
 
 
 def test_checks_that_are_the_sources_are_not_made_again(
