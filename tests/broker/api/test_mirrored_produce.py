@@ -7,6 +7,14 @@ from typing import Any
 
 import pytest
 
+from tests.broker.api.mirroring import (
+    MARK,
+    fetched,
+    mirror,
+    request,
+    source_batch,
+    source_bytes,
+)
 from tests.broker.api.running_broker import RawClient, RunningBroker, batch
 from wire.batch import CONTROL, TRANSACTIONAL, headers
 from wire.errors import ErrorCode
@@ -15,7 +23,6 @@ from wire.messages import (
     create_topics,
     delete_records,
     describe_configs,
-    fetch,
     incremental_alter_configs,
     init_producer_id,
     list_offsets,
@@ -25,71 +32,17 @@ from wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, Cr
 from wire.messages.incremental_alter_configs import ConfigOperation
 from wire.messages.produce import (
     PartitionProduceData,
-    PartitionProduceResponse,
     ProduceRequest,
     TopicProduceData,
 )
 from wire.mirrored import ACCEPT_GAP, MIRROR_ID, MIRROR_OF
-from wire.records import Record, build_batch
 
-MARK = "dc1/page_views/5QDhz2mVQt6JbSHYXm9lKg"
 NewTopic = Callable[..., str]
 
 
 @pytest.fixture
 def copy(new_topic: NewTopic) -> str:
     return new_topic(configs={MIRROR_OF: MARK})
-
-
-def source_batch(base: int, count: int = 3, *, content: bytes = b"x", **header: Any) -> bytes:
-    """As it stands in another log, written there in some epoch of its own."""
-    found = [Record(base + at, 1_000 + base + at, None, content) for at in range(count)]
-    return build_batch(found, base_offset=base, leader_epoch=77, **header)
-
-
-def request(
-    topic: str,
-    records: bytes | None,
-    *,
-    transactional_id: str | None = MIRROR_ID,
-    acks: int = -1,
-    index: int = 0,
-) -> ProduceRequest:
-    data = PartitionProduceData(
-        index=index, records=None if records is None else memoryview(records)
-    )
-    return ProduceRequest(
-        transactional_id=transactional_id,
-        acks=acks,
-        timeout=20_000,
-        topic_data=(TopicProduceData(name=topic, partition_data=(data,)),),
-    )
-
-
-def mirror(
-    client: RawClient, topic: str, records: bytes | None, *, version: int = 9, **more: Any
-) -> PartitionProduceResponse:
-    sent = client.ask(produce.API, version, request(topic, records, **more))
-    ((answer,),) = (each.partition_responses for each in sent.responses)
-    return answer
-
-
-def fetched(
-    client: RawClient, topic: str, offset: int = 0, *, isolation: int = 0
-) -> fetch.PartitionData:
-    wanted = fetch.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=2**30)
-    answer = client.ask(
-        fetch.API,
-        12,
-        fetch.FetchRequest(
-            max_wait=0,
-            min_bytes=0,
-            isolation_level=isolation,
-            topics=(fetch.FetchTopic(topic=topic, partitions=(wanted,)),),
-        ),
-    )
-    ((found,),) = (each.partitions for each in answer.responses)
-    return found
 
 
 def stored(client: RawClient, topic: str, offset: int = 0) -> bytes:
@@ -126,11 +79,6 @@ def offsets_refused(client: RawClient, topic: str) -> ErrorCode:
     )
     ((found,),) = (each.partitions for each in answer.topics)
     return found.error_code
-
-
-def source_bytes(data: bytes) -> list[bytes]:
-    """Of each batch all that the copy may not change."""
-    return [data[at : at + 12] + data[at + 16 : at + header.size] for at, header in headers(data)]
 
 
 def alter(client: RawClient, topic: str, name: str, value: str | None) -> ErrorCode:
