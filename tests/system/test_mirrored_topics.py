@@ -168,14 +168,14 @@ def test_a_leader_is_killed_while_it_is_copied_to(tmp_path: Path) -> None:
         try:
             for kill_at in (50, 600, 1500):
                 wait_until(
-                    lambda at=kill_at: copier.copied >= at,  # type: ignore[misc]
+                    lambda at=kill_at: copier.copied >= at,
                     within=120,
                     what=f"{kill_at} batches are copied",
                 )
                 leader = cluster.leader(TOPIC, 0)
                 cluster.kill(leader)
                 wait_until(
-                    lambda old=leader: cluster.leader(TOPIC, 0) not in {NOBODY, old},  # type: ignore[misc]
+                    lambda old=leader: cluster.leader(TOPIC, 0) not in {NOBODY, old},
                     within=60,
                     what="another broker leads",
                 )
