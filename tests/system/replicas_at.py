@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from client.admin import all_topics, broker_configs, topic_configs
@@ -28,8 +29,21 @@ class ReplicasAt:
         wanted = NewTopic(
             topic, len(replicas), replica_assignment=[list(each) for each in replicas]
         )
-        admin = AdminClient({"bootstrap.servers": self.bootstrap})
-        admin.create_topics([wanted])[topic].result(LONG)
+        wait_until(lambda: self._created(wanted), within=LONG, what=f"topic {topic} is there")
+
+    def _created(self, topic: NewTopic) -> bool:
+        """False if nobody knows: librdkafka let go of the broker that it had asked, and of the
+        answer with it."""
+        try:
+            AdminClient({"bootstrap.servers": self.bootstrap}).create_topics([topic])[
+                topic.topic
+            ].result(LONG)
+        except KafkaException as failed:
+            code = failed.args[0].code()
+            if code not in {KafkaError._DESTROY_BROKER, KafkaError.TOPIC_ALREADY_EXISTS}:
+                raise
+            return bool(code == KafkaError.TOPIC_ALREADY_EXISTS)
+        return True
 
     def replicas(self, topic: str) -> list[tuple[int, ...]]:
         with self.asked() as brokers:
