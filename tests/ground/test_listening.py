@@ -23,6 +23,7 @@ def test_servers_have_ports_that_clients_do_not_get() -> None:
     assert server_ports(1_024) == range(10_000, 65_536)
 
 
+@pytest.mark.not_quick("it keeps the processor busy")
 def test_whoever_opens_and_closes_files_meanwhile_is_found() -> None:
     over = threading.Event()
 

@@ -1,5 +1,6 @@
 """What holds for all commands: help, errors, exit codes, and how quickly they are there."""
 
+import gc
 import os
 import re
 import resource
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness.server_process import free_ports
+from penstock.cli.lazy_group import Lazy
 from penstock.command_line import penstock as command_line
 from tests.penstock.running import INTERPRETER, REPOSITORY, fresh_penstock, penstock
 
@@ -198,3 +200,16 @@ def test_what_needs_no_extra_says_so_and_the_others_name_theirs() -> None:
     )
     assert len(needed) == len(ended.stdout.splitlines())
     assert {"agent", "broker", "registry", "load", "audit", "topics recover"} <= dict(needed).keys()
+
+
+@pytest.mark.parametrize("was_enabled", [True, False])
+def test_garbage_is_looked_for_after_an_import_as_before_it(was_enabled: bool) -> None:
+    (gc.enable if was_enabled else gc.disable)()
+    try:
+        with pytest.raises(ModuleNotFoundError):
+            Lazy("penstock.cli.nowhere", "It is not there.").command()
+        assert gc.isenabled() is was_enabled
+        Lazy("penstock.config.keys", "Explain.").command()
+        assert gc.isenabled() is was_enabled
+    finally:
+        gc.enable()

@@ -106,6 +106,7 @@ def test_what_would_go_wrong_is_said(checking: Checking, new_topic: str) -> None
     assert "is no folder that can be written to" in folder.stderr
 
 
+@pytest.mark.not_quick("runs the loader's check five times")
 def test_nobody_answers(alone: Checking) -> None:
     ended = alone.run(topics=["a"])
     assert (ended.returncode, ended.stderr) == (0, "")
