@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from harness.apache_kafka import JVM, QUICK_JVM, ApacheKafka
+from harness.apache_kafka import QUICK_JVM, ApacheKafka
 from harness.certificates import Authority
 from harness.kdc import REALM, Kdc
 from harness.made_secrets import made_secret
@@ -76,7 +76,7 @@ def secured_kafka(
         protocol=protocol,
         scram=scram,
         heap="512m",
-        jvm=JVM if kdc is None else (*QUICK_JVM, *kdc.java_options),
+        jvm=(*QUICK_JVM, *(() if kdc is None else kdc.java_options)),
     )
     with (directory / "log4j.properties").open("a") as logging:
         logging.write("log4j.logger.kafka.network.Processor=DEBUG\n")  # whom it cuts off, and why

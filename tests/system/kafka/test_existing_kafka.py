@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.apache_kafka import ApacheKafka, kafka_classpath, why_no_kafka
+from harness.apache_kafka import QUICK_JVM, ApacheKafka, kafka_classpath, why_no_kafka
 from harness.certificates import Authority
 from harness.secured_kafka import USERS, secured_kafka
 from harness.server_process import wait_until
@@ -45,7 +45,8 @@ def wait_until_counted(reader: Reader, since: int, events: int) -> None:
 def test_the_page_leads_from_a_file_to_a_green_verdict(tmp_path: Path) -> None:
     if kafka_classpath() is None:
         pytest.skip(f"Apache Kafka cannot be had: {why_no_kafka()}")
-    with ApacheKafka(tmp_path / "kafka", settings=SETTINGS, heap="512m") as kafka:
+    kafka = ApacheKafka(tmp_path / "kafka", settings=SETTINGS, heap="512m", jvm=QUICK_JVM)
+    with kafka:
         follow(Reader(kafka.bootstrap, tmp_path))
 
 
