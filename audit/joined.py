@@ -43,7 +43,9 @@ def joined(origin: TopicPicture, copy: TopicPicture) -> TopicPicture:
     theirs = tuple(tier for tier in copy.tiers if tier.kind is not TierKind.AGENT)
     tiers = (*(names[tier] for tier in origin.tiers if tier in names), *theirs)
     cut_off = {each.number: each.partition for each in copy.partitions if each.is_cut_off}
-    inexact = [each._replace(tier=names[each.tier]) for each in origin.inexact if each.tier in names]
+    inexact = [
+        each._replace(tier=names[each.tier]) for each in origin.inexact if each.tier in names
+    ]
     if any(each.is_cut_off for each in origin.partitions):
         inexact.append(Inexact(log, copy.from_time, copy.to_time))
     return replace(

@@ -14,7 +14,7 @@ Rule 3: where brokers speak of a copy and name no origin any more, it was opened
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 
