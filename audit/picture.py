@@ -14,8 +14,8 @@ from ground.intervals import Intervals
 
 
 class TierKind(StrEnum):
-    """As the ledger names them, in the order in which events pass them. In the picture of a copy the
-    brokers of its origin are a tier of their own, with that cluster's name as its destination."""
+    """As the ledger names them, in the order in which events pass them. In the picture of a copy
+    the brokers of its origin are a tier of their own, with their cluster as its destination."""
 
     AGENT = "agent"
     ORIGIN = "origin"

@@ -1,9 +1,9 @@
 """The windows of a picture, and what of each got from one tier to the next.
 
 Brokers are held against agents, files against brokers, or against agents where no broker counts.
-The brokers of a copy are held against those of its origin. A step's parts always add up: what the earlier tier has, less missing and pending,
-plus excess and unclaimed, is what the later tier accounts for; with those that are elsewhere: in
-another window there, which offsets prove.
+The brokers of a copy are held against those of its origin. A step's parts always add up: what the
+earlier tier has, less missing and pending, plus excess and unclaimed, is what the later tier
+accounts for; with those that are elsewhere: in another window there, which offsets prove.
 
 Stretches of time are half-open; one without length is the moment it begins.
 """
