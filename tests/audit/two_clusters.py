@@ -1,8 +1,8 @@
 """A file that is shipped to a topic of one cluster, copied to another and loaded there; and what is
 true of its lines, which nobody here is asked for but those who lost them.
 
-Line i is event i, at offset i of partition 0, ten to a minute and ten bytes long. What a fault takes
-away is never spoken of by those who come after it.
+Line i is event i, at offset i of partition 0, ten to a minute and ten bytes long. What a fault
+takes away is never spoken of by those who come after it.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -43,58 +43,64 @@ class TwoClusters:
     uncopied: Collection[int] = ()
     unloaded: Collection[int] = ()
     mirrored: Collection[int] = ()
-    until: int = FIRST + HOUR
+    until: int = FIRST + HOUR  # of the agent's heartbeat
+    began: int = FIRST
     mirror_speaks: bool = True
     loaded: bool = True
 
     def said(self) -> list[Said]:
         every = range(LINES)
+        said = self.began + MINUTE
         stored = [each for each in every if each not in self.unstored]
         copied = [each for each in stored if each not in self.uncopied]
         landed = [each for each in copied if each not in self.unloaded]
         beat = {"until": self.until, "topics": [TOPIC], "program_version": "1", "lag_bytes": 0}
         batches = [range(first, first + BATCH) for first in range(0, LINES, BATCH)]
         shipped = entry(
-            *("agent", "a", 0, FIRST + MINUTE),
-            passages=[_passage(each, runs=_runs(each, named=True)) for each in batches],
+            *("agent", "a", 0, said),
+            passages=[self._passage(each, runs=_runs(each, named=True)) for each in batches],
             heartbeats=[beat],
         )
-        found = [(SOURCE, shipped)]
-        found += _in_parts(SOURCE, "broker", "b", _passage(stored))
-        found += _in_parts(OFFLINE, "broker", "o", of_copy(_passage(copied)))
+        found = [(SOURCE, shipped | {"cluster": SOURCE})]
+        found += self._entry(SOURCE, "broker", "b", self._passage(stored))
+        found += self._entry(OFFLINE, "broker", "o", of_copy(self._passage(copied)))
         if self.mirror_speaks:
             spoken = [each for each in stored if each in copied or each in self.mirrored]
-            found += _in_parts(OFFLINE, "mirror", "m", of_copy(_passage(spoken)))
+            found += self._entry(OFFLINE, "mirror", "m", of_copy(self._passage(spoken)))
         if self.loaded:
-            files = of_copy(_passage(landed, runs=_runs(landed)), origin=None)
-            said = entry("hdfs", "l", 0, FIRST + MINUTE, destination=ROOT, run=1, passages=[files])
-            found.append((OFFLINE, said | {"cluster": OFFLINE}))
+            files = of_copy(self._passage(landed, runs=_runs(landed)), origin=None)
+            found += self._entry(OFFLINE, "hdfs", "l", files, destination=ROOT, run=1)
         return found
+
+    def _passage(self, lines: Sequence[int], **more: Any) -> Json:
+        """CRCs are sums of the lines' numbers: which lines they are tells."""
+        windows: dict[int, Json] = {}
+        for each in lines:
+            start = self.began + each // 10 * MINUTE
+            one = windows.setdefault(start, {"start": start, "events": 0, "bytes": 0, "crc_sum": 0})
+            windows[start] = one | {
+                "events": one["events"] + 1,
+                "bytes": one["bytes"] + LINE,
+                "crc_sum": one["crc_sum"] + each + 1,
+            }
+        return {
+            "topic": TOPIC,
+            "topic_id": TOPIC_ID,
+            "partition": 0,
+            "offsets": [{"first": first, "count": count} for first, count in stretches(lines)],
+            "windows": list(windows.values()),
+            **more,
+        }
+
+    def _entry(
+        self, cluster: str, tier: str, journal: str, passage: Json, **more: Any
+    ) -> list[Said]:
+        said = entry(tier, journal, 0, self.began + MINUTE, passages=[passage], **more)
+        return [(cluster, said | {"cluster": cluster})]
 
 
 def of_copy(passage: Json, origin: Json | None = OF) -> Json:
     return passage | {"topic": COPY, "topic_id": COPY_ID, "origin": origin}
-
-
-def _passage(lines: Sequence[int], **more: Any) -> Json:
-    """CRCs are sums of the lines' numbers: which lines they are tells."""
-    windows: dict[int, Json] = {}
-    for each in lines:
-        start = FIRST + each // 10 * MINUTE
-        one = windows.setdefault(start, {"start": start, "events": 0, "bytes": 0, "crc_sum": 0})
-        windows[start] = one | {
-            "events": one["events"] + 1,
-            "bytes": one["bytes"] + LINE,
-            "crc_sum": one["crc_sum"] + each + 1,
-        }
-    return {
-        "topic": TOPIC,
-        "topic_id": TOPIC_ID,
-        "partition": 0,
-        "offsets": [{"first": first, "count": count} for first, count in stretches(lines)],
-        "windows": list(windows.values()),
-        **more,
-    }
 
 
 def _runs(lines: Sequence[int], *, named: bool = False) -> list[Json]:
@@ -107,11 +113,6 @@ def _runs(lines: Sequence[int], *, named: bool = False) -> list[Json]:
         )
         for first, count in stretches(lines)
     ]
-
-
-def _in_parts(cluster: str, tier: str, journal: str, passage: Json) -> list[Said]:
-    entry_ = entry(tier, journal, 0, FIRST + MINUTE, passages=[passage])
-    return [(cluster, entry_ | {"cluster": cluster})]
 
 
 def stretches(lines: Sequence[int]) -> list[tuple[int, int]]:
