@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from audit.joined import OF_ORIGIN
 from audit.picture import Tier, TopicKey
 from audit.store.rows import JudgedHour
 from audit.verdicts import (
@@ -30,7 +31,8 @@ _FAULTS: Final = frozenset({State.UNKNOWN, State.MISSING, State.DUPLICATED, Stat
 
 @dataclass(frozen=True, slots=True)
 class HourVerdict:
-    """One hour. `faults` has, by what is wrong, what is said of the first."""
+    """One hour. `faults` has, by what is wrong, what is said of the first; of a copy without what
+    was wrong before it was copied, as that is said of its origin."""
 
     judged: JudgedHour
     faults: Mapping[State, str] = field(default_factory=dict)
@@ -117,7 +119,9 @@ def _hour(
         tier: sum(each.sums[number].events for each in windows)
         for number, tier in enumerate(verdict.tiers)
     }
-    return HourVerdict(judged, _faults(windows, findings), events, since)
+    told = [each for each in findings if verdict.origin is None or each.tier not in OF_ORIGIN]
+    faulty = () if len(told) < len(findings) else windows
+    return HourVerdict(judged, _faults(faulty, told), events, since)
 
 
 def _faults(windows: Sequence[WindowVerdict], findings: Sequence[Finding]) -> dict[State, str]:

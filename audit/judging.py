@@ -16,6 +16,7 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from audit.config import AuditConfig
@@ -37,10 +38,31 @@ log = logging.getLogger(__name__)
 
 
 def picture_of(
-    reading: StoreReading, config: AuditConfig, key: TopicKey, between: tuple[int, int], now: int
+    reading: StoreReading,
+    config: AuditConfig,
+    key: TopicKey,
+    between: tuple[int, int],
+    now: int,
+    *,
+    as_of: Mapping[str, int],
 ) -> TopicPicture:
-    """`now` is the time at which the ledger of the topic's cluster had been read to its end."""
-    return reading.picture(key, *between, now, expected_millis=int(config.expected * 1000))
+    """`now` is the time at which the ledger of the topic's cluster had been read to its end, and
+    `as_of` has that of all that were. A copy is known as far as both it and its origin are."""
+    found = reading.picture(key, *between, now, expected_millis=int(config.expected * 1000))
+    if found.origin is None or found.unjoined:
+        return found
+    cluster = found.origin.cluster
+    if cluster in as_of:
+        return replace(found, now=min(now, as_of[cluster]))
+    place = f"{cluster}/{found.origin.topic}"
+    if cluster in config.all_clusters:
+        why = f"it is a copy of {place}, and the ledger of {cluster} has not been read yet"
+    else:
+        why = (
+            f"it is a copy of {place}, and the ledger of {cluster} is read by nobody here: add"
+            f" {cluster} to `clusters`"
+        )
+    return replace(found, unjoined=why)
 
 
 class Judging:
@@ -104,7 +126,7 @@ class Judging:
         self._note_due(started, max(as_of.values(), default=0))
         changed = False
         for key, hours in self._next(as_of):
-            if said := self._tried(key, hours, as_of[key.cluster]):
+            if said := self._tried(key, hours, as_of):
                 keep(said)
                 changed = True
             if time.monotonic() - started > _MOST_SECONDS:
@@ -142,11 +164,13 @@ class Judging:
                 self._due[key] = set(rest)
             yield key, hours
 
-    def _tried(self, key: TopicKey, hours: list[int], now: int) -> list[HourVerdict]:
+    def _tried(
+        self, key: TopicKey, hours: list[int], as_of: Mapping[str, int]
+    ) -> list[HourVerdict]:
         """Nothing where that fails, unless it is the database that fails."""
         failing = self._failing.get(key, set())
         try:
-            found = self._judged(key, hours, now)
+            found = self._judged(key, hours, as_of)
         except AuditStoreError:
             raise
         except Exception:
@@ -160,8 +184,10 @@ class Judging:
             failing.difference_update(hours)
         return found
 
-    def _judged(self, key: TopicKey, hours: list[int], now: int) -> list[HourVerdict]:
-        found = by_hour(self._verdict(key, hours, now), hours)
+    def _judged(
+        self, key: TopicKey, hours: list[int], as_of: Mapping[str, int]
+    ) -> list[HourVerdict]:
+        found = by_hour(self._verdict(key, hours, as_of), hours)
         for hour, each in zip(hours, found, strict=True):
             if each.is_open:
                 self._open[key, hour] = each
@@ -169,17 +195,23 @@ class Judging:
                 self._open.pop((key, hour), None)
         return [each for each in found if self._is_new(each)]
 
-    def _verdict(self, key: TopicKey, hours: list[int], now: int) -> TopicVerdict:
+    def _verdict(self, key: TopicKey, hours: list[int], as_of: Mapping[str, int]) -> TopicVerdict:
         """Over all that faults which begin there may be about, as nobody knows before in which of
         their hours they show."""
         begin, end = hours[0], hours[-1] + HOUR
-        verdict = reconcile(picture_of(self._reading, self._config, key, (begin, end), now))
+        verdict = reconcile(self._picture(key, (begin, end), as_of))
         said = open_findings(verdict)
         reach = max((each.to_time for each in said if each.from_time >= begin), default=end)
         if reach <= end:
             return verdict
         between = (begin, min(hour_of(reach - 1), begin + _FARTHEST) + HOUR)
-        return reconcile(picture_of(self._reading, self._config, key, between, now))
+        return reconcile(self._picture(key, between, as_of))
+
+    def _picture(
+        self, key: TopicKey, between: tuple[int, int], as_of: Mapping[str, int]
+    ) -> TopicPicture:
+        now = as_of[key.cluster]
+        return picture_of(self._reading, self._config, key, between, now, as_of=as_of)
 
     def _is_new(self, verdict: HourVerdict) -> bool:
         """Whether something else was said of that hour the last time."""

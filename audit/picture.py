@@ -14,11 +14,13 @@ from ground.intervals import Intervals
 
 
 class TierKind(StrEnum):
-    """As the ledger names them."""
+    """As the ledger names them, in the order in which events pass them. In the picture of a copy
+    the brokers of its origin are a tier of their own, with their cluster as its destination."""
 
     AGENT = "agent"
-    BROKER = "broker"
+    ORIGIN = "origin"
     MIRROR = "mirror"
+    BROKER = "broker"
     HDFS = "hdfs"
 
 
@@ -256,6 +258,7 @@ class AlteredBatch:
     reason: str
     from_time: int = -1
     to_time: int = -1
+    at: TierKind = TierKind.BROKER  # whose log it lies in
 
 
 class UncountedLoss(NamedTuple):
@@ -283,6 +286,7 @@ class Acceptance(NamedTuple):
     reason: str
     operator: str
     time: int  # when it was accepted
+    kinds: frozenset[str] = frozenset()  # of tiers, where it shows; empty: any
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,3 +315,11 @@ class TopicPicture:
     grace_millis: int = 60_000  # how long a statement may be under way
     names: Mapping[str, str] = field(default_factory=dict)  # hosts by journal
     renewed: frozenset[str] = frozenset()  # hosts of which several agents have shipped to it
+    origin: TopicKey | None = None  # what it is a copy of
+    unjoined: str = ""  # why what was said of the origin is not known, or does not tell
+
+    @property
+    def log(self) -> TierKind:
+        """The brokers that agents ship to."""
+        kinds = {tier.kind for tier in self.tiers}
+        return TierKind.ORIGIN if TierKind.ORIGIN in kinds else TierKind.BROKER

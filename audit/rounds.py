@@ -3,8 +3,9 @@ raises and resolves alerts, and lets go of what is too old. Round after round, u
 
 Followers wait while there is something to fold. Nothing of a cluster is judged while its ledger is
 read in the middle: what one tier has said is there then, and what another has said is still to
-come. Time stands still for a cluster that cannot be read, for the same reason. A kill at any point
-leaves a store that is as if the chunk had never been read, or as if it had been folded.
+come. Other clusters do not wait for it longer than a moment. Time stands still for a cluster that
+cannot be read, for the same reason. A kill at any point leaves a store that is as if the chunk had
+never been read, or as if it had been folded.
 
 One entry that nobody foresaw must not keep an audit from all the others, nor come back with each
 start. So a chunk that cannot be folded is folded in halves, and these again, down to the single
@@ -39,6 +40,7 @@ _ALERTS_S: Final = 1.0
 _INVENTORY_S: Final = 2.0
 _EXPIRE_S: Final = 600.0
 _FIGURES_S: Final = 5.0
+_OTHERS_S: Final = 2.0  # where one ledger takes long to be read
 _NEWS_S: Final = 5.0  # what changes no verdict: that an agent was heard, that a run was loaded
 
 log = logging.getLogger(__name__)
@@ -84,6 +86,7 @@ class Rounds:
         self._expire_due = _Every(_EXPIRE_S)
         self._figures_due = _Every(_FIGURES_S)
         self._news_due = _Every(_NEWS_S)
+        self._others_due = _Every(_OTHERS_S)
         self._folded = False  # since there were news
 
     def hand_over(self, cluster: str, handed: Handed) -> None:
@@ -106,7 +109,7 @@ class Rounds:
         while not told.is_set():
             self._take()
             changed = False
-            if self._all_read() and self._queue.empty():
+            if (self._all_read() and self._queue.empty()) or self._others_due.is_due():
                 changed = self._judge()
             if self._inventory_due.is_due():
                 changed |= self._look_at_inventory()
@@ -181,7 +184,7 @@ class Rounds:
             if not self._standing.clusters[name].judged:
                 self._standing.note(name, judged=True)
                 changed = True
-        if not self._standing.read_since:
+        if not self._standing.read_since and self._all_read():
             self._standing.note_all_read(now)
             changed = True
         if self._alerts_due.is_due():

@@ -107,7 +107,7 @@ class HostTotals(msgspec.Struct, frozen=True, kw_only=True):
 class Wait(msgspec.Struct, frozen=True, kw_only=True):
     """What a window still waits for."""
 
-    on: str  # agent, broker, hdfs, ledger
+    on: str  # agent, origin, mirror, broker, hdfs, ledger
     words: str
     host: str = ""
     agent: str = ""
@@ -151,6 +151,7 @@ class TopicVerdict(msgspec.Struct, frozen=True, kw_only=True):
     waits: list[Wait]
     totals: Totals = Totals()
     hosts: list[HostTotals] = []  # that have a part in the totals; empty: nobody knows whose
+    origin: TopicKey | None = None  # what it is a copy of
 
 
 def worst(states: Sequence[State]) -> State:

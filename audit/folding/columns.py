@@ -160,6 +160,25 @@ class Offsets:
 
 
 @dataclass(frozen=True, slots=True)
+class Origins:
+    """Of passages about a copy, the topic that it is a copy of. Nearly all chunks have none."""
+
+    passage: Numbers
+    cluster: TextColumn
+    topic: TextColumn
+    topic_id: TextColumn
+
+    @classmethod
+    def of(cls, passages: Passages) -> "Origins":
+        said = passages.struct.field("origin")
+        at = np.empty(0, np.int64)
+        if said.null_count < len(said):
+            at = np.flatnonzero(said.is_valid().to_numpy(zero_copy_only=False))
+        mine = said.take(pa.array(at, pa.int64()))
+        return cls(at, *(texts(mine.field(name)) for name in ("cluster", "topic", "topic_id")))
+
+
+@dataclass(frozen=True, slots=True)
 class EpochBeginnings:
     """Passages that say where their leader epoch begins, by a stretch of no offsets."""
 

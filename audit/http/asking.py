@@ -52,7 +52,10 @@ def now_of(service: Service, cluster: str) -> int:
 
 def picture(service: Service, key: TopicKey, from_time: int, to_time: int) -> TopicPicture:
     now = now_of(service, key.cluster)
-    return picture_of(service.reading, service.config, key, (from_time, to_time), now)
+    clusters = service.standing.clusters
+    as_of = {name: each.as_of for name, each in clusters.items() if each.read}
+    between = from_time, to_time
+    return picture_of(service.reading, service.config, key, between, now, as_of=as_of)
 
 
 def verdict(service: Service, key: TopicKey, from_time: int, to_time: int) -> TopicVerdict:

@@ -66,6 +66,8 @@ def why_accepted(fault: Fault, accepted: Sequence[Acceptance]) -> str:
 
 def _applies(given: Acceptance, fault: Fault) -> bool:
     one = fault.finding
+    if given.kinds and one.tier not in given.kinds:
+        return False
     if given.partition >= 0 and given.partition != one.partition:
         return False
     if given.offsets and not _by_offsets(given, fault):

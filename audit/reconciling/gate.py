@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from audit.picture import TierKind, TopicPicture
+from audit.picture import Tier, TierKind, TopicPicture
 from audit.reconciling.verdict import reconcile
 from audit.verdicts import TopicVerdict
 
 MOST_NAMES: Final = 1_000
 _FEW: Final = 3  # hosts that are named in words
-_GATING: Final = (TierKind.AGENT, TierKind.BROKER)
+_GATING: Final = (TierKind.AGENT, TierKind.ORIGIN, TierKind.MIRROR, TierKind.BROKER)
 
 
 class Gate(NamedTuple):
@@ -31,9 +31,11 @@ def hour_gate(picture: TopicPicture) -> Gate:
     """Of the time of this picture."""
     if picture.now < picture.to_time:
         return Gate(complete=False, missing="the hour, which is not over")
+    if picture.unjoined:
+        return Gate(complete=False, missing=f"what this is a copy of: {picture.unjoined}")
     tiers = tuple(tier for tier in picture.tiers if tier.kind in _GATING)
     if not any(tier.kind is TierKind.AGENT for tier in tiers):
-        return Gate(complete=False, missing=f"agents: none ships to {picture.key.topic}")
+        return Gate(complete=False, missing=f"agents: none ships to {_shipped_to(picture)}")
     verdict = reconcile(
         replace(
             picture,
@@ -45,7 +47,14 @@ def hour_gate(picture: TopicPicture) -> Gate:
     return _waiting(verdict) or _faulty(verdict) or Gate(complete=True, by=_by(tiers))
 
 
-def _by(tiers: Sequence[object]) -> str:
+def _shipped_to(picture: TopicPicture) -> str:
+    origin = picture.origin
+    return f"{origin.cluster}/{origin.topic}" if origin else picture.key.topic
+
+
+def _by(tiers: Sequence[Tier]) -> str:
+    if any(tier.kind in {TierKind.ORIGIN, TierKind.MIRROR} for tier in tiers):
+        return "agents, brokers and the copy"
     return "agents and brokers" if len(tiers) > 1 else "agents"
 
 
@@ -55,7 +64,13 @@ def _waiting(verdict: TopicVerdict) -> Gate | None:
         return Gate(
             complete=False, missing=f"agents on {_few(hosts)}", names=tuple(hosts[:MOST_NAMES])
         )
-    if any(each.on == TierKind.BROKER for each in verdict.waits):
+    waited = {each.on for each in verdict.waits}
+    if TierKind.ORIGIN in waited and verdict.origin:
+        who = f"the brokers of {verdict.origin.cluster}"
+        return Gate(complete=False, missing=f"{who}, which have not counted it all")
+    if waited & {TierKind.BROKER, TierKind.MIRROR} and verdict.origin:
+        return Gate(complete=False, missing="the copy, in which not all of it is")
+    if TierKind.BROKER in waited:
         return Gate(complete=False, missing="the brokers, which have not counted it all")
     if verdict.waits:
         return Gate(complete=False, missing="the ledger, of which entries may still come")

@@ -32,9 +32,20 @@ from audit.picture import (
 from audit.reconciling.faults import Fault
 from audit.reconciling.windows import Axis, Pair
 from audit.verdicts import FaultKind, Finding
-from ground.intervals import Interval, Intervals, intersection, merged, minus, size, union, upto
+from ground.intervals import (
+    Interval,
+    Intervals,
+    covers,
+    intersection,
+    merged,
+    minus,
+    size,
+    union,
+    upto,
+)
 
 _FOR_EVER: Final = 1 << 60
+_LOGS: Final = {TierKind.ORIGIN, TierKind.BROKER}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +64,9 @@ class Passing:
     since: int  # from when on it is waited for; -1: not known
     cut_off: Mapping[int, PartitionPicture]  # that are not in the log any more
     uncounted: bool  # some of that the later tier has, and the earlier one never spoke of
+    # Of a copy that is held against its origin, what the mirror has copied; None of all else.
+    copied: Mapping[int, Intervals] | None = None
+    origin: str = ""
 
     def up_to(self, number: int) -> int:
         return _FOR_EVER if number in self.cut_off else upto(self.claimed.get(number, ()))
@@ -68,10 +82,16 @@ class Passing:
         cut = self.cut_off.get(number)
         return cut.partition if cut else number
 
-    def why_gone(self, number: int) -> str:
-        """Empty for what lies in the log."""
+    def why_gone(self, number: int, offsets: Interval) -> str:
+        """Empty for what lies in the log, unless it is a copy."""
         cut = self.cut_off.get(number)
-        return f"the log has lost them: {cut.reason}" if cut else ""
+        if cut:
+            return f"the log has lost them: {cut.reason}"
+        if self.copied is None:
+            return ""
+        if covers(self.copied.get(number, ()), (offsets,)):
+            return f"the mirror had copied them from {self.origin}"
+        return f"they were not copied from {self.origin}"
 
     def lacking_since(self, number: int, offsets: Interval, told: "Told") -> int:
         """When it came about that these are lacking, at the earliest: when the log lost them, or
@@ -126,11 +146,21 @@ def passed(picture: TopicPicture, pair: Pair, axis: Axis) -> Passing:
         since=since,
         cut_off=cut_off,
         uncounted=uncounted,
+        copied=_copied(picture) if picture.origin and pair.later.kind in _COPIED else None,
+        origin=f"{picture.origin.cluster}/{picture.origin.topic}" if picture.origin else "",
     )
 
 
+_COPIED: Final = {TierKind.MIRROR, TierKind.BROKER}
+
+
+def _copied(picture: TopicPicture) -> dict[int, Intervals]:
+    mirror = Tier(TierKind.MIRROR)
+    return {each.number: _claimed(each, mirror) for each in picture.partitions}
+
+
 def _speaking(partition: PartitionPicture, pair: Pair, beyond: Sequence[Tier]) -> Sequence[Tier]:
-    if partition.is_cut_off and pair.later.kind is TierKind.BROKER:
+    if partition.is_cut_off and pair.later.kind in _LOGS:
         return beyond if len(beyond) > 1 else ()
     return (pair.later,)
 
@@ -322,7 +352,7 @@ def _fault(
         pair=passing.pair,
         exact=count == stretch.events and not stretch.partly,
         count=count,
-        reason=passing.why_gone(stretch.partition),
+        reason=passing.why_gone(stretch.partition, offsets),
         since=passing.lacking_since(stretch.partition, offsets, told),
     )
 
@@ -344,6 +374,6 @@ def _of_offsets(passing: Passing, number: int, offsets: Interval, told: Told) ->
         ),
         pair=passing.pair,
         count=offsets[1] - offsets[0],
-        reason=passing.why_gone(number),
+        reason=passing.why_gone(number, offsets),
         since=passing.lacking_since(number, offsets, told),
     )

@@ -104,7 +104,7 @@ def withdrawn(picture: TopicPicture) -> Iterator[Fault]:
         finding = Finding(
             kind=FaultKind.MISSING if each.offsets > 0 else FaultKind.UNKNOWN,
             words="",
-            tier=TierKind.BROKER.value,
+            tier=picture.log.value,
             partition=each.partition,
             offset=each.first,
             offsets=max(each.offsets, 1),
@@ -379,7 +379,7 @@ def united(damaged: Iterable[AlteredBatch]) -> list[AlteredBatch]:
 
 def damaged(picture: TopicPicture, told: Told) -> Iterator[Fault]:
     """With the names of what is in them, as far as it is known."""
-    some = united(picture.damaged)
+    some = [one for at in TierKind for one in united(e for e in picture.damaged if e.at is at)]
     here = _by_partition(picture.sources, {each.partition for each in some})
     spans = defaultdict(list)
     for span in picture.open:
@@ -408,7 +408,7 @@ def _faults_of(
     whole = Finding(
         kind=FaultKind.CHANGED,
         words="",
-        tier=TierKind.BROKER.value,
+        tier=damage.at.value,
         partition=damage.partition,
         from_time=min(one for one, _ in times),
         to_time=max(one for _, one in times),
@@ -486,6 +486,7 @@ def _both(one: AlteredBatch, other: AlteredBatch) -> AlteredBatch:
         one.reason,
         min((each.from_time for each in known), default=-1),
         max((each.to_time for each in known), default=-1),
+        one.at,
     )
 
 

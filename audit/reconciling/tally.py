@@ -258,7 +258,9 @@ class Tally:
         pair = passing.pair
         window = self._windows[number]
         unclaimed = min(events, self._unspoken(passing, number))
-        if pair.later.kind is TierKind.BROKER or self._is_fresh(window.start + window.length):
+        if pair.later.kind in {TierKind.ORIGIN, TierKind.BROKER} or self._is_fresh(
+            window.start + window.length
+        ):
             unclaimed = events
         if pair.earlier.kind is TierKind.AGENT and number in self.agents_awaited:
             unclaimed = events
@@ -271,8 +273,8 @@ class Tally:
             tallied.faults.append(
                 self._of_window(number, pair, FaultKind.DUPLICATED, nameless - moved)
             )
-        elif passing.ahead and pair.earlier.kind is TierKind.BROKER:
-            tallied.waits[number] = {TierKind.BROKER.value}
+        elif passing.ahead and pair.earlier.kind in {TierKind.ORIGIN, TierKind.BROKER}:
+            tallied.waits[number] = {pair.earlier.kind.value}
 
     def _unspoken(self, passing: Passing, number: int) -> int:
         """How many events there can be of which the earlier tier has not spoken. Such as were there

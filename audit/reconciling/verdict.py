@@ -14,7 +14,8 @@ Rule 5. Where windows' sums differ, and offsets prove what became of each event,
 the events are in other windows there.
 Rule 6. A time in which nobody watched and something happened is unknown, whatever else is there;
 the windows it touches are, even if nothing is known to have happened in them.
-Rule 7. A window's state is the worst of its faults that nobody has accepted, and of its waits.
+Rule 7. A copy is judged with its origin. Where that is not known, nothing of the copy is complete.
+Rule 8. A window's state is the worst of its faults that nobody has accepted, and of its waits.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -72,6 +73,9 @@ def reconcile(picture: TopicPicture) -> TopicVerdict:
     young = statements.young(picture)
     waits = list(_waits(picture, axis, steps, young))
     awaited = _awaited(axis, tally, steps, young)
+    if picture.unjoined:
+        for number in range(len(axis.windows)):
+            awaited.setdefault(number, set()).add(TierKind.ORIGIN.value)
     windows = _windows(picture, axis, awaited, steps, judged)
     states = [each.state for each in windows]
     states += [fault.finding.kind.state for fault in judged if not fault.finding.accepted]
@@ -88,6 +92,7 @@ def reconcile(picture: TopicPicture) -> TopicVerdict:
         waits=waits,
         totals=totals(fault.finding for fault in judged),
         hosts=by_host(fault.finding for fault in judged),
+        origin=picture.origin,
     )
 
 
@@ -240,6 +245,8 @@ def _accepted(picture: TopicPicture, faults: Iterable[Fault]) -> list[Fault]:
 def _waits(
     picture: TopicPicture, axis: Axis, steps: Sequence[Tallied], young: Sequence[LandedFile]
 ) -> Iterator[Wait]:
+    if picture.unjoined:
+        yield Wait(on=TierKind.ORIGIN.value, words=picture.unjoined)
     if any(tier.kind is TierKind.AGENT for tier in picture.tiers):
         for agent in _behind(picture, axis.windows):
             yield Wait(
@@ -256,9 +263,11 @@ def _waits(
         if later.kind.value in kinds:
             offsets = sum(size(waiting) for waiting in passing.waiting.values())
             said = words.offsets_ahead(later, offsets, len(passing.waiting), passing.since)
+            if passing.copied is not None:
+                said = words.copies_ahead(offsets, passing.origin, passing.since)
             yield Wait(on=later.kind.value, words=said, since=passing.since)
         if earlier.kind.value in kinds:
-            yield Wait(on=earlier.kind.value, words=words.behind_files(later))
+            yield Wait(on=earlier.kind.value, words=words.behind_files(earlier, later))
         if LEDGER in kinds:
             yield Wait(on=LEDGER, words=words.fresh())
     for hole in picture.holes:

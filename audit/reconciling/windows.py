@@ -1,9 +1,9 @@
 """The windows of a picture, and what of each got from one tier to the next.
 
-Brokers are held against agents; mirrors and files against brokers, or against agents where no
-broker counts. A step's parts always add up: what the earlier tier has, less missing and pending,
-plus excess and unclaimed, is what the later tier accounts for; with those that are elsewhere: in
-another window there, which offsets prove.
+Brokers are held against agents, files against brokers, or against agents where no broker counts.
+The brokers of a copy are held against those of its origin. A step's parts always add up: what the
+earlier tier has, less missing and pending, plus excess and unclaimed, is what the later tier
+accounts for; with those that are elsewhere: in another window there, which offsets prove.
 
 Stretches of time are half-open; one without length is the moment it begins.
 """
@@ -40,12 +40,16 @@ _WINDOW: Final = 60_000  # where there is none to tell how long they are
 
 
 def pairs(tiers: Sequence[Tier]) -> list[Pair]:
+    """A mirror is a tier that others are held against only where no broker counts its copy."""
     found: list[Pair] = []
     earlier: Tier | None = None
+    is_counted = any(tier.kind is TierKind.BROKER for tier in tiers)
     for tier in tiers:
+        if tier.kind is TierKind.MIRROR and is_counted:
+            continue
         if earlier is not None and tier.kind is not TierKind.AGENT:
             found.append(Pair(earlier, tier))
-        if tier.kind is TierKind.AGENT or tier.kind is TierKind.BROKER:
+        if tier.kind is not TierKind.HDFS:
             earlier = tier
     return found
 

@@ -10,6 +10,9 @@ from audit.picture import Copied, ExpectedAgent, Hole, Tier, TierKind, Uncounted
 from audit.reconciling.faults import Fault
 from audit.verdicts import FaultKind, Finding
 
+_WHOSE = {"agent": "agent", "origin": "broker", "broker": "broker", "mirror": "mirror"} | {
+    "hdfs": "loader"
+}
 _DAY_AND_TIME = "%Y-%m-%d %H:%M:%S"
 
 
@@ -42,6 +45,8 @@ def place(tier: str, destination: str) -> str:
     """Where something is, or is not."""
     if tier == TierKind.HDFS:
         return f"in {destination}" if destination else "in the files"
+    if tier == TierKind.ORIGIN:
+        return f"at the brokers of {destination}" if destination else "at the brokers of the origin"
     return {TierKind.BROKER.value: "at the brokers", TierKind.MIRROR.value: "at the mirror"}.get(
         tier, "at the agents"
     )
@@ -226,7 +231,7 @@ def _of_windows(fault: Fault) -> str:
 
 def _hole(fault: Fault) -> str:
     one = fault.finding
-    whose = {"agent": "agent", "broker": "broker", "hdfs": "loader"}.get(one.tier, one.tier)
+    whose = _WHOSE.get(one.tier, one.tier)
     host = f" on {one.host}" if one.host else ""
     last = one.seq + fault.named - 1
     which = (
@@ -257,7 +262,7 @@ def file_fault(fault: str, committed: int, found: int) -> str:
 
 
 def hole_reason(hole: Hole) -> str:
-    whose = {TierKind.BROKER: "broker", TierKind.HDFS: "loader"}.get(hole.tier, "agent")
+    whose = _WHOSE[hole.tier.value]
     entries = "an entry" if hole.count == 1 else "entries"
     return f"{entries} of the {whose}'s journal {hole.journal} never came"
 
@@ -276,6 +281,7 @@ def offsets_ahead(tier: Tier, offsets: int, partitions: int, since: int) -> str:
     """What a later tier is waited for."""
     who = {
         TierKind.BROKER: "the brokers have yet to count",
+        TierKind.ORIGIN: f"the brokers of {tier.destination} have yet to count",
         TierKind.HDFS: f"{tier.destination or 'the loader'} has yet to load",
     }.get(tier.kind, "the mirror has yet to copy")
     of = count(partitions, "partition")
@@ -283,8 +289,15 @@ def offsets_ahead(tier: Tier, offsets: int, partitions: int, since: int) -> str:
     return f"{who} {count(offsets, 'offset')} of {of}{from_when}"
 
 
-def behind_files(tier: Tier) -> str:
-    return f"the brokers have yet to count what is {place(tier.kind, tier.destination)}"
+def copies_ahead(offsets: int, origin: str, since: int) -> str:
+    """What the brokers of a copy are waited for."""
+    from_when = f", from {moment(since)} on" if since >= 0 else ""
+    return f"{count(offsets, 'offset')} of {origin} are yet to be copied, and counted{from_when}"
+
+
+def behind_files(earlier: Tier, tier: Tier) -> str:
+    of = f" of {earlier.destination}" if earlier.kind is TierKind.ORIGIN else ""
+    return f"the brokers{of} have yet to count what is {place(tier.kind, tier.destination)}"
 
 
 def missing_entry(hole: Hole, host: str) -> str:

@@ -118,7 +118,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, check: bool) -> None
             raise StoreDamaged(f"{path} is damaged ({found[0][0]}): it must be built anew")
 
 
-VERSION: Final = 15
+VERSION: Final = 16
 
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -188,6 +188,15 @@ CREATE TABLE loads (topic INT, tier INT, run INT, time INT, rows INT, bytes INT,
     duplicates INT, dead INT, partitions INT, rebuilt INT,
     PRIMARY KEY (topic, tier, run)) WITHOUT ROWID;
 CREATE INDEX loads_by_time ON loads (time);
+
+-- Which topics are copies, and of what; and partitions of such as were opened for writing
+-- (origins.py). `copied`: those whose origin is known here.
+CREATE TABLE origins (topic INT, cluster TEXT, origin_topic TEXT, origin_id TEXT, last INT,
+    PRIMARY KEY (topic, cluster, origin_topic, origin_id)) WITHOUT ROWID;
+CREATE TABLE own (topic INT, partition INT, PRIMARY KEY (topic, partition)) WITHOUT ROWID;
+CREATE VIEW copied AS SELECT origins.topic AS copy, topics.id AS origin FROM origins
+    JOIN topic_names ON topic_names.topic = origin_topic AND topic_names.cluster = origins.cluster
+    JOIN topics ON topics.name = topic_names.id AND topics.topic_id = origin_id;
 
 -- By the leader epoch under which it was said. `upto`: as far as that is still in the log.
 CREATE TABLE claimed (topic INT, partition INT, tier INT, epoch INT, upto INT, intervals BLOB,

@@ -1,5 +1,8 @@
 """Agents' stretches: kept until all loaders have landed them, so that what is missing has a name.
 
+Loaders of a topic are those of its copies, too (origins.py): there, rows of the same file have the
+same numbers. A copy that nobody loads has what its brokers have counted.
+
 A stretch is open as long as a loader has not come to it; missing if one has read past it and has
 not landed it; uncounted if it lies between offsets that brokers have spoken of; landed if all
 loaders that are known have it. Landed ones are kept a little longer: a loader may come that nobody
@@ -12,7 +15,7 @@ Rule 2: where no loader ever was, stretches are kept for some hours, and until b
 """
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -20,6 +23,7 @@ import numpy as np
 from audit.folding.columns import Numbers
 from audit.folding.keyed import Keyed, Mask, grouped
 from audit.folding.stretches import STRETCH, Stretches, laid
+from audit.store import origins
 from audit.store.chunks import Chunk
 from audit.store.generations import STRIDE, Generations, broker_gaps, placed_in
 from audit.store.offsets import PassagePlaces, counted_by
@@ -56,10 +60,15 @@ def keep(chunk: Chunk, places: PassagePlaces, source: Numbers) -> None:
 def look_again(chunk: Chunk) -> None:
     """Where loaders have gone on, or an agent speaks of what they have read."""
     connection = chunk.connection
-    read = sorted({*np.unique(chunk.topic[chunk.passages_of("hdfs")]).tolist(), *chunk.cut_topics})
-    for topic in read:
+    read = {*np.unique(chunk.topic[chunk.passages_of("hdfs")]).tolist(), *chunk.cut_topics}
+    passed = set(_behind(chunk))
+    if origins.any_copies(connection):
+        read.update(origins.origins_of(connection, read))
+        counted = np.unique(chunk.topic[chunk.passages_of("broker")]).tolist()
+        passed.update(origins.origins_of(connection, counted))
+    for topic in sorted(read):
         _sort(connection, topic, "kind >= 0")
-    for topic in _behind(chunk):
+    for topic in sorted(passed):
         if topic not in read:
             _sort(connection, topic, f"kind = {OPEN}")
 
@@ -77,7 +86,8 @@ def drop(connection: sqlite3.Connection, cluster: str, newest: int) -> None:
     topics = connection.execute(
         "SELECT topics.id FROM topics JOIN topic_names ON topic_names.id = name WHERE cluster = ?"
         " AND NOT EXISTS (SELECT 1 FROM topic_tiers JOIN tiers ON tiers.id = tier"
-        "  WHERE topic = topics.id AND kind = 'hdfs')"
+        "  WHERE kind = 'hdfs' AND (topic = topics.id"
+        "   OR topic IN (SELECT copy FROM copied WHERE origin = topics.id)))"
         " AND EXISTS (SELECT 1 FROM details WHERE topic = topics.id AND kind = ? AND said < ?)",
         (cluster, OPEN, alone),
     ).fetchall()
@@ -89,7 +99,7 @@ def drop(connection: sqlite3.Connection, cluster: str, newest: int) -> None:
 def _drop_alone(connection: sqlite3.Connection, topic: int, before: int) -> None:
     """All that brokers have spoken of as well."""
     generations = Generations.of(connection, topic)
-    gaps = broker_gaps(connection, topic, generations)
+    gaps = _all_gaps(connection, topic, generations)
     if len(gaps.key):
         rows = connection.execute(
             "SELECT said, stretches FROM details WHERE topic = ? AND kind = ? AND said < ?",
@@ -107,6 +117,15 @@ def _drop_alone(connection: sqlite3.Connection, topic: int, before: int) -> None
     connection.execute(
         "DELETE FROM details WHERE topic = ? AND kind = ? AND said < ?", (topic, OPEN, before)
     )
+
+
+def _all_gaps(connection: sqlite3.Connection, topic: int, generations: Generations) -> Keyed:
+    """That brokers have left out, or copies."""
+    found = broker_gaps(connection, topic, generations)
+    if origins.any_copies(connection):
+        copies = origins.copies_of(connection, [topic]).get(topic, [])
+        found = found.and_(origins.gaps(connection, copies)).united()
+    return found
 
 
 def inside(offsets: Keyed, stretches: Stretches, generations: Generations) -> Mask:
@@ -180,6 +199,13 @@ def _behind(chunk: Chunk) -> list[int]:
             (str(np.unique(together.keys[0]).tolist()),),
         )
     }
+    for topic, partition, most in chunk.connection.execute(
+        "SELECT origin, partition, max(upto) FROM copied JOIN claimed ON claimed.topic = copy"
+        " WHERE tier IN (SELECT id FROM tiers WHERE kind = 'hdfs')"
+        " AND origin IN (SELECT value FROM json_each(?)) GROUP BY origin, partition",
+        (str(np.unique(together.keys[0]).tolist()),),
+    ):
+        upto[topic, partition] = max(most, upto.get((topic, partition), 0))
     keys = zip(*(key.tolist() for key in together.keys), strict=True)
     behind = cut_off | {
         key[0] for key, first in zip(keys, least, strict=True) if first < upto.get(key, 0)
@@ -225,47 +251,68 @@ def _kinds(connection: sqlite3.Connection, topic: int, stretches: Stretches) -> 
     """What has become of each."""
     open_ = np.zeros(len(stretches), np.bool_)
     missing = np.zeros(len(stretches), np.bool_)
-    tiers = loaders(connection, topic)
+    copies = origins.copies_of(connection, [topic]).get(topic, [])
+    read_by = [(where, tier) for where in (topic, *copies) for tier in loaders(connection, where)]
     source = stretches["source"]
     wanted = Keyed(source, stretches["seq"], stretches["seq"] + stretches["events"])
     ids = str(np.unique(source).tolist())
-    partitions = stretches["partition"]
     generations = Generations.of(connection, topic)
     row, number, there = _placed(stretches, generations)
     seq = stretches["seq"][row] + there.first - stretches["first"][row]
     size = there.end - there.first
-    for tier in tiers:
-        upto = np.zeros(max(int(partitions.max(initial=0)) + 1, 1), np.int64)
-        for partition, end in connection.execute(
+    for where, tier in read_by:
+        rows = connection.execute(
             "SELECT partition, max(upto) FROM claimed WHERE topic = ? AND tier = ?"
             " GROUP BY partition",
-            (topic, tier),
-        ):
-            if partition < len(upto):
-                upto[partition] = end
+            (where, tier),
+        )
+        upto = _uptos(dict(rows.fetchall()), stretches)
         # Of what was cut off nobody will read any more.
-        read = np.clip(upto[partitions[row]] - there.first, 0, size)
+        read = np.clip(upto[row] - there.first, 0, size)
         read = np.where(number >= STRIDE, size, read)
-        landed = landed_rows(connection, tier, ids)
+        landed = landed_rows(connection, tier, ids, 0 if where == topic else where)
         lacking = ~landed.cover(wanted)
         open_ |= lacking
         # Of what has landed as a whole no part is missing.
         at = np.flatnonzero(lacking[row] & (read > 0))
         part = Keyed(source[row[at]], seq[at], seq[at] + read[at])
         missing[row[at[~landed.cover(part)]]] = True
-    if not tiers:
+    if not read_by:
         open_[:] = True
-    uncounted = inside(broker_gaps(connection, topic, generations), stretches, generations)
+    elif unread := [each for each in copies if each not in {where for where, _ in read_by}]:
+        for end in origins.ends(connection, unread).values():
+            open_ |= stretches["first"] + stretches["events"] > _uptos(end, stretches)
+    uncounted = inside(_all_gaps(connection, topic, generations), stretches, generations)
     kinds = np.where(uncounted, UNCOUNTED, np.where(open_, OPEN, LANDED))
     return np.where(missing, MISSING, kinds).astype(np.int64)
 
 
-def landed_rows(connection: sqlite3.Connection, tier: int, ids: str) -> Keyed:
-    rows: Sequence[tuple[int, bytes]] = connection.execute(
-        "SELECT source, intervals FROM landed WHERE tier = ?"
-        " AND source IN (SELECT value FROM json_each(?)) ORDER BY source",
-        (tier, ids),
-    ).fetchall()
+def _uptos(ends: Mapping[int, int], stretches: Stretches) -> Numbers:
+    """By stretch, up to where its partition goes there."""
+    partitions = stretches["partition"]
+    found = np.zeros(max(int(partitions.max(initial=0)) + 1, 1), np.int64)
+    for partition, end in ends.items():
+        if partition < len(found):
+            found[partition] = end
+    return np.asarray(found[partitions])
+
+
+_LANDED: Final = """
+SELECT source, intervals FROM landed WHERE tier = ?
+    AND source IN (SELECT value FROM json_each(?)) ORDER BY source
+"""
+_LANDED_THERE: Final = """
+SELECT mine.id, intervals FROM sources AS mine
+    JOIN sources AS theirs ON theirs.source = mine.source AND theirs.topic = ?3
+    JOIN landed ON landed.source = theirs.id WHERE landed.tier = ?1
+    AND mine.id IN (SELECT value FROM json_each(?2)) ORDER BY mine.id
+"""
+
+
+def landed_rows(connection: sqlite3.Connection, tier: int, ids: str, copy: int = 0) -> Keyed:
+    """Of these sources; with a copy, what has landed of it."""
+    asked = (_LANDED_THERE, (tier, ids, copy)) if copy else (_LANDED, (tier, ids))
+    rows: Sequence[tuple[int, bytes]] = connection.execute(*asked).fetchall()
     return Keyed.of_packed(np.array([row[0] for row in rows], np.int64), [row[1] for row in rows])
 
 

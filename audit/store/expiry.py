@@ -107,6 +107,8 @@ _OF_TOPICS: Final = (
     "DELETE FROM topic_tiers WHERE topic NOT IN (SELECT id FROM topics)",
     "DELETE FROM histories WHERE topic NOT IN (SELECT id FROM topics)",
     "DELETE FROM replaced WHERE topic NOT IN (SELECT id FROM topics)",
+    "DELETE FROM origins WHERE topic NOT IN (SELECT id FROM topics)",
+    "DELETE FROM own WHERE topic NOT IN (SELECT id FROM topics)",
     "DELETE FROM journal_topics WHERE name NOT IN (SELECT name FROM topics)",
     "DELETE FROM topic_names WHERE id NOT IN (SELECT name FROM topics)",
 )

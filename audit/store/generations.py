@@ -361,7 +361,7 @@ def broker_gaps(connection: sqlite3.Connection, topic: int, generations: Generat
         "   AND others.epoch <> claimed.epoch))",
         (topic, TierKind.BROKER),
     ).fetchall()
-    there = _in_generations(generations, rows)
+    there = in_generations(generations, rows)
     same = there.key[1:] == there.key[:-1]
     gaps = Keyed(there.key[1:][same], there.end[:-1][same], there.first[1:][same])
     if not generations:
@@ -385,10 +385,10 @@ def _taken(connection: sqlite3.Connection, topic: int, generations: Generations)
         " AND partition IN (SELECT partition FROM cuts WHERE topic = ?1)",
         (topic, TierKind.AGENT, TierKind.BROKER),
     ).fetchall()
-    return set(_in_generations(generations, rows).key.tolist())
+    return set(in_generations(generations, rows).key.tolist())
 
 
-def _in_generations(generations: Generations, rows: Sequence[tuple[int, int, bytes]]) -> Keyed:
+def in_generations(generations: Generations, rows: Sequence[tuple[int, int, bytes]]) -> Keyed:
     """Packed offsets of partitions and epochs, by generation and united."""
     keys = np.arange(len(rows))
     there = Keyed.of_packed(keys, [row[2] for row in rows])

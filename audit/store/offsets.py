@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from audit.folding.columns import Numbers, numbers
 from audit.folding.keyed import PAIR, Keyed, Mask, grouped, groups, in_order, running_most
 from audit.picture import TierKind
+from audit.store import origins
 from audit.store.chunks import Chunk
 from audit.store.generations import FOR_EVER, all_generations, any_cuts, placed_in
 
@@ -193,9 +194,11 @@ def limits_of(
 ) -> dict[tuple[int, int], dict[int, int]]:
     """By topic, and tier that somebody follows upon: up to which offset of each partition those who
     do have come. Upon agents follow brokers, or all loaders where no broker counts; upon brokers,
-    loaders."""
+    loaders; upon the last of a cluster, what is known of its copies."""
     if not topics:
         return {}
+    copies = origins.copies_of(connection, topics) if origins.any_copies(connection) else {}
+    ends = origins.ends(connection, [copy for some in copies.values() for copy in some])
     uptos: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
     for topic, tier, partition, upto in connection.execute(
         "SELECT topic, tier, partition, upto FROM claimed"
@@ -209,7 +212,7 @@ def limits_of(
         of_kind = defaultdict(list)
         for tier, kind in tiers.items():
             of_kind[kind].append(uptos[topic, tier])
-        loaders = of_kind[TierKind.HDFS]
+        loaders = of_kind[TierKind.HDFS] + [ends[copy] for copy in copies.get(topic, ())]
         after = {
             TierKind.AGENT: of_kind[TierKind.BROKER] or loaders,
             TierKind.BROKER: loaders,
@@ -243,18 +246,21 @@ def tiers_of(
 
 
 def counted_by(connection: sqlite3.Connection, topic: int, most: int) -> int:
-    """Before which time (`most` at the latest) brokers that count this topic have spoken of all
-    that agents have."""
-    ((first,),) = connection.execute(
-        "SELECT min(from_time) FROM spans JOIN tiers ON tiers.id = spans.tier"
-        " JOIN (SELECT topic, partition, tier, max(upto) AS upto FROM claimed"
-        "  GROUP BY topic, partition, tier) AS claimed"
-        " ON claimed.topic = spans.topic AND claimed.partition = spans.partition"
-        " JOIN tiers AS counting ON counting.id = claimed.tier WHERE spans.topic = ?"
-        " AND tiers.kind = ? AND counting.kind = ? AND next_offset > upto",
-        (topic, TierKind.AGENT, TierKind.BROKER),
-    ).fetchall()
-    return most if first is None else min(most, int(first))
+    """Before which time (`most` at the latest) brokers that count this topic, and its copies, have
+    spoken of all that agents have."""
+    copies = origins.copies_of(connection, [topic]) if origins.any_copies(connection) else {}
+    earlier = (TierKind.AGENT, TierKind.BROKER) if copies else (TierKind.AGENT, TierKind.AGENT)
+    for where in (topic, *copies.get(topic, ())):
+        ((first,),) = connection.execute(
+            "SELECT min(from_time) FROM spans JOIN tiers ON tiers.id = spans.tier"
+            " JOIN (SELECT partition, tier, max(upto) AS upto FROM claimed WHERE topic = ?1"
+            "  GROUP BY partition, tier) AS claimed ON claimed.partition = spans.partition"
+            " JOIN tiers AS counting ON counting.id = claimed.tier WHERE spans.topic = ?2"
+            " AND tiers.kind IN (?3, ?4) AND counting.kind = ?5 AND next_offset > upto",
+            (where, topic, *earlier, TierKind.BROKER),
+        ).fetchall()
+        most = most if first is None else min(most, int(first))
+    return most
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,14 @@ missing has a hole like any other.
 import sqlite3
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
 import numpy as np
 
 from audit.folding.keyed import Keyed
+from audit.joined import joined, joined_partitions
 from audit.picture import (
     Acceptance,
     FileFault,
@@ -31,7 +33,7 @@ from audit.picture import (
     Window,
     WindowSums,
 )
-from audit.store import exactness, placed, withdrawn
+from audit.store import exactness, origins, placed, withdrawn
 from audit.store.fleet import expected_agents, renewed_hosts
 from audit.store.generations import STRIDE, Generations, damage_of, doubtful_times
 from audit.store.journals import unpacked
@@ -121,26 +123,68 @@ def tier_names(connection: sqlite3.Connection) -> dict[int, Tier]:
     }
 
 
-def picture(
-    connection: sqlite3.Connection,
-    key: TopicKey,
-    from_time: int,
-    to_time: int,
-    now: int,
-    *,
-    expected_millis: int,
-    grace_millis: int,
-    names: bool,
-) -> TopicPicture:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a picture is to be of."""
+
+    from_time: int
+    to_time: int
+    now: int
+    expected_millis: int
+    grace_millis: int
+    names: bool
+
+
+def picture(connection: sqlite3.Connection, key: TopicKey, asked: Asked) -> TopicPicture:
+    """Of a copy, with what was said of its origin."""
     topic = Topic(connection, key)
-    tiers = topic.expected()
+    known = origins.origins(connection, topic.id)
+    if not known:
+        partitions = _partitions(topic, Generations.of(connection, topic.id))
+        return _picture(topic, asked, partitions, placed.lacking(partitions))
+    origin = Topic(connection, known[0])
+    theirs = _partitions(origin, Generations.of(connection, origin.id))
+    mine = _partitions(topic, Generations.of(connection, topic.id))
+    odd = placed.lacking(joined_partitions(theirs, mine, origin.key.cluster))
+    odd |= {each.number for each in mine if each.is_cut_off}
+    whole = joined(
+        _picture(origin, asked, theirs, odd, copy=topic.id), _picture(topic, asked, mine, odd)
+    )
+    return replace(whole, unjoined=_why_not_joined(topic, known))
+
+
+def _why_not_joined(topic: Topic, known: Sequence[TopicKey]) -> str:
+    connection, (origin, *others) = topic.connection, known
+    place = f"{origin.cluster}/{origin.topic}"
+    if others:
+        more = f"{others[0].cluster}/{others[0].topic}/{others[0].topic_id}"
+        return (
+            f"it is a copy of {place}/{origin.topic_id}, and was one of {more}: which offsets are"
+            " whose is not known. Delete the copy, and let the mirror make it anew"
+        )
+    if origins.origins(connection, Topic(connection, origin).id):
+        return f"it is a copy of {place}, which is a copy itself: name the first origin's mirror"
+    if origins.was_opened(connection, topic.id):
+        return f"it was a copy of {place}, and is open to others now: the two cannot be told apart"
+    return ""
+
+
+def _picture(
+    topic: Topic,
+    asked: Asked,
+    partitions: Sequence[PartitionPicture],
+    lacking: set[int],
+    copy: int = 0,
+) -> TopicPicture:
+    """What its own cluster's ledger says. With a copy, files are looked at as they are there."""
+    connection, key = topic.connection, topic.key
+    from_time, to_time = asked.from_time, asked.to_time
     begin = ledger_begin(connection, key.cluster)
     first = max(from_time, begin)
     generations = Generations.of(connection, topic.id)
-    partitions = _partitions(topic, generations)
     spoilt = damage_of(connection, topic.id, generations)
     known = accepted(connection, topic.name, topic.key.topic_id)
-    odd = placed.lacking(partitions) | {each.partition for each in spoilt}
+    odd = lacking | {each.partition for each in spoilt}
     odd |= {each.number for each in partitions if _is_accepted(each, known)}
     doubtful = exactness.partitions(connection, topic.id)
     hours = placed.of(connection, topic.id, odd | doubtful, generations)
@@ -148,17 +192,23 @@ def picture(
         key=key,
         from_time=first,
         to_time=to_time,
-        now=now,
-        tiers=tiers,
+        now=asked.now,
+        tiers=topic.expected(),
         windows=_windows(topic, first, to_time),
         partitions=partitions,
         open=_open(topic, generations),
         sources=suspects(
-            connection, topic.id, topic.name, topic.tiers, begin, generations=generations
+            connection,
+            topic.id,
+            topic.name,
+            topic.tiers,
+            begin,
+            generations=generations,
+            copy=copy,
         )
-        if names
+        if asked.names
         else (),
-        agents=expected_agents(connection, key, topic.name, now, expected_millis),
+        agents=expected_agents(connection, key, topic.name, asked.now, asked.expected_millis),
         holes=_holes(topic, begin),
         file_faults=_file_faults(topic, from_time, to_time),
         damaged=placed.dated(spoilt, hours),
@@ -174,7 +224,7 @@ def picture(
         ],
         placed=[each for each in hours if each.partition in odd],
         accepted=known,
-        grace_millis=grace_millis,
+        grace_millis=asked.grace_millis,
         renewed=renewed_hosts(connection, topic.name),
     )
 
@@ -320,6 +370,14 @@ def _unwatched(topic: Topic, from_time: int, to_time: int) -> list[UnwatchedTime
 def hole_hours(topic: Topic) -> set[int]:
     """All that a missing entry may be about, or that nobody watched: other agents' events may lie
     between its ends. Of a hole that is very long, those at its beginning."""
+    found: set[int] = set()
+    for origin in origins.origins(topic.connection, topic.id)[:1]:
+        if origin != topic.key:
+            found = _hole_hours(Topic(topic.connection, origin))
+    return found | _hole_hours(topic)
+
+
+def _hole_hours(topic: Topic) -> set[int]:
     begin = ledger_begin(topic.connection, topic.key.cluster)
     times = [(each.from_time, each.to_time + 1) for each in _holes(topic, begin)]
     times += [(each.from_time, each.to_time) for each in _unwatched(topic, begin, _MOST_SEQ)]

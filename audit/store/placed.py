@@ -14,7 +14,7 @@ import numpy as np
 
 from audit.folding.columns import hours_of
 from audit.folding.keyed import grouped
-from audit.picture import AlteredBatch, PartitionPicture, Placed, TierKind
+from audit.picture import AlteredBatch, PartitionPicture, Placed, Tier, TierKind
 from audit.store.chunks import Chunk
 from audit.store.generations import STRIDE, Generations
 from audit.store.offsets import PassagePlaces
@@ -22,6 +22,7 @@ from ground.intervals import intersection, minus, upto
 
 _FOR_EVER: Final = 1 << 60
 _UP_TO_THE_LOG: Final = {TierKind.AGENT, TierKind.BROKER}
+_ORDER: Final = list(TierKind)
 _KEEP: Final = """
 INSERT INTO placed VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET first = min(first, excluded.first),
@@ -82,13 +83,17 @@ def lacking(partitions: Iterable[PartitionPicture]) -> set[int]:
     for each in partitions:
         if each.is_cut_off and all(tier.kind in _UP_TO_THE_LOG for tier in each.claimed):
             found.add(each.number)
-        claimed = [each.claimed[tier] for tier in sorted(each.claimed)]
+        claimed = [each.claimed[tier] for tier in sorted(each.claimed, key=_place)]
         for number, theirs in enumerate(claimed):
             whole = ((0, _FOR_EVER if each.is_cut_off else upto(theirs)),)
             before = (mine for mine in claimed[:number] if mine != theirs)
             if any(intersection(minus(mine, theirs), whole) for mine in before):
                 found.add(each.number)
     return found
+
+
+def _place(tier: Tier) -> tuple[int, str]:
+    return _ORDER.index(tier.kind), tier.destination
 
 
 def dated(damaged: Iterable[AlteredBatch], hours: Iterable[Placed]) -> list[AlteredBatch]:

@@ -31,7 +31,7 @@ from audit.queries import (
     SourcesQuery,
     TopicsQuery,
 )
-from audit.store import files, fleet, loads, pictures, topics
+from audit.store import files, fleet, loads, origins, pictures, topics
 from audit.store.database import damage_said, open_for_reading
 from audit.store.rows import Alert, JournalRow
 from audit.store.topics import Delays, Overview
@@ -93,16 +93,16 @@ class StoreReading:
     ) -> TopicPicture:
         """What judges need to know. Without `names` there are no sources in it."""
         with self._moment() as connection:
-            return pictures.picture(
-                connection,
-                key,
-                from_time,
-                to_time,
-                now,
-                expected_millis=expected_millis,
-                grace_millis=self._grace_millis,
-                names=names,
+            asked = pictures.Asked(
+                from_time, to_time, now, expected_millis, self._grace_millis, names
             )
+            return pictures.picture(connection, key, asked)
+
+    def origin(self, key: TopicKey) -> TopicKey | None:
+        """What it is a copy of, if it is one."""
+        with self._moment() as connection:
+            found = origins.origins(connection, pictures.Topic(connection, key).id)
+            return found[0] if found else None
 
     def open_hours(self, key: TopicKey) -> list[int]:
         """Hours of which something is known and that were not judged complete, the oldest first."""

@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 from audit.folding.columns import Numbers, TextColumn, cut, numbers, parents, texts
 from audit.folding.keyed import Keyed, Mask, grouped
 from audit.folding.stretches import laid
+from audit.store import origins
 from audit.store.chunks import Chunk
 from audit.store.details import stretches_of
 from audit.store.offsets import PassagePlaces
@@ -53,6 +54,21 @@ INSERT INTO finished VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
     time = max(time, excluded.time)
 """
 _LOST: Final = "INSERT OR IGNORE INTO lost VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+# What lands of a copy was shipped to its origin.
+_WAYS: Final = """
+SELECT sources.id, coalesce(theirs.shipped, sources.shipped), intervals FROM landed
+    JOIN sources ON sources.id = landed.source
+    LEFT JOIN copied ON copied.copy = sources.topic
+    LEFT JOIN sources AS theirs ON theirs.topic = copied.origin AND theirs.source = sources.source
+    WHERE sources.id IN (SELECT value FROM json_each(?))
+    AND (sources.topic, landed.tier) NOT IN replaced
+"""
+_IN_COPIES: Final = """
+SELECT theirs.id FROM sources AS mine JOIN copied ON copied.origin = mine.topic
+    JOIN sources AS theirs ON theirs.topic = copied.copy AND theirs.source = mine.source
+    WHERE mine.id IN (SELECT value FROM json_each(?1))
+    AND (theirs.suspect OR mine.id IN (SELECT value FROM json_each(?2)))
+"""
 
 
 def keep(chunk: Chunk, places: PassagePlaces) -> Numbers:
@@ -65,6 +81,7 @@ def keep(chunk: Chunk, places: PassagePlaces) -> Numbers:
     doubtful = [np.array(new, np.int64), _of_topics(chunk, chunk.replaced)]
     if len(agents):
         doubtful.append(_keep_shipped(chunk, source, agents))
+        doubtful.append(_in_copies(chunk, np.unique(source[agents]), doubtful[-1]))
         _keep_paths(chunk, source, agents)
         _keep_lost(chunk, source, agents)
     if len(loaders):
@@ -72,6 +89,15 @@ def keep(chunk: Chunk, places: PassagePlaces) -> Numbers:
     _judge(chunk, np.unique(np.concatenate(doubtful)))
     _keep_finished(chunk)
     return source
+
+
+def _in_copies(chunk: Chunk, shipped: Numbers, doubtful: Numbers) -> Numbers:
+    """What has landed of these files by way of a copy, where it may be judged otherwise now."""
+    if not origins.any_copies(chunk.connection):
+        return doubtful[:0]
+    asked = (str(shipped.tolist()), str(doubtful.tolist()))
+    rows = chunk.connection.execute(_IN_COPIES, asked).fetchall()
+    return np.array([number for (number,) in rows], np.int64)
 
 
 def _of_topics(chunk: Chunk, topics: set[int]) -> Numbers:
@@ -304,11 +330,7 @@ def _judge(chunk: Chunk, ids: Numbers) -> None:
         asked,
     ).fetchall()
     known, before, suspect = np.array(rows, np.int64).reshape(-1, 3).T
-    ways = chunk.connection.execute(
-        "SELECT id, shipped, intervals FROM landed JOIN sources ON id = landed.source"
-        " WHERE id IN (SELECT value FROM json_each(?)) AND (topic, tier) NOT IN replaced",
-        asked,
-    ).fetchall()
+    ways = chunk.connection.execute(_WAYS, asked).fetchall()
     differing = np.array([way[0] for way in ways], np.int64)[
         _differ([way[1] for way in ways], [way[2] for way in ways])
     ]

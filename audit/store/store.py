@@ -35,6 +35,7 @@ from audit.store import (
     histories,
     journals,
     offsets,
+    origins,
     placed,
     sources,
     statements,
@@ -212,6 +213,7 @@ def _fold(chunk: Chunk, newest: int) -> None:
     withdrawn.keep(chunk)
     places = offsets.PassagePlaces.of(chunk)
     if len(chunk.passages):
+        origins.keep(chunk, places.count)
         generations.keep(chunk, places.first, places.next_offset, places.count)
         claimed = offsets.claim(chunk, places)
         offsets.keep_spans(chunk, places, claimed, newest)
@@ -227,6 +229,7 @@ def _fold(chunk: Chunk, newest: int) -> None:
     copies.keep(chunk, source)
     statements.keep(chunk)
     details.look_again(chunk)
+    origins.touch_copies(chunk)
 
 
 def _keep_writers(chunk: Chunk) -> None:

@@ -2,16 +2,18 @@
 suspect when they were spoken of, and those of stretches that are missing.
 """
 
+import json
 import sqlite3
 from collections import defaultdict
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, TypeVar
 
 import numpy as np
 
 from audit.folding.keyed import Keyed
 from audit.folding.stretches import Stretches
 from audit.picture import BatchPart, LandedFile, LostBytes, Source, Tier, Twice
-from audit.store import copies
+from audit.store import copies, origins
 from audit.store.details import MISSING, inside, stretches_of
 from audit.store.generations import Generations, broker_gaps, damage_of
 from audit.store.histories import OF_SOURCES
@@ -38,9 +40,11 @@ def suspects(
     begin: int,
     *,
     generations: Generations,
+    copy: int = 0,
 ) -> list[Source]:
-    """`begin` is from when on the ledger is known; 0 from the beginning."""
-    stretches = _missing(connection, topic, generations)
+    """`begin` is from when on the ledger is known; 0 from the beginning. With a copy of the topic,
+    what has landed is what has landed of that."""
+    stretches = _missing(connection, topic, generations, copy)
     ids = set(np.unique(stretches["source"]).tolist())
     ids.update(
         number
@@ -48,11 +52,14 @@ def suspects(
             "SELECT id FROM sources WHERE topic = ? AND suspect = 1 LIMIT ?", (topic, MOST_SOURCES)
         )
     )
+    ids.update(number for (number,) in connection.execute(_OF_COPY, (topic, copy, MOST_SOURCES)))
     if not ids:
-        return []
+        return _unshipped(connection, topic, copy, tiers) if copy else []
     chosen = sorted(ids)[:MOST_SOURCES]
     asked = str(chosen)
-    landed = _landed(connection, asked, tiers)
+    there = _there(connection, asked, copy)
+    landed_ids = str([number for number, _ in there])
+    landed = _renumbered(_landed(connection, landed_ids, tiers), there)
     by_source = _by_source(connection, stretches, chosen)
     lost = defaultdict(list)
     found = []
@@ -67,12 +74,12 @@ def suspects(
         "SELECT * FROM twice WHERE source IN (SELECT value FROM json_each(?))", (asked,)
     ):
         twice[number].append(Twice(*again))
-    doubled = _landed_twice(connection, asked, tiers)
+    doubled = _renumbered(_landed_twice(connection, landed_ids, tiers), there)
     copied = copies.of(connection, asked)
     for number, source, agent, host, path, shipped, events in rows:
         mine = pairs_of(shipped)
-        there = _spoken_of(landed[number], mine, begin)
-        if there is None:
+        spoken = _spoken_of(landed[number], mine, begin)
+        if spoken is None:
             continue
         found.append(
             Source(
@@ -81,7 +88,7 @@ def suspects(
                 host or "",
                 path or "",
                 mine,
-                there,
+                spoken,
                 tuple(by_source.get(number, ())),
                 tuple(lost.get(number, ())),
                 -1 if events is None else events,
@@ -91,7 +98,63 @@ def suspects(
                 {tier: landing for tier, (_, landing) in landed[number].items()},
             )
         )
-    return found
+    return found + (_unshipped(connection, topic, copy, tiers) if copy else [])
+
+
+_OF_COPY: Final = """
+SELECT mine.id FROM sources AS theirs
+    JOIN sources AS mine ON mine.source = theirs.source AND mine.topic = ?1
+    WHERE theirs.topic = ?2 AND theirs.suspect = 1 LIMIT ?3
+"""
+_THERE: Final = """
+SELECT theirs.id, mine.id FROM sources AS mine
+    JOIN sources AS theirs ON theirs.source = mine.source AND theirs.topic = ?2
+    WHERE mine.id IN (SELECT value FROM json_each(?1))
+"""
+_UNSHIPPED: Final = """
+SELECT id, source FROM sources WHERE topic = ?1 AND suspect = 1 AND NOT EXISTS (
+    SELECT 1 FROM sources AS mine WHERE mine.source = sources.source AND mine.topic = ?2)
+    ORDER BY source LIMIT ?3
+"""
+
+
+def _there(connection: sqlite3.Connection, asked: str, copy: int) -> list[tuple[int, int]]:
+    """The same files as they are in the copy, each with its own number; without one, they are as
+    they are."""
+    if not copy:
+        return [(number, number) for number in json.loads(asked)]
+    return connection.execute(_THERE, (asked, copy)).fetchall()
+
+
+_Some = TypeVar("_Some")
+
+
+def _renumbered(
+    found: dict[int, dict[Tier, _Some]], numbers: Sequence[tuple[int, int]]
+) -> dict[int, dict[Tier, _Some]]:
+    return defaultdict(dict, {own: found.get(there, {}) for there, own in numbers})
+
+
+def _unshipped(
+    connection: sqlite3.Connection, topic: int, copy: int, tiers: dict[int, Tier]
+) -> list[Source]:
+    """Files that have landed of a copy, and of which nobody has spoken at its origin."""
+    rows = connection.execute(_UNSHIPPED, (copy, topic, MOST_SOURCES)).fetchall()
+    asked = str([number for number, _ in rows])
+    landed, doubled = _landed(connection, asked, tiers), _landed_twice(connection, asked, tiers)
+    return [
+        Source(
+            source,
+            "",
+            "",
+            "",
+            (),
+            {tier: intervals for tier, (intervals, _) in landed[number].items()},
+            landed_twice=doubled.get(number, {}),
+            landings={tier: landing for tier, (_, landing) in landed[number].items()},
+        )
+        for number, source in rows
+    ]
 
 
 def pairs_of(packed: bytes) -> Intervals:
@@ -142,13 +205,17 @@ def _spoken_of(landed: _Landed, shipped: Intervals, begin: int) -> dict[Tier, In
     }
 
 
-def _missing(connection: sqlite3.Connection, topic: int, generations: Generations) -> Stretches:
+def _missing(
+    connection: sqlite3.Connection, topic: int, generations: Generations, copy: int
+) -> Stretches:
     """That loaders or brokers have passed over, and those of damaged batches."""
     rows = connection.execute(
         "SELECT stretches FROM details WHERE topic = ? AND kind = ?", (topic, MISSING)
     ).fetchall()
     found = stretches_of(rows)
     gaps = broker_gaps(connection, topic, generations)
+    if copy:
+        gaps = gaps.and_(origins.gaps(connection, [copy]))
     odd = gaps.and_(_damaged(connection, topic, generations)).united()
     if len(odd.key):
         others = stretches_of(

@@ -45,8 +45,10 @@ def topics(connection: sqlite3.Connection) -> list[TopicKey]:
 def open_hours(connection: sqlite3.Connection, topic: int) -> list[int]:
     rows = connection.execute(
         "SELECT DISTINCT hours.hour FROM hours LEFT JOIN judged"
-        " ON judged.topic = hours.topic AND judged.hour = hours.hour"
-        " WHERE hours.topic = ?1 AND coalesce(state, '') <> 'complete'"
+        " ON judged.topic = ?1 AND judged.hour = hours.hour"
+        " WHERE (hours.topic = ?1"
+        "  OR hours.topic IN (SELECT origin FROM copied WHERE copied.copy = ?1))"
+        " AND coalesce(state, '') <> 'complete'"
         " UNION SELECT hour FROM judged WHERE topic = ?1 AND state <> 'complete' ORDER BY 1",
         (topic,),
     )

@@ -31,7 +31,10 @@ UNKNOWN: Final = "?"
 NOTHING: Final = "·"  # in the place of the sign of what is complete
 NOT_LOADED: Final = "!"
 _TIERS: Final = {"hdfs": "files"}  # whatever file system they are on
-_WAITED_FOR: Final = {"agent": "an agent", "broker": "a broker", "hdfs": "the loader"}
+_WAITED_FOR: Final = {"agent": "an agent", "broker": "a broker", "hdfs": "the loader"} | {
+    "origin": "what it is a copy of",
+    "mirror": "the mirror",
+}
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 _SPANS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 _FEW: Final = 10

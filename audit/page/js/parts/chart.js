@@ -166,7 +166,7 @@ export class Chart {
 
 /** Which of the four colours a tier has. */
 export function tierNumber(index) {
-  return Math.min(index, 3) + 1;
+  return Math.min(index, 4) + 1;
 }
 
 /** Midnight by its date, any other time by its clock. */

@@ -1,6 +1,6 @@
 /* How the tiers of one window compare. Each is held against the tier that it gets its events from:
    brokers against agents, every root of files against the brokers, or the agents where no broker
-   counts. Whether a difference is a fault is the service's to say, and stands in the cell. */
+   counts; the brokers of a copy, and the mirror, against those of its origin. Whether a difference is a fault is the service's to say, and stands in the cell. */
 
 const FILES = "hdfs";
 const [EVENTS, , CRC_SUM, , DUPLICATES, DEAD] = [0, 1, 2, 3, 4, 5];
@@ -26,9 +26,10 @@ export const eventsOf = (sums) => (sums ? sums[EVENTS] : 0);
 /** The index of the tier that each one is held against; -1 for the first. */
 export function references(tiers) {
   let passing = -1;
+  const counted = tiers.some((tier) => tier.tier === "broker");
   return tiers.map((tier, index) => {
     const reference = passing;
-    if (tier.tier !== FILES) passing = index;
+    if (tier.tier !== FILES && !(tier.tier === "mirror" && counted)) passing = index;
     return reference;
   });
 }

@@ -1,0 +1,102 @@
+"""A topic that was copied to another cluster, by an audit that reads the ledgers of both: from the
+agents there to the files here, on the page, in the report and at the loader's gate."""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from audit import answers
+from client.bootstrap import Bootstrap
+from client.brokers import Brokers
+from cluster.zookeeper import EmbeddedZooKeeper
+from harness.audit_process import AuditProcess
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
+from harness.server_process import wait_until
+from ledger.publishing import Entry, write_entries
+from schemas.registry_client import RegistryClient
+from tests.audit.page.browsing import BEGAN, HOUR, NOW, Keep, opened
+from tests.audit.two_clusters import COPY, OF, OFFLINE, SOURCE, TwoClusters
+
+TOLD = TwoClusters(uncopied=range(30, 50), began=BEGAN, until=NOW)
+
+
+def entries_of(cluster: str) -> list[Entry]:
+    """Without ids of topics, as these clusters have no such topics."""
+    found: list[Entry] = []
+    for whose, each in TOLD.said():
+        if whose == cluster:
+            passages = [
+                one
+                | {"topic_id": ""}
+                | ({"origin": OF | {"topic_id": ""}} if one.get("origin") else {"origin": None})
+                for one in each["passages"]
+            ]
+            header = each["header"] | {"app": "test"}
+            found.append(each | {"header": header, "passages": passages})
+    return found
+
+
+@pytest.fixture(scope="module")
+def both(
+    tmp_path_factory: pytest.TempPathFactory, zookeeper: EmbeddedZooKeeper
+) -> Iterator[AuditProcess]:
+    """An audit of both clusters."""
+    clusters: dict[str, dict[str, object]] = {}
+    with ExitStack() as stack:
+        for name in (SOURCE, OFFLINE):
+            broker = stack.enter_context(
+                BrokerProcess(
+                    tmp_path_factory.mktemp(name), zookeeper=f"{zookeeper.address}/copies-{name}"
+                )
+            )
+            registry = stack.enter_context(
+                RegistryProcess(tmp_path_factory.mktemp("registry"), brokers=broker.bootstrap)
+            )
+            brokers = stack.enter_context(Brokers(Bootstrap.of(broker.bootstrap)))
+            client = stack.enter_context(RegistryClient(registry.url))
+            write_entries(brokers, client, entries_of(name), timestamp=int(time.time() * 1000))
+            clusters[name] = {"brokers": [broker.bootstrap], "registry": registry.url}
+        settings = {"grace": 0, "clusters": clusters, "alerts": {"after": 0, "silent": 1e6}}
+        audit = stack.enter_context(
+            AuditProcess(
+                tmp_path_factory.mktemp("audit"),
+                brokers=broker.bootstrap,
+                registry=registry.url,
+                settings=settings,
+            )
+        )
+        yield audit
+
+
+def test_a_copy_from_agents_to_files(browser: Browser, both: AuditProcess, keep: Keep) -> None:
+    times = {"from": BEGAN, "to": BEGAN + HOUR}
+
+    def report(cluster: str, topic: str) -> answers.TopicReport:
+        found = both.get("report", answers.ReportAnswer, cluster=cluster, topic=topic, **times)
+        return found.topics[0]
+
+    wait_until(lambda: report(OFFLINE, COPY).state == "missing", within=60, what="a verdict")
+    copy, origin = report(OFFLINE, COPY), report(SOURCE, "clicks")
+    assert [each.tier for each in copy.tiers] == ["agent", "origin", "mirror", "broker", "hdfs"]
+    assert [each.events for each in copy.tiers] == [200, 200, 180, 180, 180]
+    assert copy.missing == 20
+    assert origin.state == "complete", origin
+    gate = both.get("hour", answers.HourGate, cluster=OFFLINE, topic=COPY, hour=BEGAN)
+    assert not gate.complete
+    assert "/var/log/a.log" in gate.missing
+    figure = b'tier="origin",topic="dc1.clicks"'
+    wait_until(lambda: figure in both.ask("/metrics").body, within=30, what="figures")
+    for look in ("light", "dark", "phone"):
+        with opened(browser, both, look) as page:
+            page.goto(f"/#/topic?cluster={OFFLINE}&topic={COPY}&from={BEGAN}&to={BEGAN + HOUR}")
+            expect(page.locator(".heading .badge")).to_have_text("Missing")
+            expect(page.locator(".tier h3")).to_have_text(
+                ["Agents", "Origin", "Mirror", "Brokers", "Files"]
+            )
+            finding = page.locator(".finding", has_text="were not copied from dc1/clicks").first
+            expect(finding).to_contain_text("/var/log/a.log")
+            keep(page, f"copy-{look}")

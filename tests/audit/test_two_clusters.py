@@ -1,0 +1,273 @@
+"""A copy is judged with its origin: from the agents of one cluster to the files of another."""
+
+import random
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from audit.config import AuditConfig, Cluster
+from audit.joined import OF_ORIGIN
+from audit.judged_hours import HourVerdict, by_hour
+from audit.judging import Judging, picture_of
+from audit.picture import Acceptance, Tier, TierKind, TopicKey
+from audit.reconciling.gate import hour_gate
+from audit.reconciling.verdict import reconcile
+from audit.store.store import AuditStore
+from audit.verdicts import FaultKind, State, TopicVerdict
+from ledger.reading import LedgerPositions
+from tests.audit.judged_ledger import FIRST, NOW
+from tests.audit.store.said import HOUR, MINUTE, TOPIC, Json, body
+from tests.audit.two_clusters import (
+    COPY_KEY,
+    LINES,
+    OF,
+    OFFLINE,
+    ORIGIN_KEY,
+    SOURCE,
+    Said,
+    TwoClusters,
+    folded,
+    judged,
+    named,
+    picture,
+)
+
+lines = st.sets(st.integers(0, LINES - 2), max_size=30)
+
+
+def shuffled(said: Sequence[Said], seed: int) -> list[Said]:
+    found = list(said)
+    random.Random(seed).shuffle(found)
+    return found
+
+
+def test_all_that_was_shipped_has_landed(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, TwoClusters().said())
+    assert [each.kind for each in verdict.tiers] == ["agent", "origin", "mirror", "broker", "hdfs"]
+    assert verdict.tiers[1].destination == SOURCE
+    assert verdict.state is State.COMPLETE, verdict
+    assert not verdict.findings
+    assert not verdict.waits
+    assert sum(each.sums[-1].events for each in verdict.windows) == LINES
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_lines_lost_between_the_clusters_are_named(tmp_path: Path, seed: int) -> None:
+    """By host, file and bytes, in whichever order the two ledgers are read. Nothing else is red."""
+    told = TwoClusters(uncopied=range(30, 50))
+    said = shuffled(told.said(), seed)
+    with folded(tmp_path, said) as reading:
+        verdict = reconcile(picture(reading))
+        origin = reconcile(picture(reading, ORIGIN_KEY))
+    assert named(verdict) == set(range(30, 50))
+    assert {each.tier for each in verdict.findings} == {"broker"}
+    assert verdict.totals.missing == 20
+    assert "were not copied from dc1/clicks" in verdict.findings[0].words
+    red = {each.start for each in verdict.windows if each.state is not State.COMPLETE}
+    assert red == {FIRST + 3 * MINUTE, FIRST + 4 * MINUTE}
+    assert origin.state is State.COMPLETE, origin
+
+
+def test_lines_that_the_mirror_had_copied(tmp_path: Path) -> None:
+    told = TwoClusters(uncopied=range(30, 50), mirrored=range(30, 50))
+    (finding,) = judged(tmp_path, told.said()).findings
+    assert "the mirror had copied them from dc1/clicks" in finding.words
+
+
+@settings(max_examples=12)
+@given(unstored=lines, uncopied=lines, unloaded=lines, seed=st.integers(0, 99))
+def test_what_is_missing_is_named_once_where_it_is_first_missing(
+    unstored: set[int], uncopied: set[int], unloaded: set[int], seed: int
+) -> None:
+    told = TwoClusters(unstored, uncopied - unstored, unloaded - unstored - uncopied)
+    with TemporaryDirectory() as directory:
+        verdict = judged(Path(directory), shuffled(told.said(), seed))
+    by_tier = {
+        "origin": set(told.unstored),
+        "broker": set(told.uncopied),
+        "hdfs": set(told.unloaded),
+    }
+    for tier, truth in by_tier.items():
+        some = [each for each in verdict.findings if each.tier == tier]
+        assert {n for e in some for n in range(e.seq, e.seq + e.events)} == truth, verdict.findings
+    assert all(each.kind is FaultKind.MISSING for each in verdict.findings)
+    assert verdict.totals.missing == sum(map(len, by_tier.values()))
+    assert (verdict.state is State.COMPLETE) == (not any(by_tier.values()))
+
+
+@settings(max_examples=12)
+@given(unstored=lines, unloaded=lines, seed=st.integers(0, 99))
+def test_joining_is_as_judging_one_cluster(
+    unstored: set[int], unloaded: set[int], seed: int
+) -> None:
+    """Where all was copied, a copy that is loaded is as a topic that is."""
+    told = TwoClusters(unstored=unstored, unloaded=unloaded - unstored, mirror_speaks=False)
+    said = told.said()
+    alone = [
+        (SOURCE, _at_source(each)) for cluster, each in said if (cluster, each["tier"]) in _ALONE
+    ]
+    with TemporaryDirectory() as directory:
+        joined = judged(Path(directory), shuffled(said, seed))
+    with TemporaryDirectory() as directory:
+        one = judged(Path(directory), alone, ORIGIN_KEY)
+    assert _of(joined) == _of(one)
+
+
+_ALONE = {(SOURCE, "agent"), (SOURCE, "broker"), (OFFLINE, "hdfs")}
+
+
+def _at_source(said: Json) -> Json:
+    of = {"topic": TOPIC, "topic_id": OF["topic_id"]}
+    theirs = [each | of for each in said["passages"]]
+    return said | {"cluster": SOURCE, "passages": theirs}
+
+
+def _of(verdict: TopicVerdict) -> object:
+    findings = {
+        (each.kind, each.tier.replace("origin", "broker"), each.seq, each.events, each.position)
+        for each in verdict.findings
+    }
+    windows = [(each.start, each.state, each.missing, each.pending) for each in verdict.windows]
+    return verdict.state, windows, findings, verdict.totals, verdict.hosts
+
+
+def test_the_gate_of_an_hour_asks_for_the_agents_of_the_origin(tmp_path: Path) -> None:
+    behind = TwoClusters(until=FIRST + HOUR - MINUTE)
+    with folded(tmp_path / "one", behind.said()) as reading:
+        gate = hour_gate(picture(reading))
+    assert gate.missing == "agents on host-of-a"
+    with folded(tmp_path / "two", TwoClusters().said()) as reading:
+        assert hour_gate(picture(reading)).complete
+    with folded(tmp_path / "three", TwoClusters(uncopied=[30]).said()) as reading:
+        gate = hour_gate(picture(reading))
+    assert gate.missing.startswith("a fault to be put right or accepted: host-of-a: /var/log/a.log")
+    with folded(tmp_path / "four", TwoClusters(uncopied=range(150, LINES)).said()) as reading:
+        gate = hour_gate(picture(reading))
+    assert gate.missing == "the copy, in which not all of it is"
+
+
+def test_a_copy_that_is_behind_is_waited_for(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, TwoClusters(uncopied=range(150, LINES)).said())
+    assert verdict.state is State.PENDING
+    assert not verdict.findings
+    (wait,) = (each.words for each in verdict.waits if each.on == "broker")
+    assert wait.startswith("50 offsets of dc1/clicks are yet to be copied, and counted")
+
+
+def test_an_origin_whose_ledger_nobody_reads(tmp_path: Path) -> None:
+    """Green by absence is what it must not be."""
+    said = [each for each in TwoClusters().said() if each[0] == OFFLINE]
+    with folded(tmp_path, said) as reading:
+        asked = (reading, _config(OFFLINE), COPY_KEY, (FIRST, FIRST + HOUR), NOW)
+        verdict = reconcile(picture_of(*asked, as_of={OFFLINE: NOW}))
+        gate = hour_gate(picture_of(*asked, as_of={OFFLINE: NOW}))
+        both = (reading, _config(OFFLINE, SOURCE), *asked[2:])
+        unread = reconcile(picture_of(*both, as_of={OFFLINE: NOW}))
+    assert verdict.state is State.PENDING
+    assert all(each.state is State.PENDING for each in verdict.windows)
+    words = verdict.waits[0].words
+    assert "the ledger of dc1 is read by nobody here: add dc1 to `clusters`" in words
+    assert not gate.complete
+    assert "read by nobody here" in gate.missing
+    assert unread.state is State.PENDING
+    assert "has not been read yet" in unread.waits[0].words
+
+
+def _config(*clusters: str) -> AuditConfig:
+    known = {each: Cluster(brokers=("127.0.0.1:1",)) for each in clusters}
+    return AuditConfig(data_dir="/unused", clusters=known)
+
+
+def test_an_absent_origin_holds_up_no_other_verdict(tmp_path: Path) -> None:
+    """A source that was not read holds up its copy alone, and that is said of each hour."""
+    said: list[HourVerdict] = []
+    other = TopicKey(OFFLINE, "views", COPY_KEY.topic_id)
+    told = [
+        (cluster, each | {"passages": [*each["passages"], _plain(each, other)]})
+        if (cluster, each["tier"]) == (OFFLINE, "broker")
+        else (cluster, each)
+        for cluster, each in TwoClusters().said()
+    ]
+    with folded(tmp_path, told) as reading:
+        judging = Judging(reading, _config(OFFLINE, SOURCE))
+        judging.judge({OFFLINE: NOW}, said.extend)
+    states = {(each.judged.key, each.judged.hour): each.judged.state for each in said}
+    assert states[other, FIRST] == State.COMPLETE
+    assert states[COPY_KEY, FIRST] == State.PENDING
+    assert not any(key == ORIGIN_KEY for key, _ in states)
+
+
+def _plain(said: Json, key: TopicKey) -> Json:
+    """The same, of a topic that is no copy."""
+    passage: Json = said["passages"][0]
+    return passage | {"topic": key.topic, "origin": None}
+
+
+def test_what_is_said_of_the_origin_has_its_copy_judged_again(tmp_path: Path) -> None:
+    last = sorted(TwoClusters().said(), key=lambda each: each[0] == SOURCE)
+    with closing(AuditStore.open(tmp_path)) as store:
+        *_, touched = [
+            store.fold(cluster, body([each]), LedgerPositions()) for cluster, each in last
+        ]
+    assert {key for key, _ in touched.hours} == {ORIGIN_KEY, COPY_KEY}
+
+
+def test_lines_that_were_never_copied_at_all_are_waited_for(tmp_path: Path) -> None:
+    """An hour of which the copy has nothing is pending, and not green."""
+    told = TwoClusters(uncopied=range(10, LINES))
+    verdict = judged(tmp_path, told.said())
+    states = [each.state for each in verdict.windows]
+    assert states == [State.COMPLETE] + [State.PENDING] * (len(states) - 1)
+
+
+def test_faults_of_the_origin_raise_no_alert_of_the_copy(tmp_path: Path) -> None:
+    with folded(tmp_path, TwoClusters(unstored=range(30, 40)).said()) as reading:
+        copy = by_hour(reconcile(picture(reading)), [FIRST])[0]
+        origin = by_hour(reconcile(picture(reading, ORIGIN_KEY)), [FIRST])[0]
+    assert copy.judged.state == origin.judged.state == State.MISSING
+    assert list(origin.faults) == [State.MISSING]
+    assert not copy.faults
+
+
+def test_a_copy_of_two_origins_is_not_judged(tmp_path: Path) -> None:
+    said = TwoClusters().said()
+    cluster, each = next(each for each in said if each[1]["tier"] == "mirror")
+    other = each["passages"][0] | {"origin": OF | {"topic_id": "C" * 22}}
+    said.append((cluster, each | {"header": each["header"] | {"seq": 1}, "passages": [other]}))
+    verdict = judged(tmp_path, said)
+    assert verdict.state is State.PENDING
+    assert "which offsets are whose is not known" in verdict.waits[0].words
+
+
+def test_a_copy_that_was_opened_for_writing_is_not_judged_as_one(tmp_path: Path) -> None:
+    said = TwoClusters().said()
+    cluster, each = next(e for e in said if e[0] == OFFLINE and e[1]["tier"] == "broker")
+    own = each["passages"][0] | {"origin": None, "offsets": [{"first": LINES, "count": 1}]}
+    header = each["header"] | {"seq": 1}
+    opened = [*said, (cluster, each | {"header": header, "passages": [own]})]
+    verdict = judged(tmp_path / "opened", opened)
+    assert verdict.state is State.PENDING
+    assert "is open to others now" in verdict.waits[0].words
+    again = own | {"origin": OF, "offsets": [{"first": LINES, "count": 1}]}
+    header = each["header"] | {"seq": 2}
+    closed = [*opened, (cluster, each | {"header": header, "passages": [again]})]
+    with folded(tmp_path / "closed", closed) as reading:
+        assert not picture(reading).unjoined
+
+
+def test_what_was_accepted_at_the_origin_counts_for_what_is_wrong_there(tmp_path: Path) -> None:
+    with folded(tmp_path, TwoClusters(range(30, 40), range(50, 60)).said()) as reading:
+        whole = picture(reading)
+    known = Acceptance(-1, (), {}, {}, "", None, None, "known", "", NOW, OF_ORIGIN)
+    verdict = reconcile(replace(whole, accepted=[known]))
+    assert {each.tier: bool(each.accepted) for each in verdict.findings} == {
+        "origin": True,
+        "broker": False,
+    }
+    assert Tier(TierKind.ORIGIN, SOURCE) in verdict.tiers
