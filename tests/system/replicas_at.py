@@ -34,10 +34,9 @@ class ReplicasAt:
     def _created(self, topic: NewTopic) -> bool:
         """False if nobody knows: librdkafka let go of the broker that it had asked, and of the
         answer with it."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
         try:
-            AdminClient({"bootstrap.servers": self.bootstrap}).create_topics([topic])[
-                topic.topic
-            ].result(LONG)
+            admin.create_topics([topic])[topic.topic].result(LONG)
         except KafkaException as failed:
             code = failed.args[0].code()
             if code not in {KafkaError._DESTROY_BROKER, KafkaError.TOPIC_ALREADY_EXISTS}:
