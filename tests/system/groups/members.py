@@ -73,12 +73,17 @@ def librdkafka(**settings: object) -> Member:
         consumer.subscribe([life.topic])
         try:
             while not life.end.is_set():
-                message = consumer.poll(0.1)
-                if message is None or message.error() is not None:
+                found = [each for each in consumer.consume(500, 0.1) if each.error() is None]
+                for message in found:
+                    life.read(message.value())
+                read = {each.partition(): each.offset() + 1 for each in found}
+                offsets = [
+                    confluent_kafka.TopicPartition(life.topic, *each) for each in read.items()
+                ]
+                if not offsets:
                     continue
-                life.read(message.value())
                 with contextlib.suppress(confluent_kafka.KafkaException):
-                    for each in consumer.commit(message, asynchronous=False):
+                    for each in consumer.commit(offsets=offsets, asynchronous=False):
                         if each.error is None:
                             life.history.acknowledged(each.partition, each.offset)
         finally:
