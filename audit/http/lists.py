@@ -21,7 +21,7 @@ _MOST_WAITING: Final = 100  # alerts that are not raised yet
 
 def hosts(service: Service, query: queries.HostsQuery) -> answers.Hosts:
     key = key_of(service, query.cluster, query.topic)
-    found = service.reading.hosts(key, query)
+    found = service.reading.hosts(service.reading.origin(key) or key, query)
     faults: defaultdict[str, list[Finding]] = defaultdict(list)
     for each in open_findings(service, key):
         faults[each.host].append(each)
@@ -40,7 +40,7 @@ def hosts(service: Service, query: queries.HostsQuery) -> answers.Hosts:
 
 def sources(service: Service, query: queries.SourcesQuery) -> answers.Sources:
     key = key_of(service, query.cluster, query.topic)
-    found = service.reading.sources(key, query)
+    found = service.reading.sources(service.reading.origin(key) or key, query)
     faults: defaultdict[str, list[Finding]] = defaultdict(list)
     for each in open_findings(service, key):
         if each.source:

@@ -78,8 +78,8 @@ def topic(service: Service, query: queries.TopicQuery) -> answers.TopicAnswer:
         from_time=from_time,
         to_time=to_time,
         step=step,
-        tiers=tier_totals(judged, reading.delays(key, from_time, to_time)),
-        flow=reading.flow(key, from_time, to_time),
+        tiers=tier_totals(judged, _delays_of(service, judged, from_time, to_time)),
+        flow=reading.flow(judged.origin or key, from_time, to_time),
         cells=cells(judged.windows, step),
         findings=judged.findings[:_FEW],
         findings_total=len(judged.findings),
@@ -88,6 +88,16 @@ def topic(service: Service, query: queries.TopicQuery) -> answers.TopicAnswer:
         deleted=service.standing.is_deleted(key),
         failing_loads=failing,
     )
+
+
+def _delays_of(service: Service, judged: TopicVerdict, from_time: int, to_time: int) -> Delays:
+    """Of a copy, agents' are those of its origin."""
+    found = service.reading.delays(judged.key, from_time, to_time)
+    if judged.origin is None:
+        return found
+    agent = Tier(TierKind.AGENT)
+    theirs = service.reading.delays(judged.origin, from_time, to_time)
+    return found | ({agent: theirs[agent]} if agent in theirs else {})
 
 
 def _step(step: int | None, length: int, window: int) -> int:
@@ -188,8 +198,8 @@ def _report(service: Service, judged: TopicVerdict) -> answers.TopicReport:
         topic=key.topic,
         topic_id=key.topic_id,
         state=not_landed(_so_far(judged.state, judged.from_time, now_millis()), failing),
-        tiers=tier_totals(judged, service.reading.delays(key, *between)),
-        flow=service.reading.flow(key, *between),
+        tiers=tier_totals(judged, _delays_of(service, judged, *between)),
+        flow=service.reading.flow(judged.origin or key, *between),
         missing=judged.totals.missing + judged.totals.lost,
         excess=judged.totals.duplicated,
         unclaimed=sum(each.unclaimed for each in windows),

@@ -1,6 +1,7 @@
 """A copy is judged with its origin: from the agents of one cluster to the files of another."""
 
 import random
+import threading
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -11,16 +12,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from audit.alerting.alerting import Alerting
 from audit.config import AuditConfig, Cluster
+from audit.following import ReadTo
 from audit.joined import OF_ORIGIN
 from audit.judged_hours import HourVerdict, by_hour
 from audit.judging import Judging, picture_of
 from audit.picture import Acceptance, Tier, TierKind, TopicKey
 from audit.reconciling.gate import hour_gate
 from audit.reconciling.verdict import reconcile
+from audit.rounds import Rounds
+from audit.service import Service
+from audit.standing import ClusterStanding, Standing
 from audit.store.store import AuditStore
 from audit.verdicts import FaultKind, State, TopicVerdict
-from ledger.reading import LedgerPositions
+from harness.server_process import wait_until
+from ledger.reading import LedgerChunk, LedgerPositions
 from tests.audit.judged_ledger import FIRST, NOW
 from tests.audit.store.said import HOUR, MINUTE, TOPIC, Json, body
 from tests.audit.two_clusters import (
@@ -72,6 +79,15 @@ def test_lines_lost_between_the_clusters_are_named(tmp_path: Path, seed: int) ->
     red = {each.start for each in verdict.windows if each.state is not State.COMPLETE}
     assert red == {FIRST + 3 * MINUTE, FIRST + 4 * MINUTE}
     assert origin.state is State.COMPLETE, origin
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_lines_of_a_copy_that_nobody_loads_have_names(tmp_path: Path, seed: int) -> None:
+    """Also those before the first that was copied."""
+    lost = {*range(10), *range(30, 50)}
+    verdict = judged(tmp_path, shuffled(TwoClusters(uncopied=lost, loaded=False).said(), seed))
+    assert named(verdict) == lost
+    assert verdict.totals.missing == len(lost)
 
 
 def test_lines_that_the_mirror_had_copied(tmp_path: Path) -> None:
@@ -201,6 +217,33 @@ def test_an_absent_origin_holds_up_no_other_verdict(tmp_path: Path) -> None:
     assert states[other, FIRST] == State.COMPLETE
     assert states[COPY_KEY, FIRST] == State.PENDING
     assert not any(key == ORIGIN_KEY for key, _ in states)
+
+
+def test_a_ledger_that_takes_long_to_be_read_holds_up_no_other(tmp_path: Path) -> None:
+    """What was read of it goes on coming, and its end does not."""
+    config = _config(OFFLINE, SOURCE)
+    standing = Standing({name: ClusterStanding() for name in (OFFLINE, SOURCE)})
+    service = Service(config, standing)
+    told = threading.Event()
+    with closing(AuditStore.open(tmp_path)) as store, closing(store.reading()) as reading:
+        judging = Judging(reading, config)
+        alerting = Alerting(store, reading, config, standing, None)
+        rounds = Rounds(service, store, judging, alerting, None)
+        working = threading.Thread(target=rounds.run, args=(told,))
+        working.start()
+        try:
+            for cluster, each in TwoClusters().said():
+                rounds.hand_over(cluster, LedgerChunk(body([each]), LedgerPositions(), to_come=1))
+            rounds.hand_over(OFFLINE, ReadTo(NOW))
+            wait_until(lambda: standing.clusters[OFFLINE].judged, within=60, what="judged")
+            (row,) = [each for each in reading.open_hours(COPY_KEY) if each == FIRST]
+        finally:
+            told.set()
+            rounds.end()
+            working.join()
+    assert row == FIRST
+    assert not standing.clusters[SOURCE].judged
+    assert not standing.read_since
 
 
 def _plain(said: Json, key: TopicKey) -> Json:

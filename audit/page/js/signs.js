@@ -106,6 +106,6 @@ export const kindSign = (kind) => sign(KINDS[kind]?.[0] ?? "unknown", 15);
 
 /** A tier, as people call it. */
 export function tierName(tier) {
-  const names = { agent: "Agents", origin: "Origin", mirror: "Mirror", hdfs: "Files" };
+  const names = { agent: "Agents", origin: "Origin brokers", mirror: "Mirror", hdfs: "Files" };
   return { ...names, broker: "Brokers" }[tier] ?? tier;
 }

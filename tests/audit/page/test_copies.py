@@ -84,6 +84,8 @@ def test_a_copy_from_agents_to_files(browser: Browser, both: AuditProcess, keep:
     assert [each.tier for each in copy.tiers] == ["agent", "origin", "mirror", "broker", "hdfs"]
     assert [each.events for each in copy.tiers] == [200, 200, 180, 180, 180]
     assert copy.missing == 20
+    assert copy.flow == origin.flow
+    assert copy.flow.shipped == 200
     assert origin.state == "complete", origin
     gate = both.get("hour", answers.HourGate, cluster=OFFLINE, topic=COPY, hour=BEGAN)
     assert not gate.complete
@@ -95,8 +97,9 @@ def test_a_copy_from_agents_to_files(browser: Browser, both: AuditProcess, keep:
             page.goto(f"/#/topic?cluster={OFFLINE}&topic={COPY}&from={BEGAN}&to={BEGAN + HOUR}")
             expect(page.locator(".heading .badge")).to_have_text("Missing")
             expect(page.locator(".tier h3")).to_have_text(
-                ["Agents", "Origin", "Mirror", "Brokers", "Files"]
+                ["Agents", "Origin brokers", "Mirror", "Brokers", "Files"]
             )
+            expect(page.get_by_role("link", name="host-of-a").first).to_be_visible()
             finding = page.locator(".finding", has_text="were not copied from dc1/clicks").first
             expect(finding).to_contain_text("/var/log/a.log")
             keep(page, f"copy-{look}")

@@ -24,7 +24,7 @@ export function delays(tiers) {
     "div",
     { class: "delays" },
     tiers.map((tier, index) =>
-      tier.tier === "broker"
+      ["origin", "mirror", "broker"].includes(tier.tier)
         ? null // they are counted now and then: that is no delay
         : [
             h("div", {}, tierName(tier.tier)),
