@@ -52,7 +52,7 @@ PENSTOCK: Final = "penstock"
 TOPIC: Final = "history"
 LAG_SECONDS: Final = 6.0
 COMES_TO_REST: Final = 180.0
-SPEAKS: Final = 90.0
+SPEAKS: Final = 30.0
 _DISK_MEBIBYTES: Final = 256
 # Small segments, so that faults also meet the moment of a new one.
 _CONFIGS: Final = {"segment.bytes": str(256 * 1024), "retention.ms": "-1"}
