@@ -8,7 +8,7 @@ PYTHON := $(VENV)/bin/python
 PIP_INSTALL := $(PYTHON) -m pip install --quiet --disable-pip-version-check --use-pep517 --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick test-elsewhen check bench fuzz spec witness history group-history pipeline format reference newcomer clean
+.PHONY: help demo test quick test-elsewhen check bench fuzz spec witness history group-history mirror-history pipeline format reference newcomer clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ history: $(VENV)/.installed-development ## does a cluster keep what it promises?
 
 group-history: $(VENV)/.installed-development ## do groups of consumers get what is promised? Seeds of members that lie, coordinators that are killed; ARGS="--runs 100", "--help"
 	@$(PYTHON) -m tests.group_history $(ARGS)
+
+mirror-history: $(VENV)/.installed-development ## is a copy what its source is? Seeds of mirrors, brokers, links, disks and clocks that fail, and of gaps; ARGS="--runs 100", "--help"
+	@$(PYTHON) -m tests.mirror_history $(ARGS)
 
 pipeline: $(VENV)/.installed-development ## does every line arrive, whoever leads? The whole pipeline on three brokers, killed in turn; ARGS="--minutes 60", "--help"
 	@$(PYTHON) -m tests.cluster_pipeline $(ARGS)

@@ -6,7 +6,9 @@ Exit code 0 if nothing was wrong, 1 if something was, 2 if a run could not be ma
 """
 
 import argparse
+import contextlib
 import os
+import shutil
 import signal
 import sys
 import time
@@ -18,7 +20,6 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from tests.cluster_history.judging import Objection
-from tests.cluster_history.run import remove
 from tests.cluster_history.script import Script
 
 REPOSITORY: Final = Path(__file__).resolve().parents[1]
@@ -175,6 +176,11 @@ class Runs:
 
     def _is_caught(self, name: str, outcome: Outcome) -> bool:
         return self.flaws[name].is_caught_by(outcome.rules)
+
+
+def remove(directory: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        shutil.rmtree(directory)
 
 
 def _show(outcome: Outcome, directory: Path) -> None:

@@ -51,7 +51,7 @@ CLUSTERS, LOGS, BEFORE = "clusters", "logs", "before"
 PENSTOCK: Final = "penstock"
 TOPIC: Final = "history"
 LAG_SECONDS: Final = 6.0
-COMES_TO_REST: Final = 180.0
+STANDS_STILL: Final = 60.0
 SPEAKS: Final = 30.0
 _DISK_MEBIBYTES: Final = 256
 # Small segments, so that faults also meet the moment of a new one.
@@ -284,15 +284,9 @@ class _Run:
         """Copies end where their sources do, but for gaps; and those have been named."""
         gapped = {each.topic: each for each in self._gaps.made}
         whole = {name: count for name, count in self._topics.items() if name not in gapped}
-        try:
-            wait_until(
-                lambda: not self._behind(whole),
-                within=COMES_TO_REST,
-                what="the copies end where their sources do",
-                every=0.5,
-            )
-        except TimeoutError as late:
-            self._history.note(Trouble(f"stuck: {late}: {'; '.join(self._behind(whole))}"))
+        behind = self._wait_while_they_grow(whole)
+        if behind:
+            self._history.note(Trouble(f"stuck: for {STANDS_STILL:g} s: {'; '.join(behind)}"))
         with contextlib.suppress(TimeoutError):  # the judge will say it
             wait_until(
                 lambda: all(names_both_ends(each, self._said()) for each in gapped.values()),
@@ -302,6 +296,19 @@ class _Run:
             )
         self._settle(self._clusters.target, PREFIX)
         self._history.note(Done("all has come to rest"))
+
+    def _wait_while_they_grow(self, topics: dict[str, int]) -> list[str]:
+        """What is behind, where for long nothing has changed."""
+        behind: list[str] = []
+        until = time.monotonic() + STANDS_STILL
+        while time.monotonic() < until:
+            now = self._behind(topics)
+            if not now:
+                return []
+            if now != behind:
+                behind, until = now, time.monotonic() + STANDS_STILL
+            time.sleep(0.5)
+        return behind
 
     def _behind(self, topics: dict[str, int]) -> list[str]:
         found = []
