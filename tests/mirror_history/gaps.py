@@ -86,12 +86,14 @@ class Gaps:
         copied = high(clusters.target, PREFIX + topic)
         self._keep(topic)
         admin = AdminClient({"bootstrap.servers": clusters.source.bootstrap, **RETURN})
+        before = self._topic_id(admin, topic)
         admin.delete_topics([topic])[topic].result(60)
         self._wait_until_gone(topic)
         self._create(topic)
         self._write(topic, chance.choice([1, 30, 100]))
         anew = self._topic_id(admin, topic)
-        return Gap(topic, 0, copied, (anew,), f"the topic was made anew, with the id {anew}")
+        why = f"the topic was made anew, with the id {anew} in place of {before}"
+        return Gap(topic, 0, copied, (anew,), why, (before,))
 
     def _wait_until_gone(self, topic: str) -> None:
         source = self._clusters.source

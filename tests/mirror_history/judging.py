@@ -38,8 +38,9 @@ class Gap(msgspec.Struct, frozen=True):
     topic: str
     partition: int
     copied: int  # where the copy's log ended
-    ends: tuple[str, ...]  # of which the mirror must name one, besides where the copy ends
+    ends: tuple[str, ...]  # at the source, of which the mirror must name one,
     why: str
+    here: tuple[str, ...] = ()  # and one of these, or where the copy's log ended
 
 
 @dataclass(frozen=True)
@@ -179,10 +180,11 @@ def _silent(gap: Gap, said: str) -> Iterator[str]:
 
 
 def names_both_ends(gap: Gap, said: str) -> bool:
-    """Whether one line, or one object of a page, has the topic's name and both ends."""
-    for line in re.split(r"\n|(?<=\}),", said):
+    """Whether one line has the topic's name and both ends."""
+    for line in said.splitlines():
         words = set(re.findall(r"[A-Za-z0-9_-]+", line))
-        if gap.topic in line and str(gap.copied) in words and not words.isdisjoint(gap.ends):
+        here = {str(gap.copied), *gap.here}
+        if gap.topic in line and not words.isdisjoint(here) and not words.isdisjoint(gap.ends):
             return True
     return False
 

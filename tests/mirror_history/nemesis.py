@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.broker_cluster import BrokerCluster
-from harness.server_process import ServerFailed
+from harness.server_process import ServerFailed, wait_until
 from harness.two_clusters import TwoClusters
 from tests.cluster_history import nemesis
 from tests.cluster_history.history import Done, History, Trouble
@@ -21,11 +21,17 @@ from tests.mirror_history.script import SIDES
 from tests.system.faults import Faults
 
 STOPS: Final = 60.0
+HEALS: Final = 240.0
 _FILLER: Final = "filler"
 
 
 class OfCluster(nemesis.Nemesis):
-    """What is done to one of the two, an action at a time."""
+    """What is done to one of the two, an action at a time. A broker that gives up while it starts,
+    as one to which ZooKeeper does not answer in time, is started again, as systemd does it."""
+
+    def begin(self) -> None:
+        """Before the first action."""
+        self._starting: set[int] = set()
 
     def do(self, action: Action, chance: random.Random) -> None:
         self._act(action, chance)
@@ -33,6 +39,25 @@ class OfCluster(nemesis.Nemesis):
 
     def look(self) -> None:
         self._look_who_ended()
+
+    def all_ready(self) -> bool:
+        """Whether all brokers are; who gave up is started again."""
+        self.look()
+        return all(broker.ready() for broker in self._cluster.brokers.values())
+
+    def _start(self, broker: int) -> None:
+        super()._start(broker)
+        self._starting.add(broker)
+
+    def _look_who_ended(self) -> None:
+        for broker, code in self._cluster.ended_by_itself().items():
+            if broker in self._starting:
+                self._cluster.spawn(broker)
+            elif broker not in self._excused and not self._map_in_trouble:
+                what = f"broker {broker} ended by itself, with {code}"
+                self._history.note(Trouble(f"trouble: {what}"))
+        ready = {each for each in self._starting if self._cluster.brokers[each].ready()}
+        self._starting -= ready
 
 
 class Nemesis:
@@ -54,6 +79,8 @@ class Nemesis:
         self._disks, self._gaps = disks, gaps
         self._history, self._script, self._say = history, script, say
         self._topics = topics
+        for each in self._of.values():
+            each.begin()
 
     def play(self) -> None:
         for number, action in enumerate(self._script.actions):
@@ -75,6 +102,12 @@ class Nemesis:
         for number in self._clusters.mirrors:
             self._clusters.thaw(number)
             self._clusters.begin(number)
+        wait_until(
+            lambda: all([each.all_ready() for each in self._of.values()]),
+            within=HEALS,
+            what="all brokers are ready",
+            every=0.5,
+        )
         self._history.note(Done("everything is healed"))
 
     def _act(self, action: Action, chance: random.Random) -> None:
@@ -146,9 +179,6 @@ class Nemesis:
     def _make_gap(self, kind: str, chance: random.Random) -> None:
         self.heal()
         try:
-            for cluster in self._clusters.both:
-                for broker in cluster.brokers.values():
-                    broker.process.wait_ready(broker.ready, within=STOPS)
             self._gaps.make(kind, chance)
         except TimeoutError as late:
             self._history.note(Trouble(f"stuck: before or while a gap was made ({kind}): {late}"))

@@ -16,7 +16,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from confluent_kafka import KafkaException
@@ -328,7 +328,7 @@ class _Run:
         said = []
         for mirror in self._clusters.mirrors.values():
             said.append(mirror.log())
-            said.append(json.dumps(mirror.standing()))
+            said += _lines_of(mirror.standing())
         return "\n".join(said)
 
     def _keep_what_was_said(self) -> None:
@@ -361,6 +361,21 @@ class _Run:
             found += bugs_in(f"mirror {number}", mirror.log())
         for what in found:
             self._history.note(Trouble(f"trouble: {what}"))
+
+
+def _lines_of(page: Any) -> Iterator[str]:
+    """Each text of a page is a line, and each of its innermost objects."""
+    if isinstance(page, str):
+        yield page
+    elif isinstance(page, list):
+        for each in page:
+            yield from _lines_of(each)
+    elif isinstance(page, dict):
+        inner = [each for each in page.values() if isinstance(each, dict | list)]
+        for each in inner:
+            yield from _lines_of(each)
+        if not inner:
+            yield json.dumps(page)
 
 
 def _faults(library: Path, directory: Path) -> Faults:

@@ -5,7 +5,12 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from harness.broker_cluster import BrokerCluster
 
 _SECONDS = 5.0
-_OPTIONS = {"group.id": "watermarks", "log_level": 2, "socket.timeout.ms": 5_000}
+_OPTIONS = {
+    "group.id": "watermarks",
+    "log_level": 2,
+    "socket.timeout.ms": 5_000,
+    "isolation.level": "read_uncommitted",  # otherwise it asks where open transactions begin
+}
 
 
 def low(cluster: BrokerCluster, topic: str, partition: int = 0) -> int:
