@@ -103,7 +103,7 @@ class Nemesis:
             self._clusters.thaw(number)
             self._clusters.begin(number)
         wait_until(
-            lambda: all([each.all_ready() for each in self._of.values()]),
+            lambda: all(each.all_ready() for each in self._of.values()),
             within=HEALS,
             what="all brokers are ready",
             every=0.5,
