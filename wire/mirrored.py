@@ -13,6 +13,9 @@ from typing import Final, Self
 MIRROR_OF: Final = "penstock.mirror.of"
 """The topic config that makes a topic a copy."""
 
+ACCEPT_GAP: Final = "penstock.mirror.accept.gap"
+"""The topic config that names gaps which a copy takes: `partition:from-to`."""
+
 MIRROR_ID: Final = "penstock-mirror"
 """The transactional id of a Produce whose batches keep their offsets."""
 
