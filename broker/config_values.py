@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from wire.messages.describe_configs import ConfigType
+from wire.mirrored import MirrorOf
 
 MAX_INT = 2**31 - 1
 MAX_LONG = 2**63 - 1
@@ -19,6 +20,8 @@ ALL_REPLICAS = "*"
 
 _REPLICA = re.compile(r"[0-9]{1,10}:[0-9]{1,10}")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
+_GAP = re.compile(r"([0-9]{1,10}):([0-9]{1,18})-([0-9]{1,18})")
+_MOST_GAPS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,39 @@ def throttled_replicas() -> ValueType:
         return words
 
     return ValueType(ConfigType.LIST, read)
+
+
+def mark_of_copy() -> ValueType:
+    """What a topic is a copy of (`MirrorOf`); empty where it is none."""
+
+    def read(text: str) -> Value:
+        return str(MirrorOf.parse(word)) if (word := text.strip()) else ""
+
+    return ValueType(ConfigType.STRING, read)
+
+
+def gaps() -> ValueType:
+    """Gaps in the offsets of partitions: `partition:from-to`."""
+
+    def read(text: str) -> Value:
+        words = _words(text)
+        if len(words) > _MOST_GAPS:
+            raise ValueError(f"{len(words)} gaps, {_MOST_GAPS} are allowed")
+        for word in words:
+            if (found := gap(word)) is None or found[1] >= found[2]:
+                raise ValueError(
+                    f"{word[:80]!r} is not [partitionId]:[from]-[to], where the log ends at one "
+                    "offset and goes on at a higher one"
+                )
+        return words
+
+    return ValueType(ConfigType.LIST, read)
+
+
+def gap(word: str) -> tuple[int, int, int] | None:
+    """Partition, where its log ends, and where it goes on; None where that is not said."""
+    found = _GAP.fullmatch(word)
+    return None if found is None else (int(found[1]), int(found[2]), int(found[3]))
 
 
 def replica(partition: int, broker_id: int) -> str:

@@ -284,6 +284,11 @@ class Connection:
         self._exclusive = exclusive
         return reply
 
+    def serve_on(self) -> None:
+        """The exclusive reply needs nothing of its request any more: the next are served."""
+        self._exclusive = False
+        self._loop.call_soon(self._go_on)
+
     def send_soon(self) -> None:
         """Some reply is known. One flush answers many requests: send them all at once."""
         if not self._sending_soon:

@@ -30,6 +30,7 @@ from broker.open_files import OpenLogs
 from broker.replication.followers import Followers
 from broker.replication.in_sync import InSyncChanges
 from broker.storage.batches import Appended
+from broker.storage.compared import append_kept
 from broker.storage.errors import DiskFull
 from broker.storage.flush import FlushTicket
 from broker.storage.log import Log
@@ -65,9 +66,9 @@ class Partition:
         "_flush_soon", "_flush_timer", "_flusher", "_flushing", "_going_back", "_in_sync_changes",
         "_loop", "_metrics", "_open_logs", "_rests", "_sends_throttled", "_unflushed",
         "_written_for", "broker_id", "compacts", "config", "followers", "index", "info",
-        "leader_epoch", "leads", "log", "max_message_bytes", "min_insync_replicas", "read_only",
-        "stamps_append_time", "timestamp_after_max_ms", "timestamp_before_max_ms", "topic",
-        "traffic", "unavailable", "used",
+        "leader_epoch", "leads", "log", "max_message_bytes", "min_insync_replicas", "mirror_of",
+        "read_only", "stamps_append_time", "timestamp_after_max_ms", "timestamp_before_max_ms",
+        "topic", "traffic", "unavailable", "used",
     )  # fmt: skip
 
     def __init__(
@@ -125,6 +126,7 @@ class Partition:
         """Go by `config` from now on. What every append asks for is read out of it once."""
         self.config = config
         self.compacts = config.compacts
+        self.mirror_of = config.mirror_of
         self.max_message_bytes = config.max_message_bytes
         self.min_insync_replicas = config.min_insync_replicas
         self.stamps_append_time = config.stamps_append_time
@@ -417,14 +419,23 @@ class Partition:
     # Appending
 
     def append(
-        self, batch: memoryview, header: BatchHeader, now_ms: int, client: Hashable
+        self,
+        batch: memoryview,
+        header: BatchHeader,
+        now_ms: int,
+        client: Hashable,
+        *,
+        keeps_offset: bool = False,
     ) -> Appended:
         """Write one checked batch of a client's. It is committed when `when_committed` says so."""
         self.used = True
         if self._rests:
             self._wake(client)
         try:
-            appended = self.log.append(batch, header, self.leader_epoch, now_ms)
+            if keeps_offset:
+                appended = append_kept(self.log, batch, header, self.leader_epoch, now_ms)
+            else:
+                appended = self.log.append(batch, header, self.leader_epoch, now_ms)
         except DiskFull:
             self._is_full()
             raise

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, cast
 
-from broker.config_values import ALL_REPLICAS, MAX_LONG, Value, replica
+from broker.config_values import ALL_REPLICAS, MAX_LONG, Value, gap, replica
 from broker.errors import ApiError, ErrorCode
 from broker.storage.config import LogConfig
 from broker.topic_config_table import TOPIC_CONFIG_KEYS, ConfigKey, topic_config_key
 from wire.messages.describe_configs import ConfigType
 from wire.messages.incremental_alter_configs import ConfigOperation
+from wire.mirrored import ACCEPT_GAP, MIRROR_OF, MirrorOf
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -37,6 +38,9 @@ class TopicDefaults:
         """Raises `ValueError` or `ApiError`, with a message that names the key."""
         configs = {key: _text(value) for key, value in settings.items() if key not in _SHAPE}
         TopicConfig.parse(configs)
+        for key in (MIRROR_OF, ACCEPT_GAP):
+            if key in configs:
+                raise ValueError(f"`{key}` is of one topic, and no default of all")
         return cls(
             partitions=_count(settings, "partitions"),
             replication_factor=_count(settings, "replication_factor"),
@@ -62,6 +66,7 @@ class TopicConfig:
     timestamp_after_max_ms: int  # how far ahead of it
     stamps_append_time: bool
     compacts: bool
+    mirror_of: MirrorOf | None  # what it is a copy of
 
     @classmethod
     def parse(
@@ -85,6 +90,7 @@ class TopicConfig:
             timestamp_after_max_ms=_timestamp_bound(values, "message.timestamp.after.max.ms"),
             stamps_append_time=values["message.timestamp.type"] == "LogAppendTime",
             compacts="compact" in cast(tuple[str, ...], values["cleanup.policy"]),
+            mirror_of=MirrorOf.parse(mark) if (mark := str(values[MIRROR_OF])) else None,
         )
 
     @classmethod
@@ -127,6 +133,11 @@ class TopicConfig:
         """Whether a list of throttled replicas has that one."""
         listed = cast(tuple[str, ...], self.values[name])
         return ALL_REPLICAS in listed or replica(partition, broker_id) in listed
+
+    def accepts_gap(self, partition: int, end_offset: int, base_offset: int) -> bool:
+        """Whether a copy that ends at one offset may go on at the other."""
+        listed = cast(tuple[str, ...], self.values[ACCEPT_GAP])
+        return (partition, end_offset, base_offset) in map(gap, listed)
 
     @property
     def deletes(self) -> bool:

@@ -15,14 +15,17 @@ from broker.config_values import (
     ValueType,
     boolean,
     fraction,
+    gaps,
     integer,
     long,
+    mark_of_copy,
     one_of,
     some_of,
     text_of,
     throttled_replicas,
 )
 from broker.errors import ApiError, ErrorCode
+from wire.mirrored import ACCEPT_GAP, MIRROR_OF
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +213,25 @@ _KEYS = (
         "acks=all is refused while fewer replicas than this are in sync. Where a topic has three "
         "replicas or more and nobody has set it, it is 2: what was acknowledged then lies on two "
         "brokers at least, and one of three may be missing. (Kafka's default is always 1.)",
+    ),
+    ConfigKey(
+        ACCEPT_GAP,
+        gaps(),
+        "",
+        "",
+        "Of a copy: gaps in the offsets that are taken although its source does not compact, as "
+        "partition:from-to, where the log ends at one offset and the next batch begins at the "
+        "other. Penstock's own: `penstock mirror --accept-gap` sets it, and removes it.",
+    ),
+    ConfigKey(
+        MIRROR_OF,
+        mark_of_copy(),
+        "",
+        "",
+        "Makes the topic a copy of another cluster's, as cluster/topic/topic-id: it has the "
+        "source's offsets and is written by the mirror alone, others are refused. Empty for an "
+        "ordinary topic. Penstock's own: `penstock mirror` sets it, and `penstock mirror promote` "
+        "removes it.",
     ),
     ConfigKey(
         "preallocate",

@@ -42,7 +42,15 @@ _ON_CLUSTER_INSTEAD: Final = Operation.CREATE, _CLUSTER
 
 RULES: Final[dict[int, tuple[Rule, ...]]] = {
     # Produce. Idempotent batches need nothing more, as since Kafka 2.8.
-    0: (Rule(Operation.WRITE, _TOPIC),),
+    0: (
+        Rule(Operation.WRITE, _TOPIC),
+        Rule(
+            Operation.WRITE,
+            _TRANSACTION,
+            "what the mirror copies",
+            besides=(Operation.WRITE, _TOPIC),
+        ),
+    ),
     # Fetch
     1: (
         Rule(Operation.READ, _TOPIC, "consumers"),

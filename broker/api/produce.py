@@ -7,6 +7,8 @@ replicas in sync, or when the request's time is over; meanwhile the client's nex
 served, and answered in their order. A batch that is too large to be looked through at once is left
 to `LargeChecks`, and meanwhile its client's next requests wait.
 
+What the mirror copies is told by its transactional id, and is `mirrored_produce`'s.
+
 Not here: transactions (refused), batches older than format v2 (refused). Where there is one replica
 the time-out of a request is not looked at: it is answered when its flush is over.
 
@@ -14,44 +16,27 @@ Specified in docs/replication-spec.md: `Produce` (R4).
 """
 
 import asyncio
-import time
-from collections.abc import Coroutine, Set
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Coroutine
 from typing import Final
 
-from broker.authorization import Authorization, denial
-from broker.complaints import Complaints
-from broker.connection import Connection, Reply
+from broker.api import mirrored_produce
+from broker.api.appending import ALL, Appending, Needs, check_in_sync, kept
+from broker.authorization import denial
+from broker.connection import Connection
 from broker.errors import ApiError
-from broker.metrics import BrokerMetrics
 from broker.partition import Partition
-from broker.partitions import Partitions
 from broker.storage.errors import StorageError
 from wire.acls import Operation, ResourceType
 from wire.batch import CONTROL, TRANSACTIONAL, BatchHeader, check_batch, stamp_append_time
 from wire.errors import BatchError, ErrorCode
 from wire.large_batches import LargeBatch, unpack_large, walk_large
-from wire.produce import PartitionBatch, PartitionResult, ProduceRequest, response_frame
+from wire.mirrored import MIRROR_ID
+from wire.produce import PartitionBatch, ProduceRequest
 from wire.record_check import NATIVE, RecordCheck
 from wire.requests import RequestHeader
 
-_ALL: Final = -1
 _NOT_ACCEPTED: Final = CONTROL | TRANSACTIONAL
 UNPACKED_LIMIT: Final = 64 * 1024 * 1024  # what compaction will unpack as well
-# What is no larger may lie in the buffer that all connections receive into.
-_SHARED_BUFFER: Final = 64 * 1024
-_LONGEST_TIMEOUT_MS: Final = 3_600_000
-
-
-@dataclass(frozen=True, slots=True)
-class Needs:
-    partitions: Partitions
-    record_check: RecordCheck
-    large_checks: "LargeChecks"
-    complaints: Complaints
-    metrics: BrokerMetrics
-    authorization: Authorization
 
 
 def serve(
@@ -62,54 +47,24 @@ def serve(
     began: float,
 ) -> None:
     """Append what was sent, and answer as `acks` asks. `began` is when the request was there."""
-    if request.acks not in {_ALL, 0, 1}:
-        code, why = ErrorCode.invalid_required_acks, "acks is -1, 0 or 1"
-    elif request.transactional_id is not None:
-        code = ErrorCode.transactional_id_authorization_failed
-        why = "transactions are not supported"
-    else:
-        _Work(needs, connection, header, request, began=began).serve()
+    if request.transactional_id == MIRROR_ID:
+        mirrored_produce.serve(needs, connection, header, request, began)
         return
     work = _Work(needs, connection, header, request, began=began)
-    work.results = [
-        PartitionResult(batch.topic, batch.partition, code, message=why)
-        for batch in request.batches
-    ]
-    work.answer(None)
+    if request.acks not in {ALL, 0, 1}:
+        work.refuse_all(ErrorCode.invalid_required_acks, "acks is -1, 0 or 1")
+    elif request.transactional_id is not None:
+        work.refuse_all(
+            ErrorCode.transactional_id_authorization_failed, "transactions are not supported"
+        )
+    else:
+        work.serve()
 
 
-class _Work:
-    """One request, batch by batch. `results` says what became of each so far."""
+class _Work(Appending):
+    """A request of a producer's."""
 
-    __slots__ = (
-        "_acks", "_batches", "_began", "_connection", "_denied", "_header", "_needs", "_now_ms",
-        "_timeout_ms", "_uncommitted", "results",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        needs: Needs,
-        connection: Connection,
-        header: RequestHeader,
-        request: ProduceRequest,
-        *,
-        began: float,
-    ) -> None:
-        self._needs = needs
-        self._connection = connection
-        self._header = header
-        _, self._acks, self._timeout_ms, self._batches = request
-        self._began = began
-        self._now_ms = time.time_ns() // 1_000_000
-        self._denied: Set[str] = frozenset()  # topics that it may not write to
-        if needs.authorization.is_on:
-            topics = {batch.topic for batch in self._batches}
-            self._denied = needs.authorization.denied_topics(
-                connection.caller, Operation.WRITE, topics
-            )
-        self.results: list[PartitionResult] = []
-        # Which of them are to be committed, up to which offset.
-        self._uncommitted: list[tuple[int, Partition, int]] = []
+    __slots__ = ()
 
     def serve(self) -> None:
         """Append all and answer, now or later."""
@@ -117,32 +72,24 @@ class _Work:
             if not self._append(batch):
                 self._batches = kept(self._batches[len(self.results) :])
                 reply = self._connection.reply(exclusive=True)
-                self._needs.large_checks.begin(self._serve_later(reply))
+                self._needs.large_checks.begin(self._worked_on(self._serve_later(), reply))
                 return
         self.answer(None)
 
-    async def _serve_later(self, reply: Reply) -> None:
+    async def _serve_later(self) -> bool:
         """From the first batch on that is too large to be looked through at once."""
-        try:
-            for batch in self._batches:
-                if self._append(batch):
-                    continue
-                error = await self._look_through(batch)
-                if not self._connection.open:
-                    return  # nobody waits for it, and its memory is somebody else's by now
-                if error is None:
-                    self._append(batch, is_checked=True)
-                else:
-                    self._refuse(batch, error)
-                    del error  # its traceback holds what was unpacked
-        except Exception as bug:  # noqa: BLE001 -- it must not leave its client waiting
-            connection = self._connection
-            self._needs.complaints.request_failed(
-                connection.caller.host, f"client={connection.peer}", bug
-            )
-            connection.close("error='internal error'")
-            return
-        self.answer(reply)
+        for batch in self._batches:
+            if self._append(batch):
+                continue
+            error = await self._look_through(batch)
+            if not self._connection.open:
+                return False  # nobody waits for it, and its memory is somebody else's by now
+            if error is None:
+                self._append(batch, is_checked=True)
+            else:
+                self._refuse(batch, error)
+                del error  # its traceback holds what was unpacked
+        return True
 
     async def _look_through(self, batch: PartitionBatch) -> ApiError | BatchError | None:
         """Why the batch is to be refused, if it is."""
@@ -177,54 +124,21 @@ class _Work:
             self._refuse(batch, error)
             return True
         base_offset, last_offset, _ = appended
-        if acks == _ALL and last_offset >= partition.log.exposed_offset:
-            self._uncommitted.append((len(self.results), partition, last_offset + 1))
         append_time = now_ms if partition.stamps_append_time else -1
-        start_offset = partition.log.start_offset
-        self.results.append(
-            PartitionResult(topic, index, ErrorCode.none, base_offset, append_time, start_offset)
-        )
+        self._accept(batch, partition, base_offset, last_offset + 1, append_time)
         return True
-
-    def _refuse(self, batch: PartitionBatch, error: ApiError | BatchError | StorageError) -> None:
-        self._needs.metrics.rejected(error.code)
-        if error.code is ErrorCode.invalid_record:
-            # Who sends such a thing is broken, and may not say so itself.
-            self._needs.complaints.batch_refused(
-                self._connection.caller.host, batch.topic, batch.partition, error.code, str(error)
-            )
-        self.results.append(
-            PartitionResult(batch.topic, batch.partition, error.code, message=str(error))
-        )
-
-    def answer(self, reply: Reply | None) -> None:
-        """All batches are appended or refused: say so, in `reply` or at once."""
-        needs, connection, results = self._needs, self._connection, self.results
-        if self._uncommitted:
-            reply = reply or connection.reply()
-            answer = _Answer(needs.metrics, reply, self._header, results, self._began)
-            answer.wait(self._uncommitted, self._timeout_ms)
-            return
-        if self._acks == 0:
-            if failed := next((result for result in results if result.code), None):
-                why = f"acks=0 and {failed.message}"
-                connection.close(f"error={why:.200}", like="acks=0")
-            elif reply is not None:
-                reply.send([])
-        else:
-            _, version, correlation_id = self._header
-            frame = response_frame(version, correlation_id, results, connection.throttle_ms)
-            if reply is None:
-                connection.send([frame])
-            else:
-                reply.send([frame])
-        needs.metrics.request("Produce", time.perf_counter() - self._began)
 
 
 def _checked(partition: Partition, view: memoryview | None, acks: int, now_ms: int) -> BatchHeader:
     """The header of a batch that may be appended if its records may; else raise why it may not."""
     if partition.unavailable is not None or not partition.leads:
         partition.check_leader()
+    if partition.mirror_of is not None:
+        raise ApiError(
+            ErrorCode.policy_violation,
+            f"the topic is a copy of {partition.mirror_of.place}: it is written by the mirror "
+            "alone; penstock mirror promote opens it",
+        )
     if view is None:
         raise BatchError(ErrorCode.invalid_record, "no record batch was sent")
     if len(view) > partition.max_message_bytes:
@@ -237,13 +151,8 @@ def _checked(partition: Partition, view: memoryview | None, acks: int, now_ms: i
         raise BatchError(
             ErrorCode.invalid_record, "control and transactional batches are not accepted"
         )
-    if acks == _ALL and partition.min_insync_replicas > partition.in_sync:
-        raise ApiError(
-            ErrorCode.not_enough_replicas,
-            f"not enough replicas are in sync: {partition.in_sync} of "
-            f"{len(partition.info.replicas)}, min.insync.replicas is "
-            f"{partition.min_insync_replicas}",
-        )
+    if acks == ALL:
+        check_in_sync(partition)
     # Where the producer gave no time, or the broker gives it, there is nothing to be compared.
     if header.base_timestamp >= 0 and not partition.stamps_append_time:
         _check_timestamps(partition, header.base_timestamp, header.max_timestamp, now_ms)
@@ -259,73 +168,6 @@ def _check_timestamps(partition: Partition, base: int, latest: int, now_ms: int)
             f"timestamps {base} to {latest} are not between {earliest_allowed} "
             f"and {latest_allowed}",
         )
-
-
-class _Answer:
-    """The answer to a request with acks=all, given when its batches are committed."""
-
-    __slots__ = ("_began", "_header", "_metrics", "_open", "_reply", "_results", "_timer")
-
-    def __init__(
-        self,
-        metrics: BrokerMetrics,
-        reply: Reply,
-        header: RequestHeader,
-        results: list[PartitionResult],
-        began: float,
-    ) -> None:
-        self._metrics = metrics
-        self._reply = reply
-        self._header = header
-        self._results = results
-        self._began = began
-        self._open: set[int] = set()
-        self._timer: asyncio.TimerHandle | None = None
-
-    def wait(self, uncommitted: list[tuple[int, Partition, int]], timeout_ms: int) -> None:
-        self._open = {position for position, _, _ in uncommitted}
-        if any(partition.followers is not None for _, partition, _ in uncommitted):
-            seconds = min(max(timeout_ms, 0), _LONGEST_TIMEOUT_MS) / 1000
-            self._timer = asyncio.get_running_loop().call_later(seconds, self._time_is_over)
-        for position, partition, end_offset in uncommitted:
-            partition.when_committed(end_offset, partial(self._committed, position))
-
-    def _committed(self, position: int, code: ErrorCode) -> None:
-        if position not in self._open:
-            return  # it has been said that the time is over
-        if code:
-            self._refuse(position, code, "the batch could not be committed")
-        self._open.discard(position)
-        if not self._open:
-            self._send()
-
-    def _time_is_over(self) -> None:
-        for position in self._open:
-            self._refuse(position, ErrorCode.request_timed_out, "not yet on all replicas in sync")
-        self._open.clear()
-        self._send()
-
-    def _refuse(self, position: int, code: ErrorCode, message: str) -> None:
-        result = self._results[position]
-        self._results[position] = result._replace(code=code, base_offset=-1, message=message)
-
-    def _send(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        _, version, correlation_id = self._header
-        throttle = self._reply.connection.throttle_ms
-        self._reply.send([response_frame(version, correlation_id, self._results, throttle)])
-        self._metrics.request("Produce", time.perf_counter() - self._began)
-
-
-def kept(batches: list[PartitionBatch]) -> list[PartitionBatch]:
-    """The batches, in memory that is theirs as long as their connection waits for them."""
-    return [
-        batch._replace(records=memoryview(bytearray(batch.records)))
-        if batch.records is not None and len(batch.records) <= _SHARED_BUFFER
-        else batch
-        for batch in batches
-    ]
 
 
 class LargeChecks:

@@ -23,6 +23,7 @@ from broker.api import (
     alter_partition_reassignments,
     alter_user_scram_credentials,
     api_versions,
+    appending,
     create_acls,
     create_partitions,
     create_topics,
@@ -257,8 +258,8 @@ def _to_describe_cluster(parts: BrokerParts) -> describe_cluster.Needs:
     return describe_cluster.Needs(parts.cluster, parts.authorization)
 
 
-def to_produce(parts: BrokerParts) -> produce.Needs:
-    return produce.Needs(
+def to_produce(parts: BrokerParts) -> appending.Needs:
+    return appending.Needs(
         parts.partitions,
         parts.record_check,
         parts.large_checks,

@@ -202,6 +202,7 @@ class LedgerCounter:
                     end=log_.end_offset,
                     epochs=epochs_of(log_, partition.leader_epoch),
                     unclean=partition.info.unclean,
+                    mirror_of=partition.mirror_of,
                 )
             )
         return CountingReport(

@@ -63,6 +63,9 @@ class LogFollowing:
             if report.lost:
                 counter.withdraw([_withdrawn(each) for each in report.lost])
                 told = [each.number for each in report.lost]
+            counter.origins = {
+                key_of(led): led.mirror_of for led in report.led if led.mirror_of is not None
+            }
             counter.settle()
             forgotten = self._gone(report)
             self._terms.follow(report.led)

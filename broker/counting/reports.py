@@ -13,6 +13,7 @@ from broker.config import Checks
 from client.security import Security
 from ledger.counting.told import EpochStart
 from schemas.remote.address import RegistryAddress
+from wire.mirrored import MirrorOf
 
 SIZE_BYTES: Final = 4  # before each frame
 
@@ -21,7 +22,8 @@ class Led(NamedTuple):
     """One partition that the broker leads and serves: its records from `start` up to `exposed`. Its
     log ends at `end`, and `epochs` are the leader epochs of what is in it, with the offsets at
     which they begin, ascending: `leader_epoch`, which it is led under, is the last of them.
-    `unclean` are those that began with a leader who was not in sync."""
+    `unclean` are those that began with a leader who was not in sync. `mirror_of` says of what the
+    topic is a copy."""
 
     topic: str
     topic_id: str
@@ -34,6 +36,7 @@ class Led(NamedTuple):
     end: int
     epochs: Sequence[EpochStart]
     unclean: Sequence[int] = ()
+    mirror_of: MirrorOf | None = None
 
     @property
     def begins(self) -> int:

@@ -6,6 +6,7 @@
     ├── NotWritten              nothing was changed, the next append simply tries again
     │   └── DiskFull            there is no room
     ├── Altered                 a file that was closed is not as it was: its log must fail
+    ├── Differs                 another cluster's log has another batch there than its copy
     ├── NotNext                 a leader's batch does not follow what a follower has of its log
     ├── LogOffline              the log failed for good and does nothing until a restart
     ├── BytesUnreadable         the disk did not give the bytes back: this read failed, no more
@@ -65,6 +66,12 @@ class DiskFull(NotWritten):
 
 class Altered(StorageError):
     """A segment was let go of, and its file is another one now, or has grown or shrunk."""
+
+
+class Differs(StorageError):
+    """A batch that was to be copied contradicts what the copy has."""
+
+    code = ErrorCode.invalid_record
 
 
 class NotNext(StorageError):

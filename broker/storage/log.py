@@ -291,10 +291,9 @@ class Log:
         try:
             if segment.roll_at_ms == UNPREPARED:
                 self._prepare(segment, now_ms)
-            if segment.size and (
-                segment.size + length > segment.roll_size
-                or now_ms >= segment.roll_at_ms
-                or last_offset - segment.base_offset > MAX_POSITION
+            if last_offset - segment.base_offset > MAX_POSITION or (
+                segment.size
+                and (segment.size + length > segment.roll_size or now_ms >= segment.roll_at_ms)
             ):
                 self._roll(base_offset)
                 segment = self._active

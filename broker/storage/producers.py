@@ -99,8 +99,8 @@ class ProducerStates:
     def record(self, header: BatchHeader, base_offset: int, now_ms: int) -> None:
         """Remember a batch that the log has taken; the log's own are taken as they are."""
         producer_id = header.producer_id
-        if producer_id < 0:
-            return
+        if producer_id < 0 or header.base_sequence < 0:
+            return  # the end of a transaction has no sequence
         delta = header.last_offset_delta
         last = (header.base_sequence + delta) & MAX_SEQUENCE
         newest = _NEWEST.pack(header.producer_epoch, last, delta, base_offset, now_ms)

@@ -30,6 +30,7 @@ from crc32c import crc32c
 from ledger.counting.owners import Owners
 from wire.batch import CONTROL, CRC_START, LENGTH_PREFIX, LOG_APPEND_TIME, BatchHeader, Buffer
 from wire.errors import BatchError
+from wire.mirrored import MirrorOf
 from wire.records import records
 
 Json = dict[str, Any]
@@ -84,6 +85,7 @@ class PartitionCount:
     windows: dict[int, Sums] = field(default_factory=dict)
     delays: list[int] = field(default_factory=list)
     spoilt: list[Spoilt] = field(default_factory=list)
+    origin: MirrorOf | None = None  # of what the topic is a copy
 
     @property
     def is_empty(self) -> bool:
@@ -93,7 +95,8 @@ class PartitionCount:
     def weight(self) -> int:
         """Bytes in an entry, about."""
         details = _STRETCH * (len(self.stretches) + 8 * len(self.spoilt))
-        return _PASSAGE + _DELAYS + len(self.topic) + details + _WINDOW * len(self.windows)
+        names = len(self.topic) + (0 if self.origin is None else len(str(self.origin)))
+        return _PASSAGE + _DELAYS + names + details + _WINDOW * len(self.windows)
 
     def claim(self, first: int, end: int, events: int) -> None:
         """These offsets were looked at, and hold so many events."""

@@ -27,6 +27,7 @@ from ledger.counting.entries import (
 )
 from ledger.counting.journal import CountingJournal, PartitionKey, Place
 from wire.batch import LENGTH_PREFIX, BatchHeader, Buffer
+from wire.mirrored import MirrorOf
 
 _NOWHERE: Final = (-1, -1)
 _TOO_LARGE: Final = {ErrorCode.message_too_large, ErrorCode.record_list_too_large}
@@ -72,6 +73,8 @@ class Counter:
         self._counts: list[PartitionCount] = []
         self._weight = 0  # of those that are not the current one
         self._places: dict[PartitionKey, Place] = {}
+        self.origins: Mapping[PartitionKey, MirrorOf] = {}
+        """Of what those partitions are copies that are some."""
         self._has_gone_back = False
         self._current: tuple[PartitionKey, PartitionCount] | None = None
         self._at = _NOWHERE  # segment and byte, in the current partition
@@ -281,6 +284,7 @@ class Counter:
             next_offset=first,
             leader_epoch=leader_epoch,
             seen=seen,
+            origin=self.origins.get(key),
         )
         self._counts.append(count)
         self._at, self._size = _NOWHERE, 0

@@ -7,7 +7,7 @@ the last ones: who has come past them has come past all of it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from ledger.counting.batches import Json, PartitionCount, Spoilt, Sums
@@ -154,7 +154,7 @@ def _longer(windows: dict[int, Sums], length: int) -> dict[int, Sums]:
 
 
 def _passage(count: PartitionCount) -> Json:
-    return {
+    passage = {
         "topic": count.topic,
         "topic_id": count.topic_id,
         "partition": count.partition,
@@ -172,6 +172,9 @@ def _passage(count: PartitionCount) -> Json:
         ],
         "delays": list(count.delays),
     }
+    if count.origin is not None:
+        passage["origin"] = asdict(count.origin)
+    return passage
 
 
 def _damaged(count: PartitionCount) -> Iterator[dict[str, Any]]:

@@ -12,6 +12,7 @@ from broker.storage.config import LogConfig
 from broker.topic_config import ConfigChange, TopicConfig, TopicDefaults, changed
 from broker.topic_config_table import TOPIC_CONFIG_KEYS
 from wire.messages.incremental_alter_configs import ConfigOperation
+from wire.mirrored import ACCEPT_GAP, MIRROR_OF, MirrorOf
 
 SET, DELETE = ConfigOperation.SET, ConfigOperation.DELETE
 APPEND, SUBTRACT = ConfigOperation.APPEND, ConfigOperation.SUBTRACT
@@ -248,3 +249,22 @@ def test_changes_that_make_no_sense_are_refused(change: ConfigChange, code: Erro
     with pytest.raises(ApiError) as error:
         changed({}, [change])
     assert error.value.code is code
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [(MIRROR_OF, "dc1/logs/"), (ACCEPT_GAP, "0:3-5"), (MIRROR_OF, "")]
+)
+def test_what_makes_one_topic_a_copy_is_no_default_of_all(key: str, value: str) -> None:
+    with pytest.raises(ValueError, match="is of one topic, and no default of all"):
+        TopicDefaults.from_settings({key: value})
+
+
+def test_a_copy_knows_its_source_and_the_gaps_that_it_may_have() -> None:
+    config = TopicConfig.parse({MIRROR_OF: " dc1/logs/ ", ACCEPT_GAP: "3:100-150, 7:0-912"})
+    assert config.mirror_of == MirrorOf("dc1", "logs", "")
+    assert config.overrides[MIRROR_OF] == "dc1/logs/"
+    assert config.accepts_gap(3, 100, 150)
+    assert config.accepts_gap(7, 0, 912)
+    for partition, end, base in [(3, 100, 151), (3, 99, 150), (4, 100, 150), (3, 150, 100)]:
+        assert not config.accepts_gap(partition, end, base)
+    assert TopicConfig.parse({}).mirror_of is None

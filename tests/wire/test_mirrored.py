@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wire.mirrored import MIRROR_ID, MIRROR_OF, MirrorOf
+from wire.mirrored import ACCEPT_GAP, MIRROR_ID, MIRROR_OF, MirrorOf
 
 TOPIC_ID = "5QDhz2mVQt6JbSHYXm9lKg"
 NAMES = st.from_regex(r"\A[a-zA-Z0-9_-][a-zA-Z0-9._-]{0,248}\Z")
@@ -77,3 +77,4 @@ def test_any_text_is_read_or_refused_and_printed_as_it_was(text: str) -> None:
 
 def test_the_names_that_others_rely_on() -> None:
     assert (MIRROR_OF, MIRROR_ID) == ("penstock.mirror.of", "penstock-mirror")
+    assert ACCEPT_GAP == "penstock.mirror.accept.gap"

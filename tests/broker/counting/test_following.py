@@ -5,11 +5,20 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from broker.config import Checks
 from broker.counting.following import LogFollowing
-from broker.counting.reports import CountingReport, CountingResult, Led, LostOffsets, Task
+from broker.counting.reports import (
+    SIZE_BYTES,
+    CountingReport,
+    CountingResult,
+    Led,
+    LostOffsets,
+    Task,
+    framed,
+)
 from broker.storage.log import Log
 from client.security import Security
 from ledger.counting.batches import Json
@@ -17,10 +26,13 @@ from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CountingJournal
 from ledger.counting.told import EpochStart
+from schemas.envelope import Decoder, Encoder
+from schemas.event_schemas import LEDGER, built_in
 from schemas.remote.address import RegistryAddress
 from tests.broker.counting.shown_ledger import ShownLedger
 from tests.broker.storage.compacted_log import Story, filled, flush
 from tests.broker.storage.log_files import append, batch, create, log_file, overwrite, positions
+from wire.mirrored import MirrorOf
 from wire.records import Codec
 
 
@@ -296,4 +308,33 @@ def test_a_batch_with_a_wrong_crc_is_named_and_not_counted(tmp_path: Path, check
     assert [each["offsets"] for entry in counted.told for each in entry["damaged"]] == [
         {"first": 12, "count": 3}
     ]
+    log.abandon()
+
+
+def test_of_a_copy_it_is_told_what_it_is_a_copy_of(tmp_path: Path) -> None:
+    log = create(tmp_path)
+    append(log, batch(3))
+    flush(log)
+    counted = Counted(tmp_path)
+    led = led_at(log, 0)._replace(mirror_of=MirrorOf("dc1", "clicks", "abc" + 19 * "x"))
+    report = framed(CountingReport([led], []))[SIZE_BYTES:]
+    (passed,) = msgspec.msgpack.decode(report, type=CountingReport).led
+    assert counted.look(passed) == ""
+    append(log, batch(2))
+    flush(log)
+    assert counted.look(led_at(log, 0)) == "", "it was opened for others to write"
+    origin = {"cluster": "dc1", "topic": "clicks", "topic_id": "abc" + 19 * "x"}
+    passages = [passage for entry in counted.told for passage in entry["passages"]]
+    assert [(each["offsets"][-1], each.get("origin")) for each in passages if each["windows"]] == [
+        ({"first": 0, "count": 3}, origin),
+        ({"first": 3, "count": 2}, None),
+    ]
+    assert all("origin" not in each or each["origin"] == origin for each in passages)
+    schema = built_in(LEDGER)
+    decoder = Decoder(lambda _: schema, schema)
+    for entry in counted.told:
+        read = decoder.decode(Encoder(schema, 7).encode(entry))
+        assert [each["origin"] for each in read["passages"]] == [
+            each.get("origin") for each in entry["passages"]
+        ]
     log.abandon()

@@ -1,0 +1,236 @@
+"""What a Produce request and a mirrored one have in common: who appends, and when that is answered.
+
+Each batch is appended or refused, one by one. acks=all is answered once all of them are committed:
+flushed by all replicas in sync, or when the request's time is over.
+"""
+
+import asyncio
+import time
+from collections.abc import Coroutine, Set
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, Protocol
+
+from broker.authorization import Authorization
+from broker.complaints import Complaints
+from broker.connection import Connection, Reply
+from broker.errors import ApiError
+from broker.metrics import BrokerMetrics
+from broker.partition import Partition
+from broker.partitions import Partitions
+from broker.storage.errors import StorageError
+from wire.acls import Operation
+from wire.errors import BatchError, ErrorCode
+from wire.produce import PartitionBatch, PartitionResult, ProduceRequest, response_frame
+from wire.record_check import RecordCheck
+from wire.requests import RequestHeader
+
+ALL: Final = -1  # the acks of who wants it committed
+# What is no larger may lie in the buffer that all connections receive into.
+_SHARED_BUFFER: Final = 64 * 1024
+_LONGEST_TIMEOUT_MS: Final = 3_600_000
+
+
+class BatchChecks(Protocol):
+    """Large batches, looked through beside everything else that a broker does."""
+
+    def begin(self, work: Coroutine[None, None, None]) -> None:
+        """Let the rest of a request be worked on."""
+
+    async def check(self, batch: memoryview, *, keyed: bool) -> None:
+        """Raise `BatchError` if the batch's records are not what they must be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    partitions: Partitions
+    record_check: RecordCheck
+    large_checks: BatchChecks
+    complaints: Complaints
+    metrics: BrokerMetrics
+    authorization: Authorization
+
+
+class Appending:
+    """One request, batch by batch. `results` says what became of each so far."""
+
+    __slots__ = (
+        "_acks", "_batches", "_began", "_connection", "_denied", "_header", "_needs", "_now_ms",
+        "_timeout_ms", "_uncommitted", "results",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        needs: Needs,
+        connection: Connection,
+        header: RequestHeader,
+        request: ProduceRequest,
+        *,
+        began: float,
+    ) -> None:
+        self._needs = needs
+        self._connection = connection
+        self._header = header
+        _, self._acks, self._timeout_ms, self._batches = request
+        self._began = began
+        self._now_ms = time.time_ns() // 1_000_000
+        self._denied: Set[str] = frozenset()  # topics that it may not write to
+        if needs.authorization.is_on:
+            topics = {batch.topic for batch in self._batches}
+            self._denied = needs.authorization.denied_topics(
+                connection.caller, Operation.WRITE, topics
+            )
+        self.results: list[PartitionResult] = []
+        # Which of them are to be committed, up to which offset.
+        self._uncommitted: list[tuple[int, Partition, int]] = []
+
+    def refuse_all(self, code: ErrorCode, why: str) -> None:
+        """Nothing is appended."""
+        self.results = [
+            PartitionResult(batch.topic, batch.partition, code, message=why)
+            for batch in self._batches
+        ]
+        self.answer(None)
+
+    async def _worked_on(self, work: Coroutine[None, None, bool], reply: Reply) -> None:
+        """What is done in turns with others: answered when it is, if anybody waits for it."""
+        try:
+            if not await work:
+                return
+        except Exception as bug:  # noqa: BLE001 -- it must not leave its client waiting
+            connection = self._connection
+            self._needs.complaints.request_failed(
+                connection.caller.host, f"client={connection.peer}", bug
+            )
+            connection.close("error='internal error'")
+            return
+        self.answer(reply)
+
+    def _accept(
+        self,
+        batch: PartitionBatch,
+        partition: Partition,
+        base_offset: int,
+        end_offset: int,
+        append_time: int = -1,
+    ) -> None:
+        """It stands in the log, from one offset up to the other."""
+        if self._acks == ALL and end_offset > partition.log.exposed_offset:
+            self._uncommitted.append((len(self.results), partition, end_offset))
+        start_offset = partition.log.start_offset
+        topic, index, _ = batch
+        self.results.append(
+            PartitionResult(topic, index, ErrorCode.none, base_offset, append_time, start_offset)
+        )
+
+    def _refuse(self, batch: PartitionBatch, error: ApiError | BatchError | StorageError) -> None:
+        self._needs.metrics.rejected(error.code)
+        if error.code is ErrorCode.invalid_record:
+            # Who sends such a thing is broken, and may not say so itself.
+            self._needs.complaints.batch_refused(
+                self._connection.caller.host, batch.topic, batch.partition, error.code, str(error)
+            )
+        self.results.append(
+            PartitionResult(batch.topic, batch.partition, error.code, message=str(error))
+        )
+
+    def answer(self, reply: Reply | None) -> None:
+        """All batches are appended or refused: say so, in `reply` or at once."""
+        needs, connection, results = self._needs, self._connection, self.results
+        if self._uncommitted:
+            reply = reply or connection.reply()
+            answer = _Answer(needs.metrics, reply, self._header, results, self._began)
+            answer.wait(self._uncommitted, self._timeout_ms)
+            return
+        if self._acks == 0:
+            if failed := next((result for result in results if result.code), None):
+                why = f"acks=0 and {failed.message}"
+                connection.close(f"error={why:.200}", like="acks=0")
+            elif reply is not None:
+                reply.send([])
+        else:
+            _, version, correlation_id = self._header
+            frame = response_frame(version, correlation_id, results, connection.throttle_ms)
+            if reply is None:
+                connection.send([frame])
+            else:
+                reply.send([frame])
+        needs.metrics.request("Produce", time.perf_counter() - self._began)
+
+
+def check_in_sync(partition: Partition) -> None:
+    """Raise if too few replicas are in sync for acks=all."""
+    if partition.min_insync_replicas > partition.in_sync:
+        raise ApiError(
+            ErrorCode.not_enough_replicas,
+            f"not enough replicas are in sync: {partition.in_sync} of "
+            f"{len(partition.info.replicas)}, min.insync.replicas is "
+            f"{partition.min_insync_replicas}",
+        )
+
+
+class _Answer:
+    """The answer to a request with acks=all, given when its batches are committed."""
+
+    __slots__ = ("_began", "_header", "_metrics", "_open", "_reply", "_results", "_timer")
+
+    def __init__(
+        self,
+        metrics: BrokerMetrics,
+        reply: Reply,
+        header: RequestHeader,
+        results: list[PartitionResult],
+        began: float,
+    ) -> None:
+        self._metrics = metrics
+        self._reply = reply
+        self._header = header
+        self._results = results
+        self._began = began
+        self._open: set[int] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def wait(self, uncommitted: list[tuple[int, Partition, int]], timeout_ms: int) -> None:
+        self._open = {position for position, _, _ in uncommitted}
+        if any(partition.followers is not None for _, partition, _ in uncommitted):
+            seconds = min(max(timeout_ms, 0), _LONGEST_TIMEOUT_MS) / 1000
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._time_is_over)
+        for position, partition, end_offset in uncommitted:
+            partition.when_committed(end_offset, partial(self._committed, position))
+
+    def _committed(self, position: int, code: ErrorCode) -> None:
+        if position not in self._open:
+            return  # it has been said that the time is over
+        if code:
+            self._refuse(position, code, "the batch could not be committed")
+        self._open.discard(position)
+        if not self._open:
+            self._send()
+
+    def _time_is_over(self) -> None:
+        for position in self._open:
+            self._refuse(position, ErrorCode.request_timed_out, "not yet on all replicas in sync")
+        self._open.clear()
+        self._send()
+
+    def _refuse(self, position: int, code: ErrorCode, message: str) -> None:
+        result = self._results[position]
+        self._results[position] = result._replace(code=code, base_offset=-1, message=message)
+
+    def _send(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        _, version, correlation_id = self._header
+        throttle = self._reply.connection.throttle_ms
+        self._reply.send([response_frame(version, correlation_id, self._results, throttle)])
+        self._metrics.request("Produce", time.perf_counter() - self._began)
+
+
+def kept(batches: list[PartitionBatch]) -> list[PartitionBatch]:
+    """The batches, in memory that is theirs as long as their connection waits for them."""
+    return [
+        batch._replace(records=memoryview(bytearray(batch.records)))
+        if batch.records is not None and len(batch.records) <= _SHARED_BUFFER
+        else batch
+        for batch in batches
+    ]

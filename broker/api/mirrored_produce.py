@@ -1,0 +1,192 @@
+"""A Produce of the mirror: batches of another cluster's log, which keep their offsets.
+
+It is told by its transactional id, `penstock-mirror`, for which it needs WRITE, as for the topic,
+which must be marked as a copy (`penstock.mirror.of`). The records of a partition are one batch or
+several, as the source has answered them to a Fetch, whatever they are: compressed, transactional,
+control. What is there already is compared, what follows the log's end is appended
+(`broker.storage.compared`), and all of it is answered when it is committed, as with any acks=all.
+What was appended before an error stays: who sends it again is told that it is there.
+
+Refused, a partition at a time:
+
+    INVALID_RECORD                  differs: …  the copy has another batch there. Final
+    OUT_OF_ORDER_SEQUENCE_NUMBER    gap: …      the batch begins behind the log's end
+    POLICY_VIOLATION                            the topic is no copy
+    CORRUPT_MESSAGE                             a batch is not what its header says
+
+A gap is taken where the copy is compacted, where `penstock.mirror.accept.gap` names it, and before
+the first batch of all: the log then begins there.
+
+More than a few batches are compared and appended in pieces, in turns with everybody else; the
+client's next requests wait only as long as that takes.
+
+Not here: checks of timestamps and of max.message.bytes, and sequences of producers: those were the
+source's. The records are not looked at.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from functools import partial
+from typing import Final
+
+from broker.api.appending import ALL, Appending, Needs, check_in_sync, kept
+from broker.authorization import denial
+from broker.connection import Connection
+from broker.errors import ApiError
+from broker.partition import Partition
+from broker.storage.compared import SourceRun, count_known, first_offset, source_runs
+from broker.storage.errors import StorageError
+from wire.acls import Operation, ResourceType
+from wire.errors import BatchError, ErrorCode
+from wire.mirrored import ACCEPT_GAP, MIRROR_ID, MIRROR_OF
+from wire.produce import PartitionBatch, ProduceRequest
+from wire.requests import RequestHeader
+
+_AT_ONCE: Final = 256 * 1024  # bytes
+
+
+def serve(
+    needs: Needs,
+    connection: Connection,
+    header: RequestHeader,
+    request: ProduceRequest,
+    began: float,
+) -> None:
+    """Append what is not there, and answer when all is committed. `began` is when it was there."""
+    work = _Work(needs, connection, header, request, began=began)
+    rights = needs.authorization.of(connection.caller)
+    if request.acks != ALL:
+        work.refuse_all(ErrorCode.invalid_required_acks, "what is copied needs acks=-1")
+    elif rights.refuses(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, MIRROR_ID):
+        work.refuse_all(
+            ErrorCode.transactional_id_authorization_failed,
+            str(denial(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, MIRROR_ID)),
+        )
+    else:
+        work.serve()
+
+
+class _Work(Appending):
+    """A request of the mirror's."""
+
+    __slots__ = ()
+
+    def serve(self) -> None:
+        """At once if it is little, else in pieces."""
+        size = sum(len(batch.records) for batch in self._batches if batch.records is not None)
+        if size <= _AT_ONCE and not any(map(self._begins, self._batches)):
+            for batch in self._batches:
+                self._take_at_once(batch)
+            self.answer(None)
+            return
+        self._batches = kept(self._batches)
+        reply = self._connection.reply(exclusive=True)
+        self._needs.large_checks.begin(self._worked_on(self._serve_in_pieces(), reply))
+
+    def _begins(self, batch: PartitionBatch) -> bool:
+        """Whether a log is to begin with this batch, later than at 0."""
+        try:
+            partition = self._found(batch)
+        except (ApiError, StorageError):
+            return False  # it is refused when it comes to its turn
+        return partition.log.end_offset == 0 and first_offset(batch.records) > 0
+
+    def _take_at_once(self, batch: PartitionBatch) -> None:
+        try:
+            partition = self._found(batch)
+            for _ in self._pieces(partition, batch):
+                pass
+        except (ApiError, BatchError, StorageError) as error:
+            self._refuse(batch, error)
+
+    async def _serve_in_pieces(self) -> bool:
+        """Whether anybody waits for it still."""
+        connection = self._connection
+        for batch in self._batches:
+            try:
+                partition = self._found(batch)
+                if self._begins(batch):
+                    await self._begin(partition, batch)
+                if not connection.open:
+                    return False  # its memory is somebody else's by now
+                for _ in self._pieces(partition, batch):
+                    await asyncio.sleep(0)
+                    if not connection.open:
+                        return False
+            except (ApiError, BatchError, StorageError) as error:
+                self._refuse(batch, error)
+        self._batches = []
+        connection.serve_on()
+        return True
+
+    async def _begin(self, partition: Partition, batch: PartitionBatch) -> None:
+        """Where the first batch says, once that is known to be one."""
+        assert batch.records is not None
+        run = next(source_runs(batch.records))
+        await partition.begin_anew(run.headers[0].base_offset)
+
+    def _found(self, batch: PartitionBatch) -> Partition:
+        """The partition that it is for, if it may be written there."""
+        topic, index, _ = batch
+        if self._denied and topic in self._denied:
+            raise denial(Operation.WRITE, ResourceType.TOPIC, topic)
+        partition = self._needs.partitions.find(topic, index)
+        _check(partition)
+        return partition
+
+    def _pieces(self, partition: Partition, batch: PartitionBatch) -> Iterator[None]:
+        """Compare and append; others may come to their turn whenever this yields."""
+        if not batch.records:
+            raise BatchError(ErrorCode.invalid_record, "no record batch was sent")
+        end_offset = 0
+        for run in source_runs(batch.records):
+            if end_offset:
+                yield
+                _check(partition)
+            self._take(partition, run)
+            end_offset = run.headers[-1].next_offset
+        self._accept(batch, partition, first_offset(batch.records), end_offset)
+
+    def _take(self, partition: Partition, run: SourceRun) -> None:
+        headers, begin = run.headers, 0
+        known = 0
+        if headers[0].base_offset < partition.log.end_offset:
+            read = partial(partition.read_for_follower, client=self._connection.peer)
+            known = count_known(partition.log, read, headers, compacts=partition.compacts)
+        for number, header in enumerate(headers):
+            end = begin + header.size
+            if number >= known:
+                _check_follows(partition, header.base_offset)
+                view = run.data[begin:end]
+                partition.append(
+                    view, header, self._now_ms, self._connection.peer, keeps_offset=True
+                )
+            begin = end
+
+
+def _check(partition: Partition) -> None:
+    """Raise unless the mirror may write there now."""
+    partition.check_leader()
+    if partition.mirror_of is None:
+        raise ApiError(
+            ErrorCode.policy_violation,
+            f"{partition.topic} is no copy of another cluster's topic, which it would be by the "
+            f"topic config {MIRROR_OF}: the mirror may not write to it",
+        )
+    check_in_sync(partition)
+
+
+def _check_follows(partition: Partition, base_offset: int) -> None:
+    """Raise where the log would have a gap that nobody has allowed."""
+    end_offset = partition.log.end_offset
+    if (
+        base_offset == end_offset
+        or partition.compacts
+        or partition.config.accepts_gap(partition.index, end_offset, base_offset)
+    ):
+        return
+    raise ApiError(
+        ErrorCode.out_of_order_sequence_number,
+        f"gap: the log ends at {end_offset}, the batch begins at {base_offset}; the topic config "
+        f"{ACCEPT_GAP} may allow {partition.index}:{end_offset}-{base_offset}",
+    )

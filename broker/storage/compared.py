@@ -1,0 +1,195 @@
+"""Batches of another cluster's log, held against a copy of it: what is there already, what comes
+next, and what contradicts it.
+
+Rule 1: a batch keeps its offsets and its bytes; only its leader epoch is this cluster's own.
+Rule 2: where the copy has offsets of a batch, it must have that batch: the same first offset,
+        length and CRC. Then nothing is written. So who copies need not remember how far it came,
+        and two that copy the same do no harm.
+Rule 3: a compacted log may have been compacted on either side since. There the same offsets in one
+        batch are the same batch, and none at all are one that was compacted away.
+Rule 4: what was deleted from the beginning of the copy is not asked for again.
+Rule 5: a batch behind the end leaves a gap, which is an error unless somebody has allowed it. Into
+        a log that never had anything the first batch brings where it begins.
+
+A source may be Apache Kafka, so no more is asked of a batch than of one that a leader sends to its
+followers, and that its header says of it what its bytes can hold.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from crc32c import crc32c
+
+from broker.storage.batches import Appended, walk
+from broker.storage.errors import Differs, OffsetOutOfRange
+from broker.storage.files import OpenFile
+from broker.storage.log import Log
+from wire.batch import CRC_START, HEADER_SIZE, LENGTH_PREFIX, MAGIC, BatchHeader, read_header, stamp
+from wire.errors import BatchError, ErrorCode
+from wire.slices import FileSlice
+
+Read = Callable[[int, int], FileSlice | None]
+"""Reads whole batches of the copy from an offset on, so many bytes at most if that is one batch."""
+
+_RUN_BYTES: Final = 512 * 1024
+_RUN_BATCHES: Final = 128
+_READ_BYTES: Final = 1024 * 1024
+_HIGHEST_CODEC: Final = 4
+_SMALLEST_RECORD: Final = 7  # bytes
+_HIGHEST_OFFSET: Final = 2**63 - 1
+
+
+class SourceRun(NamedTuple):
+    """Batches that lie behind each other: about a millisecond's work."""
+
+    data: memoryview
+    headers: list[BatchHeader]
+
+
+def source_runs(records: memoryview) -> Iterator[SourceRun]:
+    """Whole batches with ascending offsets, checked. Raises `BatchError` at the first that is none;
+    what came before it is good."""
+    position = begin = next_offset = 0
+    run: list[BatchHeader] = []
+    while position < len(records):
+        try:
+            header = _checked(records[position:], next_offset)
+        except BatchError:
+            if run:
+                yield SourceRun(records[begin:position], run)
+            raise
+        run.append(header)
+        position, next_offset = position + header.size, header.next_offset
+        if position - begin >= _RUN_BYTES or len(run) >= _RUN_BATCHES:
+            yield SourceRun(records[begin:position], run)
+            begin, run = position, []
+    if run:
+        yield SourceRun(records[begin:position], run)
+
+
+def first_offset(records: memoryview | None) -> int:
+    """Where the first batch is to stand; 0 if there is none."""
+    return read_header(records).base_offset if records and len(records) >= HEADER_SIZE else 0
+
+
+def _checked(rest: memoryview, next_offset: int) -> BatchHeader:
+    """The header of the batch that these bytes begin with. Its offsets are to follow."""
+    if len(rest) < HEADER_SIZE:
+        raise BatchError(ErrorCode.corrupt_message, f"{len(rest)} bytes are no record batch")
+    header = read_header(rest)
+    base, size = header.base_offset, header.size
+    if header.magic != MAGIC:
+        raise BatchError(
+            ErrorCode.unsupported_for_message_format,
+            f"record format {header.magic}: only batches of format {MAGIC} can be copied",
+        )
+    if not HEADER_SIZE <= size <= len(rest):
+        raise BatchError(
+            ErrorCode.corrupt_message,
+            f"the batch at offset {base} says it has {size} bytes, {len(rest)} were sent",
+        )
+    if crc32c(rest[CRC_START:size]) != header.crc:
+        raise BatchError(
+            ErrorCode.corrupt_message,
+            f"the CRC of the batch at offset {base} does not match its bytes",
+        )
+    if problem := _nonsense(header, next_offset):
+        raise BatchError(ErrorCode.invalid_record, f"the batch at offset {base} has {problem}")
+    return header
+
+
+def _nonsense(header: BatchHeader, next_offset: int) -> str:
+    base, delta, count = header.base_offset, header.last_offset_delta, header.record_count
+    if not 0 <= base <= _HIGHEST_OFFSET - 1 - max(delta, 0):
+        return "no such offset"
+    if not 0 <= count <= delta + 1:
+        return f"{count} records, last offset delta {delta}"
+    if base < next_offset:
+        return f"an offset below {next_offset}, where the batch before it ends"
+    if header.codec > _HIGHEST_CODEC:
+        return f"unknown compression codec {header.codec}"
+    if not header.codec and count * _SMALLEST_RECORD > header.size - HEADER_SIZE:
+        return f"{count} records in {header.size - HEADER_SIZE} bytes"
+    return ""
+
+
+def count_known(log: Log, read: Read, headers: Sequence[BatchHeader], *, compacts: bool) -> int:
+    """How many of the first of these batches are there already. Raises `Differs` where others are,
+    and what `read` raises."""
+    there = _There(log, read)
+    for count, header in enumerate(headers):
+        if header.base_offset >= log.end_offset:
+            return count
+        if header.next_offset > log.start_offset:
+            found = there.at(max(header.base_offset, log.start_offset))
+            if not _is_same(header, found, compacts=compacts):
+                raise Differs(_difference(header, found))
+    return len(headers)
+
+
+def append_kept(
+    log: Log, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int
+) -> Appended:
+    """Write one checked batch where its own offset says, at the end of the log or behind it."""
+    stamp(batch, header.base_offset, leader_epoch)
+    return log.append_copy(batch, header._replace(leader_epoch=leader_epoch), now_ms)
+
+
+class _There:
+    """The batches of the log, by ascending offsets."""
+
+    def __init__(self, log: Log, read: Read) -> None:
+        self._log = log
+        self._read = read
+        self._found: BatchHeader | None = None
+        self._following: Iterator[BatchHeader] = iter(())
+
+    def at(self, offset: int) -> BatchHeader | None:
+        """The one that has this offset, or the next behind it."""
+        found = self._found
+        while found is None or found.next_offset <= offset:
+            found = next(self._following, None)
+            if found is None:
+                self._following = self._from(offset)
+                found = next(self._following, None)
+                if found is None:
+                    return None
+        self._found = found
+        return found
+
+    def _from(self, offset: int) -> Iterator[BatchHeader]:
+        try:
+            piece = self._read(offset, _READ_BYTES)
+        except OffsetOutOfRange:  # deleted just now
+            return
+        if piece is None:
+            return
+        assert isinstance(piece.file, OpenFile), "the log's own"
+        for located in walk(piece.file, piece.position, piece.position + piece.length):
+            yield located.header
+
+
+def _is_same(header: BatchHeader, found: BatchHeader | None, *, compacts: bool) -> bool:
+    if compacts:
+        if found is None or found.base_offset > header.last_offset:
+            return True
+        ours = found.base_offset, found.last_offset_delta
+        return ours == (header.base_offset, header.last_offset_delta)
+    return found is not None and (
+        (found.base_offset, found.length, found.crc)
+        == (header.base_offset, header.length, header.crc)
+    )
+
+
+def _difference(header: BatchHeader, found: BatchHeader | None) -> str:
+    sent = f"differs: at offset {header.base_offset} the source has {_told(header)}"
+    if found is None or found.base_offset > header.last_offset:
+        return f"{sent}, and the copy has nothing up to {header.last_offset}"
+    return f"{sent}, and the copy has at {found.base_offset} {_told(found)}"
+
+
+def _told(header: BatchHeader) -> str:
+    return (
+        f"a batch up to {header.last_offset} of {header.length + LENGTH_PREFIX} bytes with CRC "
+        f"{header.crc:08x}"
+    )

@@ -1,0 +1,484 @@
+"""A Produce of the mirror: what is taken at its own offsets, and what is refused."""
+
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.broker.api.running_broker import RawClient, RunningBroker, batch
+from wire.batch import CONTROL, TRANSACTIONAL, headers
+from wire.errors import ErrorCode
+from wire.messages import (
+    alter_configs,
+    create_topics,
+    delete_records,
+    describe_configs,
+    fetch,
+    incremental_alter_configs,
+    init_producer_id,
+    list_offsets,
+    produce,
+)
+from wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from wire.messages.incremental_alter_configs import ConfigOperation
+from wire.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    TopicProduceData,
+)
+from wire.mirrored import ACCEPT_GAP, MIRROR_ID, MIRROR_OF
+from wire.records import Record, build_batch
+
+MARK = "dc1/page_views/5QDhz2mVQt6JbSHYXm9lKg"
+NewTopic = Callable[..., str]
+
+
+@pytest.fixture
+def copy(new_topic: NewTopic) -> str:
+    return new_topic(configs={MIRROR_OF: MARK})
+
+
+def source_batch(base: int, count: int = 3, *, content: bytes = b"x", **header: Any) -> bytes:
+    """As it stands in another log, written there in some epoch of its own."""
+    found = [Record(base + at, 1_000 + base + at, None, content) for at in range(count)]
+    return build_batch(found, base_offset=base, leader_epoch=77, **header)
+
+
+def request(
+    topic: str,
+    records: bytes | None,
+    *,
+    transactional_id: str | None = MIRROR_ID,
+    acks: int = -1,
+    index: int = 0,
+) -> ProduceRequest:
+    data = PartitionProduceData(
+        index=index, records=None if records is None else memoryview(records)
+    )
+    return ProduceRequest(
+        transactional_id=transactional_id,
+        acks=acks,
+        timeout=20_000,
+        topic_data=(TopicProduceData(name=topic, partition_data=(data,)),),
+    )
+
+
+def mirror(
+    client: RawClient, topic: str, records: bytes | None, *, version: int = 9, **more: Any
+) -> PartitionProduceResponse:
+    sent = client.ask(produce.API, version, request(topic, records, **more))
+    ((answer,),) = (each.partition_responses for each in sent.responses)
+    return answer
+
+
+def stored(client: RawClient, topic: str, offset: int = 0) -> bytes:
+    wanted = fetch.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=2**30)
+    answer = client.ask(
+        fetch.API,
+        12,
+        fetch.FetchRequest(
+            max_wait=0, min_bytes=0, topics=(fetch.FetchTopic(topic=topic, partitions=(wanted,)),)
+        ),
+    )
+    ((found,),) = (each.partitions for each in answer.responses)
+    assert found.error_code is ErrorCode.none
+    assert isinstance(found.records, bytes | memoryview)
+    return bytes(found.records)
+
+
+def end_of(client: RawClient, topic: str, timestamp: int = list_offsets.LATEST) -> int:
+    asked = list_offsets.ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+    answer = client.ask(
+        list_offsets.API,
+        7,
+        list_offsets.ListOffsetsRequest(
+            topics=(list_offsets.ListOffsetsTopic(name=topic, partitions=(asked,)),)
+        ),
+    )
+    ((found,),) = (each.partitions for each in answer.topics)
+    assert found.error_code is ErrorCode.none
+    return found.offset
+
+
+def source_bytes(data: bytes) -> list[bytes]:
+    """Of each batch all that the copy may not change."""
+    return [data[at : at + 12] + data[at + 16 : at + header.size] for at, header in headers(data)]
+
+
+def alter(client: RawClient, topic: str, name: str, value: str | None) -> ErrorCode:
+    operation = ConfigOperation.DELETE if value is None else ConfigOperation.SET
+    change = incremental_alter_configs.AlterableConfig(
+        name=name, config_operation=operation, value=value
+    )
+    resource = incremental_alter_configs.AlterConfigsResource(
+        resource_type=2, resource_name=topic, configs=(change,)
+    )
+    (answer,) = client.ask(
+        incremental_alter_configs.API,
+        1,
+        incremental_alter_configs.IncrementalAlterConfigsRequest(resources=(resource,)),
+    ).responses
+    return answer.error_code
+
+
+def until(what: Callable[[], bool]) -> None:
+    """Configs are known to a partition a moment after they are set."""
+    due = time.monotonic() + 20
+    while not what():
+        assert time.monotonic() < due
+        time.sleep(0.02)
+
+
+# What is taken
+
+
+@pytest.mark.parametrize("version", produce.API.versions)
+def test_batches_keep_their_offsets_and_bytes(client: RawClient, copy: str, version: int) -> None:
+    sent = source_batch(0) + source_batch(3, 1) + source_batch(4)
+    answer = mirror(client, copy, sent, version=version)
+    assert (answer.error_code, answer.base_offset) == (ErrorCode.none, 0)
+    assert answer.log_append_time == -1
+    found = stored(client, copy)
+    assert source_bytes(found) == source_bytes(sent)
+    assert {header.leader_epoch for _, header in headers(found)} == {0}
+    assert end_of(client, copy) == 7
+
+
+def test_what_is_there_is_compared_and_not_written_again(client: RawClient, copy: str) -> None:
+    first, second, third = source_batch(0), source_batch(3), source_batch(6)
+    mirror(client, copy, first + second)
+    again = mirror(client, copy, first + second)
+    assert (again.error_code, again.base_offset) == (ErrorCode.none, 0)
+    assert mirror(client, copy, second + third).error_code is ErrorCode.none
+    assert source_bytes(stored(client, copy)) == source_bytes(first + second + third)
+
+
+def test_what_differs_is_refused_for_good(client: RawClient, copy: str) -> None:
+    mirror(client, copy, source_batch(0) + source_batch(3))
+    answer = mirror(client, copy, source_batch(3, content=b"other") + source_batch(6))
+    assert answer.error_code is ErrorCode.invalid_record
+    assert answer.error_message is not None
+    assert answer.error_message.startswith("differs: at offset 3 the source has ")
+    assert end_of(client, copy) == 6
+
+
+def test_a_gap_is_refused_with_both_ends(client: RawClient, copy: str) -> None:
+    mirror(client, copy, source_batch(0, 100))
+    answer = mirror(client, copy, source_batch(150))
+    assert answer.error_code is ErrorCode.out_of_order_sequence_number
+    assert answer.error_message is not None
+    assert answer.error_message.startswith("gap: the log ends at 100, the batch begins at 150")
+    assert end_of(client, copy) == 100
+
+
+def test_what_comes_before_a_gap_stays(client: RawClient, copy: str) -> None:
+    sent = source_batch(0) + source_batch(5)
+    answer = mirror(client, copy, sent)
+    assert answer.error_code is ErrorCode.out_of_order_sequence_number
+    until(lambda: end_of(client, copy) == 3)
+
+
+def test_an_accepted_gap_is_taken_and_no_other(client: RawClient, copy: str) -> None:
+    mirror(client, copy, source_batch(0))
+    assert alter(client, copy, ACCEPT_GAP, "1:3-50,0:3-40") is ErrorCode.none
+    until(lambda: mirror(client, copy, source_batch(40)).error_code is ErrorCode.none)
+    answer = mirror(client, copy, source_batch(50))
+    assert answer.error_code is ErrorCode.out_of_order_sequence_number
+    assert end_of(client, copy) == 43
+    assert [header.base_offset for _, header in headers(stored(client, copy))] == [0, 40]
+    inside = mirror(client, copy, source_batch(10))
+    assert inside.error_code is ErrorCode.invalid_record
+
+
+def test_a_compacted_copy_takes_the_holes_of_its_source(
+    client: RawClient, new_topic: NewTopic
+) -> None:
+    copy = new_topic(configs={MIRROR_OF: MARK, "cleanup.policy": "compact"})
+    sent = source_batch(4) + source_batch(20) + source_batch(23)
+    assert mirror(client, copy, sent).error_code is ErrorCode.none
+    assert mirror(client, copy, source_batch(0) + sent).error_code is ErrorCode.none
+    assert source_bytes(stored(client, copy, 4)) == source_bytes(sent)
+
+
+@pytest.mark.parametrize("base", [912, 5 * 2**31])
+@pytest.mark.parametrize("size", [10, 700_000])
+def test_an_empty_log_begins_where_its_first_batch_does(
+    client: RawClient, copy: str, base: int, size: int
+) -> None:
+    sent = source_batch(base, content=bytes(size)) + source_batch(base + 3)
+    answer = mirror(client, copy, sent)
+    assert (answer.error_code, answer.base_offset) == (ErrorCode.none, base)
+    assert answer.log_start_offset == base
+    assert end_of(client, copy, list_offsets.EARLIEST) == base
+    assert end_of(client, copy) == base + 6
+    assert source_bytes(stored(client, copy, base)) == source_bytes(sent)
+
+
+def test_a_log_does_not_begin_with_what_is_no_batch(client: RawClient, copy: str) -> None:
+    answer = mirror(client, copy, source_batch(912)[:-1])
+    assert answer.error_code is ErrorCode.corrupt_message
+    assert end_of(client, copy) == 0
+
+
+def test_transactional_and_control_batches_are_taken_as_they_are(
+    client: RawClient, copy: str
+) -> None:
+    mine: dict[str, Any] = {"producer_id": 9, "producer_epoch": 0}
+    sent = (
+        source_batch(0, base_sequence=10, attributes=TRANSACTIONAL, **mine)
+        + source_batch(3, 1, attributes=TRANSACTIONAL | CONTROL, **mine)
+        + source_batch(4, base_sequence=40, attributes=TRANSACTIONAL, **mine)
+    )
+    assert mirror(client, copy, sent).error_code is ErrorCode.none
+    assert source_bytes(stored(client, copy)) == source_bytes(sent)
+
+
+def test_checks_that_are_the_sources_are_not_made_again(
+    client: RawClient, new_topic: NewTopic
+) -> None:
+    copy = new_topic(
+        configs={
+            MIRROR_OF: MARK,
+            "max.message.bytes": "100",
+            "message.timestamp.type": "LogAppendTime",
+            "message.timestamp.before.max.ms": "1",
+        }
+    )
+    sent = source_batch(0, 40)
+    assert mirror(client, copy, sent).error_code is ErrorCode.none
+    assert source_bytes(stored(client, copy)) == source_bytes(sent)
+
+
+@pytest.mark.parametrize("size", [3_000, 300_000])
+def test_much_is_taken_in_pieces_and_requests_are_answered_in_order(
+    client: RawClient, copy: str, size: int
+) -> None:
+    parts = [
+        b"".join(source_batch(part * 9 + at, content=bytes(size)) for at in (0, 3, 6))
+        for part in range(6)
+    ]
+    for part in parts:
+        client.begin(produce.API, 9, request(copy, part))
+    for number in range(len(parts)):
+        ((answer,),) = (
+            each.partition_responses for each in client.finish(produce.API, 9).responses
+        )
+        assert (answer.error_code, answer.base_offset) == (ErrorCode.none, 9 * number)
+    assert source_bytes(stored(client, copy)) == source_bytes(b"".join(parts))
+
+
+def test_two_that_copy_the_same_do_no_harm(running: RunningBroker, copy: str) -> None:
+    parts = [
+        b"".join(source_batch(part * 30 + at, content=bytes(40_000)) for at in range(0, 30, 3))
+        for part in range(4)
+    ]
+    with running.client() as one, running.client() as other:
+        for part in parts:
+            for each in (one, other):
+                each.begin(produce.API, 9, request(copy, part))
+            for each in (one, other):
+                ((answer,),) = (
+                    found.partition_responses for found in each.finish(produce.API, 9).responses
+                )
+                assert answer.error_code is ErrorCode.none
+        assert source_bytes(stored(one, copy)) == source_bytes(b"".join(parts))
+
+
+def test_what_the_copy_has_deleted_is_not_asked_for(client: RawClient, copy: str) -> None:
+    mirror(client, copy, source_batch(0) + source_batch(3))
+    wanted = delete_records.DeleteRecordsPartition(partition_index=0, offset=3)
+    client.ask(
+        delete_records.API,
+        2,
+        delete_records.DeleteRecordsRequest(
+            topics=(delete_records.DeleteRecordsTopic(name=copy, partitions=(wanted,)),),
+            timeout=10_000,
+        ),
+    )
+    answer = mirror(client, copy, source_batch(0, content=b"?") + source_batch(3))
+    assert answer.error_code is ErrorCode.none
+
+
+# What is refused
+
+
+def test_others_may_not_write_to_a_copy(client: RawClient, copy: str) -> None:
+    answer = client.produce(copy, batch(1_000))
+    assert answer.error_code is ErrorCode.policy_violation
+    assert answer.error_message == (
+        "the topic is a copy of dc1/page_views: it is written by the mirror alone; "
+        "penstock mirror promote opens it"
+    )
+
+
+def test_the_mirror_may_not_write_to_what_is_no_copy(
+    client: RawClient, new_topic: NewTopic
+) -> None:
+    name = new_topic()
+    answer = mirror(client, name, source_batch(0))
+    assert answer.error_code is ErrorCode.policy_violation
+    assert answer.error_message is not None
+    assert "penstock.mirror.of" in answer.error_message
+    assert end_of(client, name) == 0
+
+
+def test_a_topic_is_opened_and_closed_by_its_mark(client: RawClient, copy: str) -> None:
+    mirror(client, copy, source_batch(0))
+    assert alter(client, copy, MIRROR_OF, None) is ErrorCode.none
+    until(lambda: client.produce(copy, batch(1_000)).error_code is ErrorCode.none)
+    refused = mirror(client, copy, source_batch(4)).error_code
+    assert refused is ErrorCode.policy_violation
+    assert alter(client, copy, MIRROR_OF, MARK) is ErrorCode.none
+    until(lambda: mirror(client, copy, source_batch(4)).error_code is ErrorCode.none)
+    assert end_of(client, copy) == 7
+
+
+def test_an_idempotent_producer_goes_on_in_a_copy_that_was_opened(
+    client: RawClient, copy: str
+) -> None:
+    mine: dict[str, Any] = {"producer_id": 9, "producer_epoch": 0}
+    mirror(client, copy, source_batch(0, base_sequence=10, **mine))
+    alter(client, copy, MIRROR_OF, None)
+    following = batch(1_000, base_sequence=13, **mine)
+    until(lambda: client.produce(copy, following).error_code is ErrorCode.none)
+    assert client.produce(copy, following).base_offset == 3
+    answer = client.produce(copy, batch(1_000, base_sequence=20, **mine))
+    assert answer.error_code is ErrorCode.out_of_order_sequence_number
+
+
+@pytest.mark.parametrize("acks", [0, 1])
+def test_what_is_copied_is_committed(running: RunningBroker, copy: str, acks: int) -> None:
+    with running.client() as client:
+        if acks:
+            answer = mirror(client, copy, source_batch(0), acks=acks)
+            assert answer.error_code is ErrorCode.invalid_required_acks
+            return
+        client.begin(produce.API, 9, request(copy, source_batch(0), acks=0))
+        with pytest.raises(AssertionError, match="closed the connection"):
+            client.finish(produce.API, 9)
+
+
+def test_other_transactions_are_refused_as_ever(client: RawClient, copy: str) -> None:
+    for name in (f"{MIRROR_ID}-2", "mine", ""):
+        answer = mirror(client, copy, source_batch(0), transactional_id=name)
+        assert answer.error_code is ErrorCode.transactional_id_authorization_failed
+    begun = client.ask(
+        init_producer_id.API,
+        4,
+        init_producer_id.InitProducerIdRequest(
+            transactional_id=MIRROR_ID, transaction_timeout=60_000
+        ),
+    )
+    assert begun.error_code is ErrorCode.transactional_id_authorization_failed
+
+
+@pytest.mark.parametrize(
+    ("records", "code"),
+    [
+        (None, ErrorCode.invalid_record),
+        (b"", ErrorCode.invalid_record),
+        (b"short", ErrorCode.corrupt_message),
+        (source_batch(0)[:-1], ErrorCode.corrupt_message),
+        (source_batch(0)[:-1] + b"?", ErrorCode.corrupt_message),
+    ],
+)
+def test_what_is_no_batch_is_refused(
+    client: RawClient, copy: str, records: bytes | None, code: ErrorCode
+) -> None:
+    assert mirror(client, copy, records).error_code is code
+    assert end_of(client, copy) == 0
+
+
+def test_a_bad_partition_does_not_spoil_the_others(client: RawClient, new_topic: NewTopic) -> None:
+    copy = new_topic(partitions=3, configs={MIRROR_OF: MARK})
+    sent = {0: source_batch(0), 1: b"short", 2: source_batch(70), 9: source_batch(0)}
+    data = tuple(
+        PartitionProduceData(index=index, records=memoryview(records))
+        for index, records in sent.items()
+    )
+    (answer,) = client.ask(
+        produce.API,
+        9,
+        ProduceRequest(
+            transactional_id=MIRROR_ID,
+            acks=-1,
+            timeout=20_000,
+            topic_data=(TopicProduceData(name=copy, partition_data=data),),
+        ),
+    ).responses
+    assert [each.error_code for each in answer.partition_responses] == [
+        ErrorCode.none,
+        ErrorCode.corrupt_message,
+        ErrorCode.none,
+        ErrorCode.unknown_topic_or_partition,
+    ]
+
+
+# The mark
+
+
+def described(client: RawClient, topic: str, name: str) -> str | None:
+    resource = describe_configs.DescribeConfigsResource(
+        resource_type=2, resource_name=topic, configuration_keys=(name,)
+    )
+    request = describe_configs.DescribeConfigsRequest(
+        resources=(resource,), include_documentation=True
+    )
+    (result,) = client.ask(describe_configs.API, 4, request).results
+    (config,) = result.configs
+    assert config.documentation
+    return config.value
+
+
+def test_the_mark_is_shown_and_a_topic_has_none_by_itself(
+    client: RawClient, copy: str, new_topic: NewTopic
+) -> None:
+    assert described(client, copy, MIRROR_OF) == MARK
+    assert described(client, new_topic(), MIRROR_OF) == ""
+    assert described(client, copy, ACCEPT_GAP) == ""
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "problem"),
+    [
+        (MIRROR_OF, "dc1", "is not CLUSTER/TOPIC/TOPIC-ID"),
+        (MIRROR_OF, "dc1/a b/", "is no name of a topic"),
+        (ACCEPT_GAP, "3-5", "is not [partitionId]:[from]-[to]"),
+        (ACCEPT_GAP, "0:5-5", "is not [partitionId]:[from]-[to]"),
+        (ACCEPT_GAP, "0:3-5;1:3-5", "is not [partitionId]:[from]-[to]"),
+        (ACCEPT_GAP, "0:3-" + 19 * "9", "is not [partitionId]:[from]-[to]"),
+        (ACCEPT_GAP, ",".join(f"{at}:1-2" for at in range(10_001)), "10001 gaps"),
+    ],
+)
+def test_a_mark_that_says_nothing_is_refused(
+    client: RawClient, copy: str, key: str, value: str, problem: str
+) -> None:
+    (made,) = client.create(f"t{uuid.uuid4().hex[:10]}", 1, {key: value}).topics
+    assert made.error_code is ErrorCode.invalid_config
+    assert made.error_message is not None
+    assert problem in made.error_message
+    assert alter(client, copy, key, value) is ErrorCode.invalid_config
+    config = alter_configs.AlterableConfig(name=key, value=value)
+    resource = alter_configs.AlterConfigsResource(
+        resource_type=2, resource_name=copy, configs=(config,)
+    )
+    (answer,) = client.ask(
+        alter_configs.API, 2, alter_configs.AlterConfigsRequest(resources=(resource,))
+    ).responses
+    assert answer.error_code is ErrorCode.invalid_config
+    assert described(client, copy, MIRROR_OF) == MARK
+
+
+def test_a_copy_is_a_copy_from_its_first_moment(client: RawClient) -> None:
+    name = f"t{uuid.uuid4().hex[:10]}"
+    topic = CreatableTopic(
+        name=name,
+        num_partitions=1,
+        replication_factor=1,
+        configs=(CreatableTopicConfig(name=MIRROR_OF, value=MARK),),
+    )
+    client.ask(create_topics.API, 7, CreateTopicsRequest(topics=(topic,), timeout=20_000))
+    assert client.produce(name, batch(1_000)).error_code is ErrorCode.policy_violation
