@@ -165,6 +165,12 @@ class Partition:
         led = "nobody leads it" if leader == NO_LEADER else f"it is led by broker {leader}"
         return ApiError(ErrorCode.not_leader_or_follower, f"{self.topic}-{self.index}: {led}")
 
+    def check_isolation(self, isolation_level: int) -> None:
+        """Raise if messages of open or aborted transactions would have to be told from others."""
+        if isolation_level and self.log.holds_transactions:
+            why = f"{self.topic}-{self.index} holds transactions: isolation.level=read_uncommitted"
+            raise ApiError(ErrorCode.unsupported_version, why)
+
     def check_epoch(self, current_leader_epoch: int) -> None:
         """Raise unless this broker knows of the same leader as the client, if that says so."""
         if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:

@@ -12,7 +12,8 @@ which epoch the last record is that it has, and has another one there than this 
 that epoch ended here (`diverging_epoch`). A consumer that says its rack is sent to a replica there
 which is in sync and has come as far (KIP-392), and served by this one if it does not lead.
 
-Not here: transactions (both isolation levels see the same), topic ids (version 13).
+Not here: transactions (both isolation levels see the same; a copy that holds some is refused to who
+asks for committed messages only, UNSUPPORTED_VERSION), topic ids (version 13).
 
 Specified in docs/replication-spec.md: `ServeFetch` (R8).
 """
@@ -236,6 +237,8 @@ class _Fetch(ABC):
         try:
             partition = self._needs.partitions.find(topic, wanted.partition)
             self._check(partition, wanted.current_leader_epoch)
+            if not self._is_followers:
+                partition.check_isolation(self.request.isolation_level)
             return self._found(partition, wanted)
         except OffsetOutOfRange as error:
             return self._failed(topic, wanted, error.code, partition)

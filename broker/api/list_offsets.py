@@ -2,8 +2,9 @@
 
 The offset of the first record that is not older than a timestamp, or of the beginning (-2), of the
 end of what consumers may read (-1), of the record with the greatest timestamp (-3). Where no
-record answers, offset and timestamp are -1. Both isolation levels see the same end. For a follower
-that is the end of the log.
+record answers, offset and timestamp are -1. Both isolation levels see the same end; of a copy
+that holds transactions it is not told to who asks for committed messages only. For a follower that
+is the end of the log.
 
 A leader that does not know yet all that was committed before it led says so, rather than an end
 that a consumer may have passed (KIP-207).
@@ -56,6 +57,7 @@ def handle(needs: Needs, request: ListOffsetsRequest, caller: Caller) -> ListOff
             rights.check_topic(Operation.DESCRIBE, topic)
             partition = needs.partitions.find(topic, index)
             partition.check_leader(asked.current_leader_epoch)
+            partition.check_isolation(request.isolation_level)
             return _find(partition, asked, caller, is_follower=request.replica_id >= 0)
         except (ApiError, StorageError) as error:
             return ListOffsetsPartitionResponse(partition_index=index, error_code=error.code)

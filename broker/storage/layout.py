@@ -11,6 +11,7 @@
 ….deleted                        to be removed
 leader-epoch-checkpoint, partition.metadata
 compacted                        there were holes in the offsets once: a gap proves no loss
+transactions                     transactional batches were copied into the log once
 """
 
 import os
@@ -32,6 +33,7 @@ DELETED: Final = ".deleted"
 SEGMENT_SUFFIXES: Final = (OFFSET_INDEX, TIME_INDEX, LOG)
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 COMPACTED: Final = "compacted"
+TRANSACTIONS: Final = "transactions"
 _DIGITS: Final = 20
 
 

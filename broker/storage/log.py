@@ -70,7 +70,8 @@ class Log:
     __slots__ = (
         "_active", "_active_fd", "_active_since_ms", "_pending", "_reader", "_replicated",
         "_segments", "config", "directory", "end_offset", "epochs", "exposed_offset",
-        "flushed_offset", "offline", "producers", "recovery_point", "start_offset", "topic_id",
+        "flushed_offset", "holds_transactions", "offline", "producers", "recovery_point",
+        "start_offset", "topic_id",
     )  # fmt: skip
 
     def __init__(
@@ -86,6 +87,7 @@ class Log:
         self.topic_id = topic_id
         self.config = config
         self.offline = ""
+        self.holds_transactions = (directory / layout.TRANSACTIONS).exists()
         self._replicated = replicated
         self._adopt(recovered)
 
@@ -218,10 +220,11 @@ class Log:
         where the leader has compacted, later. Raises `NotNext`."""
         if self.offline:
             raise LogOffline(self.offline)
-        base_offset = header.base_offset
-        if base_offset != self.end_offset:
-            swap.expect_gap(self.directory, self.end_offset, base_offset)
-        return self._add(batch, header, base_offset, header.leader_epoch, now_ms)
+        if header.base_offset != self.end_offset:
+            swap.expect_gap(self.directory, self.end_offset, header.base_offset)
+        if header.is_transactional and not self.holds_transactions:
+            self.holds_transactions = swap.note_transactions(self.directory)
+        return self._add(batch, header, header.base_offset, header.leader_epoch, now_ms)
 
     def _add(
         self,
@@ -256,9 +259,8 @@ class Log:
         now_ms: int,
     ) -> None:
         """To the active segment or to a new one."""
-        segment = self._active
+        segment, length = self._active, len(batch)
         position = segment.size
-        length = len(batch)
         if (
             position + length > segment.roll_size
             or now_ms >= segment.roll_at_ms
@@ -524,9 +526,8 @@ class Log:
         self._settle()
         if offset < self.end_offset:
             interval = self.config.index_interval_bytes
-            self._go_back(
-                Truncation.at(offset, self._segments, self.start_offset, interval), now_ms
-            )
+            truncation = Truncation.at(offset, self._segments, self.start_offset, interval)
+            self._go_back(truncation, now_ms)
 
     def begin_anew(self, offset: int, now_ms: int) -> None:
         """Take back everything; the next record has that offset. Otherwise as `truncate`."""

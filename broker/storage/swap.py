@@ -47,6 +47,22 @@ def expect_gap(directory: Path, end_offset: int, base_offset: int) -> None:
         raise NotWritten.because(error, f"no note of gaps in {directory}") from error
 
 
+def note_transactions(directory: Path) -> bool:
+    """From now on the log may hold transactions; True. Blocks the first time. Raises
+    `NotWritten`."""
+    note = directory / layout.TRANSACTIONS
+    try:
+        note.touch()
+        sync_directory(directory)
+    except OSError as error:
+        raise NotWritten.because(error, f"no note of transactions in {directory}") from error
+    _log.warning(
+        "transactional batches are copied, who reads committed messages only will be refused "
+        "directory=%s", directory,
+    )  # fmt: skip
+    return True
+
+
 def swap_in(directory: Path, bases: Sequence[int]) -> list[Path]:
     """Steps 2 to 4, for the segments at `bases`, the first of which the new one is named after.
 

@@ -7,6 +7,14 @@ from typing import Any
 
 import pytest
 
+from tests.broker.api.mirroring import (
+    MARK,
+    fetched,
+    mirror,
+    request,
+    source_batch,
+    source_bytes,
+)
 from tests.broker.api.running_broker import RawClient, RunningBroker, batch
 from wire.batch import CONTROL, TRANSACTIONAL, headers
 from wire.errors import ErrorCode
@@ -15,7 +23,6 @@ from wire.messages import (
     create_topics,
     delete_records,
     describe_configs,
-    fetch,
     incremental_alter_configs,
     init_producer_id,
     list_offsets,
@@ -25,14 +32,11 @@ from wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, Cr
 from wire.messages.incremental_alter_configs import ConfigOperation
 from wire.messages.produce import (
     PartitionProduceData,
-    PartitionProduceResponse,
     ProduceRequest,
     TopicProduceData,
 )
 from wire.mirrored import ACCEPT_GAP, MIRROR_ID, MIRROR_OF
-from wire.records import Record, build_batch
 
-MARK = "dc1/page_views/5QDhz2mVQt6JbSHYXm9lKg"
 NewTopic = Callable[..., str]
 
 
@@ -41,49 +45,8 @@ def copy(new_topic: NewTopic) -> str:
     return new_topic(configs={MIRROR_OF: MARK})
 
 
-def source_batch(base: int, count: int = 3, *, content: bytes = b"x", **header: Any) -> bytes:
-    """As it stands in another log, written there in some epoch of its own."""
-    found = [Record(base + at, 1_000 + base + at, None, content) for at in range(count)]
-    return build_batch(found, base_offset=base, leader_epoch=77, **header)
-
-
-def request(
-    topic: str,
-    records: bytes | None,
-    *,
-    transactional_id: str | None = MIRROR_ID,
-    acks: int = -1,
-    index: int = 0,
-) -> ProduceRequest:
-    data = PartitionProduceData(
-        index=index, records=None if records is None else memoryview(records)
-    )
-    return ProduceRequest(
-        transactional_id=transactional_id,
-        acks=acks,
-        timeout=20_000,
-        topic_data=(TopicProduceData(name=topic, partition_data=(data,)),),
-    )
-
-
-def mirror(
-    client: RawClient, topic: str, records: bytes | None, *, version: int = 9, **more: Any
-) -> PartitionProduceResponse:
-    sent = client.ask(produce.API, version, request(topic, records, **more))
-    ((answer,),) = (each.partition_responses for each in sent.responses)
-    return answer
-
-
 def stored(client: RawClient, topic: str, offset: int = 0) -> bytes:
-    wanted = fetch.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=2**30)
-    answer = client.ask(
-        fetch.API,
-        12,
-        fetch.FetchRequest(
-            max_wait=0, min_bytes=0, topics=(fetch.FetchTopic(topic=topic, partitions=(wanted,)),)
-        ),
-    )
-    ((found,),) = (each.partitions for each in answer.responses)
+    found = fetched(client, topic, offset)
     assert found.error_code is ErrorCode.none
     assert isinstance(found.records, bytes | memoryview)
     return bytes(found.records)
@@ -103,9 +66,19 @@ def end_of(client: RawClient, topic: str, timestamp: int = list_offsets.LATEST) 
     return found.offset
 
 
-def source_bytes(data: bytes) -> list[bytes]:
-    """Of each batch all that the copy may not change."""
-    return [data[at : at + 12] + data[at + 16 : at + header.size] for at, header in headers(data)]
+def offsets_refused(client: RawClient, topic: str) -> ErrorCode:
+    """What is said of the end to who reads committed messages only."""
+    asked = list_offsets.ListOffsetsPartition(partition_index=0, timestamp=list_offsets.LATEST)
+    answer = client.ask(
+        list_offsets.API,
+        7,
+        list_offsets.ListOffsetsRequest(
+            isolation_level=1,
+            topics=(list_offsets.ListOffsetsTopic(name=topic, partitions=(asked,)),),
+        ),
+    )
+    ((found,),) = (each.partitions for each in answer.topics)
+    return found.error_code
 
 
 def alter(client: RawClient, topic: str, name: str, value: str | None) -> ErrorCode:
@@ -234,6 +207,19 @@ def test_transactional_and_control_batches_are_taken_as_they_are(
     )
     assert mirror(client, copy, sent).error_code is ErrorCode.none
     assert source_bytes(stored(client, copy)) == source_bytes(sent)
+
+
+def test_who_reads_committed_messages_only_is_refused_where_there_are_transactions(
+    client: RawClient, copy: str
+) -> None:
+    mirror(client, copy, source_batch(0))
+    assert fetched(client, copy, isolation=1).error_code is ErrorCode.none
+    assert offsets_refused(client, copy) is ErrorCode.none
+    sent = source_batch(3, base_sequence=0, attributes=TRANSACTIONAL, producer_id=9)
+    mirror(client, copy, sent)
+    assert fetched(client, copy, isolation=1).error_code is ErrorCode.unsupported_version
+    assert offsets_refused(client, copy) is ErrorCode.unsupported_version
+    assert fetched(client, copy).error_code is ErrorCode.none
 
 
 def test_checks_that_are_the_sources_are_not_made_again(

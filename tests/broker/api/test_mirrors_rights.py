@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from broker.config import AuthorizationConfig
+from tests.broker.api.mirroring import MARK, mirror, source_batch
 from tests.broker.api.rules import EVERYTHING, Rules, rule
 from tests.broker.api.running_broker import RawClient
-from tests.broker.api.test_mirrored_produce import MARK, mirror, source_batch
 from wire.acls import Operation, Permission, ResourceType
 from wire.errors import ErrorCode
 from wire.mirrored import MIRROR_ID, MIRROR_OF

@@ -185,6 +185,16 @@ def test_the_end_of_a_transaction_leaves_its_producers_sequence_alone(log: Log) 
     again.abandon()
 
 
+def test_that_there_are_transactions_is_known_after_a_crash(log: Log) -> None:
+    take(log, source_batch(0))
+    assert not log.holds_transactions
+    take(log, source_batch(3, attributes=TRANSACTIONAL, producer_id=9, base_sequence=0))
+    log.abandon()
+    again = reopen(log, recovery_point=0)
+    assert again.holds_transactions
+    again.abandon()
+
+
 # What was sent
 
 
