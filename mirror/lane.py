@@ -27,6 +27,7 @@ from typing import Final, NamedTuple
 from client.addresses import Address
 from client.asking import Asking, Key, Wanted
 from client.bootstrap import Access
+from client.conversation import fresh_memory
 from client.errors import ClientError, refusal
 from client.leader_connection import LeaderConnection
 from client.mirrored_produce import MirroredBatches, mirrored_body
@@ -180,8 +181,8 @@ class Lane:
             await self._all_written()
 
     def _received_into(self, size: int) -> memoryview:
-        assert self._receiving is not None, "an answer that nobody has asked for"
-        return self._receiving(size)
+        """What is said before the first fetch, too."""
+        return fresh_memory(size) if self._receiving is None else self._receiving(size)
 
     async def _exchange(self, source: LeaderConnection, target: LeaderConnection) -> None:
         """One fetch, and the Produce of what it brings put on its way."""
