@@ -88,10 +88,11 @@ def decide(both: Both, *, compacts: bool, accepted: int | None, may_pass: bool) 
     begins = source.start if both.next_there is None else both.next_there.base_offset
     if begins > target.end:
         gap = Gap(target.end, begins)
+        offset = max(begins, source.start)  # a log may start within its first batch
         if compacts:
-            return GoOn(begins)
+            return GoOn(offset)
         if may_pass or accepted == target.end:
-            return GoOn(begins, gap)
+            return GoOn(offset, gap)
         return Stop(
             f"gap: the copy ends at {gap.end}, the source's next batch begins at {gap.begins}: "
             "what lay between is gone there. `penstock mirror --accept-gap` goes on behind it",
@@ -104,7 +105,7 @@ def decide(both: Both, *, compacts: bool, accepted: int | None, may_pass: bool) 
             f"{here.crc:#010x} and {here.size} bytes, the source's at {there.base_offset} with CRC "
             f"{there.crc:#010x} and {there.size} bytes: the source is another history"
         )
-    return GoOn(target.end)
+    return GoOn(max(target.end, source.start))
 
 
 def _differ(one: BatchHeader, other: BatchHeader) -> bool:

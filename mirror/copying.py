@@ -19,6 +19,7 @@ from typing import Final, Protocol, TypeVar
 
 from client.addresses import Address
 from client.asking import Key
+from client.delivery import TopicPartition
 from client.errors import ClientError, ErrorCode
 from client.metadata import NO_LEADER, ClusterMetadata
 from client.patience import Pauses
@@ -108,6 +109,23 @@ class Copying:
             f"{way.source} to {way.target}": lane.trouble
             for way, lane in tuple(self._lanes.items())
             if lane.trouble
+        }
+
+    @property
+    def copies(self) -> frozenset[str]:
+        """Topics of the target that have partitions to be copied, whosever they are."""
+        seen = self.seen
+        if seen is None:
+            return frozenset()
+        return frozenset(copy.here for copy in seen.copies.values() if copy.partitions)
+
+    @property
+    def ends(self) -> dict[TopicPartition, tuple[TopicPartition, int]]:
+        """By partitions of the source: their copies here, and where these end."""
+        return {
+            TopicPartition(*each.there): (TopicPartition(*each.here), each.copied)
+            for each in tuple(self.partitions.copy().values())
+            if each.copied >= 0
         }
 
     # What is copied

@@ -15,6 +15,7 @@ from typing import Final
 
 import uvloop
 
+from client.asking import Key
 from ground.certificate_expiry import CertificateWatch
 from ground.listening import CannotListen
 from ground.page_door import BadLocks
@@ -22,9 +23,11 @@ from mirror.config import MirrorConfig
 from mirror.copying import Copying
 from mirror.data_directory import held
 from mirror.errors import MirrorFailure
+from mirror.groups import GroupsSync
 from mirror.looking import Looking
 from mirror.metrics import MirrorMetrics
 from mirror.pages import page_server
+from mirror.sharing import Sharing
 from mirror.standing import MirrorStanding
 
 CANNOT_START: Final = 1
@@ -74,5 +77,20 @@ async def _copy(standing: MirrorStanding, accepted: frozenset[tuple[str, int | N
     def accepts(topic: str, partition: int) -> bool:
         return not accepted.isdisjoint({(topic, None), (topic, partition)})
 
-    standing.copying = Copying(standing.config, Looking(standing.config), accepts=accepts)
-    await standing.copying.run(told)
+    config = standing.config
+    copying = standing.copying = Copying(config, Looking(config), accepts=accepts)
+    with ExitStack() as ends:
+        if config.target.zookeeper:
+            copying.share(())
+
+            def share(mine: frozenset[Key]) -> None:
+                loop.call_soon_threadsafe(copying.share, mine)
+
+            sharing = standing.sharing = Sharing(config, lambda: copying.copies, share)
+            sharing.start()
+            ends.callback(sharing.stop)
+        if config.groups.sync:
+            groups = standing.groups = GroupsSync(config, lambda: copying.ends)
+            groups.start()
+            ends.callback(groups.stop)
+        await copying.run(told)

@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass
 
 from mirror.config import MirrorConfig
 from mirror.copying import Copying
+from mirror.groups import GroupsSync
 from mirror.partition import CopiedPartition, Stage
+from mirror.sharing import Sharing
 from mirror.topics import Standing
 
 
@@ -42,6 +44,8 @@ class MirrorStanding:
     def __init__(self, config: MirrorConfig) -> None:
         self.config = config
         self.copying: Copying | None = None  # as soon as it has begun
+        self.sharing: Sharing | None = None  # where workers share partitions
+        self.groups: GroupsSync | None = None  # where offsets of groups are carried
 
     @property
     def partitions(self) -> tuple[CopiedPartition, ...]:
@@ -57,6 +61,10 @@ class MirrorStanding:
         copying = self.copying
         if copying is None:
             return
+        if self.sharing is not None and self.sharing.trouble:
+            yield f"partitions are not shared: {self.sharing.trouble}"
+        if self.groups is not None and self.groups.trouble:
+            yield f"offsets of groups are not carried: {self.groups.trouble}"
         for way, trouble in copying.lanes_in_trouble.items():
             yield f"nothing is copied from broker {way}: {trouble}"
         if copying.seen is not None:

@@ -15,9 +15,8 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from mirror.batches import Gap
-from wire.mirrored import ACCEPT_GAP, MIRROR_OF, MirrorOf
+from wire.mirrored import ACCEPT_GAP, MIRROR_OF, PAUSED, MirrorOf
 
-PAUSED: Final = "penstock.mirror.paused"
 SCHEMAS: Final = "_schemas"
 _OURS: Final = "penstock.mirror."
 _CLEANUP: Final = "cleanup.policy"

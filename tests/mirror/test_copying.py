@@ -1,57 +1,14 @@
 """Topics copied by the program, from one broker to another."""
 
-import contextlib
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from client import admin
 from client.brokers import Brokers
-from harness.broker_process import BrokerProcess
 from harness.mirror_process import MirrorProcess
 from harness.server_process import wait_until
-from tests.mirror.logs import batches, ends, write
-from wire.messages import delete_records
+from tests.mirror.conftest import NewWorker
+from tests.mirror.logs import PATIENCE, batches, delete_before, ends, values, wait_copied, write
+from tests.mirror.workers import partition_of
 from wire.mirrored import MIRROR_OF, MirrorOf
 from wire.records import Codec
-
-PATIENCE = 60.0
-
-
-@pytest.fixture
-def mirror(
-    tmp_path: Path, source: BrokerProcess, target: BrokerProcess, new_topic: str
-) -> Iterator[MirrorProcess]:
-    """Of that topic alone; not started yet."""
-    found = MirrorProcess(
-        tmp_path / "mirror",
-        source=source.bootstrap,
-        target=target.bootstrap,
-        settings={"topics": [f"{new_topic}*"]},
-    )
-    with contextlib.ExitStack() as ends_with:
-        ends_with.callback(found.kill)
-        yield found
-
-
-def wait_copied(
-    there: Brokers, here: Brokers, topic: str, partitions: int = 1, prefix: str = "dc1."
-) -> None:
-    wanted = ends(there, topic, partitions)
-
-    def is_copied() -> bool:
-        with contextlib.suppress(Exception):
-            if not here.refresh([f"{prefix}{topic}"]).has(f"{prefix}{topic}"):
-                return False
-            return ends(here, f"{prefix}{topic}", partitions) == wanted
-        return False
-
-    wait_until(is_copied, within=PATIENCE, what=f"{topic} is copied up to {wanted}")
-
-
-def values(first: int, count: int) -> list[bytes]:
-    return [b"message %d " % number + b"x" * 100 for number in range(first, first + count)]
 
 
 def test_a_topic_with_its_offsets_bytes_configs_and_mark(
@@ -123,9 +80,9 @@ def test_what_retention_took_before_the_first_copy_is_no_gap(
 
 
 def test_a_gap_stops_a_partition_until_it_is_accepted_and_others_go_on(
-    there: Brokers, here: Brokers, new_topic: str, mirror: MirrorProcess, tmp_path: Path
+    there: Brokers, here: Brokers, new_topic: str, new_worker: NewWorker
 ) -> None:
-    copy = f"dc1.{new_topic}"
+    copy, mirror = f"dc1.{new_topic}", new_worker()
     admin.create_topic(there, new_topic, partitions=2)
     write(there, new_topic, values(0, 100))
     mirror.start()
@@ -137,24 +94,18 @@ def test_a_gap_stops_a_partition_until_it_is_accepted_and_others_go_on(
     write(there, new_topic, values(0, 50), 1)
     mirror.start()
     wait_until(
-        lambda: mirror.partition(copy).get("stage") == "stopped",
+        lambda: partition_of(mirror, copy).get("stage") == "stopped",
         within=PATIENCE,
         what="the partition has stopped",
     )
-    trouble = mirror.partition(copy)["trouble"]
+    trouble = partition_of(mirror, copy)["trouble"]
     assert "the copy ends at 100" in trouble
     assert "begins at 200" in trouble
     wait_until(
         lambda: ends(here, copy, 2) == {0: 100, 1: 50}, within=PATIENCE, what="the other goes on"
     )
     mirror.kill()
-    accepting = MirrorProcess(
-        tmp_path / "accepting",
-        source=str(there.bootstrap),
-        target=str(here.bootstrap),
-        settings={"topics": [f"{new_topic}*"]},
-        arguments=["--accept-gap", f"{copy}:0"],
-    )
+    accepting = new_worker(arguments=["--accept-gap", f"{copy}:0"])
     with accepting:
         wait_until(
             lambda: ends(here, copy, 2) == {0: 250, 1: 50}, within=PATIENCE, what="it goes on"
@@ -177,20 +128,8 @@ def test_a_topic_made_anew_stops_and_says_so(
     copy = f"dc1.{new_topic}"
 
     def reason() -> str:
-        topics = mirror.standing().get("topics", ())
+        topics = (mirror.standing() or {}).get("topics", ())
         return "".join(each["reason"] for each in topics if each["topic"] == copy)
 
     wait_until(lambda: "was made anew" in reason(), within=PATIENCE, what="it says so")
     assert ends(here, copy) == {0: 100}
-
-
-def delete_before(brokers: Brokers, topic: str, offset: int) -> None:
-    """As retention does it."""
-    wanted = delete_records.DeleteRecordsTopic(
-        name=topic,
-        partitions=(delete_records.DeleteRecordsPartition(partition_index=0, offset=offset),),
-    )
-    leader = brokers.topic(topic).partition(0).leader
-    request = delete_records.DeleteRecordsRequest(topics=(wanted,), timeout=10_000)
-    answer = brokers.broker(leader).call(delete_records.API, request)
-    assert [p.error_code.name for t in answer.topics for p in t.partitions] == ["none"]
