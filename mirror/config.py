@@ -13,7 +13,6 @@ from client.bootstrap import Bootstrap
 from client.security import Security
 from cluster.security import ZooKeeperSecurity
 from ground.certificate_expiry import CertificateFiles
-from ground.http_security import HttpSecurity
 from ground.page_locks import PageLocks, check_pages
 from ground.settings import (
     Bytes,
@@ -21,20 +20,35 @@ from ground.settings import (
     HostAndPort,
     Port,
     Seconds,
-    Url,
-    WholeSeconds,
     check_not_negative,
     check_positive,
 )
-from schemas.remote.address import RegistryAddress, check_registry
 
 _PORTS: Final = 65536
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _LEAST_MEMORY: Final = 4 * 1024 * 1024
 
 
-class Side(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One of the two clusters."""
+class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The cluster that is copied from."""
+
+    cluster: str
+    """The cluster's name, as its agents, brokers and loaders are told it."""
+    brokers: tuple[HostAndPort, ...]
+    """Some of its brokers."""
+    security: Security = Security()
+    """[How the brokers are connected to](secure-connections.md): TLS, and a login."""
+
+    def __post_init__(self) -> None:
+        _check_side(self.cluster, self.brokers)
+
+    @property
+    def bootstrap(self) -> Bootstrap:
+        return Bootstrap.of(",".join(self.brokers), self.security)
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The cluster that is copied to."""
 
     cluster: str
     """The cluster's name, as its agents, brokers and loaders are told it."""
@@ -43,23 +57,29 @@ class Side(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     security: Security = Security()
     """[How the brokers are connected to](secure-connections.md): TLS, and a login."""
     zookeeper: str = ""
-    """Its ZooKeeper, `host:2181,host:2181/penstock`. At the target, workers share partitions by it;
-    without it there is one worker. At both, [offsets of groups](#groups) of Penstock's own kind are
-    copied."""
+    """Its ZooKeeper, `host:2181,host:2181/penstock`, by which
+    [workers share partitions](#several-workers); without it there is one worker."""
     zookeeper_security: ZooKeeperSecurity = ZooKeeperSecurity()
-    """[How ZooKeeper is connected to](secure-connections.md)."""
+    """How ZooKeeper is connected to: TLS, and a login."""
     zookeeper_secret: str = ""
     """The brokers' `zookeeper_secret`, if they have one. Better in a file, with
     `zookeeper_secret_file`."""
 
     def __post_init__(self) -> None:
-        check_brokers(self.brokers)
-        if not _NAME.fullmatch(self.cluster):
-            raise ValueError("`cluster` must be 1 to 249 letters, digits, '.', '_' and '-'")
+        _check_side(self.cluster, self.brokers)
 
     @property
     def bootstrap(self) -> Bootstrap:
         return Bootstrap.of(",".join(self.brokers), self.security)
+
+
+Side = Source | Target
+
+
+def _check_side(cluster: str, brokers: tuple[str, ...]) -> None:
+    check_brokers(brokers)
+    if not _NAME.fullmatch(cluster):
+        raise ValueError("`cluster` must be 1 to 249 letters, digits, '.', '_' and '-'")
 
 
 class GroupsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -72,29 +92,6 @@ class GroupsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     def __post_init__(self) -> None:
         check_positive(self, "interval")
-
-
-class LedgerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the mirror tells the audit."""
-
-    enabled: bool = True
-    """Whether what was copied is told on the target's `_audit`."""
-    registry: Url = "http://127.0.0.1:8081"
-    """The target's schema registry; several instances separated by commas."""
-    registry_security: HttpSecurity = HttpSecurity()
-    """[How the registry is asked](secure-connections.md#a-registry-behind-locks): TLS, and a
-    login."""
-    window: WholeSeconds = 60
-    """As agents, brokers and loaders have it; it divides an hour."""
-
-    def __post_init__(self) -> None:
-        check_registry(self.registry, self.registry_security)
-        if not 1 <= self.window <= 3600 or 3600 % self.window:
-            raise ValueError("`window` must divide an hour, in whole seconds")
-
-    @property
-    def registry_address(self) -> RegistryAddress:
-        return RegistryAddress(self.registry, self.registry_security)
 
 
 class MirrorLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -116,8 +113,8 @@ class MirrorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     name: str
     """The mirror's name; its workers are those with the same name."""
-    source: Side
-    target: Side
+    source: Source
+    target: Target
     data_dir: FolderPath
     """A directory of this worker's own. One process at a time has it."""
     topics: tuple[str, ...] = ("*",)
@@ -139,7 +136,6 @@ class MirrorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     bandwidth: Bytes = 0
     """Bytes a second that a worker copies at most; 0: as many as there are."""
     groups: GroupsConfig = GroupsConfig()
-    ledger: LedgerConfig = LedgerConfig()
     http_host: str = "127.0.0.1"
     """The address of `/metrics`, `/healthz`, `/readyz` and `/api/v1/standing`."""
     http_port: Port = 9466
