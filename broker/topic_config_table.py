@@ -25,7 +25,7 @@ from broker.config_values import (
     throttled_replicas,
 )
 from broker.errors import ApiError, ErrorCode
-from wire.mirrored import ACCEPT_GAP, MIRROR_OF
+from wire.mirrored import ACCEPT_GAP, MIRROR_OF, PAUSED
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +232,14 @@ _KEYS = (
         "source's offsets and is written by the mirror alone, others are refused. Empty for an "
         "ordinary topic. Penstock's own: `penstock mirror` sets it, and `penstock mirror promote` "
         "removes it.",
+    ),
+    ConfigKey(
+        PAUSED,
+        boolean(),
+        "false",
+        "",
+        "Of a copy: the mirror leaves it alone. Penstock's own: `penstock mirror pause` sets it, "
+        "and `penstock mirror resume` removes it.",
     ),
     ConfigKey(
         "preallocate",

@@ -3,7 +3,7 @@
 Changes go to the controller, once each: a request whose answer is lost may have been served.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,6 +30,7 @@ from wire.messages.describe_configs import (
     ConfigSource,
     DescribeConfigsRequest,
     DescribeConfigsResource,
+    DescribeConfigsResourceResult,
     DescribeConfigsResponse,
     ResourceType,
 )
@@ -42,6 +43,7 @@ from wire.messages.incremental_alter_configs import (
 
 DEFAULT: Final = -1  # partitions or replicas as the broker has them by default
 _TIMEOUT_MS: Final = 25_000
+_TOPICS_AT_ONCE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,32 @@ def topic_configs(brokers: Brokers, name: str) -> tuple[ConfigEntry, ...]:
     return _described(brokers.call_any(describe_configs.API, request), f"topic {name}", needs)
 
 
+def configs_of_topics(
+    brokers: Brokers, names: Collection[str]
+) -> tuple[dict[str, tuple[ConfigEntry, ...]], dict[str, Refused]]:
+    """All configs of these topics; and of which topics they cannot be had, and why."""
+    found: dict[str, tuple[ConfigEntry, ...]] = {}
+    refused: dict[str, Refused] = {}
+    wanted = tuple(
+        DescribeConfigsResource(
+            resource_type=ResourceType.TOPIC, resource_name=name, configuration_keys=None
+        )
+        for name in sorted(names)
+    )
+    for first in range(0, len(wanted), _TOPICS_AT_ONCE):
+        request = DescribeConfigsRequest(resources=wanted[first : first + _TOPICS_AT_ONCE])
+        for result in brokers.call_any(describe_configs.API, request).results:
+            name = result.resource_name
+            needs = on_topic(brokers.who, name, Operation.DESCRIBE_CONFIGS)
+            try:
+                check(result.error_code, f"topic {name}", result.error_message, needs=needs)
+            except Refused as error:
+                refused[name] = error
+            else:
+                found[name] = tuple(_entry(each) for each in result.configs)
+    return found, refused
+
+
 def broker_configs(brokers: Brokers, broker_id: int) -> tuple[ConfigEntry, ...]:
     """All configs of a broker that is known, by name. It is asked itself."""
     request = _describe(ResourceType.BROKER, str(broker_id))
@@ -129,11 +157,12 @@ def _described(answer: DescribeConfigsResponse, what: str, needs: Right) -> tupl
     found = []
     for result in answer.results:
         check(result.error_code, what, result.error_message, needs=needs)
-        found += [
-            ConfigEntry(each.name, each.value, each.config_source != ConfigSource.TOPIC_CONFIG)
-            for each in result.configs
-        ]
+        found += [_entry(each) for each in result.configs]
     return tuple(sorted(found, key=lambda config: config.name))
+
+
+def _entry(said: DescribeConfigsResourceResult) -> ConfigEntry:
+    return ConfigEntry(said.name, said.value, said.config_source != ConfigSource.TOPIC_CONFIG)
 
 
 def alter_topic(brokers: Brokers, name: str, configs: Mapping[str, str | None]) -> None:

@@ -63,6 +63,9 @@ SECTIONS: Final = {
             "penstock.services.load.command", "Load topics into Hadoop, once or often.", "loader"
         ),
         "audit": Lazy("penstock.services.audit", "Run one audit, or tell it something.", "audit"),
+        "mirror": Lazy(
+            "penstock.services.mirror", "Copy topics of a cluster into another one.", "mirror"
+        ),
         "zookeeper": Lazy("penstock.services.zookeeper", "Run a ZooKeeper here.", "broker"),
     },
     "Settings": {

@@ -16,6 +16,9 @@ MIRROR_OF: Final = "penstock.mirror.of"
 ACCEPT_GAP: Final = "penstock.mirror.accept.gap"
 """The topic config that names gaps which a copy takes: `partition:from-to`."""
 
+PAUSED: Final = "penstock.mirror.paused"
+"""The topic config by which the mirror leaves a copy alone for a while."""
+
 MIRROR_ID: Final = "penstock-mirror"
 """The transactional id of a Produce whose batches keep their offsets."""
 

@@ -29,6 +29,7 @@ from audit.config import AuditConfig
 from broker.config import BrokerConfig
 from ground.settings import WORD
 from loader.config import LoaderConfig
+from mirror.config import MirrorConfig
 from penstock.config.allowed_values import alternatives, bare, list_in, mapping_in, struct_in
 from registry.config import RegistryConfig
 
@@ -42,6 +43,7 @@ KINDS: Final[Mapping[str, type[msgspec.Struct]]] = {
     "registry": RegistryConfig,
     "loader": LoaderConfig,
     "audit": AuditConfig,
+    "mirror": MirrorConfig,
 }
 
 

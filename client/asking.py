@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from broker.storage.checkpoints import Key
 from wire.errors import ErrorCode
 from wire.messages.fetch import (
     FetchPartition,
@@ -21,6 +20,8 @@ from wire.messages.fetch import (
     FetchTopic,
     ForgottenTopic,
 )
+
+Key = tuple[str, int]  # a topic, and the number of a partition
 
 NO_SESSION: Final = 0
 _BEGINNING: Final = 0
