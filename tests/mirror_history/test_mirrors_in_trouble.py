@@ -20,9 +20,6 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.skipif(
-    importlib.util.find_spec("mirror") is None, reason="there is no `penstock mirror` yet"
-)
 @pytest.mark.parametrize("name", ["short", "gaps"])
 def test_mirrors_in_trouble(name: str, tmp_path: Path) -> None:
     script = parse((SCRIPTS / f"{name}.script").read_text())

@@ -1,7 +1,6 @@
 """Apache Kafka as the source: with every codec, idempotent and transactional producers, committed
 and aborted transactions. The copy is its log, byte for byte but for the leader epoch."""
 
-import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,13 +22,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _CONTROL = 1 << 5
 _WITHIN = 120.0
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.timeout(900),
-    pytest.mark.skipif(
-        importlib.util.find_spec("mirror") is None, reason="there is no `penstock mirror` yet"
-    ),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +44,7 @@ def test_the_copy_is_its_log(kafka: ApacheKafka, tmp_path: Path) -> None:
             tmp_path / "mirror",
             source=side("dc1", [kafka.bootstrap]),
             target=side("offline", target.bootstrap.split(",")),
-            settings={"prefix": "dc1.", "topics": [TOPIC], "ledger": {"enabled": False}},
+            settings={"prefix": "dc1.", "topics": [TOPIC]},
         ),
     ):
         wanted = [_end(kafka, partition) for partition in range(len(CODECS))]
