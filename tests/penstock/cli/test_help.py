@@ -18,7 +18,7 @@ from penstock.command_line import penstock
 
 # Programs that run until they are told to stop, and what only writes for a shell.
 WITHOUT_JSON = {
-    *("up", "broker", "registry", "audit", "zookeeper", "completion", "password-line"),
+    *("up", "broker", "registry", "audit", "mirror", "zookeeper", "completion", "password-line"),
 }
 # A topic's settings are Kafka's --config, a level is a registry's; an address is of a host, too.
 SEVERAL_MEANINGS = {"--config", "--set", "--count", "--default", "--version", "--from", "--host"}
