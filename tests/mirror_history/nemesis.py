@@ -2,7 +2,7 @@
 end. An action that makes no sense where it stands does nothing.
 """
 
-import os
+import contextlib
 import random
 import signal
 import time
@@ -190,9 +190,11 @@ class Nemesis:
         disk = self._disks.get(broker)
         if disk is None:
             return
-        free = os.statvfs(disk)
-        with (disk / _FILLER).open("ab") as filler:
-            os.posix_fallocate(filler.fileno(), 0, max(1, free.f_bavail * free.f_frsize))
+        with (disk / _FILLER).open("ab", buffering=0) as filler:
+            for piece in (bytes(1 << 20), bytes(4096)):
+                with contextlib.suppress(OSError):  # no room for another one
+                    while True:
+                        filler.write(piece)
 
     def _free(self, broker: int) -> None:
         disk = self._disks.get(broker)
