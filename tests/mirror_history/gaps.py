@@ -135,7 +135,12 @@ class Gaps:
         assert ends < copied, f"{topic} has lost nothing: it ends at {ends}"
         self._write(topic, chance.choice([1, 100]))
         why = f"the source has lost its tail from {ends} on"
-        return Gap(topic, 0, copied, (str(ends), str(high(source, topic))), why)
+        # It may also name where the two batches begin that differ, one of each side.
+        last_copied = max(each.first for each in read_batches(self._kept / f"{topic}-0"))
+        named = {str(ends), str(high(source, topic))}
+        for log in source.directory.glob(f"broker-*/data/{topic}-0"):
+            named |= {str(each.first) for each in read_batches(log) if each.last >= copied - 1}
+        return Gap(topic, 0, copied, tuple(sorted(named)), why, (str(last_copied),))
 
     # Topics
 
