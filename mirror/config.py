@@ -122,7 +122,8 @@ class MirrorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     exclude: tuple[str, ...] = ()
     """Patterns of topics that are not copied, of those above."""
     prefix: str | None = None
-    """What names begin with at the target. Without it: the source's name and a dot, `dc1.`"""
+    """What names begin with at the target. Without it: the source's name and a dot, as in
+    `dc1.page_views`."""
     strip: str = ""
     """What names begin with at the source and not at the target: for
     [the way back](#a-planned-switch-and-back)."""

@@ -36,8 +36,9 @@ _ENDS: Final = ("topic", "partition", "end")
 @http_security_option("mirror", "PENSTOCK_MIRROR_SECURITY", "How its pages are asked for.")
 @json_option
 def status(config: Path | None, overrides: tuple[str, ...], as_json: bool) -> int:
-    """Show how far a worker is, by its configuration: each partition, and what is wrong. Exit code
-    1 if something is.
+    """Show how far a worker is: each partition, and what is wrong.
+
+    The exit code is 1 if something is wrong.
 
     \b
     Example:
@@ -60,8 +61,13 @@ def status(config: Path | None, overrides: tuple[str, ...], as_json: bool) -> in
     is_flag=True,
     help="Do not compare with the source, which may be gone: what it still has is not copied.",
 )
+@json_option
 def promote(
-    topic: str, config: Path | None, overrides: tuple[str, ...], without_source: bool
+    topic: str,
+    config: Path | None,
+    overrides: tuple[str, ...],
+    without_source: bool,
+    as_json: bool,
 ) -> None:
     """End the mirroring of a copy, and open it for writing.
 
@@ -73,14 +79,14 @@ def promote(
     """
     with _opened(config, overrides) as opening:
         compared = opening.promote(topic, without_source=without_source)
-    _show_ends(topic, compared)
-    say(f"{topic} is open: it is an ordinary topic now")
+    _done(topic, "promoted", f"{topic} is open: it is an ordinary topic now", as_json, compared)
 
 
 @click.command
 @click.argument("topic")
 @configuration_options
-def demote(topic: str, config: Path | None, overrides: tuple[str, ...]) -> None:
+@json_option
+def demote(topic: str, config: Path | None, overrides: tuple[str, ...], as_json: bool) -> None:
     """Make an ordinary topic of the target a copy again.
 
     It must have nothing that the source has not, which is compared first.
@@ -91,14 +97,14 @@ def demote(topic: str, config: Path | None, overrides: tuple[str, ...]) -> None:
     """
     with _opened(config, overrides) as opening:
         compared = opening.demote(topic)
-    _show_ends(topic, compared)
-    say(f"{topic} is a copy again")
+    _done(topic, "demoted", f"{topic} is a copy again", as_json, compared)
 
 
 @click.command
 @click.argument("topic")
 @configuration_options
-def pause(topic: str, config: Path | None, overrides: tuple[str, ...]) -> None:
+@json_option
+def pause(topic: str, config: Path | None, overrides: tuple[str, ...], as_json: bool) -> None:
     """Have all workers leave a copy alone.
 
     \b
@@ -107,13 +113,14 @@ def pause(topic: str, config: Path | None, overrides: tuple[str, ...]) -> None:
     """
     with _opened(config, overrides) as opening:
         opening.pause(topic, paused=True)
-    say(f"{topic} is paused")
+    _done(topic, "paused", f"{topic} is paused", as_json)
 
 
 @click.command
 @click.argument("topic")
 @configuration_options
-def resume(topic: str, config: Path | None, overrides: tuple[str, ...]) -> None:
+@json_option
+def resume(topic: str, config: Path | None, overrides: tuple[str, ...], as_json: bool) -> None:
     """Go on with a copy that was paused.
 
     \b
@@ -122,7 +129,7 @@ def resume(topic: str, config: Path | None, overrides: tuple[str, ...]) -> None:
     """
     with _opened(config, overrides) as opening:
         opening.pause(topic, paused=False)
-    say(f"{topic} goes on")
+    _done(topic, "resumed", f"{topic} goes on", as_json)
 
 
 @contextmanager
@@ -167,9 +174,15 @@ def _show(found: dict[str, Any]) -> None:
         print_table(_COLUMNS, rows)
 
 
-def _show_ends(topic: str, compared: Sequence[Compared]) -> None:
-    rows = [
+def _done(
+    topic: str, what: str, said: str, as_json: bool, compared: Sequence[Compared] = ()
+) -> None:
+    ends = [
         {"topic": topic, "partition": each.partition, "end": each.copy_end} for each in compared
     ]
-    if rows:
-        print_table(_ENDS, rows)
+    if as_json:
+        print_json({"topic": topic, "done": what, "partitions": ends})
+        return
+    if ends:
+        print_table(_ENDS, ends)
+    say(said)

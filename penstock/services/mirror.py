@@ -42,8 +42,9 @@ def command(
     gaps: tuple[str, ...],
     log_format: LogFormat,
 ) -> int:
-    """Copy topics of a cluster into another one until SIGTERM or Ctrl-C: same partitions, same
-    offsets, same bytes. Or tell what becomes of a copy.
+    """Copy topics into another cluster until SIGTERM or Ctrl-C, or tell what becomes of one.
+
+    A copy has the same partitions, the same offsets and the same bytes.
 
     `penstock keys mirror` explains every key of the file, as docs/mirror.md does.
 

@@ -20,8 +20,18 @@ from penstock.command_line import penstock
 WITHOUT_JSON = {
     *("up", "broker", "registry", "audit", "mirror", "zookeeper", "completion", "password-line"),
 }
+# What lies behind a gap is of a topic, or of all that is loaded.
 # A topic's settings are Kafka's --config, a level is a registry's; an address is of a host, too.
-SEVERAL_MEANINGS = {"--config", "--set", "--count", "--default", "--version", "--from", "--host"}
+SEVERAL_MEANINGS = {
+    "--accept-gap",
+    "--config",
+    "--set",
+    "--count",
+    "--default",
+    "--version",
+    "--from",
+    "--host",
+}
 FILE = re.compile(r"[\w-]+\.(?:json|yaml|avsc|avro|log)")
 FOLDER = re.compile(r"\./[\w-]+")
 
