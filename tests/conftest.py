@@ -26,7 +26,6 @@ from penstock.cli.address_variables import AGENT, AUDIT, BOOTSTRAP, BROKER_HTTP,
 from tests.session_mark import SESSION, processes_with
 
 pytest_plugins = [
-    "tests.scheduling",
     "tests.selection",
     "tests.forking",
     "tests.told_secrets",
@@ -144,7 +143,7 @@ def nothing_is_left_behind(
             for process, command in processes_with(mark)
             if ENDS_WITH_US not in command
         ]
-        files = sorted(path.name for path in temporary.iterdir() if not _was_being_removed(path))
+        files = sorted(path.name for path in temporary.iterdir() if not _is_sparks(path))
         if not (left or files) or time.monotonic() >= deadline:
             break
         time.sleep(0.1)
@@ -152,10 +151,12 @@ def nothing_is_left_behind(
     assert not files, f"tests left files behind: {', '.join(files)}"
 
 
-def _was_being_removed(path: Path) -> bool:
-    """PySpark makes a directory of a name that says nothing when it starts, empties it, and removes
-    it: a loader that is killed in between leaves it."""
-    return path.name.startswith("tmp") and path.is_dir() and not any(path.iterdir())
+def _is_sparks(path: Path) -> bool:
+    """PySpark makes a directory of a name that says nothing when it starts, its JVM writes a port
+    to a file in it, and it is removed: a loader that is killed in between leaves it."""
+    if not path.name.startswith("tmp") or not path.is_dir():
+        return False
+    return all(each.name.startswith(("tmp", "connection")) for each in path.iterdir())
 
 
 def _set(variables: Mapping[str, str | None]) -> dict[str, str | None]:

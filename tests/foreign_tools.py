@@ -11,6 +11,7 @@ from harness.apache_kafka import NEWEST, VERSION, kafka_classpath, why_no_kafka
 from harness.hadoop import VERSION as HADOOP
 from harness.hadoop import hadoop_classpath, why_no_hadoop
 from harness.kafka_connect import connect_classpath, why_no_connect
+from harness.mirror_maker import mirror_maker_classpath, why_no_mirror_maker
 from harness.spark_kafka import JARS as SPARK_KAFKA
 from harness.spark_kafka import VERSION as SPARK
 from harness.systemd_process import SYSTEMD, why_no_systemd
@@ -50,6 +51,12 @@ def _apache_kafka() -> str:
         if kafka_classpath(version) is None:
             return f"its tests are skipped: {why_no_kafka(version)}"
     return f"{VERSION} and {NEWEST}, by Maven"
+
+
+def _mirror_maker() -> str:
+    if mirror_maker_classpath() is None:
+        return f"not measured beside: {why_no_mirror_maker()}"
+    return f"{VERSION}, by Maven"
 
 
 def _kafka_connect() -> str:
@@ -115,6 +122,7 @@ def main() -> None:
     print(f"zookeeper     {_debian_zookeeper()}")
     print(f"apache kafka  {_apache_kafka()}")
     print(f"connect       {_kafka_connect()}")
+    print(f"MirrorMaker   {_mirror_maker()}")
     print(f"spark's kafka {_spark_kafka()}")
     print(f"franz-go      {_client(FRANZ_GO, 'golang-go')}")
     print(f"sarama        {_client(SARAMA, 'golang-go')}")

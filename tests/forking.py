@@ -1,16 +1,13 @@
 """`--forks 4`: all tests are collected once, and four children of that process run them.
 
-What a process needs before its first test, five seconds of a processor for imports and for what
-there is, is so paid once: pytest-xdist pays it in each of its processes. Which child runs what is
-decided as they go, a few tests of one file at a time. Each says what came of a test by a pipe, and
-has a temporary directory, output and session fixtures of its own.
+What a process needs before its first test, half a minute of a processor where nothing is compiled
+yet, is so paid once. Who collected gives away what is to run (scheduling.py), whole files, whose
+fixtures are so set up once; with `--quick` a few tests of a file at a time. Each child says what
+came of a test by a pipe, and has a temporary directory, output and session fixtures of its own.
 
 A child that ends before its time fails the run, and is named with the test it was at.
 """
 
-import os
-import struct
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,13 +15,15 @@ from itertools import chain, groupby, pairwise
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
+from pathlib import Path
 from typing import Any, Final
 from warnings import WarningMessage
 
 import pytest
 
-AT_ONCE: Final = 4  # tests of one file, which may share its fixtures
-_TICKET: Final = struct.Struct("<II")  # the first of some tests, and the one after them
+from tests.scheduling import Ticket, Waiting
+
+FEW: Final = 4  # tests of one file, which may share its fixtures
 
 _Call = tuple[str, dict[str, Any]]  # of a hook
 
@@ -48,20 +47,20 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     return True
 
 
-def tickets(files: Sequence[object]) -> Iterator[tuple[int, int]]:
-    """From where to where, for tests that are of these files."""
+def tickets(files: Sequence[Path], most: int | None = None) -> Iterator[Ticket]:
+    """For tests that are of these files; of no more than `most` tests each."""
     start = 0
-    for _, tests in groupby(files):
+    for file, tests in groupby(files):
         end = start + sum(1 for _ in tests)
-        for first in range(start, end, AT_ONCE):
-            yield first, min(first + AT_ONCE, end)
+        for first in range(start, end, most or end - start):
+            yield Ticket(file, first, min(first + (most or end), end))
         start = end
 
 
 @dataclass(slots=True)
 class _Child:
     process: ForkProcess
-    receiver: "Connection[Any, Any]"
+    channel: "Connection[Any, Any]"
     began: int | None = None  # the test that it is at
     is_done: bool = False
 
@@ -74,48 +73,45 @@ class _Children:
     def run(self) -> None:
         # Or each child would begin with an empty one, also where it is the same.
         self.session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
-        # Whoever reads on from where another one stopped has a ticket that nobody else has.
-        with tempfile.TemporaryFile(buffering=0) as waiting:
-            files = [item.path for item in self.session.items]
-            waiting.write(b"".join(_TICKET.pack(*each) for each in tickets(files)))
-            waiting.seek(0)
-            try:
-                for number in range(self.session.config.option.forks):
-                    self._start(number, waiting.fileno())
-                self._listen(waiting.fileno())
-            finally:
-                waiting.seek(0, os.SEEK_END)
-                for each in self.started:
-                    each.receiver.close()  # or it might wait for who was interrupted
-                for each in self.started:
-                    each.process.join()
+        option = self.session.config.option
+        files = [item.path for item in self.session.items]
+        waiting = Waiting(list(tickets(files, FEW if getattr(option, "quick", False) else None)))
+        try:
+            for number in range(option.forks):
+                self._start(number)
+            self._listen(waiting)
+        finally:
+            for each in self.started:
+                each.channel.close()  # or it might wait for who was interrupted
+            for each in self.started:
+                each.process.join()
         self._judge()
 
-    def _start(self, number: int, waiting: int) -> None:
+    def _start(self, number: int) -> None:
         context = get_context("fork")
-        receiver, sender = context.Pipe(duplex=False)
-        others = [receiver, *(each.receiver for each in self.started)]
-        process = context.Process(
-            target=_run, args=(self.session, f"fork{number}", waiting, sender, others)
-        )
+        ours, theirs = context.Pipe()
+        others = [ours, *(each.channel for each in self.started)]
+        process = context.Process(target=_run, args=(self.session, f"fork{number}", theirs, others))
         process.start()
-        sender.close()
-        self.started.append(_Child(process, receiver))
+        theirs.close()
+        self.started.append(_Child(process, ours))
 
-    def _listen(self, waiting: int) -> None:
-        running = {each.receiver: each for each in self.started}
+    def _listen(self, waiting: Waiting) -> None:
+        running = {each.channel: each for each in self.started}
         while running:
             for ready in wait(running):
                 assert isinstance(ready, Connection)
                 child = running[ready]
                 try:
                     said = ready.recv()
-                except EOFError:
+                    if said is None:
+                        ready.send(waiting.take(child.process.name))
+                    else:
+                        self._hear(child, *said)
+                except (EOFError, ConnectionError):
                     del running[ready]
-                else:
-                    self._hear(child, *said)
             if self.session.shouldfail or self.session.shouldstop:
-                os.lseek(waiting, 0, os.SEEK_END)  # they end what they are at
+                waiting.clear()  # they end what they are at
 
     def _hear(self, child: _Child, began: int | None, calls: Sequence[_Call]) -> None:
         child.began = began
@@ -147,8 +143,7 @@ class _Children:
 def _run(
     session: pytest.Session,
     name: str,
-    waiting: int,
-    sender: "Connection[Any, Any]",
+    channel: "Connection[Any, Any]",
     others: Sequence["Connection[Any, Any]"],
 ) -> None:
     """What a child does."""
@@ -163,23 +158,22 @@ def _run(
     capturing.start_global_capturing()
     capturing.suspend_global_capture()
     config.pluginmanager.unregister(name="terminalreporter")
-    telling = _Telling(config, sender)
+    telling = _Telling(config, channel)
     config.pluginmanager.register(telling)
     # Whoever collected is interrupted, too, and says so.
     with suppress(KeyboardInterrupt, BrokenPipeError):
-        _run_all(session, waiting, telling)
+        _run_all(session, channel, telling)
 
 
-def _run_all(session: pytest.Session, waiting: int, telling: "_Telling") -> None:
+def _run_all(session: pytest.Session, channel: "Connection[Any, Any]", telling: "_Telling") -> None:
     config = session.config
     try:
-        for index, following in pairwise(chain(_taken(waiting), [None])):
+        for index, following in pairwise(chain(_taken(channel), [None])):
             assert index is not None
             telling.tell(index)
             after = None if following is None else session.items[following]
             config.hook.pytest_runtest_protocol(item=session.items[index], nextitem=after)
             if session.shouldfail or session.shouldstop:
-                os.lseek(waiting, 0, os.SEEK_END)
                 break
     finally:
         session._setupstate.teardown_exact(None)
@@ -187,9 +181,14 @@ def _run_all(session: pytest.Session, waiting: int, telling: "_Telling") -> None
     telling.tell(None)
 
 
-def _taken(waiting: int) -> Iterator[int]:
-    while ticket := os.read(waiting, _TICKET.size):
-        yield from range(*_TICKET.unpack(ticket))
+def _taken(channel: "Connection[Any, Any]") -> Iterator[int]:
+    """Tests, one after the other: for the next file is asked when the last test of one begins."""
+    while True:
+        channel.send(None)
+        ticket: Ticket | None = channel.recv()
+        if ticket is None:
+            return
+        yield from range(ticket.first, ticket.end)
 
 
 @dataclass(slots=True, eq=False)
@@ -197,12 +196,12 @@ class _Telling:
     """As a plugin of a child's."""
 
     config: pytest.Config
-    sender: "Connection[Any, Any]"
+    channel: "Connection[Any, Any]"
     calls: list[_Call] = field(default_factory=list)
 
     def tell(self, begins: int | None) -> None:
         """What came of the last test, and which one begins."""
-        self.sender.send((begins, self.calls))
+        self.channel.send((begins, self.calls))
         self.calls = []
 
     def pytest_runtest_logstart(self, nodeid: str, location: object) -> None:

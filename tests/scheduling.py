@@ -1,4 +1,4 @@
-"""Which of several processes runs which file of tests (for pytest-xdist).
+"""Which of several processes runs which file of tests.
 
 Spark, HDFS and Apache Kafka run once in each process whose tests asked for them, and cost as much
 as dozens of tests until they are there and fast. So a file goes where what it wants runs already,
@@ -6,13 +6,11 @@ as long as there is other work for the other processes; after that, they start t
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
-
-import pytest
-from xdist.scheduler import LoadFileScheduling
+from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 
@@ -23,39 +21,50 @@ ASKS: Final = {
 }
 
 
+class Ticket(NamedTuple):
+    """Tests of one file that a process runs together: from where to where."""
+
+    file: Path
+    first: int
+    end: int
+
+
 @cache
-def wanted(file: str) -> str:
+def wanted(file: Path) -> str:
     """The most costly thing that a file of tests asks for; or nothing."""
     text = (ROOT / file).read_text()
     return next((name for name, asked in ASKS.items() if asked.search(text)), "")
 
 
 def best(
-    files: Iterable[str], here: set[str], elsewhere: set[str], wants: Callable[[str], str] = wanted
-) -> str:
-    """The first file that is at home here; else the first that is not at home elsewhere; else the
+    waiting: Sequence[Ticket],
+    here: set[str],
+    elsewhere: set[str],
+    wants: Callable[[Path], str] = wanted,
+) -> Ticket:
+    """The first whose file is at home here; else the first that is not at home elsewhere; else the
     first."""
-    waiting = [(file, wants(file)) for file in files]
-    at_home = [file for file, what in waiting if what in here]
-    homeless = [file for file, what in waiting if what not in elsewhere]
-    return [*at_home, *homeless, waiting[0][0]][0]
+    at_home = (each for each in waiting if here and wants(each.file) in here)
+    homeless = (each for each in waiting if wants(each.file) not in elsewhere)
+    return next(at_home, None) or next(homeless, waiting[0])
 
 
-class ByWhatRuns(LoadFileScheduling):
-    """Files of tests, each to the process where it is at home."""
+class Waiting:
+    """What nobody has begun yet."""
 
-    def __init__(self, config: pytest.Config, log: Any = None) -> None:
-        super().__init__(config, log)
-        self._running: dict[Any, set[str]] = {}
+    def __init__(self, tickets: Sequence[Ticket]) -> None:
+        self._tickets = list(tickets)
+        self._running: dict[str, set[str]] = defaultdict(set)
 
-    def _assign_work_unit(self, node: Any) -> None:
-        here = self._running.setdefault(node, set())
-        file = best(self.workqueue, here, set().union(*self._running.values()))
-        here |= {what for what in [wanted(file)] if what}
-        self.workqueue.move_to_end(file, last=False)
-        super()._assign_work_unit(node)
+    def take(self, process: str) -> Ticket | None:
+        """What it runs next; nothing, if all has been given away."""
+        if not self._tickets:
+            return None
+        here = self._running[process]
+        ticket = best(self._tickets, here, set().union(*self._running.values()))
+        here |= {what for what in [wanted(ticket.file)] if what}
+        self._tickets.remove(ticket)
+        return ticket
 
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByWhatRuns | None:
-    return ByWhatRuns(config, log) if config.getvalue("dist") == "loadfile" else None
+    def clear(self) -> None:
+        self._tickets.clear()

@@ -1,10 +1,11 @@
 """`--quick`: only tests that need no server and no JVM, and answer at once: `make quick`.
+`--long`: those that are marked `long` as well, which no other run has.
 
 Which these are is decided at collection, from code and marks. A test whose code, or that of a
 fixture it asks for, comes by something that starts a server or a JVM, is left out: see reaching.py.
-So is one that is marked `slow` or `fuzz`; and one that by its nature takes half a second of a
-processor or more, because it measures, or is about large amounts: it is marked `not_quick`, which
-says why. In the end, the run says how many were left out for which reason.
+So is one that is marked `slow`, `long` or `fuzz`; and one that by its nature takes half a second
+of a processor or more, because it measures, or is about large amounts: it is marked `not_quick`,
+which says why. In the end, the run says how many were left out for which reason.
 
 A property test has no more examples than the profile gives, also where it asks for more.
 """
@@ -33,24 +34,31 @@ STARTERS: Final = {
 }
 NEEDS: Final = "starts a server or a JVM, or may"
 MARKS: Final = {
+    "long": "marked long: takes minutes of a processor; make test-long runs it",
     "slow": "marked slow: takes longer than ten seconds",
     "fuzz": "marked fuzz: grows with HYPOTHESIS_PROFILE=fuzz",
 }
 _LEFT_OUT: Final = pytest.StashKey[Counter[str]]()
-_TO_CONTROLLER: Final = "penstock_left_out"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--quick", action="store_true", help="only tests that need no server and no JVM"
     )
+    parser.addoption("--long", action="store_true", help="tests that are marked long, too")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--quick"):
+    quick = config.getoption("--quick")
+    if quick:
         why = {item: reason for item in items if (reason := why_not_quick(item))}
-        config.stash[_LEFT_OUT] = Counter(why.values())
-        deselect(config, items, why.__contains__)
+    elif not config.getoption("--long"):
+        why = {item: MARKS["long"] for item in items if item.get_closest_marker("long")}
+    else:
+        return
+    config.stash[_LEFT_OUT] = Counter(why.values())
+    deselect(config, items, why.__contains__)
+    if quick:
         for item in items:
             bound_examples(item, hypothesis.settings().max_examples)
 
@@ -84,21 +92,6 @@ def _reason(mark: pytest.Mark) -> str:
     return mark.args[0]
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """With pytest-xdist it is the workers who collect, each of them the same tests."""
-    output = getattr(session.config, "workeroutput", None)
-    if output is not None:
-        output[_TO_CONTROLLER] = dict(_left_out(session.config))
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any) -> None:
-    counts = getattr(node, "workeroutput", {}).get(_TO_CONTROLLER)
-    if counts:
-        node.config.stash[_LEFT_OUT] = Counter(counts)
-
-
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
@@ -117,4 +110,4 @@ def told(left_out: Mapping[str, int]) -> list[str]:
         return []
     by_count = sorted(left_out.items(), key=lambda each: (-each[1], each[0]))
     lines = [f"  {count:5}  {reason}" for reason, count in by_count]
-    return [f"--quick left out {sum(left_out.values())} tests; make test runs them:", *lines]
+    return [f"left out {sum(left_out.values())} tests:", *lines]

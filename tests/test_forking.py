@@ -3,11 +3,12 @@
 import os
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
-from tests.forking import AT_ONCE, tickets
+from tests.forking import FEW, tickets
 
 ROOT = Path(__file__).resolve().parents[1]
 IN_A_CHILD = """
@@ -51,19 +52,23 @@ def run(directory: Path, *arguments: str, **files: str) -> subprocess.CompletedP
 
 
 @pytest.mark.parametrize(
-    ("files", "sizes"),
+    ("files", "most", "sizes"),
     [
-        ("", []),
-        ("a", [1]),
-        ("aab", [2, 1]),
-        ("a" * AT_ONCE + "b", [AT_ONCE, 1]),
-        ("a" * (2 * AT_ONCE + 3), [AT_ONCE, AT_ONCE, 3]),
+        ("", None, []),
+        ("", FEW, []),
+        ("aab", None, [2, 1]),
+        ("aab", FEW, [2, 1]),
+        ("a" * 99 + "b", None, [99, 1]),
+        ("a" * FEW + "b", FEW, [FEW, 1]),
+        ("a" * (2 * FEW + 3), FEW, [FEW, FEW, 3]),
     ],
 )
-def test_a_ticket_is_for_tests_of_one_file(files: str, sizes: list[int]) -> None:
-    found = list(tickets(files))
-    assert [end - start for start, end in found] == sizes
-    assert [each for ticket in found for each in range(*ticket)] == list(range(len(files)))
+def test_a_ticket_is_for_tests_of_one_file(files: str, most: int | None, sizes: list[int]) -> None:
+    found = list(tickets([Path(each) for each in files], most))
+    assert [each.end - each.first for each in found] == sizes
+    ranges = [range(each.first, each.end) for each in found]
+    assert list(chain.from_iterable(ranges)) == list(range(len(files)))
+    assert {each.file.name for each in found} == set(files)
 
 
 @nested

@@ -1,10 +1,11 @@
 """Which process is given which file of tests."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
-from tests.scheduling import best, wanted
+from tests.scheduling import ROOT, Ticket, Waiting, best, wanted
 
 WANTS = {"plain": "", "spark": "S", "more spark": "S", "kafka": "K"}
 
@@ -25,7 +26,19 @@ WANTS = {"plain": "", "spark": "S", "more spark": "S", "kafka": "K"}
 def test_a_file_goes_where_it_is_at_home(
     files: Sequence[str], here: str, elsewhere: str, chosen: str
 ) -> None:
-    assert best(files, set(here), set(elsewhere), WANTS.__getitem__) == chosen
+    waiting = [Ticket(Path(file), number, number + 1) for number, file in enumerate(files)]
+    found = best(waiting, set(here), set(elsewhere), lambda file: WANTS[str(file)])
+    assert found.file == Path(chosen)
+
+
+def test_each_is_given_away_once() -> None:
+    spark, plain = Path("tests/test_hdfs.py"), Path("tests/wire/test_frames.py")
+    files = [spark, plain, spark]
+    waiting = Waiting(
+        [Ticket(ROOT / file, number, number + 1) for number, file in enumerate(files)]
+    )
+    given = [waiting.take(process) for process in ("one", "other", "one", "other")]
+    assert [each and each.first for each in given] == [0, 1, 2, None]
 
 
 @pytest.mark.parametrize(
@@ -41,4 +54,4 @@ def test_a_file_goes_where_it_is_at_home(
     ],
 )
 def test_what_a_file_wants_is_read_off_it(file: str, wants: str) -> None:
-    assert wanted(file) == wants
+    assert wanted(Path(file)) == wants

