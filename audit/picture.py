@@ -195,6 +195,7 @@ class Source:
     landed_twice: Mapping[Tier, Sequence[Twice]] = field(default_factory=dict)
     copied: Sequence[Copied] = ()
     landings: Mapping[Tier, LandedFile] = field(default_factory=dict)
+    events_at_last: int = -1  # as `finished_events`, as it was said the last time
 
 
 @dataclass(frozen=True, slots=True)

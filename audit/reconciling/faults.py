@@ -163,7 +163,13 @@ def _piece(fault: Fault, skipped: int, count: int) -> Fault:
         offsets=count,
     )
     return Fault(
-        piece, pair=fault.pair, exact=False, count=count, reason=fault.reason, since=fault.since
+        piece,
+        pair=fault.pair,
+        exact=False,
+        count=count,
+        reason=fault.reason,
+        harmless=fault.harmless,
+        since=fault.since,
     )
 
 

@@ -7,7 +7,9 @@ nobody will speak any more: all that is absent there is lacking. There, an earli
 have spoken of what a later one has read in time.
 
 Two things tell which events are missing: host, file, seqs, bytes. Offsets that a tier lacks are
-missing with all that agents put there. And seqs that have not landed are missing in files, if the
+missing with all that agents put there, which does no harm where the same events have landed from
+elsewhere: an agent that had forgotten them has shipped them again, maybe cut into other lines. And
+seqs that have not landed are missing in files, if the
 loader has been past their offsets; whether they became something else there (a dead letter has no
 seq that the loader could know) is for sums to decide.
 """
@@ -29,6 +31,7 @@ from audit.picture import (
     TierKind,
     TopicPicture,
 )
+from audit.reconciling import words
 from audit.reconciling.faults import Fault
 from audit.reconciling.windows import Axis, Pair
 from audit.verdicts import FaultKind, Finding
@@ -318,10 +321,29 @@ def _name_stretch(
         offsets = intersection(offsets, ((0, passing.up_to(number)),))
         inside = minus(offsets, lacking)
         named.doubtful.extend(_fault(passing, source, stretch, told, each) for each in inside)
-    if lacking:
-        for each in intersection(offsets, lacking):
+    if not lacking:
+        return
+    all_of_it = ((stretch.first, stretch.first + stretch.events),)
+    here = minus(intersection(all_of_it, lacking), gone.get(number, ()))
+    landed_here = tuple((first + shift, after + shift) for first, after in landed)
+    beyond = ((_end_of(source, landed) + shift, _FOR_EVER),)
+    for some, harmless in (
+        (intersection(here, landed_here), words.shipped_again()),
+        (intersection(minus(here, landed_here), beyond), words.read_again()),
+        (minus(minus(here, landed_here), beyond), ""),
+    ):
+        for each in some:
             known.setdefault(number, []).append(each)
-            named.certain.append(_fault(passing, source, stretch, told, each))
+            fault = _fault(passing, source, stretch, told, each)
+            fault.harmless = harmless
+            named.certain.append(fault)
+
+
+def _end_of(source: Source, landed: Intervals) -> int:
+    """The first seq that a file does not have of which all has landed, as its agent said at last
+    how many it has in all."""
+    events = source.events_at_last
+    return events if events > 0 and covers(landed, ((0, events),)) else _FOR_EVER
 
 
 def _fault(

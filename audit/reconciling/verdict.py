@@ -40,7 +40,7 @@ from audit.verdicts import (
     totals,
     worst,
 )
-from ground.intervals import gaps, size
+from ground.intervals import Interval, Intervals, gaps, intersection, minus, size
 
 MOST_FINDINGS: Final = 2_000
 _WINDOW: Final = 60_000  # where there is none to tell how long they are
@@ -193,7 +193,8 @@ def _concerns(kind: str, picture: TopicPicture, steps: Sequence[Tallied]) -> boo
 
 
 def _twice(picture: TopicPicture, axis: Axis, steps: Sequence[Tallied]) -> list[Fault]:
-    """What loaders have dropped does no harm; as long as they have not come to it, nobody knows."""
+    """What loaders have dropped does no harm, nor does what a log had lost before; as long as they
+    have not come to it, nobody knows."""
     found = list(statements.twice(picture))
     loaders = [tier for tier in picture.tiers if tier.kind is TierKind.HDFS]
     if not found or not loaders:
@@ -213,8 +214,9 @@ def _twice(picture: TopicPicture, axis: Axis, steps: Sequence[Tallied]) -> list[
     doubled: set[int] = set()
     for tier in loaders:
         dropped = [sums_at(each, tier).duplicates for each in axis.windows]
+        lost = _lost_copies(steps)
         for fault, touched in settled:
-            left = fault.count
+            left = fault.count - _taken(lost, fault.finding)
             for number in touched:
                 taken = min(left, dropped[number])
                 dropped[number] -= taken
@@ -225,6 +227,30 @@ def _twice(picture: TopicPicture, axis: Axis, steps: Sequence[Tallied]) -> list[
         if id(fault) not in doubled:
             fault.harmless = words.landed_once()
     return [fault for fault, _ in settled]
+
+
+def _lost_copies(steps: Sequence[Tallied]) -> dict[str, list[Interval]]:
+    """By file, seqs that a log has lost and that have landed all the same."""
+    found: dict[str, list[Interval]] = {}
+    for fault in (each for step in steps for each in step.faults if each.harmless):
+        one = fault.finding
+        found.setdefault(one.source, []).append((one.seq, one.seq + one.events))
+    return found
+
+
+def _taken(lost: dict[str, list[Interval]], one: Finding) -> int:
+    """How many of its events are among these, which they are no more."""
+    mine: Intervals = ((one.seq, one.seq + one.events),)
+    taken = 0
+    rest: list[Interval] = []
+    for each in lost.get(one.source, ()):
+        mine_of_it = intersection(mine, (each,))
+        taken += size(mine_of_it)
+        mine = minus(mine, (each,))
+        rest += minus((each,), mine_of_it)
+    if taken:
+        lost[one.source] = rest
+    return taken
 
 
 def _accepted(picture: TopicPicture, faults: Iterable[Fault]) -> list[Fault]:

@@ -168,6 +168,16 @@ def landed_once() -> str:
     return "sent twice, landed once"
 
 
+def shipped_again() -> str:
+    """Why it is no fault that a log has lost something."""
+    return "shipped again since, and landed"
+
+
+def read_again() -> str:
+    """Why it is no fault that a log has lost more events than a file has."""
+    return "the file was read again, and all that its agent says is in it has landed"
+
+
 def _lost(fault: Fault) -> str:
     one = fault.finding
     size = f"bytes {number(one.position)} to {number(one.end_position)}"

@@ -118,7 +118,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, check: bool) -> None
             raise StoreDamaged(f"{path} is damaged ({found[0][0]}): it must be built anew")
 
 
-VERSION: Final = 16
+VERSION: Final = 18
 
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -189,11 +189,15 @@ CREATE TABLE loads (topic INT, tier INT, run INT, time INT, rows INT, bytes INT,
     PRIMARY KEY (topic, tier, run)) WITHOUT ROWID;
 CREATE INDEX loads_by_time ON loads (time);
 
--- Which topics are copies, and of what; and partitions of such as were opened for writing
--- (origins.py). `copied`: those whose origin is known here.
+-- Which topics are copies, and of what; which of their offsets brokers have counted as a copy's;
+-- and from which offset, and when, they counted others last (origins.py). `copied`: those whose
+-- origin is known here.
 CREATE TABLE origins (topic INT, cluster TEXT, origin_topic TEXT, origin_id TEXT, last INT,
     PRIMARY KEY (topic, cluster, origin_topic, origin_id)) WITHOUT ROWID;
-CREATE TABLE own (topic INT, partition INT, PRIMARY KEY (topic, partition)) WITHOUT ROWID;
+CREATE TABLE marked (topic INT, partition INT, upto INT, intervals BLOB,
+    PRIMARY KEY (topic, partition)) WITHOUT ROWID;
+CREATE TABLE opened (topic INT, partition INT, first INT, time INT,
+    PRIMARY KEY (topic, partition)) WITHOUT ROWID;
 CREATE VIEW copied AS SELECT origins.topic AS copy, topics.id AS origin FROM origins
     JOIN topic_names ON topic_names.topic = origin_topic AND topic_names.cluster = origins.cluster
     JOIN topics ON topics.name = topic_names.id AND topics.topic_id = origin_id;
@@ -228,7 +232,7 @@ CREATE TABLE placed (topic INT, partition INT, hour INT, said INT, epoch INT, fi
     next_offset INT, to_time INT, time INT,
     PRIMARY KEY (topic, partition, hour, said, epoch)) WITHOUT ROWID;
 -- Agents' stretches: 0 not read by all loaders yet, 1 read and not landed, 2 landed, 3 between
--- offsets that brokers have spoken of.
+-- offsets that brokers have spoken of, 4 landed from elsewhere (details.py).
 CREATE TABLE details (id INTEGER PRIMARY KEY, topic INT, kind INT, said INT, stretches BLOB);
 CREATE INDEX details_by_topic ON details (topic, kind, said);
 
@@ -245,7 +249,8 @@ CREATE INDEX topic_hosts_by_host ON topic_hosts (host);
 CREATE TABLE landed (source INT, tier INT, first_time INT, events INT, intervals BLOB,
     from_time INT, to_time INT,
     PRIMARY KEY (source, tier)) WITHOUT ROWID;
-CREATE TABLE finished (name INT, source TEXT, events INT, size INT, time INT,
+-- `newest` is what was said last of `events`: a file that is read again may have fewer lines.
+CREATE TABLE finished (name INT, source TEXT, events INT, size INT, time INT, newest INT,
     PRIMARY KEY (source, name)) WITHOUT ROWID;
 CREATE TABLE lost (source INT, seq INT, position INT, end_position INT, lines INT, bytes INT,
     reason TEXT, time INT, PRIMARY KEY (source, seq, position, end_position, time)) WITHOUT ROWID;

@@ -6,7 +6,9 @@ same numbers. A copy that nobody loads has what its brokers have counted.
 A stretch is open as long as a loader has not come to it; missing if one has read past it and has
 not landed it; uncounted if it lies between offsets that brokers have spoken of; landed if all
 loaders that are known have it. Landed ones are kept a little longer: a loader may come that nobody
-knew of, and in which order entries came must not matter.
+knew of, and in which order entries came must not matter. Of what a log has lost they are kept as
+long as all else: an agent that had forgotten it has shipped the same events again, so that they
+have landed, and these offsets, which nobody will ever read, need no other name.
 
 Rule 1: all that is missing is marked as such at any time. That can change only when stretches are
         added, or loaders have gone on: then they are looked at.
@@ -32,6 +34,7 @@ OPEN: Final = 0
 MISSING: Final = 1
 LANDED: Final = 2
 UNCOUNTED: Final = 3
+AGAIN: Final = 4  # landed, and some of it lies in what a log has lost
 
 KEPT_LANDED: Final = 600_000  # milliseconds
 KEPT_ALONE: Final = 3 * 3_600_000
@@ -283,7 +286,10 @@ def _kinds(connection: sqlite3.Connection, topic: int, stretches: Stretches) -> 
         for end in origins.ends(connection, unread).values():
             open_ |= stretches["first"] + stretches["events"] > _uptos(end, stretches)
     uncounted = inside(_all_gaps(connection, topic, generations), stretches, generations)
-    kinds = np.where(uncounted, UNCOUNTED, np.where(open_, OPEN, LANDED))
+    lost = np.zeros(len(stretches), np.bool_)
+    lost[row[number >= STRIDE]] = True
+    landed_ = np.where(lost, AGAIN, LANDED)
+    kinds = np.where(uncounted, UNCOUNTED, np.where(open_, OPEN, landed_))
     return np.where(missing, MISSING, kinds).astype(np.int64)
 
 

@@ -108,7 +108,8 @@ _OF_TOPICS: Final = (
     "DELETE FROM histories WHERE topic NOT IN (SELECT id FROM topics)",
     "DELETE FROM replaced WHERE topic NOT IN (SELECT id FROM topics)",
     "DELETE FROM origins WHERE topic NOT IN (SELECT id FROM topics)",
-    "DELETE FROM own WHERE topic NOT IN (SELECT id FROM topics)",
+    "DELETE FROM marked WHERE topic NOT IN (SELECT id FROM topics)",
+    "DELETE FROM opened WHERE topic NOT IN (SELECT id FROM topics)",
     "DELETE FROM journal_topics WHERE name NOT IN (SELECT name FROM topics)",
     "DELETE FROM topic_names WHERE id NOT IN (SELECT name FROM topics)",
 )

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from audit.folding.keyed import Keyed
-from audit.joined import joined, joined_partitions
+from audit.joined import joined, joined_partitions, own_offsets
 from audit.picture import (
     Acceptance,
     FileFault,
@@ -145,10 +145,14 @@ def picture(connection: sqlite3.Connection, key: TopicKey, asked: Asked) -> Topi
     origin = Topic(connection, known[0])
     theirs = _partitions(origin, Generations.of(connection, origin.id))
     mine = _partitions(topic, Generations.of(connection, topic.id))
-    odd = placed.lacking(joined_partitions(theirs, mine, origin.key.cluster))
+    own = own_offsets(mine, _marked(topic))
+    odd = placed.lacking(joined_partitions(theirs, mine, origin.key.cluster, own))
     odd |= {each.number for each in mine if each.is_cut_off}
     whole = joined(
-        _picture(origin, asked, theirs, odd, copy=topic.id), _picture(topic, asked, mine, odd)
+        _picture(origin, asked, theirs, odd, copy=topic.id),
+        _picture(topic, asked, mine, odd),
+        own,
+        origins.opened_at(connection, topic.id),
     )
     return replace(whole, unjoined=_why_not_joined(topic, known))
 
@@ -162,11 +166,14 @@ def _why_not_joined(topic: Topic, known: Sequence[TopicKey]) -> str:
             f"it is a copy of {place}/{origin.topic_id}, and was one of {more}: which offsets are"
             " whose is not known. Delete the copy, and let the mirror make it anew"
         )
-    if origins.origins(connection, Topic(connection, origin).id):
+    if {*origins.origins(connection, Topic(connection, origin).id)} - {topic.key}:
         return f"it is a copy of {place}, which is a copy itself: name the first origin's mirror"
-    if origins.was_opened(connection, topic.id):
-        return f"it was a copy of {place}, and is open to others now: the two cannot be told apart"
     return ""
+
+
+def _marked(topic: Topic) -> dict[int, Intervals]:
+    found = origins.marked(topic.connection, topic.id)
+    return {partition: pairs_of(packed) for partition, packed in found.items()}
 
 
 def _picture(

@@ -49,9 +49,10 @@ ON CONFLICT DO UPDATE SET first_time = min(first_time, excluded.first_time),
     from_time = min(from_time, excluded.from_time), to_time = max(to_time, excluded.to_time)
 """
 _FINISHED: Final = """
-INSERT INTO finished VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+INSERT INTO finished VALUES (?1, ?2, ?3, ?4, ?5, ?3) ON CONFLICT DO UPDATE SET
     events = max(events, excluded.events), size = max(size, excluded.size),
-    time = max(time, excluded.time)
+    time = max(time, excluded.time), newest = CASE
+        WHEN (excluded.time, excluded.newest) > (time, newest) THEN excluded.newest ELSE newest END
 """
 _LOST: Final = "INSERT OR IGNORE INTO lost VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 # What lands of a copy was shipped to its origin.

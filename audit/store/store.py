@@ -213,9 +213,10 @@ def _fold(chunk: Chunk, newest: int) -> None:
     withdrawn.keep(chunk)
     places = offsets.PassagePlaces.of(chunk)
     if len(chunk.passages):
-        origins.keep(chunk, places.count)
+        origins.keep(chunk)
         generations.keep(chunk, places.first, places.next_offset, places.count)
         claimed = offsets.claim(chunk, places)
+        origins.keep_marked(chunk, claimed.counted | claimed.partly, places.first, places.count)
         offsets.keep_spans(chunk, places, claimed, newest)
         placed.keep(chunk, places)
         sums.add(chunk, claimed.counted)

@@ -14,7 +14,7 @@ from audit.folding.keyed import Keyed
 from audit.folding.stretches import Stretches
 from audit.picture import BatchPart, LandedFile, LostBytes, Source, Tier, Twice
 from audit.store import copies, origins
-from audit.store.details import MISSING, inside, stretches_of
+from audit.store.details import AGAIN, MISSING, inside, stretches_of
 from audit.store.generations import Generations, broker_gaps, damage_of
 from audit.store.histories import OF_SOURCES
 from ground.intervals import Intervals
@@ -24,7 +24,8 @@ MOST_STRETCHES: Final = 20_000
 
 _SOURCES: Final = """
 SELECT sources.id, source, journal, hosts.text, paths.text, shipped, (
-        SELECT events FROM finished WHERE finished.source = sources.source AND name = ?1)
+        SELECT events FROM finished WHERE finished.source = sources.source AND name = ?1), (
+        SELECT newest FROM finished WHERE finished.source = sources.source AND name = ?1)
     FROM sources LEFT JOIN journals ON journals.id = agent
     LEFT JOIN names AS hosts ON hosts.id = sources.host
     LEFT JOIN names AS paths ON paths.id = sources.path
@@ -76,7 +77,7 @@ def suspects(
         twice[number].append(Twice(*again))
     doubled = _renumbered(_landed_twice(connection, landed_ids, tiers), there)
     copied = copies.of(connection, asked)
-    for number, source, agent, host, path, shipped, events in rows:
+    for number, source, agent, host, path, shipped, events, newest in rows:
         mine = pairs_of(shipped)
         spoken = _spoken_of(landed[number], mine, begin)
         if spoken is None:
@@ -96,6 +97,7 @@ def suspects(
                 doubled.get(number, {}),
                 tuple(copied.get(number, ())),
                 {tier: landing for tier, (_, landing) in landed[number].items()},
+                -1 if newest is None else newest,
             )
         )
     return found + (_unshipped(connection, topic, copy, tiers) if copy else [])
@@ -208,9 +210,10 @@ def _spoken_of(landed: _Landed, shipped: Intervals, begin: int) -> dict[Tier, In
 def _missing(
     connection: sqlite3.Connection, topic: int, generations: Generations, copy: int
 ) -> Stretches:
-    """That loaders or brokers have passed over, and those of damaged batches."""
+    """That loaders or brokers have passed over, those that a log has lost, and those of damaged
+    batches."""
     rows = connection.execute(
-        "SELECT stretches FROM details WHERE topic = ? AND kind = ?", (topic, MISSING)
+        "SELECT stretches FROM details WHERE topic = ? AND kind IN (?, ?)", (topic, MISSING, AGAIN)
     ).fetchall()
     found = stretches_of(rows)
     gaps = broker_gaps(connection, topic, generations)
@@ -220,7 +223,8 @@ def _missing(
     if len(odd.key):
         others = stretches_of(
             connection.execute(
-                "SELECT stretches FROM details WHERE topic = ? AND kind <> ?", (topic, MISSING)
+                "SELECT stretches FROM details WHERE topic = ? AND kind NOT IN (?, ?)",
+                (topic, MISSING, AGAIN),
             )
         )
         found = np.concatenate((found, others[inside(odd, others, generations)]))

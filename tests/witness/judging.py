@@ -245,7 +245,8 @@ class _Judge:
         gone = min(line.file.ended, line.file.copied)
         if gone - line.written < SECOND and self._truth.watched(gone):
             return True
-        if gone - line.file.folder_made < SECOND and self._has_followed(line.file):
+        hidden = min(gone, line.file.hidden)
+        if hidden - line.file.folder_made < SECOND and self._has_followed(line.file):
             return True
         return line.file.cut and not any(
             id(each) in self._read for each in line.file.since_copied()

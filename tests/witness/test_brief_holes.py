@@ -51,6 +51,8 @@ def test_what_came_and_went_in_a_folder_that_is_a_second_old_is_such_a_hole_too(
     assert [each.rule for each in judge(truth, seen, GREEN)] == ["brief hole", "green"]
     file.folder_made = 2_400
     assert [each.rule for each in judge(truth, seen, GREEN)] == ["hole", "green"]
+    file.ended, file.hidden = NEVER, 3_300  # it is there, by a name that nobody looks for
+    assert [each.rule for each in judge(truth, seen, GREEN)] == ["brief hole", "green"]
 
 
 @pytest.mark.parametrize(("size", "rule"), [(1023, "small copy"), (1024, "double")])

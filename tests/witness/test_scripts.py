@@ -73,7 +73,7 @@ def test_scripts_that_are_kept_say_what_they_are_about_and_run_side_by_side() ->
     assert len(scripts) > 9
     assert all(each.startswith("# ") for each in texts)
     assert len({each.seed for each in scripts}) == len(scripts)
-    assert len({each.shared for each in scripts}) == 5  # each of these is a batch
+    assert len({each.shared for each in scripts}) == 6  # each of these is a batch
 
 
 def test_what_has_nothing_to_do_with_it_is_left_out() -> None:

@@ -22,7 +22,7 @@ ARGUMENTS: Final = (
     "--disable-component-update",
     "--disable-sync",
 )
-PATIENCE_MILLIS: Final = 30_000
+PATIENCE_MILLIS: Final = 60_000
 HOUR: Final = 3_600_000
 NOW: Final = int(time.time() * 1000)
 BEGAN: Final = (NOW - 3 * HOUR) // HOUR * HOUR

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.audit.http.locked import ALICE, OLGA, LockedAudit
 from tests.audit.page.browsing import CLICKS, FOUR_HOURS, HOSTILE, ORDERS, Keep, Write
@@ -29,6 +29,21 @@ def arrived(page: Page, user: tuple[str, str], place: str) -> None:
     expect(page.locator("#account-name")).to_have_text(user[0])
 
 
+def accepted(fault: Locator, audit: LockedAudit) -> None:
+    """Said again where it could not be written just then, as who reads that would."""
+    send = fault.get_by_role("button", name="Accept")
+    send.click()
+    try:
+        expect(fault).to_have_count(0, timeout=60_000)
+    except AssertionError as stayed:
+        stayed.add_note(fault.inner_text())
+        stayed.add_note(audit.log()[-4_000:])
+        if not (send.is_visible() and send.is_enabled()):
+            raise
+        send.click()
+        expect(fault).to_have_count(0, timeout=60_000)
+
+
 def test_who_reads_sees_no_form(browser: Browser, locked: LockedAudit) -> None:
     with opened(browser, locked) as page:
         arrived(page, ALICE, "/#/findings")
@@ -40,7 +55,7 @@ def test_who_reads_sees_no_form(browser: Browser, locked: LockedAudit) -> None:
 
 
 def test_an_operator_accepts_and_retires(browser: Browser, locked: LockedAudit, keep: Keep) -> None:
-    with opened(browser, locked) as page:
+    with opened(browser, locked, expected="status of 503") as page:
         arrived(page, OLGA, "/#/findings")
         fault = page.locator(".finding").filter(has_text="events 120 to 131")
         fault.get_by_text("Accept…").click()
@@ -50,9 +65,8 @@ def test_an_operator_accepts_and_retires(browser: Browser, locked: LockedAudit, 
         expect(reason).to_be_visible()
         reason.fill('the disk broke <b>"')
         keep(page, "accepting")
-        fault.get_by_role("button", name="Accept").click()
-        # Of those that somebody must see to: once it is written, read back and judged.
-        expect(fault).to_have_count(0, timeout=120_000)
+        # Of those that somebody must see to: gone once it is written, read back and judged.
+        accepted(fault, locked)
         page.goto(FOUR_HOURS)
         said = 'accepted: the disk broke <b>" (olga by session from 127.0.0.1, 2'
         expect(fault.locator(".meta")).to_contain_text(said)

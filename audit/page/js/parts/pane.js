@@ -1,11 +1,14 @@
 /* A part of a view that is asked of the service, and shown when it has come. What was shown stays
    until then, and if asking fails. An answer that says the same as before changes nothing, so that
-   whoever reads or hovers is not disturbed. */
+   whoever reads or hovers is not disturbed; and one that was on its way when somebody began to type
+   waits until he has ended. */
 
 import { Refusal } from "../asking.js";
 import { h, replace } from "../dom.js";
 import { words } from "../names.js";
 import { sign } from "../signs.js";
+
+const HELD = 1000; // how often somebody who types is looked after
 
 export class Pane {
   #load;
@@ -36,9 +39,11 @@ export class Pane {
     if (anew && this.#said !== null) this.node.setAttribute("aria-busy", "true");
     try {
       const answer = await this.#load(asking.signal);
+      if (!anew) await this.#released(asking.signal);
       if (asking.signal.aborted) return;
       this.#show(answer);
     } catch (error) {
+      if (!anew) await this.#released(asking.signal);
       if (asking.signal.aborted) return;
       if (!(error instanceof Refusal)) throw error;
       if (this.#said === null || anew) this.#fail(error.message);
@@ -48,6 +53,12 @@ export class Pane {
         this.node.removeAttribute("aria-busy");
         if (this.#again) this.refresh(false);
       }
+    }
+  }
+
+  async #released(signal) {
+    while (!signal.aborted && this.node.querySelector("[data-held]")) {
+      await new Promise((resolve) => setTimeout(resolve, HELD));
     }
   }
 
