@@ -24,7 +24,6 @@ from typing import Final
 import msgspec
 from prometheus_client.metrics_core import Metric
 
-from agent import systemd
 from agent.agent import Agent
 from agent.config import AgentConfig
 from agent.errors import AgentError, NotTaken
@@ -32,10 +31,11 @@ from agent.http.pages import AgentServer, agent_pages
 from agent.inputs_directory import InputsDirectory, ReadFile
 from agent.kept.store import take_over
 from agent.status import Status
-from agent.systemd import ServiceManager
+from ground import supervisor as supervising
 from ground.certificate_expiry import CertificateWatch
 from ground.exposition import certificate_family, door_families
 from ground.refusals import Refusals
+from ground.supervisor import Supervisor
 
 CANNOT_START: Final = 1
 STOPPED_BY_ITSELF: Final = 1
@@ -94,7 +94,7 @@ class _Program:
         self._config = config
         self._load = load
         self._read_inputs = read_inputs
-        self._supervisor = ServiceManager()
+        self._supervisor = Supervisor()
         self._directory = self._opened(config)
         self._directory.look()
         _say_news(self._directory)
@@ -116,7 +116,7 @@ class _Program:
         self._certificates.start()
         self._agent.start()
         self._running = True
-        self._supervisor.tell(systemd.READY, systemd.status(self._in_short()))
+        self._supervisor.tell(supervising.READY, supervising.status(self._in_short()))
         self._say_whether_it_can_be_asked()
         if config.is_open_to_anybody:
             log.warning(
@@ -153,7 +153,7 @@ class _Program:
                 looked = time.monotonic()
             self._say_whether_it_can_be_asked()
             if not self._agent.stuck():
-                self._supervisor.tell(systemd.ALIVE, systemd.status(self._in_short()))
+                self._supervisor.tell(supervising.ALIVE, supervising.status(self._in_short()))
         return self._agent.failure or ""
 
     def end(self) -> None:
@@ -172,14 +172,14 @@ class _Program:
 
     def _stop(self, why: signal.Signals) -> None:
         log.info("stopping signal=%s", why.name)
-        extra = systemd.needs(self._config.drain + _PATIENCE_SECONDS)
-        self._supervisor.tell(systemd.STOPPING, extra, systemd.status("draining"))
+        extra = supervising.needs(self._config.drain + _PATIENCE_SECONDS)
+        self._supervisor.tell(supervising.STOPPING, extra, supervising.status("draining"))
         drained = self._agent.stop()
         self._running = False
         log.info("stopped drained=%s", "yes" if drained else "no, the rest is sent at the start")
 
     def _reload(self) -> None:
-        self._supervisor.tell(systemd.reloading())
+        self._supervisor.tell(supervising.reloading())
         try:
             config = self._load()
             check_takeable(self._config, config)
@@ -195,7 +195,7 @@ class _Program:
             self._config, self._directory = config, directory
             self._loaded_millis = _now_millis()
             log.info("configuration taken inputs=%d", len(directory.inputs))
-        self._supervisor.tell(systemd.READY, systemd.status(self._in_short()))
+        self._supervisor.tell(supervising.READY, supervising.status(self._in_short()))
 
     def _look_for_inputs(self) -> None:
         before = self._directory.inputs

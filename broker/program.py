@@ -5,6 +5,8 @@ one, starts before the broker and stops after it; it dies with this process howe
 
 A broker that starts needs ZooKeeper. One that never answers is not waited for: its address may be
 wrong. One that has answered, and then hesitates, is: all is undone and begun again.
+
+systemd is told when clients are served, and from then on that the event loop turns.
 """
 
 import asyncio
@@ -27,6 +29,7 @@ from broker.storage.errors import StorageError
 from cluster.errors import ClusterError, EmbeddedError, NobodyThere, Unavailable
 from cluster.zookeeper import EmbeddedZooKeeper
 from ground.listening import CannotListen
+from ground.supervisor import READY, STOPPING, Supervisor, stay_alive
 
 log = logging.getLogger(__name__)
 
@@ -83,6 +86,7 @@ def _keep_running(zookeeper: EmbeddedZooKeeper, ended: threading.Event) -> None:
 async def _serve(config: BrokerConfig, zookeeper: str, secret: str | None) -> int:
     loop = asyncio.get_running_loop()
     broker = Broker(config)
+    manager = Supervisor()
 
     def stop(number: int) -> None:
         log.info("stopping signal=%s", signal.Signals(number).name)
@@ -97,7 +101,11 @@ async def _serve(config: BrokerConfig, zookeeper: str, secret: str | None) -> in
             if not await _started(broker, zookeeper, secret):
                 return 0
             look_at_what_is_new()
+            manager.tell(READY)
+            alive = asyncio.ensure_future(stay_alive(manager))
             await broker.gone.wait()
+            alive.cancel()
+            manager.tell(STOPPING)
             break
         except Unavailable as error:
             has_answered = has_answered or not isinstance(error, NobodyThere)

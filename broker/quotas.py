@@ -21,10 +21,9 @@ from typing import Final
 
 from broker.errors import ApiError, ErrorCode
 from cluster.quotas import ADDRESS, CLIENT, NONE, USER, Entity, QuotaSnapshot
+from ground.meter import Meter
 
-_BURST_S: Final = 1.0
 _BURST_OF_MUTATIONS_S: Final = 11.0
-_LONGEST_WAIT_S: Final = 10.0
 _MOST_KNOWN: Final = 20_000
 
 
@@ -39,30 +38,6 @@ class Quota(StrEnum):
 
 
 OF_ADDRESSES: Final = frozenset({Quota.CONNECTIONS})
-
-
-class Meter:
-    """What is used of one quota."""
-
-    __slots__ = ("_at", "_burst", "_level", "rate")
-
-    def __init__(self, rate: float, now: float, burst_s: float = _BURST_S) -> None:
-        """Of `burst_s` seconds' worth, nothing is waited for."""
-        self.rate = rate
-        self._burst = burst_s
-        self._level = 0.0
-        self._at = now
-
-    def use(self, amount: float, now: float) -> float:
-        """For how many seconds the user is to wait now."""
-        level = max(0.0, self._level - (now - self._at) * self.rate) + amount
-        self._level, self._at = level, now
-        if level <= self.rate * self._burst:
-            return 0.0
-        return min(_LONGEST_WAIT_S, level / self.rate - self._burst)
-
-    def is_idle(self, now: float) -> bool:
-        return self._level <= (now - self._at) * self.rate
 
 
 class Share:
@@ -188,7 +163,9 @@ class Quotas:
 
 
 def _new_meter(quota: Quota, rate: float, now: float) -> Meter:
-    return Meter(rate, now, _BURST_OF_MUTATIONS_S if quota is Quota.MUTATIONS else _BURST_S)
+    if quota is Quota.MUTATIONS:
+        return Meter(rate, now, _BURST_OF_MUTATIONS_S)
+    return Meter(rate, now)
 
 
 def find(

@@ -16,6 +16,12 @@ DEBIAN_JARS: Final = Path("/usr/share/java")
 
 # Both ZooKeepers log through SLF4J: PySpark's to Log4j 2, Debian's to Log4j 1.
 _NEEDED: Final = ("zookeeper", "zookeeper-jute", "slf4j-api", "metrics-core", "snappy-java")
+# ZooKeeper's TLS is done by Netty; PySpark has it, Debian has it as another package.
+_FOR_TLS: Final = (
+    *("netty-buffer", "netty-codec", "netty-codec-base", "netty-common", "netty-handler"),
+    *("netty-resolver", "netty-transport", "netty-transport-classes-epoll"),
+    "netty-transport-native-unix-common",
+)
 _LOGGING: Final = (("log4j-api", "log4j-core", "log4j-slf4j2-impl"), ("slf4j-log4j12", "log4j-1.2"))
 
 
@@ -44,6 +50,16 @@ def find_class_path(jars: Path | None = None) -> str:
         f"{DEBIAN_JARS}: pip install pyspark, or apt install zookeeper, or name a running "
         "ZooKeeper in `zookeeper: host:port`"
     )
+
+
+def find_tls_class_path(jars: Path | None = None) -> str:
+    """The same, with what a ZooKeeper needs to speak TLS."""
+    class_path = find_class_path(jars)
+    directory = Path(class_path.partition(":")[0]).parent
+    found = [_jar(directory, name) for name in _FOR_TLS]
+    if None in found:
+        raise NoJars(f"{directory} has not all of Netty's jars, which ZooKeeper needs for TLS")
+    return ":".join([class_path, *map(str, found)])
 
 
 def _pyspark_jars() -> Path | None:

@@ -1,17 +1,17 @@
-"""A real ZooKeeper as a child of this process, for one machine: `zookeeper: embedded`.
+"""A real ZooKeeper as a child of this process: `zookeeper: embedded`, and `penstock zookeeper`.
 
 It owns its directory: `zoo.cfg` and the logging files, written anew at every start; `data/`,
-ZooKeeper's own; `secret`, made once, which its nodes are guarded with; `lock`, held by the child
-too, so that no two servers ever share the data. ZooKeeper syncs every transaction to disk before it
-answers, so a kill at any instant loses nothing. The child dies with this process even if that is
-killed: it was started by a thread that waits for it as long as both live (see tether.py).
+ZooKeeper's own, with `myid` where it is one of an ensemble; `secret`, made once, which its nodes
+are guarded with; `lock`, held by the child too, so that no two servers ever share the data.
+ZooKeeper syncs every transaction to disk before it answers, so a kill at any instant loses nothing.
+The child dies with this process even if that is killed: it was started by a thread that waits for
+it as long as both live (see tether.py).
 """
 
 import logging
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -22,17 +22,21 @@ from typing import Final
 
 from cluster import tether, zookeeper_files
 from cluster.errors import DidNotStart, DirectoryUnusable, EmbeddedError, PortTaken
-from cluster.jars import find_class_path, find_java
+from cluster.jars import find_class_path, find_java, find_tls_class_path
+from cluster.zookeeper_config import DEFAULT_PORT, ZooKeeperConfig
+from cluster.zookeeper_standing import Asking
 from ground import listening
 from ground.directory_lock import DirectoryLock, InUse
 from ground.durable_files import replace_file
+from ground.supervisor import ALIVE, READY, STOPPING, Supervisor, status
 
-DEFAULT_PORT: Final = 2181
 MAIN_CLASS: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 _START_S: Final = 30.0
 _STOP_S: Final = 10.0
 _LOCK_S: Final = 5.0  # for a server that is just being killed to go
 _LOG_LINES: Final = 5
+_TURN_S: Final = 0.2
+_LOOK_S: Final = 10.0
 
 log = logging.getLogger(__name__)
 
@@ -40,11 +44,20 @@ log = logging.getLogger(__name__)
 class EmbeddedZooKeeper:
     """A running server; made by `start`."""
 
-    def __init__(self, directory: Path, host: str, port: int, command: Sequence[str]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        host: str,
+        port: int,
+        command: Sequence[str],
+        config: ZooKeeperConfig | None = None,
+    ) -> None:
         self.directory = directory
         self.host = host
         self.port = port
         self._command = command
+        self._config = config
+        self._asking = Asking(host, port, config.tls if config else None)
         self._lock = _lock(directory)
         self.secret = _secret(directory)
         self._process: subprocess.Popen[bytes] | None = None
@@ -61,11 +74,33 @@ class EmbeddedZooKeeper:
     ) -> "EmbeddedZooKeeper":
         """Start a server and wait until it answers. Port 0 is any that is free."""
         options = [*zookeeper_files.JAVA_OPTIONS, "-cp", find_class_path(jars)]
+        return cls._started(data_dir, host, port, options, None)
+
+    @classmethod
+    def start_configured(cls, config: ZooKeeperConfig) -> "EmbeddedZooKeeper":
+        """Start a server, and wait until it answers. One of an ensemble may answer that it does not
+        serve yet: it waits for the others."""
+        find = find_tls_class_path if config.tls else find_class_path
+        heap = f"-Xmx{config.heap_bytes >> 20}m"  # of two, Java takes the last
+        class_path = find(Path(config.jars) if config.jars else None)
+        options = [*zookeeper_files.JAVA_OPTIONS, heap, "-cp", class_path]
+        return cls._started(Path(config.data_dir), config.host, config.port, options, config)
+
+    @classmethod
+    def _started(
+        cls,
+        data_dir: Path,
+        host: str,
+        port: int,
+        options: Sequence[str],
+        config: ZooKeeperConfig | None,
+    ) -> "EmbeddedZooKeeper":
         command = [str(find_java()), *options, MAIN_CLASS, zookeeper_files.SERVER_CONFIG]
         directory = data_dir.absolute()
         try:
             directory.joinpath(zookeeper_files.DATA).mkdir(parents=True, exist_ok=True)
-            server = cls(directory, host, port or listening.free_ports(host, 1)[0], command)
+            free = port or listening.free_ports(host, 1)[0]
+            server = cls(directory, host, free, command, config)
         except OSError as error:
             raise _unusable(directory, error) from None
         try:
@@ -88,8 +123,15 @@ class EmbeddedZooKeeper:
         return self._process is not None and not self._ended.is_set()
 
     def answers(self) -> bool:
-        """Whether the server is up and serves requests."""
-        return answers(self.host, self.port)
+        """Whether the server is up: serves requests or, in an ensemble, waits for the others."""
+        standing = self._asking.standing()
+        may_wait = self._config is not None and bool(self._config.servers)
+        return standing is not None and (standing.serves or may_wait)
+
+    def said(self) -> str:
+        """What it is, in a word for people."""
+        standing = self._asking.standing()
+        return standing.mode if standing else "does not answer"
 
     def wait(self, timeout_s: float | None = None) -> int | None:
         """The server's exit code, once it has ended; None if it still runs after the time-out."""
@@ -116,12 +158,30 @@ class EmbeddedZooKeeper:
 
     def _write_files(self) -> None:
         files = zookeeper_files.logging_files()
-        files[zookeeper_files.SERVER_CONFIG] = zookeeper_files.server_config(self.host, self.port)
+        files[zookeeper_files.SERVER_CONFIG] = (
+            zookeeper_files.configured(self._config)
+            if self._config
+            else zookeeper_files.server_config(self.host, self.port)
+        )
         try:
+            self._write_id()
             for name, text in files.items():
                 self.directory.joinpath(name).write_text(text)
         except OSError as error:
             raise _unusable(self.directory, error) from None
+
+    def _write_id(self) -> None:
+        """Data belongs to one server of an ensemble: another one's is not used."""
+        if self._config is None or not self._config.servers:
+            return
+        path = self.directory / zookeeper_files.DATA / zookeeper_files.MY_ID
+        before = path.read_text().strip() if path.exists() else ""
+        if before not in {"", str(self._config.id)}:
+            raise DirectoryUnusable(
+                f"ZooKeeper's directory {self.directory} is that of server {before}, and this is "
+                f"{self._config.id}: give each server its own"
+            )
+        replace_file(path, f"{self._config.id}\n".encode(), mode=0o644)
 
     def _spawn(self) -> None:
         if not _can_listen(self.host, self.port):
@@ -176,25 +236,13 @@ class EmbeddedZooKeeper:
         return f"it ended with code {self._process.returncode if self._process else None}"
 
 
-def answers(host: str, port: int) -> bool:
-    """Whether a ZooKeeper there serves requests."""
-    try:
-        with socket.create_connection((host, port), timeout=2) as connection:
-            connection.sendall(b"srvr")
-            return connection.recv(64).startswith(b"Zookeeper version")
-    except OSError:
-        return False
-
-
 def read_secret(data_dir: Path) -> str | None:
     """The secret of the server whose directory this is, None if there is none."""
     path = data_dir / "secret"
     return path.read_text().strip() if path.exists() else None
 
 
-def run_standalone(
-    data_dir: Path, port: int = DEFAULT_PORT, host: str = "127.0.0.1", *, jars: Path | None = None
-) -> int:
+def run_configured(config: ZooKeeperConfig, manager: Supervisor) -> int:
     """Run a server until SIGTERM or SIGINT, or until it ends by itself. Returns an exit code.
 
     To be called on the main thread.
@@ -205,18 +253,31 @@ def run_standalone(
         for number in (signal.SIGTERM, signal.SIGINT)
     }
     try:
-        server = EmbeddedZooKeeper.start(data_dir, port, host, jars=jars)
+        server = EmbeddedZooKeeper.start_configured(config)
         try:
-            while not asked.wait(0.2):
-                if not server.is_running():
-                    log.error("zookeeper ended by itself code=%s", server.wait())
-                    return 1
-            return 0
+            return _minded(server, asked, manager)
         finally:
+            manager.tell(STOPPING)
             server.stop()
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _minded(server: EmbeddedZooKeeper, asked: threading.Event, manager: Supervisor) -> int:
+    """Until it is asked to end, or the server has. A server that hangs is not said to be alive."""
+    manager.tell(READY, status(server.said()))
+    every = manager.watchdog_seconds / 3 or _LOOK_S
+    looked = time.monotonic()
+    while not asked.wait(_TURN_S):
+        if not server.is_running():
+            log.error("zookeeper ended by itself code=%s", server.wait())
+            return 1
+        if time.monotonic() - looked >= every:
+            looked = time.monotonic()
+            if server.answers():
+                manager.tell(ALIVE, status(server.said()))
+    return 0
 
 
 def _unusable(directory: Path, error: OSError) -> DirectoryUnusable:

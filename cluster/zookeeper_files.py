@@ -5,7 +5,11 @@ logging library its jars come with. What `ServerCnxn` has to say is left out: an
 each time it is asked, while it starts, whether it is there.
 """
 
+from pathlib import Path
 from typing import Final
+
+from cluster.zookeeper_config import ZooKeeperConfig
+from ground.listening import is_everywhere
 
 DATA: Final = "data"
 LOG: Final = "zookeeper.log"
@@ -17,11 +21,12 @@ _LOG4J2: Final = "log4j2.properties"
 _LOG4J1: Final = "log4j.properties"
 _LOGBACK: Final = "logback.xml"
 
-# A megabyte of heap holds about a thousand nodes; 128 MB were too few for 100,000 offsets.
+MY_ID: Final = "myid"
+
 # TieredStopAtLevel halves the time to start.
 JAVA_OPTIONS: Final = (
     "-Xms16m",
-    "-Xmx512m",
+    "-Xmx512m",  # 128 MB were too few for 100,000 offsets
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
     "-XX:-UsePerfData",
@@ -49,6 +54,46 @@ def server_config(host: str, port: int) -> str:
         "autopurge.purgeInterval": "1",
         "autopurge.snapRetainCount": "3",
     }
+    return "".join(f"{key}={value}\n" for key, value in settings.items())
+
+
+def configured(config: ZooKeeperConfig) -> str:
+    """A zoo.cfg for a server that is told more: its ensemble, and its locks."""
+    text = server_config(config.host, config.port)
+    if config.servers:
+        # Counted in ticks, which are short.
+        text += "initLimit=40\nsyncLimit=20\n"
+        if is_everywhere(config.host):
+            text += "quorumListenOnAllIPs=true\n"
+        text += "".join(each.line for each in config.servers)
+    if config.tls is not None:
+        text = text.replace("clientPort", "secureClientPort")
+        text += _locks(config.tls.certificate, config.tls.ca, among=bool(config.servers))
+    return text
+
+
+def _locks(certificate: str, ca: str, *, among: bool) -> str:
+    """Clients have no names that resolve, so theirs are not checked; those of servers are."""
+    files = {
+        "keyStore.location": str(Path(certificate).absolute()),
+        "keyStore.type": "PEM",
+        "trustStore.location": str(Path(ca).absolute()),
+        "trustStore.type": "PEM",
+        "clientAuth": "need",
+    }
+    settings = {
+        "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
+        **{f"ssl.{key}": value for key, value in files.items()},
+        "ssl.hostnameVerification": "false",
+        "client.certReload": "true",
+    }
+    if among:
+        settings |= {
+            "sslQuorum": "true",
+            **{f"ssl.quorum.{key}": value for key, value in files.items()},
+            "ssl.quorum.hostnameVerification": "true",
+            "sslQuorumReloadCertFiles": "true",
+        }
     return "".join(f"{key}={value}\n" for key, value in settings.items())
 
 

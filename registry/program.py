@@ -1,7 +1,8 @@
 """`penstock registry`: one registry in this process, until it is told to stop.
 
 SIGTERM and SIGINT stop it gracefully, a second one at once: no more requests are taken, those that
-are there are answered, and the office of the writer is left to others.
+are there are answered, and the office of the writer is left to others. systemd is told when clients
+are served, and from then on that the event loop turns.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from contextlib import AsyncExitStack
 import uvloop
 
 from ground.listening import CannotListen
+from ground.supervisor import READY, STOPPING, Supervisor, stay_alive
 from registry.config import RegistryConfig
 from registry.contents import RegistryContents
 from registry.errors import RegistryFailure
@@ -95,4 +97,9 @@ async def _serve(registry: Registry) -> None:
             registry.config.topic,
             registry.offset,
         )
+        manager = Supervisor()
+        ends.callback(manager.tell, STOPPING)
+        manager.tell(READY)
+        alive = asyncio.ensure_future(stay_alive(manager))
+        ends.callback(alive.cancel)
         await registry.gone.wait()

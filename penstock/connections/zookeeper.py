@@ -75,9 +75,9 @@ def said_zookeeper(zookeeper: str | None, secret_file: Path | None) -> ZooKeeper
 
 
 @contextmanager
-def session_with(at: ZooKeeperAt) -> Iterator["Session"]:
-    """A session with the map that the brokers have made. Its errors become the command's one line;
-    they end it before it does anything."""
+def session_with(at: ZooKeeperAt, *, may_be_new: bool = False) -> Iterator["Session"]:
+    """A session with the map that the brokers have made; one that `may_be_new` is made here. Its
+    errors become the command's one line; they end it before it does anything."""
     try:
         # An agent's host has no kazoo, and asks brokers.
         from cluster.identity import find_cluster_id  # noqa: PLC0415
@@ -88,10 +88,10 @@ def session_with(at: ZooKeeperAt) -> Iterator["Session"]:
         raise Failed("--zookeeper needs kazoo: pip install 'penstock[broker]'") from None
     try:
         session = Session.connect(
-            at.address, secret=at.secret, security=at.security, makes_map=False
+            at.address, secret=at.secret, security=at.security, makes_map=may_be_new
         )
         try:
-            if find_cluster_id(session) is None:
+            if not may_be_new and find_cluster_id(session) is None:
                 raise Failed(
                     f"no broker has used ZooKeeper at {at.address} yet: is its chroot right?"
                 )

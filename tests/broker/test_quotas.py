@@ -3,8 +3,9 @@
 import pytest
 
 from broker.errors import ApiError, ErrorCode
-from broker.quotas import UNLIMITED, Meter, Mutations, Quota, Quotas, find
+from broker.quotas import UNLIMITED, Mutations, Quota, Quotas, find
 from cluster.quotas import ADDRESS, CLIENT, USER, Entity, QuotaSnapshot, entity_of, node_name
+from ground.meter import Meter
 
 ALL: dict[Entity, float] = {
     ((CLIENT, "c"), (USER, "u")): 1.0,

@@ -18,8 +18,10 @@ from cluster.errors import DidNotStart, DirectoryUnusable, NoJars, NoJava, PortT
 from cluster.jars import DEBIAN_JARS, find_class_path
 from cluster.operations import Create
 from cluster.session import Session
-from cluster.zookeeper import EmbeddedZooKeeper, answers, read_secret
+from cluster.zookeeper import EmbeddedZooKeeper, read_secret
+from cluster.zookeeper_standing import answers
 from ground import listening
+from harness.open_files import open_files
 from harness.server_process import free_ports
 from tests.cluster.test_session import eventually
 
@@ -88,12 +90,7 @@ def test_it_is_small(server: EmbeddedZooKeeper) -> None:
 
 
 def test_it_listens_where_it_is_told_and_nowhere_else(server: EmbeddedZooKeeper) -> None:
-    own = set()
-    for descriptor in Path(f"/proc/{server.pid}/fd").iterdir():
-        try:
-            own.add(str(descriptor.readlink()))
-        except OSError:
-            continue
+    own = {str(held) for held in open_files(server.pid).values()}
     listening = []
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
@@ -189,8 +186,11 @@ def test_it_dies_with_a_parent_that_is_killed_while_it_starts(tmp_path: Path) ->
 STANDALONE = """
 import sys
 from pathlib import Path
-from cluster.zookeeper import run_standalone
-sys.exit(run_standalone(Path(sys.argv[1]), int(sys.argv[2])))
+from cluster.zookeeper import run_configured
+from cluster.zookeeper_config import ZooKeeperConfig
+from ground.supervisor import Supervisor
+config = ZooKeeperConfig(data_dir=sys.argv[1], port=int(sys.argv[2]))
+sys.exit(run_configured(config, Supervisor()))
 """
 
 
@@ -232,8 +232,7 @@ def test_a_directory_serves_one_at_a_time(server: EmbeddedZooKeeper) -> None:
         EmbeddedZooKeeper.start(server.directory, port=0)
     assert server.answers()
     # The server holds the lock too: who comes next waits for it to go, not for us.
-    held = {link.readlink() for link in Path(f"/proc/{server.pid}/fd").glob("*")}
-    assert server.directory / "lock" in held
+    assert server.directory / "lock" in open_files(server.pid).values()
 
 
 def test_a_directory_that_cannot_be_is_said(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ PAGES = {
     "penstock-audit": "audit",
     "penstock-broker": "broker",
     "penstock-load": "loader",
+    "penstock-mirror": "mirror",
     "penstock-registry": "registry",
     "penstock-zookeeper": "broker",
 }

@@ -82,6 +82,7 @@ ProtectHome=read-only
 BindReadOnlyPaths={ROOT} {sys.prefix}
 BindPaths={directory}
 LoadCredential=zookeeper-secret:{directory}/kept-secret
+WatchdogSec=30
 StandardOutput=append:{log}
 StandardError=inherit
 """
@@ -98,7 +99,8 @@ def servers(tmp_path: Path) -> Iterator[Servers]:
 
 def test_zookeeper_broker_and_registry_by_their_units(servers: Servers) -> None:
     systemd = servers.systemd
-    systemd("start", ZOOKEEPER, BROKER, REGISTRY)  # in no order: none waits for another
+    # In no order: none waits for another, and who misses one is started again.
+    systemd("start", "--no-block", ZOOKEEPER, BROKER, REGISTRY)
     servers.until_ready()
     assert systemd.show(BROKER, "LimitNOFILE") == "131072"
     assert SECRET not in servers.said(BROKER) + servers.said(REGISTRY)
@@ -141,3 +143,23 @@ def priorities(systemd: Systemd, unit: str) -> set[int]:
         if main and int(fields[1]) == main:
             found.add(int(fields[16]))
     return found
+
+
+def test_started_means_that_it_serves_and_who_hangs_is_started_again(servers: Servers) -> None:
+    systemd = servers.systemd
+    systemd("start", ZOOKEEPER)
+    assert systemd.show(ZOOKEEPER, "StatusText") == "standalone"
+    systemd("start", BROKER)
+    assert servers.broker.ready()
+    systemd("start", REGISTRY)
+    assert servers.registry.ready()
+
+    before = {unit: systemd.main_pid(unit) for unit in (BROKER, REGISTRY, ZOOKEEPER)}
+    for unit in before:
+        systemd("kill", "--kill-whom=main", "--signal=STOP", unit)
+
+    def is_back(unit: str) -> bool:
+        return systemd.main_pid(unit) not in {0, before[unit]}
+
+    wait_until(lambda: all(map(is_back, before)), within=WITHIN, what="all are started again")
+    servers.until_ready()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agent import systemd
-from agent.systemd import ServiceManager
+from ground import supervisor as supervising
+from ground.supervisor import Supervisor
 
 
 @pytest.fixture(params=["path", "abstract"])
@@ -29,26 +29,26 @@ def listening(
 
 def test_it_is_told(listening: tuple[socket.socket, str]) -> None:
     channel, address = listening
-    supervisor = ServiceManager({"NOTIFY_SOCKET": address})
-    supervisor.tell(systemd.READY, systemd.status("5 inputs\nand more"))
+    supervisor = Supervisor({"NOTIFY_SOCKET": address})
+    supervisor.tell(supervising.READY, supervising.status("5 inputs\nand more"))
     assert channel.recv(1000) == b"READY=1\nSTATUS=5 inputs and more"
-    supervisor.tell(systemd.STOPPING, systemd.needs(2.5))
+    supervisor.tell(supervising.STOPPING, supervising.needs(2.5))
     assert channel.recv(1000) == b"STOPPING=1\nEXTEND_TIMEOUT_USEC=2500000"
-    supervisor.tell(systemd.reloading())
+    supervisor.tell(supervising.reloading())
     assert channel.recv(1000).startswith(b"RELOADING=1\nMONOTONIC_USEC=")
 
 
 def test_nobody_or_one_who_is_gone_is_no_trouble(tmp_path: Path) -> None:
-    ServiceManager({}).tell(systemd.READY)
-    ServiceManager({"NOTIFY_SOCKET": str(tmp_path / "absent")}).tell(systemd.READY)
+    Supervisor({}).tell(supervising.READY)
+    Supervisor({"NOTIFY_SOCKET": str(tmp_path / "absent")}).tell(supervising.READY)
 
 
 def test_one_who_does_not_listen_is_not_waited_for(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
         channel.bind(str(tmp_path / "notify"))
-        supervisor = ServiceManager({"NOTIFY_SOCKET": str(tmp_path / "notify")})
+        supervisor = Supervisor({"NOTIFY_SOCKET": str(tmp_path / "notify")})
         for _ in range(5_000):
-            supervisor.tell(systemd.ALIVE)
+            supervisor.tell(supervising.ALIVE)
 
 
 @pytest.mark.parametrize(
@@ -61,9 +61,9 @@ def test_one_who_does_not_listen_is_not_waited_for(tmp_path: Path) -> None:
     ],
 )
 def test_how_often_it_wants_to_hear(environment: dict[str, str], seconds: float) -> None:
-    assert ServiceManager(environment).watchdog_seconds == seconds
+    assert Supervisor(environment).watchdog_seconds == seconds
 
 
 def test_it_is_this_process_that_is_to_be_heard_of() -> None:
     mine = {"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": str(os.getpid())}
-    assert ServiceManager(mine).watchdog_seconds == 30.0
+    assert Supervisor(mine).watchdog_seconds == 30.0

@@ -4,6 +4,7 @@ A datagram to the socket that NOTIFY_SOCKET names. Without one, nothing is done.
 does not listen is no reason to stop: what cannot be sent is dropped.
 """
 
+import asyncio
 import os
 import socket
 import time
@@ -14,7 +15,7 @@ STOPPING = "STOPPING=1"
 ALIVE = "WATCHDOG=1"
 
 
-class ServiceManager:
+class Supervisor:
     """systemd, or nobody."""
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
@@ -65,3 +66,11 @@ def _watchdog_seconds(environment: Mapping[str, str]) -> float:
         return 0.0
     text = environment.get("WATCHDOG_USEC", "")
     return int(text) / 1_000_000 if text.isascii() and text.isdigit() else 0.0
+
+
+async def stay_alive(manager: Supervisor) -> None:
+    """Says so from the event loop, again and again, as long as that turns; without a watchdog it
+    is not said. To be cancelled."""
+    while manager.watchdog_seconds:
+        manager.tell(ALIVE)
+        await asyncio.sleep(manager.watchdog_seconds / 3)

@@ -1,0 +1,87 @@
+"""What a ZooKeeper says of itself when it is asked: whether it serves, and as what.
+
+It is asked by its four-letter word `srvr`, in the clear or through TLS.
+"""
+
+import re
+import socket
+import ssl
+from dataclasses import dataclass
+from typing import Final
+
+from ground.listening import is_everywhere
+from ground.tls import BadTls, Tls, client_context, exchanged
+
+_PATIENCE_S: Final = 2.0
+_MOST_BYTES: Final = 4096
+_MODE: Final = re.compile(rb"^Mode: ([a-z]{1,20})", re.MULTILINE)
+_ZXID: Final = re.compile(rb"^Zxid: (0x[0-9a-f]{1,16})", re.MULTILINE)
+_SERVES: Final = b"Zookeeper version"
+_WAITS: Final = b"This ZooKeeper instance is not currently serving"
+WAITING: Final = "waiting"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One server, at one moment."""
+
+    mode: str
+    """`standalone`, `leader`, `follower`, `observer`; `waiting` while it has no quorum."""
+    zxid: str = ""
+    """The last transaction that it has."""
+
+    @property
+    def serves(self) -> bool:
+        return self.mode != WAITING
+
+
+class Asking:
+    """One server; any thread may ask."""
+
+    def __init__(self, host: str, port: int, tls: Tls | None = None) -> None:
+        self._address = ("127.0.0.1" if is_everywhere(host) else host, port)
+        self._tls = exchanged((tls.ca, tls.certificate), lambda: _context(tls)) if tls else None
+
+    def standing(self) -> Standing | None:
+        """None if it does not answer, or says something else."""
+        try:
+            said = self._said()
+        except (OSError, BadTls):
+            return None
+        if said.startswith(_WAITS):
+            return Standing(WAITING)
+        mode, zxid = _MODE.search(said), _ZXID.search(said)
+        if not said.startswith(_SERVES) or mode is None:
+            return None
+        return Standing(mode[1].decode(), zxid[1].decode() if zxid else "")
+
+    def _said(self) -> bytes:
+        with socket.create_connection(self._address, timeout=_PATIENCE_S) as plain:
+            if self._tls is None:
+                return _answer(plain)
+            with self._tls.current.wrap_socket(plain) as locked:
+                return _answer(locked)
+
+
+def answers(host: str, port: int) -> bool:
+    """Whether a ZooKeeper there serves requests, in the clear."""
+    standing = Asking(host, port).standing()
+    return standing is not None and standing.serves
+
+
+def _context(tls: Tls) -> ssl.SSLContext:
+    """This very address is asked, under whichever name its certificate is."""
+    context = client_context(tls)
+    context.check_hostname = False
+    return context
+
+
+def _answer(connection: socket.socket) -> bytes:
+    connection.sendall(b"srvr")
+    said = b""
+    try:
+        while len(said) < _MOST_BYTES and (piece := connection.recv(_MOST_BYTES)):
+            said += piece
+    except ssl.SSLEOFError:
+        pass  # it has answered, and is gone without TLS's farewell
+    return said
