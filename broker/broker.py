@@ -34,6 +34,7 @@ from broker.controller.draining import hand_over
 from broker.controller.leaders import Leaders
 from broker.controller.preferred import PreferredLeaders
 from broker.counting.counter import CountingFindings, LedgerCounter
+from broker.cutting import Cutting
 from broker.data_directory import DataDirectory
 from broker.deletions import Deletions
 from broker.dispatch import Dispatcher
@@ -204,14 +205,16 @@ class Broker:
         acknowledged = AcknowledgedFile(data.path / ACKNOWLEDGED, clean=clean)
         ends.callback(acknowledged.close)
         self.withdrawals = Withdrawals(data.path, clean=clean, keeps_ledger=config.keeps_ledger)
+        states = OwnStates(self.session, config.id)
         opening = Opening(
             data,
             acknowledged,
             self.withdrawals,
-            OwnStates(self.session, config.id),
+            states,
             clean=clean,
             is_replaced=await asyncio.to_thread(self._is_replaced, data),
         )
+        cutting = Cutting(states.raise_epoch, self.withdrawals, opening.remember)
         self._replication = Replication(
             config,
             partial(change_states, self.session),
@@ -222,6 +225,7 @@ class Broker:
             data,
             self.defaults,
             opening=opening,
+            cutting=cutting,
             flusher=flusher,
             metrics=self._metrics,
             open_logs=self._open_logs,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from wire.messages.describe_configs import ConfigType
-from wire.mirrored import MirrorOf
+from wire.mirrored import MirrorCut, MirrorOf
 
 MAX_INT = 2**31 - 1
 MAX_LONG = 2**63 - 1
@@ -124,6 +124,20 @@ def gaps() -> ValueType:
                     f"{word[:80]!r} is not [partitionId]:[from]-[to], where the log ends at one "
                     "offset and goes on at a higher one"
                 )
+        return words
+
+    return ValueType(ConfigType.LIST, read)
+
+
+def cuts() -> ValueType:
+    """What is cut off from partitions, as `MirrorCut` has it."""
+
+    def read(text: str) -> Value:
+        words = _words(text)
+        if len(words) > _MOST_GAPS:
+            raise ValueError(f"{len(words)} cuts, {_MOST_GAPS} are allowed")
+        for word in words:
+            MirrorCut.parse(word)
         return words
 
     return ValueType(ConfigType.LIST, read)

@@ -24,8 +24,9 @@ from broker.caller import Caller
 from broker.complaints import ComplaintKind, Complaints
 from broker.config import BrokerLimits
 from broker.gate import LARGEST_REQUEST, Gate
-from broker.quotas import Meter, Share
+from broker.quotas import Share
 from broker.transports import Transport
+from ground.meter import Meter
 from wire.errors import ProtocolError
 from wire.frame_memory import FrameMemory
 from wire.frames import FrameReader, SizeLimit

@@ -141,7 +141,7 @@ class Opening:
                 found.begin_epoch(info.leader_epoch)
                 if not begins:  # else the flush of the first batch does it
                     found.epochs.save()
-            self._remember(found, key, info.leader_epoch)
+            self.remember(found, key, info.leader_epoch)
         except BaseException:
             if found is not None:
                 found.abandon()
@@ -257,7 +257,7 @@ class Opening:
         slot.note(slot.known.start if slot.known else 0, reached)
         slot.sync()
 
-    def _remember(self, opened: Log, key: Key, leader_epoch: int) -> None:
+    def remember(self, opened: Log, key: Key, leader_epoch: int) -> None:
         """Flushes do it from now on. Without room for that the log is served all the same."""
         try:
             slot = self.acknowledged.slot(opened.topic_id, key[1])

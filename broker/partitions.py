@@ -23,6 +23,7 @@ from functools import partial
 from pathlib import Path
 from uuid import UUID
 
+from broker.cutting import Cutting
 from broker.data_directory import Checkpoint, DataDirectory
 from broker.errors import ApiError
 from broker.flusher import Flusher
@@ -85,6 +86,7 @@ class Partitions:
         defaults: TopicDefaults,
         *,
         opening: Opening,
+        cutting: Cutting,
         flusher: Flusher,
         metrics: BrokerMetrics,
         open_logs: OpenLogs,
@@ -93,6 +95,7 @@ class Partitions:
         self._broker_id = broker_id
         self._data = data
         self._opening = opening
+        self._cutting = cutting
         self._defaults = defaults
         self._loop = asyncio.get_running_loop()
         self._flusher = flusher
@@ -461,7 +464,7 @@ class Partitions:
         if info.leader == self._broker_id:
             if not partition.leads:
                 await self._stop_copying(partition)
-            partition.lead(info)
+            partition.lead(await self._cutting.bring_in_line(partition, info))
         else:
             partition.follow_leader(info)
             self._replication.copying.assign(partition, info.leader, info.leader_epoch)

@@ -17,7 +17,7 @@ from broker.storage.config import LogConfig
 from broker.topic_config_table import TOPIC_CONFIG_KEYS, ConfigKey, topic_config_key
 from wire.messages.describe_configs import ConfigType
 from wire.messages.incremental_alter_configs import ConfigOperation
-from wire.mirrored import ACCEPT_GAP, MIRROR_OF, MirrorOf
+from wire.mirrored import ACCEPT_GAP, CUT, MIRROR_OF, MirrorCut, MirrorOf
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -38,7 +38,7 @@ class TopicDefaults:
         """Raises `ValueError` or `ApiError`, with a message that names the key."""
         configs = {key: _text(value) for key, value in settings.items() if key not in _SHAPE}
         TopicConfig.parse(configs)
-        for key in (MIRROR_OF, ACCEPT_GAP):
+        for key in (MIRROR_OF, ACCEPT_GAP, CUT):
             if key in configs:
                 raise ValueError(f"`{key}` is of one topic, and no default of all")
         return cls(
@@ -138,6 +138,14 @@ class TopicConfig:
         """Whether a copy that ends at one offset may go on at the other."""
         listed = cast(tuple[str, ...], self.values[ACCEPT_GAP])
         return (partition, end_offset, base_offset) in map(gap, listed)
+
+    def cut_of(self, topic_id: str, partition: int) -> MirrorCut | None:
+        """What an operator has said is to be gone from the end of a partition's log."""
+        begins = f"{topic_id}/{partition}:"
+        for word in cast(tuple[str, ...], self.values[CUT]):
+            if word.startswith(begins):
+                return MirrorCut.parse(word)
+        return None
 
     @property
     def deletes(self) -> bool:

@@ -14,6 +14,7 @@ from broker.config_values import (
     Value,
     ValueType,
     boolean,
+    cuts,
     fraction,
     gaps,
     integer,
@@ -25,7 +26,7 @@ from broker.config_values import (
     throttled_replicas,
 )
 from broker.errors import ApiError, ErrorCode
-from wire.mirrored import ACCEPT_GAP, MIRROR_OF
+from wire.mirrored import ACCEPT_GAP, CUT, MIRROR_OF, PAUSED
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +225,15 @@ _KEYS = (
         "other. Penstock's own: `penstock mirror --accept-gap` sets it, and removes it.",
     ),
     ConfigKey(
+        CUT,
+        cuts(),
+        "",
+        "",
+        "What is thrown away from the ends of partitions, as topic-id/partition:from-to@epoch: "
+        "offsets in between, as far as they were written under leader epochs up to that one. "
+        "Penstock's own: `penstock mirror demote --cut` sets it, after it has named what that is.",
+    ),
+    ConfigKey(
         MIRROR_OF,
         mark_of_copy(),
         "",
@@ -232,6 +242,14 @@ _KEYS = (
         "source's offsets and is written by the mirror alone, others are refused. Empty for an "
         "ordinary topic. Penstock's own: `penstock mirror` sets it, and `penstock mirror promote` "
         "removes it.",
+    ),
+    ConfigKey(
+        PAUSED,
+        boolean(),
+        "false",
+        "",
+        "Of a copy: the mirror leaves it alone. Penstock's own: `penstock mirror pause` sets it, "
+        "and `penstock mirror resume` removes it.",
     ),
     ConfigKey(
         "preallocate",

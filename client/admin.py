@@ -3,7 +3,7 @@
 Changes go to the controller, once each: a request whose answer is lost may have been served.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,6 +30,7 @@ from wire.messages.describe_configs import (
     ConfigSource,
     DescribeConfigsRequest,
     DescribeConfigsResource,
+    DescribeConfigsResourceResult,
     DescribeConfigsResponse,
     ResourceType,
 )
@@ -42,6 +43,7 @@ from wire.messages.incremental_alter_configs import (
 
 DEFAULT: Final = -1  # partitions or replicas as the broker has them by default
 _TIMEOUT_MS: Final = 25_000
+_TOPICS_AT_ONCE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,30 +69,65 @@ def create_topic(
     configs: Mapping[str, str] | None = None,
 ) -> TopicMetadata:
     """Creates a topic; returns once it can be written to."""
+    _create(brokers, name, partitions, replication_factor, configs or {}, only_check=False)
+    return _once_there(brokers, name, 1)
+
+
+def check_new_topic(
+    brokers: Brokers,
+    name: str,
+    *,
+    partitions: int = DEFAULT,
+    replication_factor: int = DEFAULT,
+    configs: Mapping[str, str] | None = None,
+) -> None:
+    """Raises what creating it would raise, and changes nothing."""
+    _create(brokers, name, partitions, replication_factor, configs or {}, only_check=True)
+
+
+def _create(
+    brokers: Brokers,
+    name: str,
+    partitions: int,
+    replication_factor: int,
+    configs: Mapping[str, str],
+    *,
+    only_check: bool,
+) -> None:
     wanted = CreatableTopic(
         name=name,
         num_partitions=partitions,
         replication_factor=replication_factor,
         configs=tuple(
-            CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()
+            CreatableTopicConfig(name=key, value=value) for key, value in configs.items()
         ),
     )
-    request = CreateTopicsRequest(topics=(wanted,), timeout=_TIMEOUT_MS)
+    request = CreateTopicsRequest(topics=(wanted,), timeout=_TIMEOUT_MS, validate_only=only_check)
     needs = on_topic(brokers.who, name, Operation.CREATE)
     for each in brokers.call_controller(create_topics.API, request).topics:
         check(each.error_code, f"topic {each.name}", each.error_message, needs=needs)
-    return _once_there(brokers, name, 1)
 
 
 def add_partitions(brokers: Brokers, name: str, count: int) -> TopicMetadata:
     """Enlarges a topic to `count` partitions; returns once they can be written to."""
+    _enlarge(brokers, name, count, only_check=False)
+    return _once_there(brokers, name, count)
+
+
+def check_more_partitions(brokers: Brokers, name: str, count: int) -> None:
+    """Raises what enlarging it would raise, and changes nothing."""
+    _enlarge(brokers, name, count, only_check=True)
+
+
+def _enlarge(brokers: Brokers, name: str, count: int, *, only_check: bool) -> None:
     request = CreatePartitionsRequest(
-        topics=(CreatePartitionsTopic(name=name, count=count),), timeout=_TIMEOUT_MS
+        topics=(CreatePartitionsTopic(name=name, count=count),),
+        timeout=_TIMEOUT_MS,
+        validate_only=only_check,
     )
     needs = on_topic(brokers.who, name, Operation.ALTER)
     for each in brokers.call_controller(create_partitions.API, request).results:
         check(each.error_code, f"topic {each.name}", each.error_message, needs=needs)
-    return _once_there(brokers, name, count)
 
 
 def delete_topic(brokers: Brokers, name: str) -> None:
@@ -108,6 +145,32 @@ def topic_configs(brokers: Brokers, name: str) -> tuple[ConfigEntry, ...]:
     request = _describe(ResourceType.TOPIC, name)
     needs = on_topic(brokers.who, name, Operation.DESCRIBE_CONFIGS)
     return _described(brokers.call_any(describe_configs.API, request), f"topic {name}", needs)
+
+
+def configs_of_topics(
+    brokers: Brokers, names: Collection[str]
+) -> tuple[dict[str, tuple[ConfigEntry, ...]], dict[str, Refused]]:
+    """All configs of these topics; and of which topics they cannot be had, and why."""
+    found: dict[str, tuple[ConfigEntry, ...]] = {}
+    refused: dict[str, Refused] = {}
+    wanted = tuple(
+        DescribeConfigsResource(
+            resource_type=ResourceType.TOPIC, resource_name=name, configuration_keys=None
+        )
+        for name in sorted(names)
+    )
+    for first in range(0, len(wanted), _TOPICS_AT_ONCE):
+        request = DescribeConfigsRequest(resources=wanted[first : first + _TOPICS_AT_ONCE])
+        for result in brokers.call_any(describe_configs.API, request).results:
+            name = result.resource_name
+            needs = on_topic(brokers.who, name, Operation.DESCRIBE_CONFIGS)
+            try:
+                check(result.error_code, f"topic {name}", result.error_message, needs=needs)
+            except Refused as error:
+                refused[name] = error
+            else:
+                found[name] = tuple(_entry(each) for each in result.configs)
+    return found, refused
 
 
 def broker_configs(brokers: Brokers, broker_id: int) -> tuple[ConfigEntry, ...]:
@@ -129,15 +192,19 @@ def _described(answer: DescribeConfigsResponse, what: str, needs: Right) -> tupl
     found = []
     for result in answer.results:
         check(result.error_code, what, result.error_message, needs=needs)
-        found += [
-            ConfigEntry(each.name, each.value, each.config_source != ConfigSource.TOPIC_CONFIG)
-            for each in result.configs
-        ]
+        found += [_entry(each) for each in result.configs]
     return tuple(sorted(found, key=lambda config: config.name))
 
 
-def alter_topic(brokers: Brokers, name: str, configs: Mapping[str, str | None]) -> None:
-    """Sets configs of a topic; None takes one back to its default."""
+def _entry(said: DescribeConfigsResourceResult) -> ConfigEntry:
+    return ConfigEntry(said.name, said.value, said.config_source != ConfigSource.TOPIC_CONFIG)
+
+
+def alter_topic(
+    brokers: Brokers, name: str, configs: Mapping[str, str | None], *, only_check: bool = False
+) -> None:
+    """Sets configs of a topic; None takes one back to its default. `only_check` raises what that
+    would raise, and changes nothing."""
     changes = tuple(
         AlterableConfig(
             name=key,
@@ -150,7 +217,8 @@ def alter_topic(brokers: Brokers, name: str, configs: Mapping[str, str | None]) 
         resource_type=ResourceType.TOPIC, resource_name=name, configs=changes
     )
     answer = brokers.call_controller(
-        incremental_alter_configs.API, IncrementalAlterConfigsRequest(resources=(resource,))
+        incremental_alter_configs.API,
+        IncrementalAlterConfigsRequest(resources=(resource,), validate_only=only_check),
     )
     needs = on_topic(brokers.who, name, Operation.ALTER_CONFIGS)
     for each in answer.responses:

@@ -17,8 +17,16 @@ from typing import Any, Final, TypeVar
 from client.addresses import Address
 from client.bootstrap import Access
 from client.conversation import Conversation, Memory, PendingResponse, fresh_memory
-from client.errors import ClientError, ConnectionLost, NotKafka, NotLetIn, NotReachable, Unsupported
-from client.logins import Exchange, LoginFailed
+from client.errors import (
+    ClientError,
+    ConnectionLost,
+    NotKafka,
+    NotLetIn,
+    NotReachable,
+    Unsupported,
+    WrongCredentials,
+)
+from client.logins import Exchange, LoginFailed, LoginRefused
 from client.patience import NEVER
 from ground.printable import plain_words
 from ground.tls import BadTls, ClientTls
@@ -54,6 +62,7 @@ class BrokerConnection:
     ) -> None:
         """Answers are received into `memory`."""
         self.address = address
+        self.who = access.who
         self.good_until = NEVER  # for so long the login holds, less what is needed to renew it
         self._credentials = access.credentials
         self._encrypted = access.tls is not None
@@ -150,7 +159,8 @@ class BrokerConnection:
             self._choose(login.mechanism)
             lifetime = self._prove(saying)
         except LoginFailed as error:
-            raise self._end(NotLetIn, f"login with {login.mechanism}: {error}") from None
+            kind = WrongCredentials if isinstance(error, LoginRefused) else NotLetIn
+            raise self._end(kind, f"login with {login.mechanism}: {error}") from None
         self.good_until = began + lifetime * _OF_LIFE if lifetime else NEVER
 
     def _choose(self, mechanism: str) -> None:
@@ -171,7 +181,7 @@ class BrokerConnection:
         while True:
             answer = self._ask(sasl_authenticate.API, SaslAuthenticateRequest(auth_bytes=token))
             if answer.error_code is not ErrorCode.none:
-                raise LoginFailed(_refusal(answer))
+                raise LoginRefused(_refusal(answer))
             lifetime = answer.session_lifetime
             try:
                 token = saying.send(answer.auth_bytes)

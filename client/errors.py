@@ -5,6 +5,7 @@
     ├── NotReachable        no broker takes a connection
     ├── ConnectionLost      it broke, or no answer came in time: the request may have been served
     ├── NotLetIn            TLS or a login failed: one side does not believe the other
+    │   └── WrongCredentials  the broker says no to a name with its password, or to a token
     ├── NotKafka            what answers does not speak Kafka's protocol
     ├── Unsupported         the broker has no version of an API that Penstock speaks
     ├── UnknownTopic        there is no such topic, and nobody asked to create it
@@ -36,6 +37,7 @@ __all__ = [
     "Refused",
     "UnknownTopic",
     "Unsupported",
+    "WrongCredentials",
 ]
 
 
@@ -59,6 +61,10 @@ class ConnectionLost(ClientError):
 
 class NotLetIn(ClientError):
     """Passing, it may be: passwords and certificates are exchanged, one side before the other."""
+
+
+class WrongCredentials(NotLetIn):
+    pass
 
 
 class NotKafka(ClientError):

@@ -28,6 +28,10 @@ class LoginFailed(Exception):
     """Why, for the end of a sentence."""
 
 
+class LoginRefused(LoginFailed):
+    """The broker heard it out, and says no."""
+
+
 def exchange(login: Login, secret: str) -> Exchange:
     """What is said. `secret` is the password, or the token; GSSAPI, which has none, is
     `client.kerberos`."""

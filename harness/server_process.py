@@ -74,18 +74,40 @@ def http_page(port: int, path: str) -> tuple[int, str]:
 
 
 def wait_until(
-    condition: Callable[[], bool], *, within: float, what: str, every: float = 0.02
+    condition: Callable[[], bool], *, within: float, what: str, every: float | None = None
 ) -> None:
     """Polls until the condition holds; fails with `what` when the time is over.
 
-    Never before a minute is: what takes seconds may take many where much else runs.
+    Never before a minute is: what takes seconds may take many where much else runs. Without `every`
+    it looks less often the longer it lasts, and the more a look costs.
     """
     within = max(within, LEAST_SECONDS)
-    deadline = time.monotonic() + within
+    looks = _Looks()
     while not condition():
-        if time.monotonic() > deadline:
+        if looks.lasted > within:
             raise TimeoutError(f"not within {within:g} s: {what}")
-        time.sleep(every)
+        time.sleep(looks.pause() if every is None else every)
+
+
+class _Looks:
+    """When to look again. Six who look all the time, and servers that answer them, would keep those
+    waiting for whom they look."""
+
+    def __init__(self) -> None:
+        self._began = self._looked = time.monotonic()
+
+    @property
+    def lasted(self) -> float:
+        return time.monotonic() - self._began
+
+    def pause(self) -> float:
+        """After a look: how long until the next one. A tenth of what it has lasted, three times
+        what the look took; a quarter of a second at most, if that did not take longer."""
+        now = time.monotonic()
+        took = now - self._looked
+        pause = min(max(0.02, 0.1 * (now - self._began), 3 * took), max(0.25, took))
+        self._looked = now + pause
+        return pause
 
 
 class ServerProcess:
@@ -201,7 +223,7 @@ def _wait_ready(
     """Until all are; fails at once when one of them ends before. A JVM may take minutes where much
     else runs."""
     within = max(within, LEAST_START_SECONDS)
-    deadline = time.monotonic() + within
+    looks = _Looks()
     waiting = dict(servers)
     processes = list(waiting)
     while waiting := {process: ready for process, ready in waiting.items() if not ready()}:
@@ -209,10 +231,10 @@ def _wait_ready(
             if not each.alive:
                 why = f"{each.output.name}: ended with {each.exit_code}"
                 raise ServerFailed(f"{why}\n{each.last_words()}")
-        if time.monotonic() > deadline:
+        if looks.lasted > within:
             said = (f"{each.output.name}:\n{each.last_words()}" for each in waiting)
             raise ServerFailed("\n".join([f"not ready within {within:g} s", *said]))
-        time.sleep(0.02)
+        time.sleep(looks.pause())
 
 
 class _Running(ABC):

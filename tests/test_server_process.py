@@ -1,11 +1,18 @@
 """Servers that serve together: where one ends, all do, and it is said why."""
 
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from harness.server_process import RunningServer, RunningServers, ServerFailed, ServerProcess
+from harness.server_process import (
+    RunningServer,
+    RunningServers,
+    ServerFailed,
+    ServerProcess,
+    wait_until,
+)
 
 _SERVES = "import time; print('serves', flush=True); time.sleep(600)"
 _FAILS = "print('no disk left'); raise SystemExit(3)"
@@ -36,3 +43,16 @@ def test_one_that_ends_is_named_with_its_last_words(tmp_path: Path) -> None:
     with pytest.raises(ServerFailed, match=r"other\.log: ended with 3\nno disk left"):
         running.__enter__()
     assert [each.process.alive for each in running.servers] == [False, False]
+
+
+def test_who_waits_long_looks_seldom() -> None:
+    looked = []
+    began = time.monotonic()
+
+    def is_over() -> bool:
+        looked.append(time.monotonic() - began)
+        return looked[-1] > 1.5
+
+    wait_until(is_over, within=60, what="it is over")
+    assert looked[0] < 1
+    assert 2 <= len(looked) <= 40, "75 if it looked as often as in the beginning"

@@ -16,9 +16,18 @@ MIRROR_OF: Final = "penstock.mirror.of"
 ACCEPT_GAP: Final = "penstock.mirror.accept.gap"
 """The topic config that names gaps which a copy takes: `partition:from-to`."""
 
+CUT: Final = "penstock.mirror.cut"
+"""The topic config that names what a copy has had and its source has not: `MirrorCut`s."""
+
+PAUSED: Final = "penstock.mirror.paused"
+"""The topic config by which the mirror leaves a copy alone for a while."""
+
 MIRROR_ID: Final = "penstock-mirror"
 """The transactional id of a Produce whose batches keep their offsets."""
 
+_CUT: Final = re.compile(
+    r"([a-zA-Z0-9_-]{22})/([0-9]{1,6}):([0-9]{1,18})-([0-9]{1,18})@([0-9]{1,10})"
+)
 _LONGEST: Final = 249  # as of a topic's name
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 _TOPIC_ID: Final = re.compile(r"[a-zA-Z0-9_-]{22}")
@@ -60,9 +69,41 @@ class MirrorOf:
         return f"{self.cluster}/{self.topic}/{self.topic_id}"
 
     @property
+    def of_penstocks_own(self) -> bool:
+        """Whether nobody's events are in it, as in `_schemas`: ledgers do not speak of it."""
+        return self.topic.startswith("_")
+
+    @property
     def place(self) -> str:
         """What people call it: `dc1/page_views`."""
         return f"{self.cluster}/{self.topic}"
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorCut:
+    """What is to be gone from a partition: the offsets from `first` on, up to `end`, which were
+    written under leader epochs up to this one. `topic_id` is the copy's own."""
+
+    topic_id: str
+    partition: int
+    first: int
+    end: int
+    leader_epoch: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read what `str` writes. `ValueError` says what is allowed."""
+        found = _CUT.fullmatch(text)
+        if found is None or int(found[3]) >= int(found[4]):
+            raise ValueError(
+                f"{text[:_SHOWN]!r} is not [topicId]/[partitionId]:[from]-[to]@[leaderEpoch], with "
+                "the first offset that is cut off, and the one behind the last"
+            )
+        return cls(found[1], *map(int, found.groups()[1:]))
+
+    def __str__(self) -> str:
+        place = f"{self.topic_id}/{self.partition}"
+        return f"{place}:{self.first}-{self.end}@{self.leader_epoch}"
 
 
 def _check_name(what: str, name: str) -> None:

@@ -186,6 +186,8 @@ class LedgerCounter:
                 await asyncio.sleep(0)
             if partition.topic.startswith("_") or partition.unavailable is not None:
                 continue
+            if partition.mirror_of is not None and partition.mirror_of.of_penstocks_own:
+                continue
             if not partition.leads:  # the leader counts
                 continue
             log_ = partition.log

@@ -16,11 +16,11 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Final, Protocol
 
 from broker.errors import ApiError
-from broker.replication.asking import Wanted
 from broker.replication.copied_batches import BadCopy, Overlaps, checked_runs
 from broker.storage.checkpoints import Key
 from broker.storage.errors import StorageError
 from broker.storage.log import Log
+from client.asking import Wanted
 from client.patience import Pauses
 from wire.batch import BatchHeader
 from wire.errors import ErrorCode

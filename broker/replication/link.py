@@ -3,7 +3,7 @@ one, what catches up another (copying.py).
 
     connect → ask ⇄ take the answer, flush → …        after an error a pause, and again
 
-Rule 1: one request is under way, in an incremental session (asking.py).
+Rule 1: one request is under way, in an incremental session (client/asking.py).
 Rule 2: what an answer brings is appended before the next request, and flushed before its partition
         is asked for again: a fetch offset is what is on disk.
 Rule 3: nobody waits long for somebody else's disk. When all that came is flushed, or a moment is
@@ -34,15 +34,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from broker.replication.asking import Asking
 from broker.replication.copied_partition import CopiedPartition
-from broker.replication.leader_connection import LeaderConnection
 from broker.replication.throttle import Throttle
 from broker.storage.checkpoints import Key
 from client.addresses import Address
+from client.asking import Asking
 from client.bootstrap import IN_THE_CLEAR, Access
 from client.connection import REQUEST_SECONDS
 from client.errors import ClientError, refusal
+from client.leader_connection import LeaderConnection
 from client.patience import Pauses
 from wire.errors import ErrorCode
 from wire.messages import fetch

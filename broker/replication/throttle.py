@@ -18,7 +18,7 @@ it on another thread.
 
 from typing import Final
 
-from broker.quotas import Meter
+from ground.meter import Meter
 
 _LOOKS_SECONDS: Final = 1.0  # within which another rate, or none, is noticed by who waits
 _MOMENT_SECONDS: Final = 0.001  # less is not waited for: it is owed

@@ -15,6 +15,7 @@ A source may be Apache Kafka, so no more is asked of a batch than of one that a 
 followers, and that its header says of it what its bytes can hold.
 """
 
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -24,7 +25,16 @@ from broker.storage.batches import Appended, walk
 from broker.storage.errors import Differs, OffsetOutOfRange
 from broker.storage.files import OpenFile
 from broker.storage.log import Log
-from wire.batch import CRC_START, HEADER_SIZE, LENGTH_PREFIX, MAGIC, BatchHeader, read_header, stamp
+from wire.batch import (
+    CODEC_MASK,
+    CRC_START,
+    HEADER,
+    HEADER_SIZE,
+    LENGTH_PREFIX,
+    MAGIC,
+    BatchHeader,
+    read_header,
+)
 from wire.errors import BatchError, ErrorCode
 from wire.slices import FileSlice
 
@@ -35,6 +45,8 @@ _RUN_BYTES: Final = 512 * 1024
 _RUN_BATCHES: Final = 128
 _READ_BYTES: Final = 1024 * 1024
 _HIGHEST_CODEC: Final = 4
+_LEAST: Final = HEADER_SIZE - LENGTH_PREFIX
+_EPOCH: Final = struct.Struct(">i")  # behind the length
 _SMALLEST_RECORD: Final = 7  # bytes
 _HIGHEST_OFFSET: Final = 2**63 - 1
 
@@ -49,22 +61,39 @@ class SourceRun(NamedTuple):
 def source_runs(records: memoryview) -> Iterator[SourceRun]:
     """Whole batches with ascending offsets, checked. Raises `BatchError` at the first that is none;
     what came before it is good."""
-    position = begin = next_offset = 0
+    size, position, begin, next_offset = len(records), 0, 0, 0
     run: list[BatchHeader] = []
-    while position < len(records):
-        try:
-            header = _checked(records[position:], next_offset)
-        except BatchError:
-            if run:
-                yield SourceRun(records[begin:position], run)
-            raise
+    unpack, make = HEADER.unpack_from, BatchHeader._make
+    problem: BatchError | None = None
+    while position < size:
+        if position + HEADER_SIZE > size:
+            problem = _fault(records[position:], next_offset)
+            break
+        header = make(unpack(records, position))
+        base, length, _, magic, crc, attributes, delta, _, _, _, _, _, count = header
+        behind = position + LENGTH_PREFIX + length
+        if (
+            magic != MAGIC
+            or not _LEAST <= length <= size - position - LENGTH_PREFIX
+            or crc32c(records[position + CRC_START : behind]) != crc
+            or not 0 <= count <= delta + 1
+            or not next_offset <= base <= _HIGHEST_OFFSET - 1 - delta
+            or attributes & CODEC_MASK > _HIGHEST_CODEC
+            or count * _SMALLEST_RECORD > length - _LEAST
+        ):
+            # Whether that is a fault, and which, is looked at slowly.
+            problem = _fault(records[position:], next_offset)
+            if problem is not None:
+                break
         run.append(header)
-        position, next_offset = position + header.size, header.next_offset
+        position, next_offset = behind, base + delta + 1
         if position - begin >= _RUN_BYTES or len(run) >= _RUN_BATCHES:
             yield SourceRun(records[begin:position], run)
             begin, run = position, []
     if run:
         yield SourceRun(records[begin:position], run)
+    if problem is not None:
+        raise problem
 
 
 def first_offset(records: memoryview | None) -> int:
@@ -72,8 +101,16 @@ def first_offset(records: memoryview | None) -> int:
     return read_header(records).base_offset if records and len(records) >= HEADER_SIZE else 0
 
 
-def _checked(rest: memoryview, next_offset: int) -> BatchHeader:
-    """The header of the batch that these bytes begin with. Its offsets are to follow."""
+def _fault(rest: memoryview, next_offset: int) -> BatchError | None:
+    """What is wrong with the batch that these bytes begin with. Its offsets are to follow."""
+    try:
+        _check(rest, next_offset)
+    except BatchError as error:
+        return error
+    return None
+
+
+def _check(rest: memoryview, next_offset: int) -> None:
     if len(rest) < HEADER_SIZE:
         raise BatchError(ErrorCode.corrupt_message, f"{len(rest)} bytes are no record batch")
     header = read_header(rest)
@@ -95,7 +132,6 @@ def _checked(rest: memoryview, next_offset: int) -> BatchHeader:
         )
     if problem := _nonsense(header, next_offset):
         raise BatchError(ErrorCode.invalid_record, f"the batch at offset {base} has {problem}")
-    return header
 
 
 def _nonsense(header: BatchHeader, next_offset: int) -> str:
@@ -131,8 +167,8 @@ def append_kept(
     log: Log, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int
 ) -> Appended:
     """Write one checked batch where its own offset says, at the end of the log or behind it."""
-    stamp(batch, header.base_offset, leader_epoch)
-    return log.append_copy(batch, header._replace(leader_epoch=leader_epoch), now_ms)
+    _EPOCH.pack_into(batch, LENGTH_PREFIX, leader_epoch)
+    return log.append_copy(batch, header, now_ms, leader_epoch)
 
 
 class _There:

@@ -215,24 +215,23 @@ class Log:
         stamp(batch, base_offset, leader_epoch)
         return self._add(batch, header, base_offset, leader_epoch, now_ms)
 
-    def append_copy(self, batch: memoryview, header: BatchHeader, now_ms: int) -> Appended:
+    def append_copy(
+        self, batch: memoryview, header: BatchHeader, now_ms: int, leader_epoch: int | None = None
+    ) -> Appended:
         """Write one checked batch of the leader's log, as it stands there: where this one ends, or,
-        where the leader has compacted, later. Raises `NotNext`."""
+        where the leader has compacted, later. `leader_epoch`: that it bears, where it is not that
+        of its header. Raises `NotNext`."""
         if self.offline:
             raise LogOffline(self.offline)
         if header.base_offset != self.end_offset:
             swap.expect_gap(self.directory, self.end_offset, header.base_offset)
         if header.is_transactional and not self.holds_transactions:
             self.holds_transactions = swap.note_transactions(self.directory)
-        return self._add(batch, header, header.base_offset, header.leader_epoch, now_ms)
+        epoch = header.leader_epoch if leader_epoch is None else leader_epoch
+        return self._add(batch, header, header.base_offset, epoch, now_ms)
 
     def _add(
-        self,
-        batch: memoryview,
-        header: BatchHeader,
-        base_offset: int,
-        leader_epoch: int,
-        now_ms: int,
+        self, batch: memoryview, header: BatchHeader, base_offset: int, epoch: int, now_ms: int
     ) -> Appended:
         """What bears this offset and epoch."""
         last_offset = base_offset + header.last_offset_delta
@@ -243,8 +242,8 @@ class Log:
         except Altered as error:
             self.fail(str(error))
             raise LogOffline(self.offline) from error
-        if leader_epoch != self.epochs.latest:
-            self.begin_epoch(leader_epoch, base_offset)
+        if epoch != self.epochs.latest:
+            self.begin_epoch(epoch, base_offset)
         self.end_offset = last_offset + 1
         if header.producer_id != NO_PRODUCER:
             self.producers.record(header, base_offset, now_ms)

@@ -107,6 +107,15 @@ class PartitionCount:
         self.no_events += end - first - events
         self.next_offset = end
 
+    def sums_at(self, time: int, window_millis: int) -> Sums:
+        """Of the window in which this time lies."""
+        time = max(time, _EARLIEST)
+        start = time - time % window_millis
+        found = self.windows.get(start)
+        if found is None:
+            found = self.windows[start] = Sums()
+        return found
+
     def spoil(self, first: int, count: int, reason: str) -> None:
         """A batch at these offsets is not what was written."""
         self.spoilt.append(Spoilt(first, count, reason))
@@ -220,12 +229,7 @@ class Counting:
         into.late(times, [1] * len(times))
 
     def _sums(self, into: PartitionCount, time: int) -> Sums:
-        time = max(time, _EARLIEST)
-        start = time - time % self.window_millis
-        found = into.windows.get(start)
-        if found is None:
-            found = into.windows[start] = Sums()
-        return found
+        return into.sums_at(time, self.window_millis)
 
     def _times(self, header: BatchHeader, batch: Buffer) -> list[int] | None:
         """Of the batch's records, as many as its header says; None if they cannot be read."""

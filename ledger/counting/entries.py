@@ -29,6 +29,7 @@ class Speaker:
     app: str
     cluster: str
     window_millis: int
+    tier: str = "broker"
 
 
 def entries_of(
@@ -73,7 +74,7 @@ def _head(speaker: Speaker, seq: int, now_millis: int, window_millis: int) -> Js
             "position": 0,
         },
         "version": VERSION,
-        "tier": "broker",
+        "tier": speaker.tier,
         "cluster": speaker.cluster,
         "window_millis": window_millis,
     }

@@ -6,9 +6,9 @@ which nothing was found there. Only entries of brokers are decoded.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from client.bootstrap import Bootstrap
 from client.brokers import Brokers
@@ -16,7 +16,7 @@ from client.errors import Corrupt, NotAllowed
 from client.offsets import AtTime, Beginning, End, Start, start_offsets
 from client.partition_reader import PartitionReader
 from ledger.counting.journal import PartitionKey
-from ledger.counting.told import History, Json, Told, furthest
+from ledger.counting.told import History, Json, Told, furthest, furthest_copied
 from ledger.lookup import lookup_at
 from ledger.names import LEDGER_TOPIC
 from schemas.envelope import Decoder
@@ -27,6 +27,8 @@ from schemas.remote.address import RegistryAddress
 from wire.acls import Operation
 from wire.errors import BatchError
 from wire.records import records
+
+T = TypeVar("T")
 
 _PATIENCE_SECONDS: Final = 10.0
 _MINUTE: Final = 60_000  # milliseconds
@@ -67,7 +69,25 @@ class LedgerTail:
     def told(self, histories: Mapping[PartitionKey, History]) -> dict[PartitionKey, Told]:
         """Of those of these partitions of which it says anything. Nothing, if it may not be read.
         Raises ClientError and SchemaError."""
-        found: dict[PartitionKey, Told] = {}
+
+        def of(entries: Iterable[Json], left: Collection[PartitionKey]) -> dict[PartitionKey, Told]:
+            return furthest(entries, {key: histories[key] for key in left})
+
+        return self._found(histories, of)
+
+    def copied(self, keys: Collection[PartitionKey]) -> dict[PartitionKey, int]:
+        """Up to where mirrors have said that these were copied, as far as they have said anything
+        within a day."""
+        return self._found(keys, furthest_copied, all_of_it=False)
+
+    def _found(
+        self,
+        keys: Collection[PartitionKey],
+        of: Callable[[Iterable[Json], Collection[PartitionKey]], dict[PartitionKey, T]],
+        *,
+        all_of_it: bool = True,
+    ) -> dict[PartitionKey, T]:
+        found: dict[PartitionKey, T] = {}
         with ExitStack() as ends:
             registry = ends.enter_context(
                 RegistryClient(
@@ -80,28 +100,28 @@ class LedgerTail:
                     self._bootstrap, client_id=self._client_id, patience_seconds=_PATIENCE_SECONDS
                 )
             )
+            starts: list[Start] = [AtTime(self._now_millis() - span) for span in _SPANS]
+            if all_of_it:
+                starts.append(Beginning())
             try:
-                for part in self._backwards(brokers):
-                    left = {key: each for key, each in histories.items() if key not in found}
+                for part in self._backwards(brokers, starts):
+                    left = [key for key in keys if key not in found]
                     if not left:
                         break
                     batches = self._batches(brokers, part)
-                    found |= furthest(
-                        (each for some in batches for each in self._of(some, decoder)), left
-                    )
+                    entries = (each for some in batches for each in self._of(some, decoder))
+                    found |= of(entries, left)
             except NotAllowed:
                 return {}
         return found
 
-    def _backwards(self, brokers: Brokers) -> Iterator[list[_Stretch]]:
+    def _backwards(self, brokers: Brokers, starts: Iterable[Start]) -> Iterator[list[_Stretch]]:
         """Each part lies before the one that came last."""
         known = brokers.refresh([LEDGER_TOPIC])
         if not known.has(LEDGER_TOPIC):
             return
         partitions = [each.index for each in known.topic(LEDGER_TOPIC, Operation.READ).partitions]
         ends = start_offsets(brokers, LEDGER_TOPIC, partitions, End())
-        now = self._now_millis()
-        starts: list[Start] = [*(AtTime(now - span) for span in _SPANS), Beginning()]
         for start in starts:
             begins = start_offsets(brokers, LEDGER_TOPIC, partitions, start)
             yield [_Stretch(each, begins[each], ends[each]) for each in partitions]

@@ -8,7 +8,7 @@ Rule 2: what was told under a leader epoch counts up to where that epoch ends in
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -66,4 +66,20 @@ def furthest(
             told = Told(min(max(ends), history.end_of(epoch)), epoch, entry["header"]["source"])
             if key not in found or found[key].next_offset < told.next_offset:
                 found[key] = told
+    return found
+
+
+def furthest_copied(
+    entries: Iterable[Json], keys: Collection[PartitionKey]
+) -> dict[PartitionKey, int]:
+    """Up to where mirrors have said that these were copied."""
+    found: dict[PartitionKey, int] = {}
+    for entry in entries:
+        if entry["tier"] != "mirror":
+            continue
+        for passage in entry["passages"]:
+            key = PartitionKey(passage["topic"], passage["topic_id"], passage["partition"])
+            ends = [each["first"] + each["count"] for each in passage["offsets"]]
+            if key in keys and ends:
+                found[key] = max(found.get(key, 0), *ends)
     return found

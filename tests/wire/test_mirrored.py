@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wire.mirrored import ACCEPT_GAP, MIRROR_ID, MIRROR_OF, MirrorOf
+from wire.mirrored import ACCEPT_GAP, CUT, MIRROR_ID, MIRROR_OF, MirrorCut, MirrorOf
 
 TOPIC_ID = "5QDhz2mVQt6JbSHYXm9lKg"
 NAMES = st.from_regex(r"\A[a-zA-Z0-9_-][a-zA-Z0-9._-]{0,248}\Z")
@@ -75,6 +75,33 @@ def test_any_text_is_read_or_refused_and_printed_as_it_was(text: str) -> None:
     assert str(mark) == text
 
 
+@given(TOPIC_IDS.filter(bool), *(st.integers(0, 99_999),) * 3, st.integers(0, 2**31 - 1))
+def test_a_cut_is_read_as_it_was(
+    topic_id: str, partition: int, first: int, count: int, epoch: int
+) -> None:
+    cut = MirrorCut(topic_id, partition, first, first + count + 1, epoch)
+    assert MirrorCut.parse(str(cut)) == cut
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", f"{TOPIC_ID}/0:5-5@1", f"{TOPIC_ID}/0:5-4@1", f"{TOPIC_ID}/0:5@1"),
+        *(f"{TOPIC_ID}/0:5-9", f"{TOPIC_ID}/0:-5-9@1", "0:5-9@1", 100_000 * "x"),
+    ],
+)
+def test_what_is_no_cut(text: str) -> None:
+    with pytest.raises(ValueError, match="leaderEpoch") as refused:
+        MirrorCut.parse(text)
+    assert len(str(refused.value)) < 300
+
+
 def test_the_names_that_others_rely_on() -> None:
     assert (MIRROR_OF, MIRROR_ID) == ("penstock.mirror.of", "penstock-mirror")
+    assert CUT == "penstock.mirror.cut"
     assert ACCEPT_GAP == "penstock.mirror.accept.gap"
+
+
+def test_of_copies_of_penstocks_own_topics_no_ledger_speaks() -> None:
+    assert MirrorOf("dc1", "_schemas", "").of_penstocks_own
+    assert not MirrorOf("dc1", "my_schemas", "").of_penstocks_own

@@ -14,6 +14,7 @@ from broker.storage.batches import Appended
 from broker.storage.config import LogConfig
 from broker.storage.errors import LogOffline, NotWritten, OffsetOutOfRange, SequenceError
 from broker.storage.log import Log
+from harness.open_files import open_files
 from tests.broker.storage.log_files import (
     NOW,
     TOPIC_ID,
@@ -237,31 +238,26 @@ def test_slices_survive_the_deletion_of_their_segment(tmp_path: Path) -> None:
 
 
 def test_files_close_when_nobody_holds_them(tmp_path: Path) -> None:
-    def open_files() -> int:
-        held = (str(link.readlink()) for link in _descriptors())
-        return sum(str(tmp_path) in path for path in held)
+    def held() -> int:
+        return sum(str(tmp_path) in str(path) for path in open_files().values())
 
     log = create(tmp_path, segment_bytes=1000, index_interval_bytes=100)
     for _ in range(200):
         append(log, batch())
     flush(log)
     assert len(names(log, ".log")) > 15
-    assert open_files() <= 9, "an active segment and two others, three files each"
+    assert held() <= 9, "an active segment and two others, three files each"
     list(read_on(log, 0, 300))
-    assert open_files() <= 9
+    assert held() <= 9
     piece = log.read(0, 500)
     assert piece is not None
     log.close()
-    assert open_files() == 1
+    assert held() == 1
     del piece
     gc.collect()
-    assert open_files() == 0
+    assert held() == 0
     log = reopen(log, clean=True)
-    assert open_files() == 0, "a log at rest keeps nothing open"
-
-
-def _descriptors() -> list[Path]:
-    return [link for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    assert held() == 0, "a log at rest keeps nothing open"
 
 
 def test_a_failed_write_takes_the_log_offline(tmp_path: Path) -> None:
@@ -355,9 +351,9 @@ def test_a_flush_that_failed_unnoticed_is_noticed_by_closing(tmp_path: Path) -> 
 def _point_writes_at(log: Log, target: int) -> None:
     """Put another open file where the log's is: what fails there, fails for the log."""
     path = log_file(log)
-    for link in _descriptors():
-        if int(link.name) != target and link.readlink() == path:
-            os.dup2(target, int(link.name))
+    for descriptor, held in open_files().items():
+        if descriptor != target and held == path:
+            os.dup2(target, descriptor)
             os.close(target)
             return
     raise AssertionError(f"{path} is not open")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ledger.counting.journal import PartitionKey
-from ledger.counting.told import EpochStart, History, Told, furthest
+from ledger.counting.told import EpochStart, History, Told, furthest, furthest_copied
 
 KEY = PartitionKey("t", "id", 0)
 BY_THE_NEXT = Told(180, 3, "b")
@@ -47,3 +47,14 @@ def test_a_history_knows_where_an_epoch_ends() -> None:
 )
 def test_who_came_furthest(entries: list[dict[str, Any]], expected: Told | None) -> None:
     assert furthest(entries, {KEY: HISTORY}) == ({} if expected is None else {KEY: expected})
+
+
+def test_how_far_mirrors_have_come() -> None:
+    entries = [
+        told("m", -1, (0, 40), (50, 10), tier="mirror"),
+        told("n", -1, (40, 5), tier="mirror"),
+        told("a", -1, (0, 900)),
+        told("m", -1, (0, 900), tier="mirror", partition=1),
+    ]
+    assert furthest_copied(entries, {KEY}) == {KEY: 60}
+    assert furthest_copied(entries[2:], {KEY}) == {}

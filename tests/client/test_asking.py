@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.replication.asking import Asking, Wanted, next_epoch
-from broker.storage.checkpoints import Key
+from client.asking import Asking, Key, Wanted, next_epoch
 from wire.errors import ErrorCode
 from wire.messages.fetch import FetchRequest, FetchResponse
 

@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from broker.storage.checkpoints import Key
 from wire.errors import ErrorCode
 from wire.messages.fetch import (
     FetchPartition,
@@ -21,6 +20,8 @@ from wire.messages.fetch import (
     FetchTopic,
     ForgottenTopic,
 )
+
+Key = tuple[str, int]  # a topic, and the number of a partition
 
 NO_SESSION: Final = 0
 _BEGINNING: Final = 0
@@ -49,8 +50,9 @@ class _Session:
 class Asking:
     """The requests to one leader, one after the other."""
 
-    def __init__(self, replica_id: int, max_bytes: int) -> None:
+    def __init__(self, replica_id: int, max_bytes: int, isolation_level: int = 0) -> None:
         self._replica_id = replica_id
+        self._isolation_level = isolation_level
         self._max_bytes = max_bytes
         self._session = _Session()
         self._wanted: dict[Key, Wanted] = {}
@@ -91,6 +93,7 @@ class Asking:
             max_wait=max_wait_ms,
             min_bytes=_MIN_BYTES,
             max_bytes=self._max_bytes,
+            isolation_level=self._isolation_level,
             session_id=self._session.number,
             session_epoch=self._session.epoch,
             topics=self._topics(named),

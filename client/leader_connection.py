@@ -1,24 +1,27 @@
-"""A connection to a leader on the broker's event loop: one request, one answer.
+"""A connection to a leader on an event loop: requests go out in order, answers are awaited.
 
 It is opened by a thread of its own, which may wait for names, for TLS and for a login. Then nothing
 waits: the loop says when the socket is ready. No turn of the loop takes more than a megabyte.
 
-An answer is received into memory that the next one is received into as well: who wants something of
-it takes it before asking again.
+Unless its owner brings memory, an answer is received into that of the one before: who wants
+something of it takes it before asking again.
 """
 
 import asyncio
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
-from typing import Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from client.addresses import Address
 from client.bootstrap import Access
 from client.channel import Channel
 from client.connection import BrokerConnection
+from client.conversation import Memory
 from client.errors import ClientError, ConnectionLost
+from wire.batch import Buffer
 from wire.codec import Api
 
 Request = TypeVar("Request")
@@ -60,8 +63,11 @@ class LeaderConnection:
         loop.add_reader(self._descriptor, self._readable)
 
     @classmethod
-    async def open(cls, address: Address, client_id: str, access: Access) -> Self:
-        """Raises ClientError."""
+    async def open(
+        cls, address: Address, client_id: str, access: Access, memory: Memory | None = None
+    ) -> Self:
+        """Answers are received into `memory`. Raises ClientError."""
+        received_into = memory or AnswerMemory()
         loop = asyncio.get_running_loop()
         opened: asyncio.Future[BrokerConnection] = loop.create_future()
 
@@ -77,7 +83,7 @@ class LeaderConnection:
         def connect() -> None:
             result: BrokerConnection | Exception
             try:
-                result = BrokerConnection(address, client_id, access, memory=AnswerMemory())
+                result = BrokerConnection(address, client_id, access, memory=received_into)
             except Exception as error:  # noqa: BLE001 it is raised where it is waited for
                 result = error
             with suppress(RuntimeError):  # the loop has ended, and with it the process
@@ -91,28 +97,43 @@ class LeaderConnection:
         """Whether the login has ended: another connection is to be opened."""
         return time.monotonic() >= self._channel.spent_at
 
-    async def ask(self, api: Api[Request, Response], request: Request, within: float) -> Response:
-        """Raises ClientError."""
+    def check(self) -> None:
+        """Raises ClientError if it is of no use any more."""
         if self._failure is not None:
             raise self._failure
-        answered: asyncio.Future[Response | ClientError] = self._loop.create_future()
+
+    async def ask(self, api: Api[Request, Response], request: Request, within: float) -> Response:
+        """Raises ClientError."""
+        version = self._channel.version(api)
+        return await self.put(api, version, [api.encode_request(version, request)], within)
+
+    def version(self, api: Api[Any, Any]) -> int:
+        """The version that a request will have. Raises `Unsupported`."""
+        return self._channel.version(api)
+
+    def put(
+        self, api: Api[Any, Response], version: int, body: Sequence[Buffer], within: float
+    ) -> "asyncio.Future[Response]":
+        """On its way behind what was asked before: a request that has been encoded; its pieces are
+        not copied. What is returned has the answer, or raises ClientError, and is to be awaited."""
+        self.check()
+        answered: asyncio.Future[Response] = self._loop.create_future()
+        overdue = self._loop.call_later(within, self._overdue)
 
         def called_back(answer: Response | ClientError) -> None:
-            if not answered.done():
+            overdue.cancel()
+            if answered.done():
+                return
+            if isinstance(answer, ClientError):
+                answered.set_exception(answer)
+            else:
                 answered.set_result(answer)
 
-        self._channel.ask(api, request, called_back, deadline=time.monotonic() + within)
+        self._channel.put(api, version, body, called_back, deadline=time.monotonic() + within)
         if self._channel.failure is not None:
             self._end(self._channel.failure)
         self._watch_writing()
-        overdue = self._loop.call_later(within, self._overdue)
-        try:
-            answer = await answered
-        finally:
-            overdue.cancel()
-        if isinstance(answer, ClientError):
-            raise answer
-        return answer
+        return answered
 
     def close(self) -> None:
         """Ends it; who waits for an answer is told."""

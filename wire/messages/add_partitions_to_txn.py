@@ -1,0 +1,46 @@
+"""AddPartitionsToTxn (key 24): partitions that become part of a producer's transaction.
+
+For clients only: Penstock's brokers serve no transactions. Left out: version 4, by which brokers
+ask for several transactions at once.
+"""
+
+from msgspec import Struct
+
+from wire.codec import Api
+from wire.errors import ErrorCode
+
+
+class AddPartitionsToTxnTopic(Struct, frozen=True, kw_only=True):
+    name: str
+    partitions: tuple[int, ...] = ()
+
+
+class AddPartitionsToTxnRequest(Struct, frozen=True, kw_only=True):
+    v3_and_below_transactional_id: str
+    v3_and_below_producer_id: int
+    v3_and_below_producer_epoch: int
+    v3_and_below_topics: tuple[AddPartitionsToTxnTopic, ...]
+
+
+class AddPartitionsToTxnPartitionResult(Struct, frozen=True, kw_only=True):
+    partition_index: int
+    partition_error_code: ErrorCode = ErrorCode.none
+
+
+class AddPartitionsToTxnTopicResult(Struct, frozen=True, kw_only=True):
+    name: str
+    results_by_partition: tuple[AddPartitionsToTxnPartitionResult, ...]
+
+
+class AddPartitionsToTxnResponse(Struct, frozen=True, kw_only=True):
+    throttle_time: int = 0
+    results_by_topic_v3_and_below: tuple[AddPartitionsToTxnTopicResult, ...] = ()
+
+
+API = Api(
+    key=24,
+    name="AddPartitionsToTxn",
+    versions=range(4),
+    request=AddPartitionsToTxnRequest,
+    response=AddPartitionsToTxnResponse,
+)
