@@ -23,7 +23,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from harness.asked_metadata import NOBODY, PartitionSaid, ask_metadata
 from harness.broker_process import BrokerProcess
-from harness.links import Link, Links, owner_of
+from harness.links import ANYBODY, Link, Links, owner_of
 from harness.server_process import ServerFailed, free_ports, wait_until
 from harness.zookeepers import ZooKeepers
 
@@ -56,6 +56,8 @@ class BrokerCluster:
         self.to_clients: dict[int, Link] = {}
         self.between: dict[int, Link] = {}
         self.to_zookeepers: dict[int, list[Link]] = {}
+        self.named_clients: dict[str, int] = {}
+        """Process ids, by name: of whom `to_clients[…].cut(name)` cuts off alone."""
         self._ended_by_us: set[int] = set(self.ids)
         self._frozen: set[int] = set()
         for broker_id in self.ids:
@@ -76,7 +78,7 @@ class BrokerCluster:
         servers = self.zookeepers.servers
         own, others, own_link, others_link, *map_links = free_ports(4 + len(servers))
         add = self.links.add
-        self.to_clients[broker_id] = add(("127.0.0.1", own), own_link)
+        self.to_clients[broker_id] = add(("127.0.0.1", own), own_link, self._client_at)
         self.between[broker_id] = add(("127.0.0.1", others), others_link, self._broker_at)
         self.to_zookeepers[broker_id] = [
             add(("127.0.0.1", server.port), link)
@@ -112,6 +114,9 @@ class BrokerCluster:
             if broker_id not in self._ended_by_us
         }
         return owner_of(port, alive)
+
+    def _client_at(self, port: int) -> str:
+        return owner_of(port, dict(self.named_clients)) if self.named_clients else ANYBODY
 
     @property
     def bootstrap(self) -> str:

@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
+from harness.open_files import open_files
+
 ANYBODY: Final = "anybody"
 _CHUNK: Final = 16 * 1024
 _BACKLOG: Final = 128
@@ -222,8 +224,6 @@ def owner_of(port: int, processes: dict[str, int]) -> str:
     links = {f"socket:[{inode}]" for inode in inodes}
     for name, pid in processes.items():
         with contextlib.suppress(OSError):
-            for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-                with contextlib.suppress(OSError):
-                    if str(descriptor.readlink()) in links:
-                        return name
+            if any(str(held) in links for held in open_files(pid).values()):
+                return name
     return ANYBODY

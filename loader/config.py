@@ -190,7 +190,8 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     this had with its first load, also if the same place is called otherwise later."""
     topics: tuple[str, ...] = ()
     """Names, or patterns (`*`, `?`, `[…]`); each topic becomes a table of its name. A topic
-    whose name begins with `_` must be named."""
+    whose name begins with `_` must be named, and so must a mirror's copy of schemas,
+    `dc1._schemas`."""
     exclude: tuple[str, ...] = ()
     """Names or patterns of topics that are not loaded, although `topics` has them."""
     tables: dict[str, Table] = {}

@@ -123,6 +123,7 @@ class LedgerJournal(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str
     destination: str  # the root, as it was called when the first run was committed
     window_millis: int
+    origins: dict[str, str] = {}  # of topics that are copies, as their config says it
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):

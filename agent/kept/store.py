@@ -18,7 +18,7 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agent.systemd import notify_address
+from ground.supervisor import notify_address
 
 _NOT_POLLED: Final = "FDPOLL=0"  # what is kept is not watched for a peer that hangs up
 

@@ -47,6 +47,7 @@ PATH_SECONDS: Final = 3600.0
 MOST_BYTES: Final = 256 * 1024  # of an entry, about
 MOST_ENTRIES: Final = 4  # at once
 _FEW_FILES: Final = 100
+_UNHEARD_SECONDS: Final = 0.2  # after which who was never heard looks for something to say
 
 log = logging.getLogger(__name__)
 
@@ -242,6 +243,8 @@ class Ledger:
         if heartbeats:
             found.append(Draft({"heartbeats": heartbeats}, (), self._window_millis))
         if not found:
+            if not self._journal.ledger_seq:
+                self.due = now + min(_UNHEARD_SECONDS, self._config.ledger_interval)
             self._journal.moves_are_said(moved)
             return ()
         batches = [self._outgoing(draft, at, target, now_millis) for at, draft in enumerate(found)]

@@ -7,8 +7,10 @@ may be read later, or never.
 
 Rule 1: what is said of an origin touches its copies: the same hours of these are judged again.
 Rule 2: a copy has one origin. If several were named, nobody can say which of its offsets are whose.
-Rule 3: where brokers speak of a copy and name no origin any more, it was opened for writing: some
-        of its offsets are its own (`own`), until they name one again.
+Rule 3: offsets that brokers have counted and named an origin with are `marked`: they are the same
+        events there. What they have counted without is the topic's own: it was open for writing
+        then, or had never been a copy before. So a topic may be a copy, be opened, and be a copy
+        again; and two topics may be copies of each other, each of a part.
 """
 
 import sqlite3
@@ -19,7 +21,7 @@ from typing import Final, TypeVar
 import numpy as np
 
 from audit.folding.columns import Numbers, Origins
-from audit.folding.keyed import Keyed, Mask, grouped, none
+from audit.folding.keyed import PAIR, Keyed, Mask, grouped, none
 from audit.picture import TierKind, TopicKey
 from audit.store.chunks import Chunk
 from audit.store.generations import STRIDE, Generations, in_generations
@@ -27,22 +29,36 @@ from audit.store.generations import STRIDE, Generations, in_generations
 _KEEP: Final = """
 INSERT INTO origins VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET last = max(last, excluded.last)
 """
-_OWN: Final = "INSERT OR IGNORE INTO own VALUES (?, ?)"
-_NOT_OWN: Final = "DELETE FROM own WHERE topic = ? AND partition = ?"
+_MARKED: Final = "INSERT OR REPLACE INTO marked VALUES (?, ?, ?, ?)"
+_OPENED: Final = """
+INSERT INTO opened VALUES (?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET first = excluded.first, time = excluded.time
+    WHERE excluded.first < opened.first OR EXISTS (SELECT 1 FROM marked
+        WHERE marked.topic = opened.topic AND marked.partition = opened.partition
+        AND marked.upto > opened.first)
+"""
+_MOST_INTERVALS: Final = 4_096  # of one partition
 _Said = TypeVar("_Said")
 _COUNTING: Final = (TierKind.BROKER, TierKind.MIRROR, TierKind.HDFS)  # the first that is there
 
 
-def keep(chunk: Chunk, count: Numbers) -> None:
-    """What the chunk says of origins. By passage; `count` is 0 without offsets."""
+def keep(chunk: Chunk) -> None:
+    """What the chunk says of origins."""
     said = Origins.of(chunk.passages)
     if len(said.passage):
         _keep_origins(chunk, said)
-    elif not any_copies(chunk.connection):
+
+
+def keep_marked(chunk: Chunk, counted: Mask, first: Numbers, count: Numbers) -> None:
+    """Which offsets brokers name an origin with, and from where on they name none. By passage;
+    `count` is 0 without offsets."""
+    if not any_copies(chunk.connection):
         return
-    marked = np.zeros(len(chunk.passages), np.bool_)
-    marked[said.passage] = True
-    _keep_own(chunk, chunk.passages_of("broker") & (count > 0), marked)
+    is_marked = np.zeros(len(chunk.passages), np.bool_)
+    is_marked[Origins.of(chunk.passages).passage] = True
+    counters = counted & chunk.passages_of("broker") & (count > 0)
+    _keep_marked(chunk, counters & is_marked)
+    _keep_opened(chunk, counters & ~is_marked, first)
 
 
 def _keep_origins(chunk: Chunk, said: Origins) -> None:
@@ -76,20 +92,47 @@ def _look_again(chunk: Chunk, copy: int) -> None:
     chunk.cut_topics.update(origins_of(chunk.connection, [copy]))
 
 
-def _keep_own(chunk: Chunk, counters: Mask, marked: Mask) -> None:
-    """A partition of which brokers name an origin again is a copy again."""
+def _keep_marked(chunk: Chunk, chosen: Mask) -> None:
+    offsets = chunk.offsets
+    at = np.flatnonzero(chosen[offsets.passage])
+    if not len(at):
+        return
+    passage = offsets.passage[at]
+    together = grouped(chunk.topic[passage], chunk.passages.partition[passage])
+    said = Keyed(together.numbered(), offsets.first[at], offsets.first[at] + offsets.count[at])
+    names = list(zip(*(each.tolist() for each in together.keys), strict=True))
+    query = "SELECT intervals FROM marked WHERE topic = ? AND partition = ?"
+    for number, name in enumerate(names):
+        for (packed,) in chunk.connection.execute(query, name).fetchall():
+            said = said.and_(Keyed.of_packed(np.array([number]), [packed]))
+    said = said.united()
+    keys, packed_ = said.packed()
+    _, _, ends_ = said.groups()
+    rows = zip(keys.tolist(), said.end[ends_ - 1].tolist(), packed_, strict=True)
+    chunk.connection.executemany(
+        _MARKED, ((*names[key], upto, _fewer(packed)) for key, upto, packed in rows)
+    )
+
+
+def _fewer(packed: bytes) -> bytes:
+    """The oldest gaps are closed."""
+    over = len(packed) - _MOST_INTERVALS * PAIR
+    return packed if over <= 0 else packed[:8] + packed[over + 8 :]
+
+
+def _keep_opened(chunk: Chunk, chosen: Mask, first: Numbers) -> None:
     connection = chunk.connection
     copies = {topic for (topic,) in connection.execute("SELECT DISTINCT topic FROM origins")}
-    mine = counters & np.isin(chunk.topic, np.array(sorted(copies), np.int64))
-    for is_marked in (True, False):
-        at = np.flatnonzero(mine & (marked == is_marked))
-        if not len(at):
-            continue
-        together = grouped(chunk.topic[at], chunk.passages.partition[at])
-        connection.executemany(
-            _NOT_OWN if is_marked else _OWN,
-            zip(*(key.tolist() for key in together.keys), strict=True),
-        )
+    at = np.flatnonzero(chosen & np.isin(chunk.topic, np.array(sorted(copies), np.int64)))
+    if not len(at):
+        return
+    together = grouped(chunk.topic[at], chunk.passages.partition[at])
+    columns = (
+        *together.keys,
+        together.least(first[at]),
+        together.least(chunk.entries.time[chunk.passages.entry[at]]),
+    )
+    connection.executemany(_OPENED, zip(*(each.tolist() for each in columns), strict=True))
 
 
 def touch_copies(chunk: Chunk) -> None:
@@ -141,10 +184,18 @@ def origins(connection: sqlite3.Connection, topic: int) -> list[TopicKey]:
     return [TopicKey(*row) for row in rows]
 
 
-def was_opened(connection: sqlite3.Connection, topic: int) -> bool:
-    """Whether others than the mirror may have written to this copy."""
-    rows = connection.execute("SELECT 1 FROM own WHERE topic = ? LIMIT 1", (topic,))
-    return bool(rows.fetchall())
+def marked(connection: sqlite3.Connection, topic: int) -> dict[int, bytes]:
+    """By partition, the offsets that brokers have named an origin with, packed."""
+    rows = connection.execute("SELECT partition, intervals FROM marked WHERE topic = ?", (topic,))
+    return dict(rows.fetchall())
+
+
+def opened_at(connection: sqlite3.Connection, topic: int) -> int:
+    """When others than the mirror were first seen to have written to this copy; -1 if that is not
+    known. Only if they are the last who have."""
+    rows = connection.execute("SELECT min(time) FROM opened WHERE topic = ?", (topic,))
+    ((time,),) = rows.fetchall()
+    return -1 if time is None else int(time)
 
 
 def spoken_of(

@@ -10,7 +10,8 @@ an entry can hold, it speaks of longer ones.
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
 
@@ -22,6 +23,7 @@ from loader.config import LoaderConfig
 from loader.manifests import FIRST_RUN, LedgerJournal, Manifest, Passage, TopicState
 from loader.reports import LandedWindow, half_open
 from loader.tables import HOUR_MILLIS
+from wire.mirrored import MirrorOf
 
 # An entry that was counted for a manifest is divided like that ever after.
 MOST_RUNS: Final = 2_000
@@ -167,8 +169,14 @@ def _topic_id(text: str) -> str:
     return topic_id_text(UUID(text) if text else None)
 
 
-def in_ledger(manifest: Manifest, previous: Manifest | None, config: LoaderConfig) -> Manifest:
+def in_ledger(
+    manifest: Manifest,
+    previous: Manifest | None,
+    config: LoaderConfig,
+    origins: Mapping[str, str] = MappingProxyType({}),
+) -> Manifest:
     """With all that its entries follow from. They are numbered on from those of the run before.
+    `origins` says of what topics are copies that are some.
 
     The journal says which commit log this is, so it stays the same as long as that does: whatever
     the root is called by now, and while nothing is told.
@@ -181,6 +189,7 @@ def in_ledger(manifest: Manifest, previous: Manifest | None, config: LoaderConfi
         cluster=config.cluster,
         destination=destination_of(previous, config),
         window_millis=config.window * _SECOND,
+        origins=dict(origins),
     )
     told = msgspec.structs.replace(manifest, ledger=journal)
     return msgspec.structs.replace(told, ledger_entries=entry_count(told))
@@ -218,12 +227,17 @@ def entries_of(manifest: Manifest) -> list[Json]:
             "destination": journal.destination,
             "run": manifest.run,
             "window_millis": window_millis,
-            "passages": [each.passage for each in part],
+            "passages": [_with_origin(each.passage, journal.origins) for each in part],
             # What passages speak of is told by their own entry.
             "rebuilt": replaced,
         }
         for at, (window_millis, part) in enumerate(_divided(manifest))
     ]
+
+
+def _with_origin(passage: Json, origins: Mapping[str, str]) -> Json:
+    mark = origins.get(passage["topic"])
+    return passage if mark is None else {**passage, "origin": asdict(MirrorOf.parse(mark))}
 
 
 def _divided(manifest: Manifest) -> Iterator[tuple[int, list[Statement]]]:

@@ -13,17 +13,23 @@ RESERVED: Final = frozenset({"_penstock", "_dead"})  # folders below the root th
 _WILD: Final = frozenset("*?[")
 
 
+_COPIED_SCHEMAS: Final = "._schemas"
+
+
 def matching(topics: Iterable[str], patterns: Sequence[str], exclude: Sequence[str]) -> list[str]:
     """The topics that are named, whether they exist or not, and those that a pattern matches.
 
     `*`, `?` and `[…]` stand for what they stand for in file names. Topics whose names begin with
-    `_` are not for everyone: they must be named.
+    `_` are not for everyone, nor are a mirror's copies of another cluster's schemas: they must be
+    named.
     """
     named = {pattern for pattern in patterns if not _WILD & set(pattern)}
     matched = {
         topic
         for topic in topics
-        if not topic.startswith("_") and any(fnmatchcase(topic, each) for each in patterns)
+        if not topic.startswith("_")
+        and not topic.endswith(_COPIED_SCHEMAS)
+        and any(fnmatchcase(topic, each) for each in patterns)
     }
     return sorted(
         topic for topic in named | matched if not any(fnmatchcase(topic, each) for each in exclude)

@@ -23,6 +23,7 @@ from loader.commit.publishing import Publication, clean
 from loader.errors import DamagedBatch, Interrupted, LoaderError, RunTaken, StoreError
 from loader.hours.completeness import Completeness
 from loader.ledger.entries import destination_of, in_ledger
+from loader.ledger.origins import origins_of
 from loader.manifests import Manifest
 from loader.planning.plan import Plan
 from loader.run.hive import register_table
@@ -126,7 +127,9 @@ class TableRun:
         """Raises RunTaken if another loader was faster."""
         context = self._load.context
         self._load.go_on()
-        manifest = in_ledger(manifest, previous, context.config)
+        topics = self._load.topics if context.config.ledger else ()
+        origins = origins_of(self._load.brokers, topics)
+        manifest = in_ledger(manifest, previous, context.config, origins)
         self._load.doing(f"committing run {manifest.run}")
         manifest = with_checksums(context.store, manifest)
         attempt.commit(manifest)

@@ -1,6 +1,5 @@
 """What Grafana and Prometheus are given speaks of figures that there are, and of all of them."""
 
-import json
 import re
 import shutil
 import subprocess
@@ -14,6 +13,7 @@ from audit.config import AuditConfig
 from audit.metrics import AuditMetrics
 from audit.service import Service
 from audit.standing import ClusterStanding, Standing
+from tests.deploy.dashboards import check_layout
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 DASHBOARD = (DEPLOY / "grafana" / "penstock-audit.json").read_text()
@@ -44,19 +44,7 @@ def test_every_metric_is_shown() -> None:
 
 
 def test_the_dashboard_is_laid_out() -> None:
-    panels = json.loads(DASHBOARD)["panels"]
-    assert len({each["id"] for each in panels}) == len(panels)
-    taken: set[tuple[int, int]] = set()
-    for each in panels:
-        at = each["gridPos"]
-        cells = {
-            (x, y)
-            for x in range(at["x"], at["x"] + at["w"])
-            for y in range(at["y"], at["y"] + at["h"])
-        }
-        assert not cells & taken, each["title"]
-        assert at["x"] + at["w"] <= 24
-        taken |= cells
+    check_layout(DASHBOARD)
 
 
 def test_rules_are_whole() -> None:

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from audit.alerting.alerting import Alerting
 from audit.config import AuditConfig, Cluster
 from audit.following import ReadTo
-from audit.joined import OF_ORIGIN
+from audit.joined import OF_ORIGIN, own_offsets
 from audit.judged_hours import HourVerdict, by_hour
 from audit.judging import Judging, picture_of
-from audit.picture import Acceptance, Tier, TierKind, TopicKey
+from audit.picture import Acceptance, PartitionPicture, Tier, TierKind, TopicKey
 from audit.reconciling.gate import hour_gate
 from audit.reconciling.verdict import reconcile
 from audit.rounds import Rounds
@@ -26,11 +26,14 @@ from audit.service import Service
 from audit.standing import ClusterStanding, Standing
 from audit.store.store import AuditStore
 from audit.verdicts import FaultKind, State, TopicVerdict
+from ground.intervals import Intervals
 from harness.server_process import wait_until
 from ledger.reading import LedgerChunk, LedgerPositions
 from tests.audit.judged_ledger import FIRST, NOW
-from tests.audit.store.said import HOUR, MINUTE, TOPIC, Json, body
+from tests.audit.store.said import HOUR, MINUTE, TOPIC, Json, body, entry, run
 from tests.audit.two_clusters import (
+    COPY,
+    COPY_ID,
     COPY_KEY,
     LINES,
     OF,
@@ -42,7 +45,9 @@ from tests.audit.two_clusters import (
     folded,
     judged,
     named,
+    of_copy,
     picture,
+    stretches,
 )
 
 lines = st.sets(st.integers(0, LINES - 2), max_size=30)
@@ -288,20 +293,164 @@ def test_a_copy_of_two_origins_is_not_judged(tmp_path: Path) -> None:
     assert "which offsets are whose is not known" in verdict.waits[0].words
 
 
-def test_a_copy_that_was_opened_for_writing_is_not_judged_as_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("by_agents", [True, False])
+def test_what_was_written_into_the_copy_and_cut_off_again(tmp_path: Path, by_agents: bool) -> None:
+    """Lines that an agent had shipped there are missing; what the source has brought since, at the
+    same offsets, is not."""
+    own = {
+        "topic": COPY,
+        "topic_id": COPY_ID,
+        "partition": 0,
+        "offsets": [{"first": LINES - 20, "count": 30}],
+        "windows": [{"start": FIRST, "events": 30, "bytes": 300, "crc_sum": 7}],
+        "leader_epoch": 1,
+    }
+    ways: list[tuple[str, str, Json]] = [("broker", "o2", {})]
+    if by_agents:
+        shipped = run("s9", 0, 30, position=0, end_position=300, path="/var/log/b.log")
+        ways.append(("agent", "b", {"runs": [shipped]}))
+    said = []
+    for tier, journal, more in ways:
+        passage = of_copy(own | more, origin=None)
+        said.append((OFFLINE, entry(tier, journal, 0, FIRST + 1, passages=[passage])))
+    gone = {
+        "topic": COPY,
+        "topic_id": COPY_ID,
+        "partition": 0,
+        "leader_epoch": 2,
+        "first": LINES - 20,
+        "count": 30,
+        "resumes": LINES - 20,
+        "reason": "cut off",
+    }
+    said.append((OFFLINE, entry("broker", "o2", 1, FIRST + 2, withdrawn=[gone])))
+    verdict = judged(tmp_path, [*said, *TwoClusters().said()])
+    if by_agents:
+        assert (verdict.state, verdict.totals.missing) == (State.MISSING, 30), verdict
+        assert ["cut off" in each.words for each in verdict.findings] == [True]
+    else:
+        assert verdict.state is State.COMPLETE, verdict
+        assert not verdict.findings
+
+
+def opened(
+    unstored: Sequence[int] = (),
+    uncopied: Sequence[int] = (),
+    until: int = FIRST + 31 * MINUTE,
+) -> list[Said]:
+    """The copy is opened behind its last line, and ten lines more are shipped to it and stored,
+    but for those of these numbers."""
+    own = [*range(LINES, LINES + 10)]
+    start = FIRST + LINES // 10 * MINUTE
+    of_copy_ = {"topic": COPY, "topic_id": COPY_KEY.topic_id, "partition": 0, "origin": None}
+
+    def window(numbers: Sequence[int]) -> Json:
+        size, crc = 10 * len(numbers), sum(each + 1 for each in numbers)
+        return {"start": start, "events": len(numbers), "bytes": size, "crc_sum": crc}
+
+    runs = [
+        run("s2", 0, 10, position=0, end_position=100, path="/var/log/own.log"),
+    ]
+    stored = [each for each in own if each not in unstored]
+    shipped = entry(
+        *("agent", "own", 0, FIRST + 30 * MINUTE),
+        passages=[
+            of_copy_
+            | {"offsets": [{"first": LINES, "count": 10}], "windows": [window(own)], "runs": runs}
+        ],
+        heartbeats=[
+            {"until": FIRST + HOUR, "topics": [COPY], "program_version": "1", "lag_bytes": 0}
+        ],
+    )
+    counted = entry(
+        *("broker", "o", 1, FIRST + 30 * MINUTE),
+        passages=[
+            of_copy_
+            | {
+                "offsets": [{"first": first, "count": n} for first, n in stretches(stored)],
+                "windows": [window(stored)],
+            }
+        ],
+    )
+    said = TwoClusters(uncopied=uncopied, loaded=False, until=until).said()
+    return [
+        *said,
+        (OFFLINE, shipped | {"cluster": OFFLINE}),
+        (OFFLINE, counted | {"cluster": OFFLINE}),
+    ]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_copy_that_was_opened_is_judged_on_both_sides_of_that(tmp_path: Path, seed: int) -> None:
+    """Its origin's agents are not waited for from then on."""
+    whole = judged(tmp_path / "whole", shuffled(opened(), seed))
+    assert whole.state is State.COMPLETE, whole
+    assert not whole.findings
+    lost = judged(tmp_path / "lost", shuffled(opened([203, 204], [30, 31]), seed))
+    assert lost.state is State.MISSING
+    named_ = {(each.path, each.seq, each.events) for each in lost.findings}
+    assert named_ == {("/var/log/a.log", 30, 2), ("/var/log/own.log", 3, 2)}
+
+
+def test_what_goes_on_to_the_origin_is_not_expected_of_a_copy_that_was_opened(
+    tmp_path: Path,
+) -> None:
+    said = opened()
+    cluster, each = next(e for e in said if e[0] == SOURCE and e[1]["tier"] == "broker")
+    more = {"start": FIRST + 40 * MINUTE, "events": 5, "bytes": 50, "crc_sum": 5}
+    later = each["passages"][0] | {
+        "offsets": [{"first": LINES, "count": 5}],
+        "windows": [more],
+    }
+    said.append((cluster, each | {"header": each["header"] | {"seq": 1}, "passages": [later]}))
+    with folded(tmp_path, said) as reading:
+        verdict = reconcile(picture(reading))
+    assert not verdict.findings, verdict.findings
+    assert verdict.state is State.COMPLETE, verdict
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_two_topics_that_are_copies_of_each_other(tmp_path: Path, seed: int) -> None:
+    """A switch, and back: what was written to the copy has come to the origin."""
+    said = opened(until=FIRST + HOUR)
+    own = next(e for _, e in said if e["tier"] == "broker" and e["header"]["seq"] == 1)
+    of = {"cluster": OFFLINE, "topic": COPY, "topic_id": COPY_KEY.topic_id}
+    back = own["passages"][0] | {"topic": TOPIC, "topic_id": OF["topic_id"], "origin": of}
+    header = own["header"] | {"source": "b"}
+    said.append((SOURCE, own | {"header": header, "cluster": SOURCE, "passages": [back]}))
+    with folded(tmp_path, shuffled(said, seed)) as reading:
+        for key in (COPY_KEY, ORIGIN_KEY):
+            verdict = reconcile(picture(reading, key))
+            assert verdict.state is State.COMPLETE, verdict
+            assert not verdict.findings
+
+
+def test_a_copy_that_is_one_again_is_judged_as_one(tmp_path: Path) -> None:
     said = TwoClusters().said()
     cluster, each = next(e for e in said if e[0] == OFFLINE and e[1]["tier"] == "broker")
-    own = each["passages"][0] | {"origin": None, "offsets": [{"first": LINES, "count": 1}]}
     header = each["header"] | {"seq": 1}
-    opened = [*said, (cluster, each | {"header": header, "passages": [own]})]
-    verdict = judged(tmp_path / "opened", opened)
-    assert verdict.state is State.PENDING
-    assert "is open to others now" in verdict.waits[0].words
-    again = own | {"origin": OF, "offsets": [{"first": LINES, "count": 1}]}
-    header = each["header"] | {"seq": 2}
-    closed = [*opened, (cluster, each | {"header": header, "passages": [again]})]
-    with folded(tmp_path / "closed", closed) as reading:
-        assert not picture(reading).unjoined
+    again = each["passages"][0] | {"offsets": [{"first": LINES, "count": 1}]}
+    with folded(tmp_path, [*said, (cluster, each | {"header": header, "passages": [again]})]) as r:
+        assert not picture(r).unjoined
+        assert picture(r).partitions[0].claimed[Tier(TierKind.ORIGIN, SOURCE)] == ((0, LINES),)
+
+
+@pytest.mark.parametrize(
+    ("brokers", "marked", "own"),
+    [
+        (((0, 10),), ((0, 10),), ()),
+        (((0, 10),), ((0, 6),), ((6, 1 << 60),)),
+        (((0, 10),), (), ((0, 1 << 60),)),
+        (((0, 30),), ((0, 10), (20, 30)), ((10, 20),)),
+        (((0, 5), (7, 10), (12, 30)), ((20, 30),), ((0, 20),)),
+        (((5, 10), (12, 15)), ((5, 10),), ((12, 1 << 60),)),
+    ],
+)
+def test_which_offsets_are_a_copys_own(
+    brokers: Intervals, marked: Intervals, own: Intervals
+) -> None:
+    partition = PartitionPicture(0, {Tier(TierKind.BROKER): brokers})
+    assert own_offsets([partition], {0: marked}) == ({0: own} if own else {})
 
 
 def test_what_was_accepted_at_the_origin_counts_for_what_is_wrong_there(tmp_path: Path) -> None:

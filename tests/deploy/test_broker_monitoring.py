@@ -1,6 +1,5 @@
 """What Grafana and Prometheus are given of brokers: figures that there are, rules that fire."""
 
-import json
 import re
 import shutil
 import subprocess
@@ -15,6 +14,7 @@ from broker.groups.values import State
 from broker.metrics import BrokerMetrics
 from broker.standing import CopyingFigures, figures
 from cluster.values import ClusterSnapshot
+from tests.deploy.dashboards import check_layout
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 DASHBOARD = (DEPLOY / "grafana" / "penstock-broker.json").read_text()
@@ -99,19 +99,7 @@ def test_every_name_is_a_metric() -> None:
 
 
 def test_the_dashboard_is_laid_out() -> None:
-    panels = json.loads(DASHBOARD)["panels"]
-    assert len({each["id"] for each in panels}) == len(panels)
-    taken: set[tuple[int, int]] = set()
-    for each in panels:
-        at = each["gridPos"]
-        cells = {
-            (x, y)
-            for x in range(at["x"], at["x"] + at["w"])
-            for y in range(at["y"], at["y"] + at["h"])
-        }
-        assert not cells & taken, each["title"]
-        assert at["x"] + at["w"] <= 24
-        taken |= cells
+    check_layout(DASHBOARD)
 
 
 def test_rules_are_as_prometheus_wants_them() -> None:

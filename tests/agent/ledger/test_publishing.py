@@ -1,6 +1,7 @@
 """The ledger as it is published: repeated byte for byte, nothing missing, nobody waiting for it."""
 
 import os
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -335,12 +336,14 @@ def test_none_is_published_where_none_is_wanted(tmp_path: Path) -> None:
 
 
 def test_a_new_agent_is_heard_at_once(tmp_path: Path) -> None:
-    """It may be all that it ever says: of who was never heard, nobody misses anything."""
+    """It may be all that it ever says: of who was never heard, nobody misses anything. Not at its
+    start either, when there is nothing to be said yet."""
     never = 3600.0
     with (
         RefusingBroker() as broker,
         agent_side(broker.bootstrap, tmp_path, ledger_interval=never) as side,
     ):
+        time.sleep(1.0)
         side.shipper.heartbeat({TOPIC: 0}, 0)
         wait_for(lambda: seqs(broker) == [0], side.shipper)
         (heartbeat,) = broker.events(LEDGER_TOPIC)[0]["heartbeats"]

@@ -275,3 +275,16 @@ def test_a_large_fleet() -> None:
     assert max(sizes) <= MOST_BYTES
     # How a manifest is divided is part of its format.
     assert len(sizes) == run.ledger_entries == 25
+
+
+def test_passages_of_a_copy_name_its_origin() -> None:
+    mark = f"dc1/clicks/{'A' * 22}"
+    first, other = passage(), passage(partition=5)
+    topic = first.topic
+    told = in_ledger(manifest(first, other), None, CONFIG, {topic: mark})
+    again = msgspec.json.decode(msgspec.json.encode(told), type=type(told))
+    named = {"cluster": "dc1", "topic": "clicks", "topic_id": "A" * 22}
+    origins = [each["origin"] for entry in _read(again) for each in entry["passages"]]
+    assert origins == [named, named]
+    (plain, *_) = _read(in_ledger(manifest(first), None, CONFIG))
+    assert plain["passages"][0]["origin"] is None

@@ -21,6 +21,7 @@ TOPICS = ["app.a", "app.b", "app.b.dead", "page_views", "_audit", "__consumer_of
         (["App.*"], [], []),
         (["*"], [], ["app.a", "app.b", "app.b.dead", "page_views"]),
         (["_*"], [], []),
+        (["dc1.*", "dc2._schemas"], [], ["dc1.a", "dc1.my_schemas", "dc2._schemas"]),
         (["_audit"], [], ["_audit"]),
         (["*", "_audit"], ["app*"], ["_audit", "page_views"]),
         (["not_there", "not.*"], [], ["not_there"]),
@@ -28,7 +29,8 @@ TOPICS = ["app.a", "app.b", "app.b.dead", "page_views", "_audit", "__consumer_of
     ],
 )
 def test_names_and_patterns(patterns: list[str], exclude: list[str], found: list[str]) -> None:
-    assert matching(TOPICS, patterns, exclude) == found
+    copies = ["dc1.a", "dc1.my_schemas", "dc1._schemas"] if "dc1.*" in patterns else []
+    assert matching([*TOPICS, *copies], patterns, exclude) == found
 
 
 def config(topics: tuple[str, ...], tables: dict[str, Table] | None = None) -> LoaderConfig:

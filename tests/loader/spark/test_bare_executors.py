@@ -14,7 +14,7 @@ from loader.spark.session import UNPACKED
 from tests.loader.spark.bare_executors import MODULES
 
 # Two applications of three JVMs each: long on a machine that does other things as well.
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -33,7 +33,7 @@ def findings(spark_cluster: SparkCluster, packed: PackedEnvironment) -> Any:
         capture_output=True,
         text=True,
         check=False,
-        timeout=240,
+        timeout=800,
     )
     assert ended.returncode == 0, ended.stderr[-4000:]
     return json.loads(ended.stdout.splitlines()[-1])

@@ -1,0 +1,159 @@
+"""Workers of one mirror, as processes, and the ways to what they copy from and to in our hands.
+
+    mirrors -> broker       the clusters' links; what a mirror asks can be cut off alone
+    mirrors -> ZooKeeper    links to that of the target
+
+They are begun one by one; ports and directories stay the same over all starts.
+"""
+
+import os
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+
+from harness.broker_cluster import BrokerCluster
+from harness.links import Link, Links, owner_of
+from harness.mirror_process import MirrorProcess, side
+from harness.server_process import ServerFailed, free_ports
+
+
+class Mirrors:
+    """From one cluster to another, none of which it starts or ends. No worker runs yet."""
+
+    def __init__(
+        self,
+        directory: Path,
+        source: tuple[str, BrokerCluster],
+        target: tuple[str, BrokerCluster],
+        *,
+        workers: int = 1,
+        registry: str = "",
+        name: str = "mirror",
+        settings: Mapping[str, object] | None = None,
+        environments: Mapping[str, Mapping[str, str]] | None = None,
+        program: str = "penstock",
+    ) -> None:
+        """Both with their names. `name`: what workers' directories begin with, and links know them
+        by: `mirror-1`; `environments` are by these. `registry`: the target's, by which they keep a
+        ledger. `program`: the module that is run for each."""
+        self.source, self.target = source[1], target[1]
+        self.links = Links()
+        self.map_links = self._map_links()
+        self._prefix = f"{name}-"
+        self.mirrors = {
+            number: MirrorProcess(
+                directory / self._name_of(number),
+                source=side(source[0], self.source.bootstrap.split(",")),
+                target=side(
+                    target[0],
+                    self.target.bootstrap.split(","),
+                    zookeeper=",".join(each.address for each in self.map_links) + "/cluster",
+                    **({"registry": registry} if registry else {}),
+                ),
+                settings=settings,
+                environment=(environments or {}).get(self._name_of(number)),
+                program=program,
+            )
+            for number in range(1, workers + 1)
+        }
+        self._ended_by_us: set[int] = set(self.mirrors)
+        self._frozen: set[int] = set()
+
+    def _name_of(self, number: int) -> str:
+        return f"{self._prefix}{number}"
+
+    def _map_links(self) -> list[Link]:
+        servers = self.target.zookeepers.servers
+        return [
+            self.links.add(("127.0.0.1", server.port), port, self._mirror_at)
+            for server, port in zip(servers, free_ports(len(servers)), strict=True)
+        ]
+
+    def _mirror_at(self, port: int) -> str:
+        return owner_of(port, dict(self.target.named_clients))
+
+    @property
+    def both(self) -> tuple[BrokerCluster, BrokerCluster]:
+        return self.source, self.target
+
+    # Mirrors
+
+    def begin(self, number: int) -> None:
+        """Starts it, without waiting for anything, if it does not run."""
+        if self.alive(number):
+            return
+        self.mirrors[number].spawn()
+        self._ended_by_us.discard(number)
+        self._name(number, self.mirrors[number].process.pid)
+
+    def alive(self, number: int) -> bool:
+        return number not in self._ended_by_us and self.mirrors[number].process.alive
+
+    def kill(self, number: int) -> None:
+        self._ended(number)
+        self.mirrors[number].kill()
+
+    def stop(self, number: int, *, within: float = 60) -> int:
+        """SIGTERM, and the exit code; ServerFailed, and SIGKILL, if it takes longer."""
+        self.thaw(number)
+        self._ended(number)
+        try:
+            return self.mirrors[number].terminate(within=within)
+        except ServerFailed:
+            self.mirrors[number].kill()
+            raise
+
+    def freeze(self, number: int) -> None:
+        if self.alive(number):
+            os.kill(self.mirrors[number].process.pid, signal.SIGSTOP)
+            self._frozen.add(number)
+
+    def thaw(self, number: int) -> None:
+        if number in self._frozen:
+            self._frozen.discard(number)
+            os.kill(self.mirrors[number].process.pid, signal.SIGCONT)
+
+    def ended_by_itself(self) -> dict[int, int | None]:
+        """Exit codes of mirrors that run no more, though nobody ended them; each is told once."""
+        found = {}
+        for number, mirror in self.mirrors.items():
+            if number not in self._ended_by_us and not mirror.process.alive:
+                found[number] = mirror.process.exit_code
+                self._ended(number)
+        return found
+
+    def _ended(self, number: int) -> None:
+        self._frozen.discard(number)
+        self._ended_by_us.add(number)
+        for cluster in self.both:
+            cluster.named_clients.pop(self._name_of(number), None)
+
+    def _name(self, number: int, pid: int) -> None:
+        for cluster in self.both:
+            cluster.named_clients[self._name_of(number)] = pid
+
+    # Links
+
+    def cut(self, number: int, cluster: BrokerCluster) -> None:
+        """The mirror does not reach this cluster's brokers any more."""
+        for link in cluster.to_clients.values():
+            link.cut(self._name_of(number))
+
+    def slow(self, number: int, cluster: BrokerCluster, seconds: float) -> None:
+        for link in cluster.to_clients.values():
+            link.slow(seconds, self._name_of(number))
+
+    def cut_map(self, number: int) -> None:
+        """The mirror does not reach the target's ZooKeeper any more."""
+        for link in self.map_links:
+            link.cut(self._name_of(number))
+
+    def mend_map_links(self) -> None:
+        for link in self.map_links:
+            link.mend()
+
+    def end(self) -> None:
+        """Nothing is left running."""
+        for number in self.mirrors:
+            self.kill(number)
+        self.links.close()

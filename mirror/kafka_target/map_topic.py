@@ -1,0 +1,253 @@
+"""The topic in which a mirror keeps, in an Apache Kafka target, what Penstock's brokers would keep:
+which topics are copies of what, and where their offsets have come (runs.py).
+
+It is called `_penstock_mirror.NAME`, is compacted, and has one partition, so what it says has an
+order. Keys and values are JSON. A copy is known by its topic's id, where the cluster has ids: a
+topic that was deleted and made anew is none.
+
+Any thread; blocks. What is written is read again from there, as others may have written before it.
+"""
+
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import msgspec
+
+from client import admin
+from client.brokers import Brokers
+from client.errors import Corrupt, ErrorCode, Refused, check
+from client.fetcher import Fetcher
+from client.offsets import Beginning, End, start_offsets
+from client.rights import on_topic
+from mirror.kafka_target.runs import Page, PageKey, Run, Runs, Writer
+from wire.acls import Operation
+from wire.errors import BatchError
+from wire.messages import produce
+from wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from wire.mirrored import MirrorOf
+from wire.records import Record, build_batch, records
+
+_ALL: Final = -1
+_TIMEOUT_MS: Final = 10_000
+_AT_ONCE: Final = 2000  # records of a batch
+_CONFIGS: Final = {"cleanup.policy": "compact"}
+
+
+class _MarkKey(msgspec.Struct, frozen=True, tag="copy", array_like=True):
+    topic: str
+
+
+class _PageKey(msgspec.Struct, frozen=True, tag="runs", array_like=True):
+    topic: str
+    partition: int
+    topic_id: str
+    target: int
+    writer: Writer
+    is_beginning: bool
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """That a topic of the target is a copy. Until it is there, nobody knows its id."""
+
+    of: str
+    topic_id: str = ""
+    paused: bool = False
+
+
+class _Page(msgspec.Struct, frozen=True):
+    runs: tuple[Run, ...]
+    ended: int = -1
+
+
+class Place(NamedTuple):
+    """A partition of a copy; `topic_id` is empty where the cluster has none."""
+
+    topic: str
+    partition: int
+    topic_id: str
+
+
+_KEY: Final = msgspec.json.Decoder(_MarkKey | _PageKey)
+_MARK: Final = msgspec.json.Decoder(Mark)
+_PAGE: Final = msgspec.json.Decoder(_Page)
+
+
+@dataclass(slots=True)
+class _Known:
+    """What was read up to `position`."""
+
+    position: int = -1
+    marks: dict[str, Mark] = field(default_factory=dict)
+    runs: dict[Place, Runs] = field(default_factory=dict)
+
+
+class MapTopic:
+    """See the module."""
+
+    def __init__(self, brokers: Brokers, mirror: str) -> None:
+        self.name = f"_penstock_mirror.{mirror}"
+        self._brokers = brokers
+        self._known = _Known()
+        self._is_there = False
+        self._lock = threading.Lock()
+        self._fetcher: Fetcher | None = None
+
+    def close(self) -> None:
+        with self._lock:
+            self._close_fetcher()
+            self._brokers.close()
+
+    def read(self) -> None:
+        """Up to where it ends now. Raises ClientError."""
+        with self._lock:
+            try:
+                self._read()
+            except BaseException:
+                self._close_fetcher()
+                raise
+
+    def marks(self) -> Mapping[str, Mark]:
+        """By topics of the target; as last read."""
+        with self._lock:
+            return dict(self._known.marks)
+
+    def beginning(self, place: Place) -> Page | None:
+        """The last in a partition; as last read."""
+        with self._lock:
+            runs = self._known.runs.get(place)
+            return None if runs is None else runs.beginning
+
+    def run_at(self, place: Place, end: int) -> Run | None:
+        """In which run a copy is that ends there; as last read."""
+        with self._lock:
+            runs = self._known.runs.get(place)
+            return None if runs is None else runs.at_end(end)
+
+    def target(self, place: Place, source: int) -> int | None:
+        """Where an offset of the source is in the copy; as last read."""
+        with self._lock:
+            runs = self._known.runs.get(place)
+            return None if runs is None else runs.target(source)
+
+    def spare(self, place: Place, start: int) -> tuple[PageKey, ...]:
+        """What is to be dropped of a copy that begins there."""
+        with self._lock:
+            runs = self._known.runs.get(place)
+            return () if runs is None else runs.spare(start)
+
+    # What is written; raises ClientError
+
+    def mark(self, topic: str, mark: Mark | None) -> None:
+        value = None if mark is None else msgspec.json.encode(mark)
+        self._write([(msgspec.json.encode(_MarkKey(topic)), value)])
+
+    def write(self, pages: Iterable[tuple[Place, Page]]) -> None:
+        self._write(
+            [
+                (
+                    _key(place, PageKey(page.target, page.writer, page.is_beginning)),
+                    msgspec.json.encode(_Page(page.runs, page.ended)),
+                )
+                for place, page in pages
+            ]
+        )
+
+    def drop(self, pages: Iterable[tuple[Place, PageKey]]) -> None:
+        self._write([(_key(place, key), None) for place, key in pages])
+
+    def _write(self, entries: list[tuple[bytes, bytes | None]]) -> None:
+        for first in range(0, len(entries), _AT_ONCE):
+            messages = [
+                Record(number, _now_ms(), key, value)
+                for number, (key, value) in enumerate(entries[first : first + _AT_ONCE])
+            ]
+            batch = memoryview(build_batch(messages))
+            with self._lock:
+                self._create()
+                self._brokers.persist(lambda batch=batch: self._append(batch))  # type: ignore[misc]
+
+    def _create(self) -> None:
+        """Before it is written to for the first time: who only looks leaves nothing behind."""
+        if not self._is_there and not self._brokers.refresh([self.name]).has(self.name):
+            try:
+                admin.create_topic(self._brokers, self.name, partitions=1, configs=_CONFIGS)
+            except Refused as error:
+                if error.code is not ErrorCode.topic_already_exists:
+                    raise
+        self._is_there = True
+
+    def _append(self, batch: memoryview) -> None:
+        data = PartitionProduceData(index=0, records=batch)
+        request = ProduceRequest(
+            acks=_ALL,
+            timeout=_TIMEOUT_MS,
+            topic_data=(TopicProduceData(name=self.name, partition_data=(data,)),),
+        )
+        leader = self._brokers.topic(self.name).partition(0).leader
+        answer = self._brokers.broker(leader).call(produce.API, request)
+        needs = on_topic(self._brokers.who, self.name, Operation.WRITE)
+        for topic in answer.responses:
+            for each in topic.partition_responses:
+                check(each.error_code, f"topic {self.name}", each.error_message, needs=needs)
+
+    # What is read
+
+    def _read(self) -> None:
+        known = self._known
+        if known.position < 0 and not self._brokers.refresh([self.name]).has(self.name):
+            return  # there is nothing yet
+        self._brokers.topic(self.name)
+        start = start_offsets(self._brokers, self.name, [0], Beginning())[0]
+        end = start_offsets(self._brokers, self.name, [0], End())[0]
+        if known.position > end:
+            known = self._known = _Known()  # it is another than it was
+        known.position = max(known.position, start)
+        if known.position >= end:
+            return
+        if self._fetcher is None:
+            self._fetcher = Fetcher(self._brokers, self.name, {0: known.position})
+        self._fetcher.begin(0, known.position)
+        while known.position < end:
+            for each in self._fetcher.poll(1.0):
+                if each.header.base_offset >= known.position or not each.header.is_control:
+                    self._take(each.data, known.position)
+                known.position = each.header.next_offset
+
+    def _take(self, batch: memoryview, position: int) -> None:
+        try:
+            for record in records(batch):
+                if record.offset >= position and record.key is not None:
+                    self._said(record.key, record.value)
+        except (BatchError, msgspec.DecodeError) as error:
+            raise Corrupt(f"topic {self.name}: {error}") from None
+
+    def _said(self, key: bytes, value: bytes | None) -> None:
+        match _KEY.decode(key):
+            case _MarkKey(topic):
+                self._known.marks.pop(topic, None)
+                if value is not None:
+                    mark = _MARK.decode(value)
+                    MirrorOf.parse(mark.of)
+                    self._known.marks[topic] = mark
+            case _PageKey(topic, partition, topic_id, _, writer) if value is not None:
+                page = _PAGE.decode(value)
+                if page.runs:
+                    place = Place(topic, partition, topic_id)
+                    said = Page(Writer(*writer), page.runs, page.ended)
+                    self._known.runs.setdefault(place, Runs()).add(said)
+
+    def _close_fetcher(self) -> None:
+        if self._fetcher is not None:
+            self._fetcher.close()
+            self._fetcher = None
+
+
+def _key(place: Place, key: PageKey) -> bytes:
+    return msgspec.json.encode(_PageKey(*place, *key))
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,28 @@
+"""A mirror's pages: /metrics, /healthz, /readyz, /api/v1/standing."""
+
+import json
+
+from ground.exposition import EXPOSITION_TYPE
+from ground.page_door import PageDoor
+from ground.page_server import Page, PageServer, readiness_page, text_page
+from ground.refusals import Refusals
+from mirror.metrics import MirrorMetrics
+from mirror.standing import MirrorStanding
+
+
+def page_server(standing: MirrorStanding, metrics: MirrorMetrics) -> PageServer:
+    """Raises CannotListen."""
+    config = standing.config
+    return PageServer(
+        config.http_host,
+        config.http_port,
+        {
+            "/metrics": lambda: Page(metrics.exposition(), EXPOSITION_TYPE),
+            "/healthz": lambda: text_page("alive"),
+            "/readyz": lambda: readiness_page(standing.why_not_ready, list(standing.remarks())),
+            "/api/v1/standing": lambda: Page(
+                json.dumps(standing.json()).encode() + b"\n", "application/json"
+            ),
+        },
+        PageDoor(config.http, Refusals()),
+    )

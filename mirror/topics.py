@@ -1,0 +1,239 @@
+"""Which topics are copied, what they are called at the target, and what is to be done there so that
+they can be. Pure: from what both clusters say of their topics to what has to change.
+
+A copy is a topic of the target with the mark `penstock.mirror.of`. What has no mark is somebody
+else's, or was promoted: it is left alone. What is marked as a copy of something else, or of a topic
+of that name that was deleted since, is left alone too, and it is said so.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from mirror.batches import Gap
+from wire.mirrored import ACCEPT_GAP, MIRROR_OF, PAUSED, MirrorOf
+
+SCHEMAS: Final = "_schemas"
+_OURS: Final = "penstock.mirror."
+_CLEANUP: Final = "cleanup.policy"
+_NOT_FOLLOWED: Final = frozenset(
+    {
+        "min.insync.replicas",  # the target may have fewer replicas
+        "unclean.leader.election.enable",
+        "leader.replication.throttled.replicas",
+        "follower.replication.throttled.replicas",
+        "message.format.version",
+    }
+)
+_FOREIGN: Final = ("confluent.", "remote.", "local.")
+_GAPS: Final = re.compile(r"(\d{1,6}):(\d{1,19})-(\d{1,19})")
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the configuration says of topics' names."""
+
+    prefix: str
+    strip: str = ""
+    topics: tuple[str, ...] = ("*",)
+    exclude: tuple[str, ...] = ()
+    schemas: bool = False
+
+    def here(self, there: str) -> str | None:
+        """What a topic of the source is called at the target; None if it is not copied."""
+        if there == SCHEMAS and self.schemas:
+            return f"{self.prefix}{SCHEMAS}"
+        if there.startswith("_") or not _matches(there, self.topics):
+            return None
+        if _matches(there, self.exclude):
+            return None
+        if self.strip and not there.startswith(self.strip):
+            return None
+        return f"{self.prefix}{there.removeprefix(self.strip)}" or None
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, each) for each in patterns)
+
+
+class Topic(NamedTuple):
+    """As a cluster has it; `configs` are its own, without defaults."""
+
+    name: str
+    topic_id: str
+    partitions: int
+    configs: Mapping[str, str]
+
+
+class Standing(StrEnum):
+    """What a topic of the target is to this mirror."""
+
+    COPIED = "copied"
+    PAUSED = "paused"
+    ORDINARY = "ordinary"  # it has no mark
+    FOREIGN = "foreign"  # a copy of something else
+    ANEW = "made anew"  # a copy of a topic that is no more
+    GONE = "gone"  # there is no such topic at the source
+
+
+class Create(NamedTuple):
+    name: str
+    partitions: int
+    configs: Mapping[str, str]
+
+
+class Enlarge(NamedTuple):
+    name: str
+    partitions: int
+
+
+class Alter(NamedTuple):
+    name: str
+    configs: Mapping[str, str | None]
+
+
+Change = Create | Enlarge | Alter
+
+
+@dataclass(frozen=True, slots=True)
+class TopicCopy:
+    """A topic of the source and its copy."""
+
+    here: str
+    there: str
+    standing: Standing
+    partitions: int = 0  # that can be copied: both sides have them
+    compacts: bool = False
+    accepted: Mapping[int, Gap] = field(default_factory=lambda: MappingProxyType({}))
+    topic_id: str = ""  # of the copy
+    origin: MirrorOf | None = None
+    reason: str = ""  # why it is not copied
+    changes: tuple[Change, ...] = ()
+
+
+def plan(
+    names: Names,
+    cluster: str,
+    source: Mapping[str, Topic],
+    target: Mapping[str, Topic],
+    keep: frozenset[str] = frozenset(),
+) -> dict[str, TopicCopy]:
+    """All topics that are to be copied, by their names at the target. `keep`: configs that are not
+    followed."""
+    found: dict[str, TopicCopy] = {}
+    for there, topic in sorted(source.items()):
+        here = names.here(there)
+        if here is None:
+            continue
+        if here in found:
+            reason = f"{found[here].there} is copied to {here} already: see `prefix` and `strip`"
+            found[here] = TopicCopy(here, there, Standing.FOREIGN, reason=reason)
+            continue
+        found[here] = _copy(here, topic, target.get(here), cluster, _NOT_FOLLOWED | keep)
+    for here, copy in target.items():
+        origin = origin_of(copy.configs)
+        if origin is not None and origin.cluster == cluster and here not in found:
+            is_ours = names.here(origin.topic) == here
+            if is_ours and origin.topic not in source:
+                reason = f"{cluster} has no topic {origin.topic}, or does not show it"
+                found[here] = TopicCopy(here, origin.topic, Standing.GONE, reason=reason)
+    return found
+
+
+def _copy(
+    here: str, topic: Topic, copy: Topic | None, cluster: str, keep: frozenset[str]
+) -> TopicCopy:
+    mark = MirrorOf(cluster, topic.name, topic.topic_id)
+    wanted = followed(topic.configs, keep)
+    compacts = "compact" in topic.configs.get(_CLEANUP, "")
+    if copy is None:
+        change = Create(here, topic.partitions, {**wanted, MIRROR_OF: str(mark)})
+        return TopicCopy(
+            *(here, topic.name, Standing.COPIED),
+            compacts=compacts,
+            origin=mark,
+            changes=(change,),
+        )
+    origin = origin_of(copy.configs)
+    standing, reason = _standing(here, mark, origin)
+    if standing is not Standing.COPIED:
+        return TopicCopy(here, topic.name, standing, origin=origin, reason=reason)
+    if copy.configs.get(PAUSED) == "true":
+        standing, reason = Standing.PAUSED, "paused: `penstock mirror resume` goes on"
+    changes: list[Change] = []
+    if copy.partitions < topic.partitions:
+        changes.append(Enlarge(here, topic.partitions))
+    if altered := _altered(wanted, copy.configs, keep):
+        changes.append(Alter(here, altered))
+    return TopicCopy(
+        *(here, topic.name, standing),
+        partitions=min(topic.partitions, copy.partitions),
+        compacts=compacts,
+        accepted=gaps_of(copy.configs.get(ACCEPT_GAP, "")),
+        topic_id=copy.topic_id,
+        origin=origin,
+        reason=reason,
+        changes=tuple(changes),
+    )
+
+
+def _standing(here: str, mark: MirrorOf, origin: MirrorOf | None) -> tuple[Standing, str]:
+    if origin is None:
+        return Standing.ORDINARY, (
+            f"{here} is an ordinary topic at the target: it was promoted, or made by somebody else"
+        )
+    if (origin.cluster, origin.topic) != (mark.cluster, mark.topic):
+        return Standing.FOREIGN, f"{here} is a copy of {origin.place}, not of {mark.place}"
+    if origin.topic_id and mark.topic_id and origin.topic_id != mark.topic_id:
+        return Standing.ANEW, (
+            f"{mark.place} was made anew: its id is {mark.topic_id}, what was copied had "
+            f"{origin.topic_id}. Delete {here}, and it is copied from its beginning; or copy under "
+            "another `prefix`"
+        )
+    return Standing.COPIED, ""
+
+
+def origin_of(configs: Mapping[str, str]) -> MirrorOf | None:
+    """What a topic is a copy of; None if it is none, or what stands there cannot be read."""
+    try:
+        return MirrorOf.parse(configs[MIRROR_OF])
+    except (KeyError, ValueError):
+        return None
+
+
+def followed(configs: Mapping[str, str], keep: frozenset[str]) -> dict[str, str]:
+    """Those of a source's configs that its copy has too."""
+    return {name: value for name, value in configs.items() if _is_followed(name, keep)}
+
+
+def _is_followed(name: str, keep: frozenset[str]) -> bool:
+    return name not in keep and not name.startswith((_OURS, *_FOREIGN))
+
+
+def _altered(
+    wanted: Mapping[str, str], has: Mapping[str, str], keep: frozenset[str]
+) -> dict[str, str | None]:
+    changed: dict[str, str | None] = {
+        name: value for name, value in wanted.items() if has.get(name) != value
+    }
+    gone = (name for name in has if name not in wanted and _is_followed(name, keep))
+    return {**changed, **dict.fromkeys(gone)}
+
+
+def gaps_of(text: str) -> dict[int, Gap]:
+    """What `penstock.mirror.accept.gap` says, by partition."""
+    found = {}
+    for part in text.split(","):
+        said = _GAPS.fullmatch(part.strip())
+        if said:
+            found[int(said[1])] = Gap(int(said[2]), int(said[3]))
+    return found
+
+
+def gaps_text(gaps: Mapping[int, Gap]) -> str | None:
+    """As the config has it; None for none."""
+    return ",".join(f"{partition}:{gap}" for partition, gap in sorted(gaps.items())) or None

@@ -1,0 +1,1 @@
+"""`penstock mirror …`: what is done with copies, beside the worker that makes them."""

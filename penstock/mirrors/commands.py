@@ -1,0 +1,246 @@
+"""`penstock mirror status`, `promote`, `demote`, `pause`, `resume`."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from http import HTTPStatus
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import click
+import msgspec
+
+from client.errors import ClientError
+from ground.http_client import HttpUrl
+from ground.http_security import access_to
+from ground.listening import is_everywhere
+from mirror.config import MirrorConfig
+from mirror.cutting import Excess
+from mirror.errors import MirrorFailure
+from mirror.opening import Compared, Opening
+from penstock.cli.confirmation import confirm, yes_option
+from penstock.cli.failures import Failed
+from penstock.cli.http_address import get
+from penstock.cli.output import json_option, print_json, print_table, say
+from penstock.config.options import configuration_options, configured
+from penstock.connections.http_security_option import http_security_option, said_http_security
+
+_SECONDS: Final = 10.0
+_STANDING: Final = "/api/v1/standing"
+_COLUMNS: Final = (
+    *("topic", "partition", "stage", "copied", "end", "lag_messages", "lag_bytes"),
+    *("lag_seconds", "remark"),
+)
+_THROWN_AWAY: Final = ("topic", "partition", "from", "to", "messages")
+_ENDS: Final = ("topic", "partition", "end")
+
+
+@click.command
+@configuration_options
+@http_security_option("mirror", "PENSTOCK_MIRROR_SECURITY", "How its pages are asked for.")
+@json_option
+def status(config: Path | None, overrides: tuple[str, ...], as_json: bool) -> int:
+    """Show how far a worker is: each partition, and what is wrong.
+
+    The exit code is 1 if something is wrong.
+
+    \b
+    Example:
+        penstock mirror status --config mirror.yaml
+    """
+    loaded = configured(MirrorConfig, config, overrides)
+    found = _standing(_pages(loaded))
+    if as_json:
+        print_json(found)
+    else:
+        _show(found)
+    return 1 if found["not_ready"] or found["remarks"] else 0
+
+
+@click.command
+@click.argument("topic")
+@configuration_options
+@click.option(
+    "--without-source",
+    is_flag=True,
+    help="Do not compare with the source, which may be gone: what it still has is not copied.",
+)
+@json_option
+def promote(
+    topic: str,
+    config: Path | None,
+    overrides: tuple[str, ...],
+    without_source: bool,
+    as_json: bool,
+) -> None:
+    """End the mirroring of a copy, and open it for writing.
+
+    Nobody may write to the source by then: the copy must have all of it, which is compared first.
+
+    \b
+    Example:
+        penstock mirror promote dc1.page_views --config mirror.yaml
+    """
+    with _opened(config, overrides) as opening:
+        compared = opening.promote(topic, without_source=without_source)
+    _done(topic, "promoted", f"{topic} is open: it is an ordinary topic now", as_json, compared)
+
+
+@click.command
+@click.argument("topic")
+@configuration_options
+@click.option(
+    "--cut",
+    is_flag=True,
+    help="Throw away what the topic has and the source has not, after naming it. Groups that have "
+    "read of it are put back.",
+)
+@yes_option
+@json_option
+def demote(
+    *,
+    topic: str,
+    config: Path | None,
+    overrides: tuple[str, ...],
+    cut: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Make an ordinary topic of the target a copy again.
+
+    It must have nothing that the source has not, which is compared first; with --cut it goes back
+    as far as both agree. So does a copy that has stopped because the source is another history.
+
+    \b
+    Example:
+        penstock mirror demote dc1.page_views --config mirror.yaml
+        penstock mirror demote dc1.page_views --config mirror.yaml --cut
+    """
+
+    def may_cut(due: Sequence[Excess]) -> None:
+        if not as_json:
+            print_table(_THROWN_AWAY, [_thrown_away(each) for each in due])
+        if not yes:
+            count = sum(each.offsets for each in due)
+            confirm(f"throw away {count} messages of {topic}, for good?", "nothing was changed")
+
+    with _opened(config, overrides) as opening:
+        done = opening.demote(topic, may_cut=may_cut if cut else None)
+    if not as_json:
+        for group in done.groups:
+            say(f"group {group} was put back to where {topic} was cut")
+    more = {"cut": [_thrown_away(each) for each in done.cut], "groups": done.groups}
+    _done(topic, "demoted", f"{topic} is a copy again", as_json, done.partitions, more=more)
+
+
+@click.command
+@click.argument("topic")
+@configuration_options
+@json_option
+def pause(topic: str, config: Path | None, overrides: tuple[str, ...], as_json: bool) -> None:
+    """Have all workers leave a copy alone.
+
+    \b
+    Example:
+        penstock mirror pause dc1.page_views --config mirror.yaml
+    """
+    with _opened(config, overrides) as opening:
+        opening.pause(topic, paused=True)
+    _done(topic, "paused", f"{topic} is paused", as_json)
+
+
+@click.command
+@click.argument("topic")
+@configuration_options
+@json_option
+def resume(topic: str, config: Path | None, overrides: tuple[str, ...], as_json: bool) -> None:
+    """Go on with a copy that was paused.
+
+    \b
+    Example:
+        penstock mirror resume dc1.page_views --config mirror.yaml
+    """
+    with _opened(config, overrides) as opening:
+        opening.pause(topic, paused=False)
+    _done(topic, "resumed", f"{topic} goes on", as_json)
+
+
+@contextmanager
+def _opened(config: Path | None, overrides: tuple[str, ...]) -> Iterator[Opening]:
+    loaded = configured(MirrorConfig, config, overrides)
+    try:
+        yield Opening(loaded)
+    except (MirrorFailure, ClientError) as error:
+        raise Failed(str(error)) from None
+
+
+def _pages(config: MirrorConfig) -> HttpUrl:
+    """Where the worker's are, on this machine if it listens on all addresses."""
+    host = "127.0.0.1" if is_everywhere(config.http_host) else config.http_host
+    return HttpUrl("https" if config.http.tls else "http", host, config.http_port)
+
+
+def _standing(url: HttpUrl) -> dict[str, Any]:
+    access = access_to(said_http_security("mirror", url))
+    answer = get(url, _STANDING, program="mirror", seconds=_SECONDS, access=access)
+    if answer.status != HTTPStatus.OK:
+        raise Failed(f"what answers at {url} is no mirror, or lets nobody in: {answer.status}")
+    try:
+        found = msgspec.json.decode(answer.body, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Failed(f"what answers is no mirror: {error}") from None
+    return found
+
+
+def _show(found: dict[str, Any]) -> None:
+    say(
+        f"mirror {found['name']}: {found['source']} to {found['target']}, "
+        f"offsets {found['offsets']}"
+    )
+    if found["not_ready"]:
+        say(f"not ready: {found['not_ready']}")
+    for remark in found["remarks"]:
+        say(remark)
+    compared = found.get("compared")
+    if compared and compared["passes"]:
+        say(f"all was compared with the source {compared['age_seconds']:.0f} s ago")
+    elif compared:
+        say("not all was compared with the source yet")
+    rows = [
+        {**each, "topic": topic["topic"], "remark": each["trouble"] or None}
+        for topic in found["topics"]
+        for each in topic["partitions"]
+    ]
+    if rows:
+        print_table(_COLUMNS, rows)
+
+
+def _thrown_away(each: Excess) -> dict[str, Any]:
+    """As it is shown: from the first offset to the last."""
+    return {
+        "topic": each.topic,
+        "partition": each.partition,
+        "from": each.first,
+        "to": each.end - 1,
+        "messages": each.offsets,
+    }
+
+
+def _done(
+    topic: str,
+    what: str,
+    said: str,
+    as_json: bool,
+    compared: Sequence[Compared] = (),
+    *,
+    more: Mapping[str, object] = MappingProxyType({}),
+) -> None:
+    ends = [
+        {"topic": topic, "partition": each.partition, "end": each.copy_end} for each in compared
+    ]
+    if as_json:
+        print_json({"topic": topic, "done": what, "partitions": ends, **more})
+        return
+    if ends:
+        print_table(_ENDS, ends)
+    say(said)

@@ -1,0 +1,74 @@
+"""`penstock mirror`: one worker; what is done with copies beside it is in `mirrors/commands.py`."""
+
+from pathlib import Path
+
+import click
+
+from mirror.config import MirrorConfig
+from mirror.program import run
+from penstock.cli.event_log import LogFormat, log_to_stderr
+from penstock.cli.lazy_group import Lazy, LazyGroup
+from penstock.config.options import configuration_options, configured, log_format_option
+
+
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    sections={
+        "Commands": {
+            "status": Lazy("penstock.mirrors.commands:status", "Show how far a worker is."),
+            "promote": Lazy("penstock.mirrors.commands:promote", "Open a copy for writing."),
+            "demote": Lazy("penstock.mirrors.commands:demote", "Make a topic a copy again."),
+            "pause": Lazy("penstock.mirrors.commands:pause", "Leave a copy alone."),
+            "resume": Lazy("penstock.mirrors.commands:resume", "Go on with a copy."),
+        }
+    },
+)
+@configuration_options
+@click.option(
+    "--accept-gap",
+    "gaps",
+    multiple=True,
+    metavar="TOPIC[:PARTITION]",
+    help="Go on behind one gap in each of its partitions; may be repeated.",
+)
+@log_format_option
+@click.pass_context
+def command(
+    context: click.Context,
+    *,
+    config: Path | None,
+    overrides: tuple[str, ...],
+    gaps: tuple[str, ...],
+    log_format: LogFormat,
+) -> int:
+    """Copy topics into another cluster until SIGTERM or Ctrl-C, or tell what becomes of one.
+
+    A copy has the same partitions, the same offsets and the same bytes.
+
+    `penstock keys mirror` explains every key of the file, as docs/mirror.md does.
+
+    \b
+    Example:
+        penstock mirror --config mirror.yaml
+        penstock mirror --config mirror.yaml --accept-gap dc1.page_views:3
+        penstock mirror status --config mirror.yaml
+        penstock mirror promote dc1.page_views --config mirror.yaml
+    """
+    if context.invoked_subcommand is not None:
+        if config or overrides or gaps:
+            raise click.UsageError(f"options come after {context.invoked_subcommand}")
+        return 0
+    loaded = configured(MirrorConfig, config, overrides)
+    accepted = [_gap(each) for each in gaps]
+    log_to_stderr(log_format)
+    return run(loaded, accepted)
+
+
+def _gap(text: str) -> tuple[str, int | None]:
+    topic, colon, partition = text.rpartition(":")
+    if not colon:
+        return text, None
+    if not topic or not partition.isascii() or not partition.isdigit():
+        raise click.UsageError(f"--accept-gap {text}: give TOPIC or TOPIC:PARTITION")
+    return topic, int(partition)

@@ -1,0 +1,111 @@
+"""`penstock check-config mirror`: which topics would be copied, and what would be done for that.
+
+As far as the brokers of both clusters answer; nothing is changed.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from client.errors import ClientError
+from mirror.config import MirrorConfig
+from mirror.errors import NoTarget
+from mirror.looking import Looking, Seen
+from mirror.topics import Alter, Change, Create, Enlarge, Standing, TopicCopy
+from penstock.services.findings import Ask, print_findings, print_section
+from penstock.services.locks_check import broken_locks
+
+_PATIENCE_SECONDS: Final = 5.0
+_COLUMNS: Final = ("topic", "copy", "standing", "would_be")
+_MOST_SHOWN: Final = 50
+
+
+class TopicCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """A topic of the source, or one whose copy is still there."""
+
+    topic: str
+    copy: str
+    standing: str
+    would_be: tuple[str, ...] = ()  # what would be done at the target
+
+
+class MirrorCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """Without topics where nobody was asked, or answered."""
+
+    topics: tuple[TopicCheck, ...] = ()
+    problems: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+def check_mirror(config: MirrorConfig, ask: Ask) -> MirrorCheck:
+    """Asks who is to be asked."""
+    problems = [*broken_locks(config)]
+    remarks = [*_remarks(config)]
+    topics: tuple[TopicCheck, ...] = ()
+    if ask is not Ask.NOBODY:
+        looking = Looking(config, _PATIENCE_SECONDS)
+        try:
+            seen = looking.planned()
+        except NoTarget as error:
+            problems.append(str(error))
+        except ClientError as error:
+            unanswered = problems if ask is Ask.ALL else remarks
+            unanswered.append(f"the clusters are not checked: {error}")
+        else:
+            topics = tuple(_topic(each) for each in seen.copies.values())
+            problems += _problems(seen)
+            if not topics:
+                remarks.append(f"{config.source.cluster} has no topic that would be copied")
+        finally:
+            looking.close()
+    return MirrorCheck(topics=topics, problems=tuple(problems), remarks=tuple(remarks))
+
+
+def _remarks(config: MirrorConfig) -> Iterator[str]:
+    if config.insecure:
+        yield "insecure: others reach its pages without a login"
+    if not config.target.zookeeper:
+        yield "no `target.zookeeper`: there can be one worker, and nobody takes over from it"
+
+
+def _problems(seen: Seen) -> Iterator[str]:
+    for copy in seen.copies.values():
+        if copy.standing in {Standing.FOREIGN, Standing.ANEW}:
+            yield f"{copy.here} would not be copied: {copy.reason}"
+    for name, trouble in seen.troubles.items():
+        yield f"{name}: {trouble}"
+
+
+def _topic(copy: TopicCopy) -> TopicCheck:
+    would_be = tuple(map(_said, copy.changes))
+    return TopicCheck(
+        topic=copy.there, copy=copy.here, standing=copy.standing.value, would_be=would_be
+    )
+
+
+def _said(change: Change) -> str:
+    match change:
+        case Create(_, partitions, _):
+            return f"created with {partitions} partitions"
+        case Enlarge(_, partitions):
+            return f"enlarged to {partitions} partitions"
+        case Alter(_, configs):
+            return f"altered: {', '.join(sorted(configs))}"
+
+
+def show_report(report: MirrorCheck) -> None:
+    """For people. What is a problem is marked so."""
+    rows = [
+        {
+            "topic": each.topic,
+            "copy": each.copy,
+            "standing": each.standing,
+            "would_be": "; ".join(each.would_be) or None,
+        }
+        for each in report.topics[:_MOST_SHOWN]
+    ]
+    print_section(_COLUMNS, rows)
+    if len(report.topics) > _MOST_SHOWN:
+        print(f"and {len(report.topics) - _MOST_SHOWN} more topics: --json shows all")
+    print_findings(report.problems, report.remarks)

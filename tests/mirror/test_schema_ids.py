@@ -1,0 +1,101 @@
+"""Ids of schemas, where several registries' are copied to."""
+
+import contextlib
+import json
+from pathlib import Path
+
+from client import admin
+from client.brokers import Brokers
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
+from harness.server_process import wait_until
+from mirror.schema_ids import schemas_in
+from tests.mirror.conftest import NewWorker
+from tests.mirror.logs import PATIENCE, batches, ends, values, wait_copied, write
+from tests.mirror.workers import partition_of
+from wire.records import Codec, Record, build_batch
+
+
+def written(topic: str, *said: tuple[str, object], codec: Codec = Codec.NONE) -> dict[int, str]:
+    """What ids stand for, by records with these keys and values."""
+    made = [
+        Record(number, 0, json.dumps({"keytype": kind}).encode(), json.dumps(value).encode())
+        for number, (kind, value) in enumerate(said)
+    ]
+    batch = memoryview(build_batch(made, codec=codec))
+    return {number: str(schema) for number, schema in schemas_in(topic, batch)}
+
+
+def version(number: int, subject: str = "views", text: str = '"int"', **more: object) -> object:
+    return {"subject": subject, "version": 1, "id": number, "schema": text, **more}
+
+
+def contents(*values: object, topic: str = "dc1._schemas") -> list[int]:
+    made = [Record(0, 0, b'{"keytype":"SCHEMA"}', json.dumps(each).encode()) for each in values]
+    return [each.content for _, each in schemas_in(topic, memoryview(build_batch(made)))]
+
+
+def test_versions_and_nothing_else() -> None:
+    said = [
+        ("SCHEMA", version(7)),
+        ("CONFIG", {"compatibilityLevel": "NONE"}),
+        ("SCHEMA", None),
+        ("SCHEMA", {"id": 9}),
+        ("SCHEMA", version(8, ":.other:views")),
+        ("NOOP", {"highestId": 12}),
+    ]
+    for codec in (Codec.NONE, Codec.ZSTD):
+        found = written("dc1._schemas", *said, codec=codec)
+        assert found == {7: "version 1 of views in dc1._schemas"}
+
+
+def test_what_makes_two_schemas_one() -> None:
+    one, other = contents(version(1)), contents(version(2, "other", deleted=True), topic="x")
+    assert one == other == contents(version(1, schemaType="AVRO"))
+    assert one != contents(version(1, text='"long"'))
+    assert one != contents(version(1, schemaType="JSON"))
+    refers = version(1, references=[{"name": "C", "subject": "common", "version": 1}])
+    assert contents(refers) == contents(refers)
+    assert contents(refers) != contents(refers, topic="dc2._schemas")  # their `common` is another
+
+
+def test_an_id_of_two_registries_stops_the_copy_before_it_is_there(  # noqa: PLR0917
+    tmp_path: Path,
+    source: BrokerProcess,
+    target: BrokerProcess,
+    there: Brokers,
+    here: Brokers,
+    new_topic: str,
+    new_worker: NewWorker,
+) -> None:
+    """One registry is the source's; that of another datacenter has been copied to the target."""
+    dc2 = f"dc2.{new_topic}._schemas"
+    with contextlib.ExitStack() as ends_:
+        of_dc1 = ends_.enter_context(RegistryProcess(tmp_path / "dc1", brokers=source.bootstrap))
+        of_dc2 = ends_.enter_context(
+            RegistryProcess(
+                tmp_path / "dc2",
+                brokers=target.bootstrap,
+                settings={"topic": dc2, "id_base": 2},
+            )
+        )
+        assert of_dc1.register("views", "int").body["id"] == 1
+        assert of_dc2.register("clicks", "long").body["id"] == 2
+        admin.create_topic(there, new_topic)
+        mirror = ends_.enter_context(new_worker(schemas=True))
+        wait_copied(there, here, "_schemas")
+        assert batches(here, "dc1._schemas") == batches(there, "_schemas")
+        before = ends(there, "_schemas")
+        assert of_dc1.register("orders", "string").body["id"] == 2
+
+        def said() -> str:
+            found = partition_of(mirror, "dc1._schemas")
+            return str(found["trouble"]) if found.get("stage") == "stopped" else ""
+
+        wait_until(lambda: bool(said()), within=PATIENCE, what="it stops")
+        assert "schema id 2 is version 1 of orders in dc1._schemas" in said()
+        assert f"version 1 of clicks in {dc2}" in said()
+        assert ends(here, "dc1._schemas")[0] <= ends(there, "_schemas")[0] - 1
+        assert ends(here, "dc1._schemas")[0] >= before[0]
+        write(there, new_topic, values(0, 10))
+        wait_copied(there, here, new_topic)

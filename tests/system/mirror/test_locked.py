@@ -1,0 +1,182 @@
+"""A mirror between clusters with locks: with the rights that its page lists it copies, and what it
+lacks it says."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from client import admin
+from client.acls import add_acls, all_acls, remove_acls
+from client.brokers import Brokers
+from client.delivery import TopicPartition
+from client.group_offsets import committed_offsets
+from client.offset_commits import Consumed, commit_offsets
+from cluster.zookeeper import EmbeddedZooKeeper
+from harness.made_secrets import is_told
+from harness.mirror_process import MirrorProcess
+from harness.server_process import wait_until
+from tests.mirror.logs import PATIENCE, batches, values, wait_copied, write
+from tests.system.mirror.locked import LockedClusters, allowed, locked_clusters, of_topics
+from wire.acls import (
+    Acl,
+    AclFilter,
+    Operation,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+)
+from wire.mirrored import MIRROR_ID
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+@pytest.fixture(scope="module")
+def clusters(
+    zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LockedClusters]:
+    directory = tmp_path_factory.mktemp("locked")
+    with locked_clusters(directory, f"{zookeeper.address}/locked") as made:
+        yield made
+
+
+@pytest.fixture
+def there(clusters: LockedClusters) -> Iterator[Brokers]:
+    with clusters.admin(clusters.source) as brokers:
+        yield brokers
+
+
+@pytest.fixture
+def here(clusters: LockedClusters) -> Iterator[Brokers]:
+    with clusters.admin(clusters.target) as brokers:
+        yield brokers
+
+
+def test_the_rights_of_the_page_are_enough(
+    clusters: LockedClusters, there: Brokers, here: Brokers, new_topic: str
+) -> None:
+    copy, group = f"dc1.{new_topic}", f"group-{new_topic}"
+    admin.create_topic(there, new_topic, partitions=1, configs={"retention.ms": "5000000"})
+    admin.create_topic(there, f"{new_topic[::-1]}", partitions=1)
+    write(there, new_topic, values(0, 300))
+    commit_offsets(there, group, {TopicPartition(new_topic, 0): Consumed(25)})
+    clusters.allow(new_topic)
+    with clusters.mirror(new_topic, groups={"interval": 0.5}) as mirror:
+        wait_copied(there, here, new_topic)
+        assert batches(here, copy) == batches(there, new_topic)
+        admin.add_partitions(there, new_topic, 2)
+        admin.alter_topic(there, new_topic, {"retention.ms": "6000000"})
+        write(there, new_topic, values(0, 50), 1)
+        wait_copied(there, here, new_topic, 2)
+        assert mirror.told("pause", copy).returncode == 0
+        assert mirror.told("resume", copy).returncode == 0
+
+        def is_followed() -> bool:
+            configs = {each.name: each.value for each in admin.topic_configs(here, copy)}
+            offset = committed_offsets(here, [group])[group].get(TopicPartition(copy, 0))
+            return (
+                configs["retention.ms"] == "6000000" and offset is not None and offset.offset == 25
+            )
+
+        wait_until(is_followed, within=PATIENCE, what="configs and groups are followed")
+        wait_until(lambda: remarks(mirror) == "", within=PATIENCE, what="nothing is wrong")
+        said = mirror.process.output.read_text() + mirror.told("status").stdout
+        assert not is_told(said)
+
+
+def remarks(mirror: MirrorProcess) -> str:
+    """What is wrong, as it says; empty if nothing is."""
+    found = mirror.standing()
+    if found is None:
+        return "it does not answer"
+    return "\n".join([found["not_ready"], *found["remarks"]]).strip()
+
+
+# What is taken away, where, and what the mirror says then.
+MISSING: dict[str, tuple[str, Callable[[str], tuple[Operation, ResourcePattern]], str]] = {
+    "read at the source": (
+        "source",
+        lambda topic: (Operation.READ, of_topics(topic, PatternType.PREFIXED)),
+        "the source says: not allowed: User:alice needs READ on topic {topic}",
+    ),
+    "write to the copies": (
+        "target",
+        lambda topic: (Operation.WRITE, of_topics(f"dc1.{topic}", PatternType.PREFIXED)),
+        "the target says: not allowed: User:alice needs WRITE on topic dc1.{topic}",
+    ),
+    "write as a mirror": (
+        "target",
+        lambda _topic: (
+            Operation.WRITE,
+            ResourcePattern(ResourceType.TRANSACTIONAL_ID, MIRROR_ID),
+        ),
+        f"not allowed: User:alice needs WRITE on transactional id {MIRROR_ID}",
+    ),
+    "the configs of topics": (
+        "source",
+        lambda topic: (Operation.DESCRIBE_CONFIGS, of_topics(topic, PatternType.PREFIXED)),
+        "User:alice needs DESCRIBE_CONFIGS on topic {topic}",
+    ),
+    "read at the target": (
+        "target",
+        lambda topic: (Operation.READ, of_topics(f"dc1.{topic}", PatternType.PREFIXED)),
+        "the target says: not allowed: User:alice needs READ on topic dc1.{topic}",
+    ),
+}
+AT_A_BEGINNING = {"read at the target"}  # for the last batch there, which is compared
+
+
+def test_a_right_that_is_taken_away_is_named_and_it_goes_on_when_it_is_back(
+    clusters: LockedClusters, there: Brokers, here: Brokers, new_topic: str
+) -> None:
+    admin.create_topic(there, new_topic, partitions=1)
+    clusters.allow(new_topic)
+    with clusters.mirror(new_topic, groups={"sync": False}) as mirror:
+        write(there, new_topic, values(0, 100))
+        wait_copied(there, here, new_topic)
+        for number, (right, (at, rule_of, told)) in enumerate(MISSING.items(), 1):
+            brokers = there if at == "source" else here
+            rule = allowed(*rule_of(new_topic))
+            remove_acls(brokers, [rule])
+            if right in AT_A_BEGINNING:
+                mirror.terminate()
+                mirror.start()
+            write(there, new_topic, values(number * 100, 100))
+            wanted = told.format(topic=new_topic)
+            wait_until(lambda: wanted in remarks(mirror), within=PATIENCE, what=wanted)  # noqa: B023
+            add_acls(brokers, [rule])
+            wait_copied(there, here, new_topic)
+            wait_until(lambda: remarks(mirror) == "", within=PATIENCE, what=f"{right} is back")
+        assert batches(here, f"dc1.{new_topic}") == batches(there, new_topic)
+
+
+def test_who_may_read_a_topic_may_read_its_copy(
+    clusters: LockedClusters, there: Brokers, here: Brokers, new_topic: str
+) -> None:
+    everything = ResourcePattern(ResourceType.TOPIC, new_topic, PatternType.PREFIXED)
+    given = [
+        allowed(Operation.READ, of_topics(new_topic), "User:bob"),
+        allowed(Operation.WRITE, of_topics(new_topic), "User:bob"),
+        allowed(Operation.ALL, everything, "User:ann"),
+    ]
+    of_others = allowed(Operation.WRITE, of_topics(f"dc1.{new_topic}"), "User:eve")
+    admin.create_topic(there, new_topic, partitions=1)
+    clusters.allow(new_topic)
+    add_acls(there, given)
+    add_acls(here, [of_others])
+    copy = of_topics(f"dc1.{new_topic}")
+    reads = (Operation.READ, Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS)
+    wanted = {allowed(Operation.READ, copy, "User:bob")[1], of_others[1]}
+    wanted |= {allowed(each, copy, "User:ann")[1] for each in reads}
+    # What the mirror itself may is on a prefix, and read there too.
+    wanted |= {allowed(each, copy)[1] for each in reads}
+
+    def found() -> set[Acl]:
+        return set(all_acls(here, AclFilter(ResourceType.TOPIC, copy.name)).get(copy, ()))
+
+    with clusters.mirror(new_topic, acls=True) as mirror:
+        wait_until(lambda: found() == wanted, within=PATIENCE, what=f"{wanted} are there")
+        remove_acls(there, given)
+        write(there, new_topic, values(0, 10))
+        wait_copied(there, here, new_topic)
+        wait_until(lambda: remarks(mirror) == "", within=PATIENCE, what="nothing is wrong")
+    assert found() == wanted
