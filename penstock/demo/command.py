@@ -22,7 +22,7 @@ from penstock.demo.folder import Folder, free_ports
 from penstock.demo.watch import DemoFailed, DemonstrationStopped, Watch, look_after, stop
 from penstock.directory.errors import UpError
 from penstock.directory.locks import ADMIN, Locks
-from penstock.directory.places import Addresses, Places, Ports
+from penstock.directory.places import Addresses, MirrorPorts, Places, Ports
 from penstock.report.words import Count
 from penstock.status.asking import Asking, KeptStatus
 from penstock.up.pipeline import LocalPipeline
@@ -34,7 +34,7 @@ _COLUMNS: Final = (
     *("topic", "lines", "events"),
     *("shipped", "stored", "mirrored", "landed", "verdict"),
 )
-_COUNTED: Final = ("lines", "events", "shipped", "stored", "landed")
+_COUNTED: Final = ("lines", "events", "shipped", "stored", "mirrored", "landed")
 _LOADS_EVERY: Final = "15s"
 _LONGEST_SECONDS: Final = 3_600
 _INTERRUPTED: Final = 130
@@ -47,7 +47,7 @@ def show_outcome(outcome: DemonstrationOutcome) -> None:
     for each in outcome.differences:
         print(f"✗ {one_line(each)}")
     summed = totals(outcome.figures)
-    killed = " and ".join(f"the {each}" for each in outcome.killed)
+    killed = _together([f"the {each}" for each in outcome.killed])
     if outcome.agrees:
         print(f"✓ Every line arrived, once{f', although {killed} were killed' if killed else ''}:")
         print(
@@ -56,6 +56,11 @@ def show_outcome(outcome: DemonstrationOutcome) -> None:
         )
     else:
         print("✗ Not every line arrived once.")
+
+
+def _together(names: Sequence[str]) -> str:
+    *before, last = names or [""]
+    return f"{', '.join(before)} and {last}" if before else last
 
 
 def _rows(outcome: DemonstrationOutcome) -> Iterator[Row]:
@@ -67,7 +72,7 @@ def _rows(outcome: DemonstrationOutcome) -> Iterator[Row]:
             "events": Count(each.tally.events),
             "shipped": Count(each.shipped),
             "stored": Count(each.stored.events),
-            "mirrored": each.mirrored,
+            "mirrored": Count(each.mirrored.events),
             "landed": Count(each.landed.events),
             "verdict": verdict.value if verdict else None,
         }
@@ -75,7 +80,6 @@ def _rows(outcome: DemonstrationOutcome) -> Iterator[Row]:
     yield {
         "topic": "all",
         **{name: Count(summed[name]) for name in _COUNTED},
-        "mirrored": None,
         "verdict": None,
     }
 
@@ -91,10 +95,10 @@ def while_it_runs(places: Places, addresses: Addresses) -> list[str]:
         "",
         "Three commands to try, in another terminal:",
         "",
-        f"  . {_quoted(places.environment)}",
+        f"  . {_quoted(places.environment_offline)}",
         f"  {penstock} status",
         f"  {penstock} report --day today",
-        f"  {penstock} consume payments --from beginning --count 3 --events",
+        f"  {penstock} consume dc1.payments --from beginning --count 3 --events",
     ]
 
 
@@ -175,9 +179,9 @@ def _penstock() -> str:
 @click.option("--keep", is_flag=True, help="Keep the folder, wherever it is.")
 @click.option(
     "--port-base",
-    type=click.IntRange(1, 65_529),
+    type=click.IntRange(1, 65_525),
     metavar="N",
-    help="Listen on N and the five ports after it; without it, on ports that are free.",
+    help="Listen on N and the nine ports after it; without it, on ports that are free.",
 )
 @click.option("--no-kills", is_flag=True, help="Kill no program meanwhile.")
 @click.option("--keep-running", is_flag=True, help="Let everything run until Ctrl-C, to look at.")
@@ -196,9 +200,10 @@ def command(
 ) -> int:
     """Show the whole pipeline at work on this machine, and count what arrives.
 
-    Three sample applications write logs and rotate them, while the agent and the broker are killed.
-    Then every line must be in the warehouse, once: what the applications wrote is held against what
-    was shipped, stored and landed, and against the audit's verdict.
+    Three sample applications write logs and rotate them. What they write is shipped to one cluster,
+    mirrored into another, and loaded from there, while the agent, the mirror and the broker are
+    killed. Then every line must be in the warehouse, once: what the applications wrote is held
+    against what was shipped, stored, mirrored and landed, and against the audit's verdict.
 
     Exit code 0: all of it agrees; 1: something does not, or could not be shown.
 
@@ -212,12 +217,12 @@ def command(
         try:
             with Folder(directory, keep=keep) as folder:
                 places = Places(folder.path)
-                ports = Ports.beginning_at(port_base) if port_base else free_ports()
-                if wrong := problems(places, ports):
+                ports, mirror = _ports(port_base)
+                if wrong := problems(places, ports, mirror):
                     return _cannot_start(wrong)
                 write_inputs(places)
                 with LocalPipeline(
-                    places, ports, secure=secure, loads_every=_LOADS_EVERY
+                    places, ports, mirror=mirror, secure=secure, loads_every=_LOADS_EVERY
                 ) as pipeline:
                     try:
                         outcome = _demonstrated(pipeline, asked, seconds, kills=not no_kills)
@@ -236,6 +241,10 @@ def command(
     return 0 if outcome.agrees else 1
 
 
+def _ports(base: int | None) -> tuple[Ports, MirrorPorts]:
+    return (Ports.beginning_at(base), MirrorPorts.beginning_at(base)) if base else free_ports()
+
+
 def _cannot_start(wrong: Sequence[str]) -> int:
     for each in wrong:
         click.echo(f"penstock demo: {one_line(each)}", err=True)
@@ -248,7 +257,7 @@ def _demonstrated(
     """With all that is to be seen meanwhile on stderr."""
     screen = watching(sys.stderr, pipeline.places, pipeline.addresses)
     try:
-        with KeptStatus(Asking(pipeline.entrance)) as following:
+        with KeptStatus(Asking(pipeline.offline)) as following:
             watch = Watch(pipeline, screen, following, asked)
             return Demonstration(watch, seconds=seconds, kills=kills).run()
     finally:

@@ -1,4 +1,4 @@
-"""What has arrived, counted where it is: at the brokers, and in the files of the warehouse.
+"""What has arrived, counted where it is: at the brokers of both clusters, and in the warehouse.
 
 At the brokers it is read back message by message, in the warehouse as any reader of Parquet would.
 Nothing is asked of loader, manifests or ledger: what counts is what is there. Files whose names
@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import pyarrow
 import pyarrow.parquet
@@ -24,6 +24,7 @@ from penstock.demo.figures import NO_NUMBER, Arrivals, Figures, arrivals
 from penstock.demo.samples import NUMBER_IN_TEXT, SAMPLES, Sample
 from penstock.demo.settling import TimeSpan, asked
 from penstock.demo.watch import DemoFailed, Watch
+from penstock.directory.entrance import Entrance
 from schemas.envelope import Decoder
 from schemas.errors import BadMessage, SchemaError
 from schemas.registry_client import RegistryClient
@@ -41,7 +42,7 @@ def landed_files(table: Path) -> list[Path]:
 
 def landed_numbers(warehouse: Path, sample: Sample) -> Iterator[int]:
     """Of each row, in the order of the files. OSError or ArrowException if one cannot be read."""
-    for path in landed_files(warehouse / sample.name):
+    for path in landed_files(warehouse / sample.copy):
         column = "number" if sample.typed else "message"
         # Not a dataset: that would make columns of the folders' names.
         with pyarrow.parquet.ParquetFile(path) as file:
@@ -57,11 +58,13 @@ def number_of(value: Any) -> int:
     return int(found[1]) if found else NO_NUMBER
 
 
-def stored_numbers(brokers: Brokers, registry: RegistryClient, sample: Sample) -> Iterator[int]:
+def stored_numbers(
+    brokers: Brokers, registry: RegistryClient, topic: str, *, typed: bool
+) -> Iterator[int]:
     """Of each message, as they lie in the topic. ClientError or RegistryError if that fails."""
     decoder = Decoder(registry.schema)
-    field = "number" if sample.typed else "message"
-    with Consumer(brokers, sample.name, Beginning(), to_end=True) as consumer:
+    field = "number" if typed else "message"
+    with Consumer(brokers, topic, Beginning(), to_end=True) as consumer:
         for message in consumer:
             try:
                 event = decoder.decode(message.record.value or b"")
@@ -71,23 +74,40 @@ def stored_numbers(brokers: Brokers, registry: RegistryClient, sample: Sample) -
                 yield number_of(event.get(field))
 
 
+class _At:
+    """A cluster and its registry. A context."""
+
+    def __init__(self, entrance: Entrance) -> None:
+        self._brokers = Brokers(entrance.bootstrap)
+        self._registry = RegistryClient(entrance.registry, patience_seconds=_PATIENCE_SECONDS)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._registry.close()
+        self._brokers.close()
+
+    def arrivals(self, topic: str, sample: Sample, tally: WrittenTally) -> Arrivals:
+        numbers = stored_numbers(self._brokers, self._registry, topic, typed=sample.typed)
+        return arrivals(numbers, tally.events)
+
+
 def counted(
     watch: Watch, tallies: Sequence[WrittenTally], asked_about: TimeSpan
 ) -> tuple[Figures, ...]:
     """Of each application, in their order. Raises DemoFailed if something cannot be counted."""
     found = []
     try:
-        entrance = watch.pipeline.entrance
-        said = {each.topic: each for each in asked(entrance, asked_about).topics}
-        with (
-            Brokers(entrance.bootstrap) as brokers,
-            RegistryClient(entrance.registry, patience_seconds=_PATIENCE_SECONDS) as registry,
-        ):
+        pipeline = watch.pipeline
+        said = {each.topic: each for each in asked(pipeline.offline, asked_about).topics}
+        with _At(pipeline.entrance) as there, _At(pipeline.offline) as offline:
             for sample, tally in zip(SAMPLES, tallies, strict=True):
                 figures = Figures(
                     tally=tally,
-                    said=said.get(sample.name),
-                    stored=arrivals(stored_numbers(brokers, registry, sample), tally.events),
+                    said=said.get(sample.copy),
+                    stored=there.arrivals(sample.name, sample, tally),
+                    mirrored=offline.arrivals(sample.copy, sample, tally),
                     landed=_landed(watch, sample, tally),
                 )
                 found.append(figures)

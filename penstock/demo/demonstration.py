@@ -1,9 +1,9 @@
 """The demonstration itself: a pipeline at work under sample applications, killed in parts, counted.
 
     start      all programs; schemas are registered as soon as the registry answers
-    write      the applications write; after a third the agent is killed, after two the broker
+    write      the applications write; meanwhile the agent, the mirror and the broker are killed
     settle     the applications stop; what they wrote is read, loaded and audited
-    count      what the brokers and the warehouse hold, held against the tallies
+    count      what the brokers of both clusters and the warehouse hold, held against the tallies
 
 Whatever is waited for has its time, and the pipeline is looked after meanwhile. All children belong
 to the thread that runs this, and end with it.
@@ -31,7 +31,7 @@ from penstock.up.running import Child
 from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
 
-KILLED: Final = ("agent", "broker")  # in this order
+KILLED: Final = ("agent", "mirror", "broker")  # in this order
 _START_SECONDS: Final = 180.0
 _RUNS_SECONDS: Final = 60.0  # before a program can be killed
 _STOP_SECONDS: Final = 20.0  # of the applications

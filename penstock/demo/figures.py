@@ -1,8 +1,8 @@
 """What was written of each topic, what every tier had of it, and where the two differ. Pure.
 
 What was written is known from the applications' own tallies. Shipped is what the agent told the
-ledger; stored and landed were counted where the events are. All agree, or it is said in words what
-does not.
+ledger; stored, mirrored and landed were counted where the events are. All agree, or it is said in
+words what does not.
 
 Applications number their events 0, 1, 2 and so on. So it can be said of each, not only of their
 count, whether it arrived, and whether once.
@@ -38,7 +38,7 @@ class Arrivals(NamedTuple):
         return sum(map(len, self.missing))
 
     def faults(self, where: str) -> Iterator[str]:
-        """What is not as it should be, in words. `where`: stored, landed."""
+        """What is not as it should be, in words. `where`: stored, mirrored, landed."""
         if self.missing:
             yield f"{_events(self.events_missing)} not {where}: {_ranges(self.missing)}"
         if self.twice:
@@ -99,8 +99,9 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """One topic's, which has the name of its application."""
 
     tally: WrittenTally
-    said: TopicReport | None  # by the audit; None if it knows no such topic
+    said: TopicReport | None  # by the audit, of the copy; None if it knows no such topic
     stored: Arrivals
+    mirrored: Arrivals
     landed: Arrivals
 
     @property
@@ -114,10 +115,6 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
         return sum(each.events for each in tiers if each.tier == "agent")
 
     @property
-    def mirrored(self) -> None:
-        """Nothing copies clusters yet."""
-
-    @property
     def verdict(self) -> State | None:
         return self.said.state if self.said else None
 
@@ -129,6 +126,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
         if self.said and self.said.flow.read != lines:
             yield f"the agent says that it read {self.said.flow.read:,} of {lines:,} lines"
         yield from self.stored.faults("stored")
+        yield from self.mirrored.faults("mirrored")
         yield from self.landed.faults("landed")
         if self.said is None:
             yield "the audit knows no such topic"
@@ -165,6 +163,7 @@ def totals(figures: Sequence[Figures]) -> dict[str, int]:
         "events": sum(each.tally.events for each in figures),
         "shipped": sum(each.shipped for each in figures),
         "stored": sum(each.stored.events for each in figures),
+        "mirrored": sum(each.mirrored.events for each in figures),
         "landed": sum(each.landed.events for each in figures),
     }
 
@@ -183,12 +182,12 @@ def document(outcome: DemonstrationOutcome) -> dict[str, Any]:
                 "events": each.tally.events,
                 "shipped": each.shipped,
                 "stored": each.stored.events,
-                "mirrored": each.mirrored,
+                "mirrored": each.mirrored.events,
                 "landed": each.landed.events,
                 "verdict": each.verdict,
             }
             for each in outcome.figures
         ],
-        "totals": {**totals(outcome.figures), "mirrored": None},
+        "totals": totals(outcome.figures),
         "differences": outcome.differences,
     }

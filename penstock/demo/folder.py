@@ -18,7 +18,7 @@ from typing import Final, Self
 
 from ground.listening import is_free
 from penstock.demo.watch import DemoFailed
-from penstock.directory.places import HOST, PRIVATE, Ports
+from penstock.directory.places import HOST, PRIVATE, MirrorPorts, Ports
 
 _REMOVE_SECONDS: Final = 10.0  # for programs that were just killed to be gone
 _LOWEST: Final = 10_000
@@ -58,13 +58,13 @@ class Folder:
             shutil.rmtree(self.path, ignore_errors=True)
 
 
-def free_ports() -> Ports:
+def free_ports() -> tuple[Ports, MirrorPorts]:
     """One after the other. Raises OSError if there are none."""
-    count = len(Ports._fields)
+    count = len(Ports._fields) + len(MirrorPorts._fields)
     highest = max(int(_EPHEMERAL.read_text().split()[0]), _LOWEST + 10 * count)
     chance = random.SystemRandom()
     for _ in range(_TRIES):
         base = chance.randrange(_LOWEST, highest - count)
         if all(is_free(HOST, port) for port in range(base, base + count)):
-            return Ports.beginning_at(base)
+            return Ports.beginning_at(base), MirrorPorts.beginning_at(base)
     raise OSError(f"no {count} free ports one after the other between {_LOWEST} and {highest}")

@@ -1,7 +1,8 @@
 """The sample applications and what becomes of their logs: topics, formats, schemas. Pure.
 
-One topic for each application, of its name. Two have a schema of their own, which is registered
-before their first line is shipped; the third has none, and becomes `penstock.LogLine`.
+One topic for each application, of its name, and its copy at the offline cluster. Two have a schema
+of their own, which is registered before their first line is shipped; the third has none, and
+becomes `penstock.LogLine`.
 """
 
 import glob
@@ -9,6 +10,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
+from penstock.directory.places import SOURCE
 from schemas.event_schemas import HEADER, built_in
 from schemas.parsing import parse
 
@@ -24,6 +26,11 @@ class Sample(NamedTuple):
     @property
     def module(self) -> str:
         return f"penstock.demo.applications.{self.name}"
+
+    @property
+    def copy(self) -> str:
+        """The topic that the mirror makes of it, which is the one that lands."""
+        return f"{SOURCE}.{self.name}"
 
     @property
     def subject(self) -> str:

@@ -15,12 +15,12 @@ from penstock.cli.failures import Failed
 from penstock.demo.samples import SAMPLES
 from penstock.demo.watch import Watch
 from penstock.directory.entrance import Entrance
-from penstock.directory.places import CLUSTER, WINDOW_SECONDS
+from penstock.directory.places import OFFLINE, WINDOW_SECONDS
 from penstock.report.asking import Parameters, ask
 from penstock.report.words import failing_words
 
 _WINDOW_MILLIS = WINDOW_SECONDS * 1000
-_TIERS = frozenset({"agent", "broker", "hdfs"})
+_TIERS = frozenset({"agent", "origin", "broker", "hdfs"})
 _FAULTY = frozenset({State.UNKNOWN, State.MISSING, State.DUPLICATED, State.CHANGED})
 _SETTLE_SECONDS: Final = 420.0  # Spark begins slowly on a machine that is busy
 _FAULTY_SECONDS: Final = 15.0  # after which a fault is believed
@@ -41,8 +41,9 @@ def span(began: float, ended: float) -> TimeSpan:
 
 
 def asked(entrance: Entrance, asked_about: TimeSpan) -> ReportAnswer:
-    """Raises Failed if there is no answer."""
-    parameters: Parameters = {"cluster": CLUSTER, "from": asked_about.begin, "to": asked_about.end}
+    """Of the copies, which are judged with what was said of their origins. Raises Failed if there
+    is no answer."""
+    parameters: Parameters = {"cluster": OFFLINE, "from": asked_about.begin, "to": asked_about.end}
     audit = parse_program_url(entrance.addresses.audit)
     access = access_to(entrance.audit_security)
     return ask(audit, "report", parameters, ReportAnswer, access=access)
@@ -115,7 +116,7 @@ class _Audit:
         if now < self._next:
             return False
         self._next = now + _ASK_SECONDS
-        topics = [sample.name for sample in SAMPLES]
+        topics = [sample.copy for sample in SAMPLES]
         try:
             report = asked(self._entrance, self._asked_about)
         except Failed as error:

@@ -8,7 +8,7 @@ from client.bootstrap import Bootstrap
 from client.security import Security
 from ground.http_security import HttpSecurity
 from penstock.directory.locks import ADMIN, Locks, at_audit, at_brokers, at_registry
-from penstock.directory.places import Addresses, Places, Ports
+from penstock.directory.places import Addresses, MirrorPorts, Places, Ports
 from schemas.remote.address import RegistryAddress
 
 
@@ -34,6 +34,10 @@ class Entrance(NamedTuple):
             msgspec.convert(at_registry(locks, ADMIN), HttpSecurity),
             msgspec.convert(at_audit(locks, ADMIN), HttpSecurity),
         )
+
+    def offline(self, ports: MirrorPorts | None) -> "Entrance":
+        """The same people, at the cluster into which this one is copied; itself, if into none."""
+        return self._replace(addresses=self.addresses.offline(ports)) if ports else self
 
     @property
     def bootstrap(self) -> Bootstrap:

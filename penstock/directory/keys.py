@@ -29,11 +29,11 @@ from penstock.directory.locks import (
     PAGE_HOSTS,
     SERVERS,
     TOKENS,
-    USERS,
     Locks,
     at_audit,
     at_brokers,
     at_registry,
+    users,
 )
 from penstock.directory.places import PRIVATE
 from penstock.directory.preparing import literal_in
@@ -48,12 +48,12 @@ _FOR_COMMANDS: Final = """\
 """
 
 
-def make_keys(locks: Locks) -> None:
+def make_keys(locks: Locks, *, mirrored: bool = False) -> None:
     """All that locks.py names. Raises DirectoryUnusable or OSError."""
     locks.folder.mkdir(PRIVATE, exist_ok=True)
     locks.folder.chmod(PRIVATE)
     renew_certificates(locks, datetime.now(UTC))
-    passwords = {user: _kept(locks.password(user)) for user in USERS}
+    passwords = {user: _kept(locks.password(user)) for user in users(mirrored=mirrored)}
     tokens = {user: _kept(locks.token(user)) for user in TOKENS}
     _have_lines(locks.registry_users, passwords, _is_hash_of, _hash_of)
     _have_lines(locks.audit_users, {ADMIN: passwords[ADMIN]}, _is_hash_of, _hash_of)

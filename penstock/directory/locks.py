@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from client.security import Mechanism
 from ledger.names import LEDGER_TOPIC
-from penstock.directory.places import HOST, Places, Ports
+from penstock.directory.places import HOST, OFFLINE, SOURCE, MirrorPorts, Places, Ports
 from wire.acls import (
     ANYTHING,
     USER,
@@ -27,9 +27,11 @@ from wire.acls import (
     ResourcePattern,
     ResourceType,
 )
+from wire.mirrored import MIRROR_ID
 
 ADMIN: Final = "admin"
 USERS: Final = (ADMIN, "broker", "registry", "agent", "loader", "audit")
+_MIRROR: Final = "mirror"
 TOKENS: Final = (ADMIN, "loader")
 SERVERS: Final = ("broker", "registry", "audit")  # those that show a certificate
 HOSTS: Final = (HOST, "localhost")  # that it is for
@@ -42,6 +44,11 @@ _LOADER_GROUP: Final = "penstock-loader"
 
 Settings = dict[str, Any]
 Rule = tuple[ResourcePattern, Acl]
+
+
+def users(*, mirrored: bool = False) -> tuple[str, ...]:
+    """The same at both clusters, where there are two."""
+    return (*USERS, _MIRROR) if mirrored else USERS
 
 
 class Locks(NamedTuple):
@@ -113,7 +120,9 @@ def at_audit(locks: Locks, user: str) -> Settings:
     return {"tls": {"ca": str(locks.ca)}, "token_file": str(locks.token(user))}
 
 
-def locked_settings(locks: Locks, ports: Ports) -> Mapping[str, Settings]:
+def locked_settings(
+    locks: Locks, ports: Ports, mirror: MirrorPorts | None = None
+) -> Mapping[str, Settings]:
     """By program: what its configuration has beside, or in place of, that of an open pipeline."""
 
     def client(user: str) -> Settings:
@@ -122,12 +131,12 @@ def locked_settings(locks: Locks, ports: Ports) -> Mapping[str, Settings]:
             "registry_security": at_registry(locks, user),
         }
 
-    return {
-        "broker": {
+    def broker(port: int) -> Settings:
+        return {
             "listeners": [
                 {
                     "name": _LISTENER,
-                    "port": ports.broker,
+                    "port": port,
                     "tls": {"certificate": str(locks.certificate("broker"))},
                     "logins": [str(Mechanism.SCRAM_SHA_512), str(Mechanism.SCRAM_SHA_256)],
                     "login_seconds": _LOGIN_SECONDS,
@@ -136,7 +145,10 @@ def locked_settings(locks: Locks, ports: Ports) -> Mapping[str, Settings]:
             "between_brokers": {"listener": _LISTENER, "security": at_brokers(locks, "broker")},
             "authorization": {"super_users": ["broker", ADMIN]},
             "registry_security": at_registry(locks, "broker"),
-        },
+        }
+
+    found: dict[str, Settings] = {
+        "broker": broker(ports.broker),
         "registry": {
             "security": at_brokers(locks, "registry"),
             "tls": {"certificate": str(locks.certificate("registry"))},
@@ -160,13 +172,28 @@ def locked_settings(locks: Locks, ports: Ports) -> Mapping[str, Settings]:
             "host_names": list(PAGE_HOSTS),
         },
     }
+    if mirror:
+        asked = client("audit")
+        page = {key: said for key, said in found["audit"].items() if key not in asked}
+        registry = found["registry"]
+        allowed = [*registry["permissions"], _permission(_MIRROR, LEDGER_TOPIC, "read", "write")]
+        found |= {
+            "mirror": {
+                "source": {"security": at_brokers(locks, _MIRROR)},
+                "target": client(_MIRROR),
+            },
+            "offline-broker": broker(mirror.offline_broker),
+            "offline-registry": registry | {"permissions": allowed},
+            "audit": page | {"clusters": {SOURCE: asked, OFFLINE: asked}},
+        }
+    return found
 
 
 def _permission(principal: str, subjects: str, *may: str) -> Settings:
     return {"principal": principal, "subjects": subjects, "may": list(may)}
 
 
-def rules() -> tuple[Rule, ...]:
+def rules(*, mirrored: bool = False) -> tuple[Rule, ...]:
     """What brokers let programs do. Which topics there will be is known to nobody yet, but schemas
     are the registry's alone: agents and loaders get to them through it."""
     topic, group = ResourceType.TOPIC, ResourceType.GROUP
@@ -185,7 +212,25 @@ def rules() -> tuple[Rule, ...]:
         # A topic that the audit may not see is one that was deleted, to it.
         *_rules("audit", topic, ANYTHING, describe),
         *_rules("audit", group, ANYTHING, describe),
+        *(_rules_of_mirror() if mirrored else ()),
     )
+
+
+def _rules_of_mirror() -> Iterator[Rule]:
+    """At both clusters: what it needs at the one does no harm at the other."""
+    topic, group = ResourceType.TOPIC, ResourceType.GROUP
+    made = (Operation.CREATE, Operation.WRITE, Operation.ALTER, Operation.ALTER_CONFIGS)
+    read = (Operation.READ, Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS)
+    yield from _rules(_MIRROR, topic, ANYTHING, *read, *made)
+    yield from _rules(_MIRROR, group, ANYTHING, Operation.READ, Operation.DESCRIBE)
+    writer = ResourceType.TRANSACTIONAL_ID
+    yield from _rules(_MIRROR, writer, MIRROR_ID, Operation.WRITE, Operation.DESCRIBE)
+    yield from _rules(_MIRROR, topic, _SCHEMAS_TOPIC, *made, permission=Permission.DENY)
+    # Schemas that were copied are served by the registry, as its own are.
+    schemas = f"{SOURCE}.{_SCHEMAS_TOPIC}"
+    yield from _rules("registry", topic, schemas, *read)
+    for user in ("agent", "loader"):
+        yield from _rules(user, topic, schemas, Operation.ALL, permission=Permission.DENY)
 
 
 def _rules(

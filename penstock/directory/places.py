@@ -4,10 +4,12 @@
     config/         a file for each program, written anew at every start
     inputs.d/       what the agent follows: the user's, and read again while it runs
     logs/           a file for each program, cut when it is long
-    zookeeper/ broker/ registry/ agent/ audit/      each program's own
+    zookeeper/ broker/ registry/ agent/ audit/      each program's own, and with a mirror
+    offline-broker/ offline-registry/ mirror/
     warehouse/      where the loader lands tables
     security/       keys, where everything is behind locks (see locks.py)
     environment     for `.`: the addresses, as variables that all commands know
+    environment-offline     the same of the offline cluster, where a mirror copies into one
     up.json         what the next start goes on with
     lock            held while it runs
 """
@@ -19,6 +21,9 @@ HOST: Final = "127.0.0.1"
 _HIGHEST_PORT: Final = 65_535
 PRIVATE: Final = 0o700  # the directory's mode, if it is made here: logs of others may be in it
 CLUSTER: Final = "local"
+# With a mirror there are two in its place.
+SOURCE: Final = "dc1"
+OFFLINE: Final = "offline"
 WINDOW_SECONDS: Final = 10  # short, so that a verdict is there soon; all programs have the same
 
 
@@ -41,6 +46,25 @@ class Ports(NamedTuple):
         return cls(*ports)
 
 
+class MirrorPorts(NamedTuple):
+    """Those that a mirror and the cluster into which it copies have beside these."""
+
+    offline_broker: int = 9192
+    offline_broker_http: int = 9195
+    offline_registry: int = 8181
+    mirror_http: int = 9466
+
+    @classmethod
+    def beginning_at(cls, base: int) -> "MirrorPorts":
+        """Behind those of the pipeline that begin there. Raises ValueError where there are not so
+        many."""
+        first = base + len(Ports._fields)
+        ports = range(first, first + len(cls._fields))
+        if not 0 < base <= _HIGHEST_PORT - len(Ports._fields) - len(ports):
+            raise ValueError(f"{base} and the {ports[-1] - base} after it are not all ports")
+        return cls(*ports)
+
+
 class Addresses(NamedTuple):
     """Where commands find a pipeline. An empty `broker_http` is not asked."""
 
@@ -59,6 +83,15 @@ class Addresses(NamedTuple):
             audit=f"{http}://{HOST}:{ports.audit}",
             agent=f"http://{HOST}:{ports.agent_http}",
             broker_http=f"http://{HOST}:{ports.broker_http}",
+        )
+
+    def offline(self, ports: MirrorPorts) -> "Addresses":
+        """The same pipeline, asked for the cluster into which it is copied."""
+        http = self.registry.partition(":")[0]
+        return self._replace(
+            brokers=f"{HOST}:{ports.offline_broker}",
+            registry=f"{http}://{HOST}:{ports.offline_registry}",
+            broker_http=f"http://{HOST}:{ports.offline_broker_http}",
         )
 
     @property
@@ -92,6 +125,10 @@ class Places(NamedTuple):
     @property
     def environment(self) -> Path:
         return self.directory / "environment"
+
+    @property
+    def environment_offline(self) -> Path:
+        return self.directory / "environment-offline"
 
     @property
     def remembered(self) -> Path:

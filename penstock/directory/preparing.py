@@ -27,7 +27,17 @@ from ground.administration_log import FILE_NAME
 from ground.durable_files import replace_file
 from penstock.directory.errors import DirectoryUnusable, WrongFollow
 from penstock.directory.locks import Locks, locked_settings
-from penstock.directory.places import CLUSTER, HOST, WINDOW_SECONDS, Addresses, Places, Ports
+from penstock.directory.places import (
+    CLUSTER,
+    HOST,
+    OFFLINE,
+    SOURCE,
+    WINDOW_SECONDS,
+    Addresses,
+    MirrorPorts,
+    Places,
+    Ports,
+)
 from penstock.directory.remembered import RememberedStart, remember
 
 SETTINGS_HEADER: Final = """\
@@ -38,6 +48,8 @@ _LEDGER_SECONDS: Final = 2.0
 _GRACE_SECONDS: Final = 10.0  # nothing is far away
 _GROUPS_SECONDS: Final = 5.0
 _DRAIN_SECONDS: Final = 3.0  # all must be stopped within ten
+_LOOKS_SECONDS: Final = 2.0  # a mirror for new topics
+_OFFLINE_IDS: Final = 1_000_000_000  # of its own schemas, apart from those that are copied
 # Loads are small here, and over before Java's second compiler is worth its start.
 _SPARK: Final = {
     "spark.driver.memory": "1g",
@@ -54,13 +66,32 @@ _TOPIC: Final = re.compile(r"([^/=]*)=(.*)", re.DOTALL)
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 
 
-def settings(places: Places, ports: Ports, *, secure: bool = False) -> Mapping[str, Settings]:
-    """By program."""
-    found = _settings(places, ports, Addresses.of(ports, secure=secure))
-    if not secure:
-        return found | {"broker": found["broker"] | {"port": ports.broker}}
-    added = locked_settings(Locks.of(places), ports)
-    return {program: said | literal_in(added[program]) for program, said in found.items()}
+def settings(
+    places: Places, ports: Ports, mirror: MirrorPorts | None = None, *, secure: bool = False
+) -> Mapping[str, Settings]:
+    """By program. With a mirror, lines land by way of the cluster into which it copies."""
+    addresses = Addresses.of(ports, secure=secure)
+    found = _settings(places, ports, addresses)
+    if mirror:
+        found = _with_mirror(found, places, addresses, mirror)
+    if secure:
+        added = locked_settings(Locks.of(places), ports, mirror)
+        return {
+            program: _joined(said, literal_in(added[program])) for program, said in found.items()
+        }
+    found["broker"]["port"] = ports.broker
+    if mirror:
+        found["offline-broker"]["port"] = mirror.offline_broker
+    return found
+
+
+def _joined(some: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Mappings in them likewise."""
+    found = dict(some)
+    for key, value in more.items():
+        both = isinstance(value, dict) and isinstance(found.get(key), dict)
+        found[key] = _joined(found[key], value) if both else value
+    return found
 
 
 def _settings(places: Places, ports: Ports, addresses: Addresses) -> dict[str, dict[str, Any]]:
@@ -109,6 +140,54 @@ def _settings(places: Places, ports: Ports, addresses: Addresses) -> dict[str, d
             "grace": _GRACE_SECONDS,
             "groups": {"interval": _GROUPS_SECONDS},
         },
+    }
+
+
+def _with_mirror(
+    alone: Mapping[str, dict[str, Any]], places: Places, addresses: Addresses, ports: MirrorPorts
+) -> dict[str, dict[str, Any]]:
+    """Of these programs as they are alone: two clusters, in one ZooKeeper, and a mirror between."""
+    offline = addresses.offline(ports)
+    zookeeper = alone["broker"]["zookeeper"]
+    there = {"brokers": [addresses.brokers], "registry": addresses.registry}
+    here = {"brokers": [offline.brokers], "registry": offline.registry}
+    log = literal(str(places.data("offline-registry") / FILE_NAME))
+    audit = {key: said for key, said in alone["audit"].items() if key not in {"cluster", *there}}
+    return {
+        "broker": alone["broker"] | {"cluster": SOURCE, "zookeeper": f"{zookeeper}/{SOURCE}"},
+        "registry": alone["registry"] | {"cluster": SOURCE},
+        "agent": alone["agent"] | {"cluster": SOURCE},
+        "mirror": {
+            "name": f"{SOURCE}-to-{OFFLINE}",
+            "source": {"cluster": SOURCE, "brokers": there["brokers"]},
+            "target": {"cluster": OFFLINE, **here},
+            "schemas": True,
+            "interval": _LOOKS_SECONDS,
+            "window": WINDOW_SECONDS,
+            "ledger_interval": _LEDGER_SECONDS,
+            "groups": {"interval": _GROUPS_SECONDS},
+            "data_dir": literal(str(places.data("mirror"))),
+            "http_port": ports.mirror_http,
+        },
+        "offline-broker": alone["broker"]
+        | {
+            "cluster": OFFLINE,
+            "data_dir": literal(str(places.data("offline-broker"))),
+            "http_port": ports.offline_broker_http,
+            "zookeeper": f"{zookeeper}/{OFFLINE}",
+            "registry": offline.registry,
+        },
+        "offline-registry": alone["registry"]
+        | {
+            "cluster": OFFLINE,
+            "brokers": here["brokers"],
+            "port": ports.offline_registry,
+            "administration_log": {"file": log},
+            "id_base": _OFFLINE_IDS,
+            "mirrored": [{"topic": f"{SOURCE}._schemas"}],
+        },
+        "loader": alone["loader"] | here | {"cluster": OFFLINE, "topics": [f"{SOURCE}.*"]},
+        "audit": audit | {"clusters": {SOURCE: there, OFFLINE: here}},
     }
 
 
@@ -218,7 +297,12 @@ def _names_of(directory: Path, follows: Iterable[Follow]) -> list[str]:
 
 
 def prepare(
-    places: Places, ports: Ports, follows: Sequence[Follow], *, secure: bool = False
+    places: Places,
+    ports: Ports,
+    follows: Sequence[Follow],
+    *,
+    mirror: MirrorPorts | None = None,
+    secure: bool = False,
 ) -> None:
     """Raises DirectoryUnusable. Behind locks the keys are keys.py's to make."""
     try:
@@ -227,24 +311,30 @@ def prepare(
             places.log("").parent,
             places.inputs,
             places.data("registry"),
+            *map(places.data, ("mirror", "offline-registry") if mirror else ()),
         ):
             folder.mkdir(parents=True, exist_ok=True)
         places.warehouse.mkdir(exist_ok=True)
-        for program, content in settings(places, ports, secure=secure).items():
+        for program, content in settings(places, ports, mirror, secure=secure).items():
             replace_file(places.config(program), settings_text(content).encode())
         if follows:
             follow(places, follows)
-        replace_file(places.environment, environment(places, ports, secure=secure).encode())
-        remember(places, RememberedStart(ports, secure))
+        addresses = Addresses.of(ports, secure=secure)
+        environments = {places.environment: addresses}
+        if mirror:
+            environments[places.environment_offline] = addresses.offline(mirror)
+        for path, of in environments.items():
+            replace_file(path, environment(places, of, secure=secure).encode())
+        remember(places, RememberedStart(ports, secure, mirror=mirror))
     except OSError as error:
         raise DirectoryUnusable(
             f"{error.filename or places.directory} cannot be written: {error.strerror}"
         ) from None
 
 
-def environment(places: Places, ports: Ports, *, secure: bool) -> str:
+def environment(places: Places, addresses: Addresses, *, secure: bool) -> str:
     """For the shell's `.`: all commands talk to this pipeline then, and get in."""
-    addresses, locks = Addresses.of(ports, secure=secure), Locks.of(places)
+    locks = Locks.of(places)
     entrance = {
         "PENSTOCK_SECURITY": locks.for_commands("brokers"),
         "PENSTOCK_REGISTRY_SECURITY": locks.for_commands("registry"),

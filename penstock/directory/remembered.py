@@ -1,11 +1,14 @@
 """`up.json`: what the next start goes on with, and where others find the programs.
 
-    {"version": 1, "ports": {"zookeeper": 2181, "broker": 9092, …}, "secure": true}
+    {"version": 1, "ports": {"zookeeper": 2181, "broker": 9092, …}, "secure": true,
+     "mirror": {"offline_broker": 9192, …}}
 
 It is replaced as a whole. Who deletes it gets the usual ports again. Locks are not taken off by
-that: where it does not say, a pipeline that has keys is behind them.
+that: where it does not say, a pipeline that has keys is behind them, and one that has a mirror has
+two clusters.
 """
 
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -14,7 +17,7 @@ import msgspec
 from ground.durable_files import replace_file
 from penstock.directory.errors import DirectoryUnusable
 from penstock.directory.locks import Locks
-from penstock.directory.places import Places, Ports
+from penstock.directory.places import MirrorPorts, Places, Ports
 
 VERSION: Final = 1
 _LONGEST: Final = 64 * 1024
@@ -26,6 +29,7 @@ class RememberedStart(NamedTuple):
     ports: Ports = Ports()
     secure: bool = False
     there_was_one: bool = True
+    mirror: MirrorPorts | None = None  # where a second cluster is, into which it is copied
 
 
 class _Content(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +38,7 @@ class _Content(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     ports: dict[str, int]
     secure: bool | None = None
+    mirror: dict[str, int] | None = None
 
 
 def remembered(directory: Path) -> RememberedStart:
@@ -41,10 +46,11 @@ def remembered(directory: Path) -> RememberedStart:
     path = Places(directory).remembered
     try:
         has_keys = Locks.of(Places(directory)).ca.exists()
+        mirror = MirrorPorts() if Places(directory).data("mirror").exists() else None
         with path.open("rb") as file:
             text = file.read(_LONGEST)
     except (FileNotFoundError, NotADirectoryError):  # others say what is wrong with the directory
-        return RememberedStart(secure=has_keys, there_was_one=False)
+        return RememberedStart(secure=has_keys, there_was_one=False, mirror=mirror)
     except OSError as error:
         raise DirectoryUnusable(f"{path} cannot be read: {error.strerror}") from None
     try:
@@ -56,18 +62,26 @@ def remembered(directory: Path) -> RememberedStart:
             f"{path} is of version {content.version}, and this Penstock knows {VERSION}: "
             "use the newer one, or delete the file to have the usual ports"
         )
-    known: dict[str, Any] = {
-        name: port
-        for name, port in content.ports.items()
-        if name in Ports._fields and 0 < port < 65_536
-    }
-    ports = Ports(**known)
-    if len(set(ports)) < len(ports):
+    ports = Ports(**_known(content.ports, Ports._fields))
+    if content.mirror is not None:
+        mirror = MirrorPorts(**_known(content.mirror, MirrorPorts._fields))
+    every = [*ports, *(mirror or ())]
+    if len(set(every)) < len(every):
         raise DirectoryUnusable(f"{path} has one port twice: delete it to have the usual ports")
-    return RememberedStart(ports, has_keys if content.secure is None else content.secure)
+    secure = has_keys if content.secure is None else content.secure
+    return RememberedStart(ports, secure, mirror=mirror)
+
+
+def _known(ports: Mapping[str, int], names: Collection[str]) -> dict[str, Any]:
+    return {name: port for name, port in ports.items() if name in names and 0 < port < 65_536}
 
 
 def remember(places: Places, start: RememberedStart) -> None:
     """Raises OSError."""
-    content = _Content(version=VERSION, ports=start.ports._asdict(), secure=start.secure)
+    content = _Content(
+        version=VERSION,
+        ports=start.ports._asdict(),
+        secure=start.secure,
+        mirror=start.mirror and start.mirror._asdict(),
+    )
     replace_file(places.remembered, msgspec.json.encode(content) + b"\n")

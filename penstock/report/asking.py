@@ -58,6 +58,7 @@ def ask(
     kind: type[T],
     *,
     access: HttpAccess | None = None,
+    seconds: float = _SECONDS,
 ) -> T:
     """The answer; Failed if there is none of that kind. Without `access` it is asked as the
     command was told."""
@@ -66,7 +67,7 @@ def ask(
     access = access or access_to(said_audit_security(audit))
     try:
         answer = get(
-            audit, f"/api/v1/{path}?{query}", program="audit", seconds=_SECONDS, access=access
+            audit, f"/api/v1/{path}?{query}", program="audit", seconds=seconds, access=access
         )
     except NobodyAnswers as error:
         raise Failed(f"{error.message}{hint}") from None

@@ -25,7 +25,8 @@ from penstock.status.values import BrokerStanding
 from wire.messages.list_offsets import EARLIEST, LATEST
 
 _BEGINNINGS_S: Final = 10.0
-OWN: Final = "_"  # how the names of topics begin that nobody's lines are in
+_OWN: Final = "_"  # how the names of topics begin that nobody's lines are in
+_COPIED: Final = "._schemas"  # and how they end, where a mirror has copied one
 Offsets = Mapping[TopicPartition, int]
 _PAGE: Final = "/readyz"
 _READY: Final = "ready"
@@ -73,7 +74,7 @@ class AskingCluster:
         led = [
             TopicPartition(name, each.index)
             for name, topic in known.topics.items()
-            if not name.startswith(OWN)
+            if not is_own(name)
             for each in topic.partitions
             if each.leader != NO_LEADER
         ]
@@ -88,6 +89,11 @@ class AskingCluster:
         return self._beginnings
 
 
+def is_own(topic: str) -> bool:
+    """Whether nobody's lines are in it."""
+    return topic.startswith(_OWN) or topic.endswith(_COPIED)
+
+
 def cluster_part(known: ClusterMetadata, beginnings: Offsets, ends: Offsets) -> ClusterPart:
     """Pure."""
     held: Counter[int] = Counter()
@@ -98,7 +104,7 @@ def cluster_part(known: ClusterMetadata, beginnings: Offsets, ends: Offsets) -> 
             leads[partition.leader] += 1
     topics = {}
     for name, topic in known.topics.items():
-        if name.startswith(OWN):
+        if is_own(name):
             continue
         partitions = [TopicPartition(name, each.index) for each in topic.partitions]
         end = _sum(ends, partitions)

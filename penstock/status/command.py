@@ -214,7 +214,7 @@ def command(
         else:
             start = remembered(directory)
             places = Places(directory.absolute())
-            entrance = Entrance.of(places, start.ports, secure=start.secure)
+            entrance = Entrance.of(places, start.ports, secure=start.secure).offline(start.mirror)
         with Asking(entrance, within=_SECONDS) as asking:
             standing = asking.ask()
         if directory is not None:

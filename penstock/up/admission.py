@@ -9,23 +9,28 @@ added stays. What is right already is not written again, so a kill costs nothing
 
 from functools import partial
 
-from cluster import acls, users
+from cluster import acls
+from cluster import users as kept_users
 from cluster.errors import ClusterError, Unavailable
 from cluster.session import Session
 from cluster.users import Credentials
-from cluster.zookeeper import answers, read_secret
+from cluster.zookeeper import read_secret
+from cluster.zookeeper_standing import answers
 from ground.scram import MOST_ITERATIONS, ScramCredential, ScramMechanism, new_salt
 from ground.secrets import NoSecret, Secret
-from penstock.directory.locks import USERS, Locks, rules
-from penstock.directory.places import HOST, Places, Ports
+from penstock.directory.locks import Locks, rules, users
+from penstock.directory.places import HOST, OFFLINE, SOURCE, Places, Ports
 
 
 class Admission:
     """One start's. `is_done` is what to ask in place of whether ZooKeeper answers; it is asked by
     one thread at a time. `failure` says why it never will be."""
 
-    def __init__(self, places: Places, ports: Ports) -> None:
+    def __init__(self, places: Places, ports: Ports, *, mirrored: bool = False) -> None:
+        """`mirrored`: into the maps of two clusters."""
         self.failure = ""
+        self._maps = (f"/{SOURCE}", f"/{OFFLINE}") if mirrored else ("",)
+        self._mirrored = mirrored
         self._places = places
         self._port = ports.zookeeper
         self._written = False
@@ -36,7 +41,9 @@ class Admission:
         if not self._written:
             secret = read_secret(self._places.data("zookeeper"))
             try:
-                admit(Locks.of(self._places), f"{HOST}:{self._port}", secret)
+                for each in self._maps:
+                    zookeeper = f"{HOST}:{self._port}{each}"
+                    admit(Locks.of(self._places), zookeeper, secret, mirrored=self._mirrored)
             except Unavailable:
                 return False  # it was killed, or is about to start again
             except (ClusterError, NoSecret) as error:
@@ -46,14 +53,16 @@ class Admission:
         return True
 
 
-def admit(locks: Locks, zookeeper: str, secret: str | None) -> None:
+def admit(locks: Locks, zookeeper: str, secret: str | None, *, mirrored: bool = False) -> None:
     """Raises ClusterError or NoSecret."""
-    passwords = {user: Secret(file=str(locks.password(user))).read() for user in USERS}
+    passwords = {
+        user: Secret(file=str(locks.password(user))).read() for user in users(mirrored=mirrored)
+    }
     session = Session.connect(zookeeper, secret=secret)
     try:
         for user, password in passwords.items():
-            users.alter(session, user, partial(_credentials, password))
-        for pattern, acl in rules():
+            kept_users.alter(session, user, partial(_credentials, password))
+        for pattern, acl in rules(mirrored=mirrored):
             acls.add(session, pattern, [acl])
     finally:
         session.close()

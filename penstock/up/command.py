@@ -12,7 +12,7 @@ from ground.printable import one_line
 from penstock.cli.event_log import FORMATS, LogFormat
 from penstock.cli.failures import Failed
 from penstock.directory.errors import UpError, WrongFollow
-from penstock.directory.places import Places, Ports
+from penstock.directory.places import MirrorPorts, Places, Ports
 from penstock.directory.preparing import Follow, parse_follow
 from penstock.directory.remembered import RememberedStart, remembered
 from penstock.status.asking import Asking, KeptStatus
@@ -61,7 +61,14 @@ class FollowType(click.ParamType[Follow]):
     "--port-base",
     type=click.IntRange(1, 65_529),
     metavar="N",
-    help="Listen on N and the five ports after it, now and at later starts.",
+    help="Listen on N and the five ports after it, nine with --mirror, now and at later starts.",
+)
+@click.option(
+    "--mirror",
+    "mirrored",
+    is_flag=True,
+    help="Have two clusters and a mirror between them, now and at later starts: lines land by way "
+    "of the second.",
 )
 @click.option(
     "--follow",
@@ -89,6 +96,7 @@ def command(
     *,
     directory: Path,
     port_base: int | None,
+    mirrored: bool,
     follows: tuple[Follow, ...],
     secure: bool | None,
     log_format: LogFormat,
@@ -97,13 +105,15 @@ def command(
     """Run the whole pipeline on this machine until SIGTERM or Ctrl-C.
 
     That is a ZooKeeper, a broker, a registry, an agent, a loader that loads every minute, and an
-    audit. A second start goes on where the first stopped. docs/up.md says more.
+    audit; with --mirror, a mirror and a second cluster as well. A second start goes on where the
+    first stopped. docs/up.md says more.
 
     \b
     Example:
         penstock up
         penstock up --follow '/var/log/*.log'
         penstock up --follow 'shop=./shop/*.log' --dir /srv/penstock --port-base 19000
+        penstock up --mirror --follow '/var/log/*.log'
         penstock up --secure
     """
     if unquoted:
@@ -119,8 +129,11 @@ def command(
         try:
             before = remembered(directory)
             ports = Ports.beginning_at(port_base) if port_base else before.ports
+            mirror = before.mirror or (MirrorPorts() if mirrored else None)
+            if mirror and port_base:
+                mirror = _mirror_ports(port_base)
             locked = before.secure if secure is None else secure
-            wrong = problems(places, ports)
+            wrong = problems(places, ports, mirror)
             if asked.times:
                 click.echo("Nothing was started.")
                 return 0
@@ -128,7 +141,12 @@ def command(
                 # Before programs run: a disk that does not answer would keep them from Ctrl-C.
                 absent = [each for each in follows if not each.has_files()]
                 with LocalPipeline(
-                    places, ports, follow=follows, secure=locked, log_format=log_format
+                    places,
+                    ports,
+                    mirror=mirror,
+                    follow=follows,
+                    secure=locked,
+                    log_format=log_format,
                 ) as pipeline:
                     _run(pipeline, absent, asked, _remarks(places, before, secure=locked))
         except UpError as error:
@@ -139,6 +157,13 @@ def command(
         return _CANNOT_START
     _say_how_to_go_on(directory, killed=asked.times > 1)
     return 0
+
+
+def _mirror_ports(base: int) -> MirrorPorts:
+    try:
+        return MirrorPorts.beginning_at(base)
+    except ValueError as error:
+        raise click.UsageError(f"--port-base: {error}") from None
 
 
 def _remarks(places: Places, before: RememberedStart, *, secure: bool) -> Iterator[str]:
@@ -169,7 +194,7 @@ def _run(
             words = f"no file matches {each.pattern} yet: those to come are followed"
             screen.note(words, until=each.topic)
         loader_log = LoaderLog(pipeline.places.log("loader"))
-        with KeptStatus(Asking(pipeline.entrance)) as following:
+        with KeptStatus(Asking(pipeline.offline)) as following:
             while not asked.times:
                 standing = following.latest
                 loader_log.read()

@@ -22,7 +22,7 @@ from penstock.directory.entrance import Entrance
 from penstock.directory.errors import DirectoryGone, DirectoryUnusable
 from penstock.directory.lock import Lock
 from penstock.directory.locks import Locks
-from penstock.directory.places import PRIVATE, Addresses, Places, Ports
+from penstock.directory.places import PRIVATE, Addresses, MirrorPorts, Places, Ports
 from penstock.directory.preparing import Follow, prepare
 from penstock.up.admission import Admission
 from penstock.up.programs import ProgramStanding, programs
@@ -43,19 +43,23 @@ class LocalPipeline:
         places: Places,
         ports: Ports,
         *,
+        mirror: MirrorPorts | None = None,
         follow: Sequence[Follow] = (),
         secure: bool = False,
         loads_every: str = "1m",
         log_format: LogFormat = "text",
     ) -> None:
-        """`secure`: TLS and a login on every connection, by keys that are made where they are
+        """`mirror`: a second cluster, into which the first is copied, and from which lines land.
+        `secure`: TLS and a login on every connection, by keys that are made where they are
         missing."""
         self.places = places
         self.ports = ports
         self.entrance = Entrance.of(places, ports, secure=secure)
+        self.offline = self.entrance.offline(mirror)
+        self._mirror = mirror
         self._secure = secure
         self._renewal_at = time.monotonic() + _RENEWAL_SECONDS
-        self._admission = Admission(places, ports) if secure else None
+        self._admission = Admission(places, ports, mirrored=bool(mirror)) if secure else None
         self._follow = follow
         self._supervisor = Supervisor(
             programs(
@@ -63,6 +67,7 @@ class LocalPipeline:
                 ports,
                 self.entrance,
                 self._admission,
+                mirror=mirror,
                 loads_every=loads_every,
                 log_format=log_format,
             ),
@@ -82,8 +87,8 @@ class LocalPipeline:
                     f"{self.places.directory} cannot be used: {error.strerror}"
                 ) from None
             if self._secure:
-                _make_keys(self.places)
-            prepare(self.places, self.ports, self._follow, secure=self._secure)
+                _make_keys(self.places, mirrored=bool(self._mirror))
+            prepare(self.places, self.ports, self._follow, mirror=self._mirror, secure=self._secure)
             self._held = held.pop_all()
         return self
 
@@ -168,13 +173,13 @@ class LocalPipeline:
             raise
 
 
-def _make_keys(places: Places) -> None:
+def _make_keys(places: Places, *, mirrored: bool) -> None:
     """Raises DirectoryUnusable."""
     # An open pipeline needs no cryptography.
     from penstock.directory.keys import make_keys  # noqa: PLC0415
 
     try:
-        make_keys(Locks.of(places))
+        make_keys(Locks.of(places), mirrored=mirrored)
     except OSError as error:
         raise DirectoryUnusable(
             f"{error.filename or places.directory} cannot be used: {error.strerror}"

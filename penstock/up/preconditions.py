@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from cluster.errors import NoJava
@@ -17,7 +17,7 @@ from cluster.jars import find_java
 from ground import listening
 from penstock.directory.errors import AlreadyRunning
 from penstock.directory.lock import Lock
-from penstock.directory.places import HOST, PRIVATE, Places, Ports
+from penstock.directory.places import HOST, PRIVATE, MirrorPorts, Places, Ports
 
 # Everything that the extra `all` brings, as modules.
 MODULES: Final = (
@@ -38,14 +38,19 @@ _LISTENERS: Final = {
     "registry": "the registry",
     "audit": "the audit",
     "agent_http": "the agent's metrics",
+    "offline_broker": "the offline cluster's broker",
+    "offline_broker_http": "its metrics",
+    "offline_registry": "the offline cluster's registry",
+    "mirror_http": "the mirror's metrics",
 }
 
 
-def problems(places: Places, ports: Ports) -> list[str]:
+def problems(places: Places, ports: Ports, mirror: MirrorPorts | None = None) -> list[str]:
     """None: it can be started."""
-    found = [*_extras(), *_java()]
+    wanted = ports._asdict() | (mirror._asdict() if mirror else {})
+    found = [*_extras(), *_java(), *(_one_cluster(places) if mirror else ())]
     if wrong := list(_directory(places)):
-        return [*found, *wrong, *_taken(ports)]
+        return [*found, *wrong, *_taken(wanted)]
     try:
         with Lock(places.lock):
             pass
@@ -53,7 +58,7 @@ def problems(places: Places, ports: Ports) -> list[str]:
         return [*found, str(error)]  # who has all the ports, too
     except OSError as error:
         found.append(f"{places.lock} cannot be used ({error.strerror}): choose another --dir")
-    return [*found, *_taken(ports)]
+    return [*found, *_taken(wanted)]
 
 
 def java_version(said: str) -> int | None:
@@ -91,6 +96,14 @@ def _java() -> Iterator[str]:
         yield f"{java} is Java {version}, and Spark needs {LOWEST_JAVA} at least: {_INSTALL_JAVA}"
 
 
+def _one_cluster(places: Places) -> Iterator[str]:
+    if places.data("broker").exists() and not places.data("mirror").exists():
+        yield (
+            f"{places.directory} was begun without a mirror, and its tables are loaded from its "
+            "one cluster: choose another --dir for two"
+        )
+
+
 def _directory(places: Places) -> Iterator[str]:
     directory = places.directory
     try:
@@ -113,16 +126,16 @@ def _directory(places: Places) -> Iterator[str]:
         )
 
 
-def _taken(ports: Ports) -> Iterator[str]:
+def _taken(ports: Mapping[str, int]) -> Iterator[str]:
     taken = list(_unusable(ports))
     yield from taken
     if taken:
         yield "stop who has them, or choose other ports with --port-base, such as 19000"
 
 
-def _unusable(ports: Ports) -> Iterator[str]:
+def _unusable(ports: Mapping[str, int]) -> Iterator[str]:
     deadline = time.monotonic() + _PORT_SECONDS
-    for name, port in ports._asdict().items():
+    for name, port in ports.items():
         try:
             while not (free := listening.is_free(HOST, port)) and time.monotonic() < deadline:
                 time.sleep(0.1)

@@ -1,4 +1,7 @@
-"""The six programs: what each is, how it is run and asked whether it answers, and how it stands."""
+"""The programs: what each is, how it is run and asked whether it answers, and how it stands.
+
+They are six; nine where a mirror copies into a second cluster.
+"""
 
 import sys
 from collections.abc import Callable
@@ -7,12 +10,12 @@ from functools import partial
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
-from cluster.zookeeper import answers
+from cluster.zookeeper_standing import answers
 from ground.http_client import HttpClient, HttpError, parse_program_url
 from ground.http_security import HttpAccess, HttpSecurity, access_to
 from penstock.cli.event_log import LogFormat
 from penstock.directory.entrance import Entrance
-from penstock.directory.places import HOST, Places, Ports
+from penstock.directory.places import HOST, Addresses, MirrorPorts, Places, Ports
 from penstock.up.admission import Admission
 
 
@@ -71,6 +74,7 @@ def programs(
     entrance: Entrance,
     admission: Admission | None,
     *,
+    mirror: MirrorPorts | None = None,
     loads_every: str,
     log_format: LogFormat,
 ) -> tuple[Program, ...]:
@@ -86,6 +90,43 @@ def programs(
     def configured(name: str, program: str) -> tuple[str, ...]:
         return command(name, "--config", str(places.config(program)))
 
+    def broker(name: str, at: Addresses) -> Program:
+        return Program(
+            name,
+            configured("broker", name),
+            at.brokers,
+            partial(_says_yes, at.broker_http, "/readyz"),
+            frozenset({"zookeeper"}),
+        )
+
+    def registry(name: str, at: Addresses, broker: str) -> Program:
+        return Program(
+            name,
+            configured("registry", name),
+            at.registry,
+            partial(_says_yes, at.registry, "/readyz", access),
+            frozenset({broker}),
+            stop_seconds=1.5,
+        )
+
+    copied: tuple[Program, ...] = ()
+    registries = frozenset({"registry"})
+    if mirror:
+        offline = addresses.offline(mirror)
+        page = f"http://{HOST}:{mirror.mirror_http}"
+        copied = (
+            Program(
+                "mirror",
+                configured("mirror", "mirror"),
+                page,
+                partial(_says_yes, page, "/readyz"),
+                frozenset({"broker", "offline-broker"}),
+                uses=frozenset({"offline-registry"}),
+            ),
+            broker("offline-broker", offline),
+            registry("offline-registry", offline, "offline-broker"),
+        )
+        registries |= {"offline-registry"}
     return (
         Program(
             "zookeeper",
@@ -97,21 +138,8 @@ def programs(
             admission.is_done if admission else partial(answers, HOST, ports.zookeeper),
             stop_seconds=1.0,
         ),
-        Program(
-            "broker",
-            configured("broker", "broker"),
-            addresses.brokers,
-            partial(_says_yes, addresses.broker_http, "/readyz"),
-            frozenset({"zookeeper"}),
-        ),
-        Program(
-            "registry",
-            configured("registry", "registry"),
-            addresses.registry,
-            partial(_says_yes, addresses.registry, "/readyz", access),
-            frozenset({"broker"}),
-            stop_seconds=1.5,
-        ),
+        broker("broker", addresses),
+        registry("registry", addresses, "broker"),
         Program(
             "agent",
             configured("agent", "agent"),
@@ -123,12 +151,13 @@ def programs(
             stop_seconds=4.0,  # it drains
             keeps_open=True,
         ),
+        *copied,
         Program(
             "loader",
             (*configured("load", "loader"), "--every", loads_every),
             "",
             None,  # it serves nobody
-            frozenset({"registry", "audit"}),
+            registries | {"audit"},
             stop_seconds=3.0,
         ),
         Program(
@@ -136,7 +165,7 @@ def programs(
             configured("audit", "audit"),
             addresses.audit,
             partial(_says_yes, addresses.audit, "/readyz", access),
-            frozenset({"registry"}),
+            registries,
             stop_seconds=1.5,
         ),
     )

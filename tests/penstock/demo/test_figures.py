@@ -24,11 +24,11 @@ def tier(name: str, events: int = 10) -> TierTotals:
 
 def said(state: State = State.COMPLETE, *, shipped: int = 10, read: int = 14) -> TopicReport:
     return TopicReport(
-        cluster="local",
-        topic="payments",
+        cluster="offline",
+        topic="dc1.payments",
         topic_id="",
         state=state,
-        tiers=[tier("agent", shipped), tier("broker"), tier("hdfs")],
+        tiers=[tier("agent", shipped), tier("origin"), tier("broker"), tier("hdfs")],
         flow=Flow(read=read, shipped=read, filtered=0, dead=0, lost=0, lost_bytes=0, events=10),
         missing=0,
         excess=0,
@@ -40,12 +40,13 @@ def said(state: State = State.COMPLETE, *, shipped: int = 10, read: int = 14) ->
     )
 
 
-GOOD = Figures(tally=TALLY, said=said(), stored=ALL, landed=ALL)
+BEFORE = [tier("agent"), tier("origin"), tier("broker")]  # of files
+GOOD = Figures(tally=TALLY, said=said(), stored=ALL, mirrored=ALL, landed=ALL)
 
 
 def outcome(*figures: Figures, unsettled: str = "") -> DemonstrationOutcome:
     return DemonstrationOutcome(
-        figures=figures, seconds=8, killed=("agent", "broker"), unsettled=unsettled
+        figures=figures, seconds=8, killed=("agent", "mirror", "broker"), unsettled=unsettled
     )
 
 
@@ -56,10 +57,10 @@ def test_what_agrees_agrees(capsys: pytest.CaptureFixture[str]) -> None:
     show_outcome(found)
     assert capsys.readouterr().out.splitlines() == [
         "topic     lines  events  shipped  stored  mirrored  landed  verdict",
-        "payments     14      10       10      10  -             10  complete",
-        "all          14      10       10      10  -             10  -",
+        "payments     14      10       10      10        10      10  complete",
+        "all          14      10       10      10        10      10  -",
         "",
-        "✓ Every line arrived, once, although the agent and the broker were killed:",
+        "✓ Every line arrived, once, although the agent, the mirror and the broker were killed:",
         "  14 lines of 2 files became 10 events, and as many rows.",
     ]
 
@@ -69,6 +70,7 @@ WRONG: dict[str, dict[str, Any]] = {
     "the agent says that it read 13 of 14 lines": {"said": said(read=13)},
     "1 event was not stored: number 9": {"stored": arrivals(range(9), 10)},
     "stored more than once: number 3 (1 too many)": {"stored": arrivals([*range(10), 3], 10)},
+    "1 event was not mirrored: number 0": {"mirrored": arrivals(range(1, 10), 10)},
     "3 events were not landed: numbers 0 to 2": {"landed": arrivals(range(3, 10), 10)},
     "landed more than once: number 9 (1 too many)": {"landed": arrivals([*range(10), 9], 10)},
     "landed, but never written: number 10": {"landed": arrivals(range(11), 10)},
@@ -117,12 +119,12 @@ def test_the_document_has_the_place_of_the_mirror() -> None:
             "events": 10,
             "shipped": 10,
             "stored": 10,
-            "mirrored": None,
+            "mirrored": 10,
             "landed": 10,
             "verdict": "complete",
         }
     ]
-    assert found["totals"]["landed"] == 10
+    assert found["totals"]["mirrored"] == found["totals"]["landed"] == 10
 
 
 def test_whole_windows_are_asked_about() -> None:
@@ -137,27 +139,27 @@ def report(*topics: TopicReport, as_of: int = 20) -> ReportAnswer:
 
 
 def test_it_waits_until_everybody_has_spoken() -> None:
-    topics = ["payments"]
+    topics = ["dc1.payments"]
     assert waits_for(report(said()), topics) == ""
     assert waits_for(report(said(), as_of=9), topics) == "the audit still reads the ledger"
-    assert waits_for(report(), topics) == "the audit has not heard of payments yet"
+    assert waits_for(report(), topics) == "the audit has not heard of dc1.payments yet"
     for silent in ([], [tier("hdfs", 0)]):
-        unloaded = msgspec.structs.replace(said(), tiers=[tier("agent"), tier("broker"), *silent])
-        assert waits_for(report(unloaded), topics) == "payments: nothing was heard of hdfs yet"
+        unloaded = msgspec.structs.replace(said(), tiers=[*BEFORE, *silent])
+        assert waits_for(report(unloaded), topics) == "dc1.payments: nothing was heard of hdfs yet"
     pending = msgspec.structs.replace(
         said(State.PENDING), waits=[Wait(on="agent", words="web-1: the agent is done up to 7:12")]
     )
-    assert waits_for(report(pending), topics) == "payments: web-1: the agent is done up to 7:12"
-    assert waits_for(report(said(State.MISSING)), topics) == "payments: missing"
+    assert waits_for(report(pending), topics) == "dc1.payments: web-1: the agent is done up to 7:12"
+    assert waits_for(report(said(State.MISSING)), topics) == "dc1.payments: missing"
 
 
 def test_it_does_not_wait_for_what_is_wrong_for_good() -> None:
-    topics = ["payments"]
+    topics = ["dc1.payments"]
     lost = said(State.MISSING)
     assert only_faults(report(lost), topics)
     assert not only_faults(report(lost, as_of=9), topics)
     assert not only_faults(report(said()), topics)
-    unloaded = [tier("agent"), tier("broker"), tier("hdfs", 0)]
+    unloaded = [*BEFORE, tier("hdfs", 0)]
     for state in (State.COMPLETE, State.MISSING):
         assert not only_faults(report(msgspec.structs.replace(said(state), tiers=unloaded)), topics)
     assert not only_faults(report(), topics)

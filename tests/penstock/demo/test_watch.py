@@ -22,7 +22,8 @@ def test_a_program_that_does_not_start_ends_the_demonstration(tmp_path: Path) ->
     places = Places(tmp_path)
     places.data("zookeeper").touch()  # a file, where it wants a folder
     asked = StopRequests()
-    with LocalPipeline(places, free_ports()) as pipeline:
+    ports, mirror = free_ports()
+    with LocalPipeline(places, ports, mirror=mirror) as pipeline:
         screen = watching(io.StringIO(), places, pipeline.addresses)
         watch = Watch(pipeline, screen, KeptStatus(Asking(pipeline.entrance)), asked)
         with pytest.raises(DemoFailed, match="zookeeper does not start \\(exit code 2\\): "):
@@ -34,8 +35,9 @@ def test_a_program_that_does_not_start_ends_the_demonstration(tmp_path: Path) ->
 
 
 def test_its_ports_are_free() -> None:
-    ports = free_ports()
-    assert list(ports) == list(range(ports[0], ports[0] + len(ports)))
+    own, mirror = free_ports()
+    ports = [*own, *mirror]
+    assert ports == list(range(ports[0], ports[0] + len(ports)))
     assert all(is_free(HOST, port) for port in ports)
 
 

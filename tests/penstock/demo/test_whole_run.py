@@ -53,11 +53,12 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Ended:
 
 
 def test_every_line_arrives(ended: Ended) -> None:
-    """By the applications' own count, through a kill of the agent and one of the broker."""
+    """By the applications' own count, through kills of the agent, the mirror and the broker."""
     assert ended.document["differences"] == []
     assert (ended.exit_code, ended.document["agrees"]) == (0, True)
-    assert ended.document["killed"] == ["agent", "broker"]
-    for program in ("agent", "broker"):
+    killed = ["agent", "mirror", "broker"]
+    assert ended.document["killed"] == killed
+    for program in killed:
         assert f"The {program} was killed with SIGKILL" in ended.said
         assert f"{program} died: killed by SIGKILL" in ended.said
     topics = {each["topic"]: each for each in ended.document["topics"]}
@@ -65,8 +66,8 @@ def test_every_line_arrives(ended: Ended) -> None:
     for topic in topics.values():
         events = topic["events"]
         assert events > 100
-        assert {topic[tier] for tier in ("shipped", "stored", "landed")} == {events}
-        assert (topic["mirrored"], topic["verdict"]) == (None, "complete")
+        assert {topic[tier] for tier in ("shipped", "stored", "mirrored", "landed")} == {events}
+        assert topic["verdict"] == "complete"
     payments = topics["payments"]
     assert payments["lines"] > payments["events"]  # stack traces
     assert topics["shop"]["files"] > 1  # it was rotated
@@ -86,13 +87,13 @@ def test_a_file_that_is_taken_away_is_noticed(ended: Ended, tmp_path: Path) -> N
     shop = next(sample for sample in SAMPLES if sample.name == "shop")
     tally = kept(applications_of(ended.places) / "shop" / TALLY)
     warehouse = tmp_path / "warehouse"
-    shutil.copytree(ended.places.warehouse / "shop", warehouse / "shop")
+    shutil.copytree(ended.places.warehouse / shop.copy, warehouse / shop.copy)
 
     def faults() -> list[str]:
         return list(arrivals(landed_numbers(warehouse, shop), tally.events).faults("landed"))
 
     assert faults() == []
-    first, *others = landed_files(warehouse / "shop")
+    first, *others = landed_files(warehouse / shop.copy)
     gone = first.rename(tmp_path / "gone")
     left = set(landed_numbers(warehouse, shop))
     (missing,) = faults()
@@ -102,7 +103,7 @@ def test_a_file_that_is_taken_away_is_noticed(ended: Ended, tmp_path: Path) -> N
     shutil.copy(gone, first.with_name("part-copy.parquet"))
     (twice,) = faults()
     assert twice.startswith("landed more than once: number")
-    assert len(others) == len(landed_files(warehouse / "shop")) - 2
+    assert len(others) == len(landed_files(warehouse / shop.copy)) - 2
 
 
 def test_it_stops_when_it_is_told_to(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from penstock.directory.errors import DirectoryUnusable
 from penstock.directory.locks import Locks
-from penstock.directory.places import Addresses, Places, Ports
+from penstock.directory.places import Addresses, MirrorPorts, Places, Ports
 from penstock.directory.preparing import prepare
 from penstock.directory.remembered import RememberedStart, remember, remembered
 
@@ -18,6 +18,18 @@ def test_ports_are_remembered(tmp_path: Path) -> None:
     remember(Places(tmp_path), start)
     assert remembered(tmp_path) == start
     assert [each.name for each in tmp_path.iterdir()] == ["up.json"]
+
+
+def test_a_mirror_is_remembered(tmp_path: Path) -> None:
+    mirror = MirrorPorts.beginning_at(20_000)
+    assert mirror[0] == Ports.beginning_at(20_000)[-1] + 1
+    start = RememberedStart(Ports.beginning_at(20_000), mirror=mirror)
+    remember(Places(tmp_path), start)
+    assert remembered(tmp_path) == start
+    # It is there for good: without the file, only its ports are the usual ones.
+    (tmp_path / "mirror").mkdir()
+    (tmp_path / "up.json").unlink()
+    assert remembered(tmp_path).mirror == MirrorPorts()
 
 
 def test_what_is_not_known_is_passed_over(tmp_path: Path) -> None:

@@ -12,9 +12,11 @@ from agent.config import AgentConfig
 from audit.config import AuditConfig
 from broker.config import BrokerConfig
 from loader.config import LoaderConfig
+from loader.planning.choosing import matching
+from mirror.config import MirrorConfig
 from penstock.config.configuration import load
 from penstock.directory.locks import Locks
-from penstock.directory.places import WINDOW_SECONDS, Places, Ports
+from penstock.directory.places import WINDOW_SECONDS, MirrorPorts, Places, Ports
 from penstock.directory.preparing import SETTINGS_HEADER, literal, settings, settings_text
 from penstock.services.agent_configuration import load_agent
 from registry.config import RegistryConfig
@@ -26,23 +28,32 @@ KINDS: Mapping[str, type[msgspec.Struct]] = {
     "loader": LoaderConfig,
     "audit": AuditConfig,
 }
+WITH_MIRROR: Mapping[str, type[msgspec.Struct]] = {
+    **KINDS,
+    "mirror": MirrorConfig,
+    "offline-broker": BrokerConfig,
+    "offline-registry": RegistryConfig,
+}
+MIRROR = MirrorPorts.beginning_at(19_000)
 PORTS = Ports.beginning_at(19_000)
 
 
 NAMES = ["plain", "with space", "${HOME}: #x", "'\"", "größe", "- [a]"]
 
 
-def loaded(directory: Path, *, secure: bool = False) -> dict[str, msgspec.Struct]:
+def loaded(
+    directory: Path, mirror: MirrorPorts | None = None, *, secure: bool = False
+) -> dict[str, msgspec.Struct]:
     """As each program reads it."""
     places = Places(directory)
     secret = places.data("zookeeper") / "secret"
     secret.parent.mkdir(parents=True, exist_ok=True)
     secret.write_text("s3cret\n")
     found: dict[str, msgspec.Struct] = {}
-    for program, content in settings(places, PORTS, secure=secure).items():
+    for program, content in settings(places, PORTS, mirror, secure=secure).items():
         path = directory / f"{program}.yaml"
         path.write_text(settings_text(content))
-        found[program] = load(KINDS[program], path)
+        found[program] = load(WITH_MIRROR[program], path)
     return found
 
 
@@ -114,6 +125,51 @@ def test_behind_locks_each_program_takes_its_settings(tmp_path: Path, name: str)
         assert (security.login.user, at_registry.user) == (user, user)
         assert security.login.password_file == at_registry.password_file
         assert security.tls == at_registry.tls
+
+
+@pytest.mark.parametrize("secure", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_with_a_mirror_there_are_two_clusters(tmp_path: Path, name: str, *, secure: bool) -> None:
+    directory = tmp_path / name
+    directory.mkdir()
+    found = loaded(directory, MIRROR, secure=secure)
+    assert set(found) == set(WITH_MIRROR)
+    mirror, offline, registry, there = (
+        found[each] for each in ("mirror", "offline-broker", "offline-registry", "broker")
+    )
+    agent, loader, audit = (found[each] for each in ("agent", "loader", "audit"))
+    assert isinstance(mirror, MirrorConfig)
+    assert isinstance(there, BrokerConfig)
+    assert isinstance(offline, BrokerConfig)
+    assert isinstance(registry, RegistryConfig)
+    assert isinstance(agent, AgentConfig)
+    assert isinstance(loader, LoaderConfig)
+    assert isinstance(audit, AuditConfig)
+    names = mirror.source.cluster, mirror.target.cluster
+    assert (agent.cluster, loader.cluster) == (there.cluster, offline.cluster) == names
+    assert tuple(audit.all_clusters) == names
+    assert there.zookeeper != offline.zookeeper
+    assert there.data_dir != offline.data_dir
+    # From the agent to where lines land.
+    to, out = mirror.target.brokers[0], mirror.source.brokers[0]
+    assert (agent.brokers, loader.brokers) == ((out,), (to,))
+    assert [each.brokers for each in audit.all_clusters.values()] == [(out,), (to,)]
+    assert matching(["dc1.web", "dc1._schemas", "own"], loader.topics, []) == ["dc1.web"]
+    assert [each.topic for each in registry.mirrored] == ["dc1._schemas"]
+    every = [
+        *(PORTS.zookeeper, there.http_port, agent.http_port, audit.port),
+        *(each.port for one in (there, offline) for each in one.every_listener),
+        *(offline.http_port, mirror.http_port, registry.port),
+    ]
+    assert isinstance(own := found["registry"], RegistryConfig)
+    assert sorted([*every, own.port]) == [*PORTS, *MIRROR]
+    logins = [each.security.login for each in (mirror.source, mirror.target, loader)]
+    assert all(each is not None for each in logins) == secure
+    if secure:
+        clusters = audit.all_clusters.values()
+        assert {each.security.login and each.security.login.user for each in clusters} == {"audit"}
+        assert logins[0] is not None
+        assert logins[0].user == "mirror"
 
 
 def test_the_files_say_that_changes_are_lost() -> None:

@@ -19,15 +19,23 @@ def topic(name: str, *leaders: int) -> TopicMetadata:
 KNOWN = ClusterMetadata(
     controller=2,
     brokers={2: BrokerMetadata(2, Address("b", 2)), 1: BrokerMetadata(1, Address("a", 1))},
-    topics={each.name: each for each in (topic("t", 1, 2), topic("half", 1, -1), topic("_own", 1))},
+    topics={
+        each.name: each
+        for each in (
+            topic("t", 1, 2),
+            topic("half", 1, -1),
+            topic("_own", 1),
+            topic("dc1._schemas", 1),
+        )
+    },
 )
 T0, T1, HALF = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("half", 0)
 
 
 def test_brokers_with_what_they_lead_and_hold() -> None:
     assert cluster_part(KNOWN, {}, {}).brokers == (
-        BrokerStanding(id=1, address="a:1", leads=3, partitions=5),
-        BrokerStanding(id=2, address="b:2", controller=True, leads=1, partitions=5),
+        BrokerStanding(id=1, address="a:1", leads=4, partitions=6),
+        BrokerStanding(id=2, address="b:2", controller=True, leads=1, partitions=6),
     )
 
 

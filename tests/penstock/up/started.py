@@ -18,6 +18,7 @@ from penstock.status.values import PipelineStatus, TopicStanding
 from tests.penstock.running import INTERPRETER, REPOSITORY
 
 ALL = ("zookeeper", "broker", "registry", "agent", "loader", "audit")
+WITH_MIRROR = (*ALL, "mirror", "offline-broker", "offline-registry")
 PATIENCE = 240.0
 
 
@@ -121,14 +122,18 @@ def are_gone(pids: Iterable[int]) -> bool:
 
 
 def until_standing(
-    asking: Asking, holds: Callable[[TopicStanding], bool], *, verdict: str = ""
+    asking: Asking,
+    holds: Callable[[TopicStanding], bool],
+    *,
+    verdict: str = "",
+    topic: str = "web",
 ) -> None:
-    """Until all answer, and this holds for the topic web, and the verdict is that one."""
+    """Until all answer, and this holds for the topic, and the verdict is that one."""
 
     def is_so() -> bool:
         nonlocal seen
         seen = asking.ask()
-        web = [each for each in seen.topics if each.topic == "web"]
+        web = [each for each in seen.topics if each.topic == topic]
         return bool(web) and holds(web[0]) and verdict in {"", seen.verdict}
 
     seen = PipelineStatus(now=0)

@@ -11,7 +11,8 @@ from cluster.zookeeper import EmbeddedZooKeeper
 from ground.scram import ScramMechanism
 from penstock.directory.keys import make_keys
 from penstock.directory.locks import USERS, Locks, rules
-from penstock.directory.places import Places, Ports
+from penstock.directory.locks import users as users_of
+from penstock.directory.places import OFFLINE, SOURCE, Places, Ports
 from penstock.up.admission import Admission, admit
 from wire.acls import Acl, Operation, Permission, ResourcePattern, ResourceType
 
@@ -86,6 +87,41 @@ def test_each_program_may_do_what_it_does() -> None:
     }
     assert may("audit", describe, "logs")
     assert not any(may(user, Operation.DELETE, "logs") for user in USERS)
+
+
+def test_a_mirror_may_copy_and_nothing_else() -> None:
+    standing: dict[ResourcePattern, tuple[Acl, ...]] = {}
+    for pattern, acl in rules(mirrored=True):
+        standing[pattern] = (*standing.get(pattern, ()), acl)
+    permissions = Permissions(standing)
+
+    def may(operation: Operation, topic: str, user: str = "mirror") -> bool:
+        return permissions.allows(user, "127.0.0.1", operation, TOPIC, topic)
+
+    assert may(Operation.READ, "web")
+    assert may(Operation.READ, "_schemas")
+    assert may(Operation.WRITE, "dc1._schemas")
+    assert not may(Operation.WRITE, "_schemas")
+    assert not may(Operation.DELETE, "dc1.web")
+    readers = [
+        user for user in users_of(mirrored=True) if may(Operation.READ, "dc1._schemas", user)
+    ]
+    assert readers == ["registry", "mirror"]
+
+
+def test_both_clusters_know_who_may_come_in(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> None:
+    places = Places(tmp_path)
+    make_keys(Locks.of(places), mirrored=True)
+    places.data("zookeeper").mkdir()
+    (places.data("zookeeper") / "secret").write_text(SECRET)
+    admission = Admission(places, Ports(zookeeper=zookeeper.port), mirrored=True)
+    assert admission.is_done(), admission.failure
+    for cluster in (SOURCE, OFFLINE):
+        session = Session.connect(f"{zookeeper.address}/{cluster}", secret=SECRET)
+        try:
+            assert all(users.credentials_of(session, each) for each in users_of(mirrored=True))
+        finally:
+            session.close()
 
 
 def test_what_never_will_be_is_said(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> None:

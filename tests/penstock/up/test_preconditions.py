@@ -16,7 +16,7 @@ import pytest
 from harness.server_process import free_ports
 from penstock.directory.errors import AlreadyRunning
 from penstock.directory.lock import Lock
-from penstock.directory.places import Places, Ports
+from penstock.directory.places import MirrorPorts, Places, Ports
 from penstock.up.preconditions import MODULES, java_version, problems
 from tests.penstock.running import REPOSITORY
 
@@ -48,6 +48,19 @@ def test_nothing_is_wrong(tmp_path: Path) -> None:
     directory.chmod(0o750)
     assert problems(Places(directory), ports()) == []
     assert stat.S_IMODE(directory.stat().st_mode) == 0o750, "that is the user's"
+
+
+def test_what_was_begun_with_one_cluster_stays_with_it(tmp_path: Path) -> None:
+    """Its tables are loaded from there."""
+    every = free_ports(len(MirrorPorts._fields))
+    (tmp_path / "broker").mkdir()
+    (wrong,) = problems(Places(tmp_path), ports(), MirrorPorts(*every))
+    assert f"{tmp_path} was begun without a mirror" in wrong
+    (tmp_path / "mirror").mkdir()
+    assert problems(Places(tmp_path), ports(), MirrorPorts(*every)) == []
+    with socket.create_server(("127.0.0.1", every[0])):
+        port, _ = problems(Places(tmp_path), ports(), MirrorPorts(*every))
+    assert f"port {every[0]}, for the offline cluster's broker, is taken" in port
 
 
 def test_who_has_a_port_is_named(tmp_path: Path) -> None:

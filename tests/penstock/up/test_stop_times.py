@@ -6,17 +6,22 @@ Of the times themselves, not of a clock: on a machine that is busy nobody can pr
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from penstock.directory.entrance import Entrance
-from penstock.directory.places import Places, Ports
+from penstock.directory.places import MirrorPorts, Places, Ports
 from penstock.up.programs import programs
 
 PROMISED_SECONDS = 10.0  # docs/up.md
 TURN_SECONDS = 0.1  # until it is seen that one has ended
 
 
-def test_all_that_wait_for_each_other_have_ended_in_ten_seconds() -> None:
+@pytest.mark.parametrize("mirror", [None, MirrorPorts()])
+def test_all_that_wait_for_each_other_have_ended_in_ten_seconds(mirror: MirrorPorts | None) -> None:
     places, ports = Places(Path("/any")), Ports()
-    made = programs(places, ports, Entrance(), None, loads_every="1m", log_format="text")
+    made = programs(
+        places, ports, Entrance(), None, mirror=mirror, loads_every="1m", log_format="text"
+    )
     named = {each.name: each for each in made}
 
     @cache

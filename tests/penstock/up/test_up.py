@@ -13,9 +13,18 @@ import pytest
 from audit import answers
 from harness.server_process import wait_until
 from penstock.directory.entrance import Entrance
-from penstock.directory.places import Addresses, Places, Ports
+from penstock.directory.places import Addresses, MirrorPorts, Places, Ports
 from penstock.status.asking import Asking
-from tests.penstock.up.started import ALL, PATIENCE, Up, are_gone, family, until_standing
+from penstock.status.values import TopicStanding
+from tests.penstock.up.started import (
+    ALL,
+    PATIENCE,
+    WITH_MIRROR,
+    Up,
+    are_gone,
+    family,
+    until_standing,
+)
 
 
 @pytest.mark.slow
@@ -73,6 +82,52 @@ def test_a_whole_run(tmp_path: Path, base: int) -> None:
         up.interrupt()
         assert up.wait() == 0, up.said()
     landed = pyarrow.dataset.dataset(Places(directory).warehouse / "web").to_table(["message"])
+    assert sorted(landed["message"].to_pylist()) == sorted(written)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_lines_land_by_way_of_a_second_cluster(tmp_path: Path, base: int) -> None:
+    """Through kills of the mirror and of what it copies into; and again at the next start."""
+    directory, log = tmp_path / "data", tmp_path / "logs" / "app.log"
+    log.parent.mkdir()  # its own: in no other can names change while nobody watches
+    written: list[str] = []
+    entrance = Entrance(Addresses.of(Ports.beginning_at(base)))
+    offline = entrance.offline(MirrorPorts.beginning_at(base))
+
+    def write() -> None:
+        new = [f"line {len(written) + number}" for number in range(200)]
+        with log.open("a") as file:
+            file.writelines(f"{line}\n" for line in new)
+        written.extend(new)
+
+    def copied(copy: TopicStanding) -> bool:
+        return copy.stored == len(written)
+
+    arguments = ("--dir", str(directory))
+    first = ("--mirror", "--port-base", str(base), "--follow", f"web={log}")
+    write()
+    with Up(tmp_path / "first.txt", *arguments, *first) as up, Asking(offline) as asking:
+        up.until("everything runs")
+        assert sorted(up.programs()) == sorted(WITH_MIRROR)
+        until_standing(asking, copied, topic="dc1.web")
+        up.kill(("mirror", "offline-broker", "offline-registry"))
+        write()
+        until_standing(asking, copied, topic="dc1.web")
+        up.interrupt()
+        assert up.wait() == 0, up.said()
+    write()
+    with Up(tmp_path / "second.txt", *arguments) as up, Asking(offline) as asking:
+        until_standing(
+            asking,
+            lambda copy: copy.landed == len(written),
+            verdict="complete",
+            topic="dc1.web",
+        )
+        up.interrupt()
+        assert up.wait() == 0, up.said()
+    landed = pyarrow.dataset.dataset(Places(directory).warehouse / "dc1.web").to_table(["message"])
     assert sorted(landed["message"].to_pylist()) == sorted(written)
 
 
