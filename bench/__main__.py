@@ -27,6 +27,7 @@ from bench.guarded_brokers import GUARDED
 from bench.loaders import SPARK, loaders
 from bench.locked_brokers import LOCKED
 from bench.measurement import NotMeasured
+from bench.mirrors import MIRROR_MAKER, MIRRORED
 from bench.profile import FULL, QUICK, Results, Scale, ServerKind
 from bench.profiles import PROFILES, Measured, called, measured_by
 from bench.registry_servers import Registry, elsewhere, penstock, running
@@ -36,7 +37,9 @@ from bench.rsyslog_process import rsyslog_version, why_no_rsyslog
 from bench.shippers import RSYSLOG, shippers
 from bench.spark_peer import VERSION as SPARK_VERSION
 from bench.spark_peer import spark_peer
+from harness.apache_kafka import VERSION as KAFKA_VERSION
 from harness.apache_kafka import kafka_classpath, why_no_kafka
+from harness.mirror_maker import mirror_maker_classpath, why_no_mirror_maker
 from harness.server_process import ServerFailed
 
 _WIDTH = 160  # a table is not folded when it goes into a file
@@ -60,6 +63,16 @@ def _brokers(wanted: tuple[str, ...]) -> list[str]:
         print(f"without {APACHE_KAFKA}: {why_no_kafka()}", file=sys.stderr)
         names.remove(APACHE_KAFKA)
     return names
+
+
+def _mirrors(wanted: tuple[str, ...]) -> Kinds:
+    """Ours, and Apache Kafka's, unless only one of them is wanted."""
+    names = {PENSTOCK: PENSTOCK, MIRROR_MAKER: APACHE_KAFKA}
+    kinds = {name: MIRRORED[name] for name in names if not wanted or names[name] in wanted}
+    if MIRROR_MAKER in kinds and mirror_maker_classpath() is None:
+        print(f"without {MIRROR_MAKER}: {why_no_mirror_maker()}", file=sys.stderr)
+        del kinds[MIRROR_MAKER]
+    return kinds
 
 
 def _registries(wanted: tuple[str, ...], other: Registry | None) -> Kinds:
@@ -182,6 +195,7 @@ def main(  # noqa: PLR0917 -- one for each option
     `registry` stands for the profiles of the registry: on Penstock, and on the one --beside.
     `agent` stands for those of the agent, with rsyslog in turns unless there is a --broker.
     `loader` is measured beside Spark's own Kafka source unless there is a --broker.
+    `mirror` is measured beside MirrorMaker 2 unless there is a --broker.
     `audit` stands for those of the audit, in turns with what each of them is compared with.
     """
     if only_list:
@@ -218,6 +232,8 @@ def main(  # noqa: PLR0917 -- one for each option
                     servers = _agents(Path(work), brokers, stack)
                 elif what is Measured.LOADERS:
                     servers = _loaders(Path(work), brokers, stack)
+                elif what is Measured.MIRRORS:
+                    servers = _mirrors(brokers)
                 elif what is Measured.AUDITS:
                     servers = _audits(name, Path(work), scale, brokers, stack)
                 else:
@@ -247,6 +263,8 @@ def main(  # noqa: PLR0917 -- one for each option
     if any(each.profile.name == "loader" for each in all_results):
         versions["PySpark"] = importlib.metadata.version("pyspark")
         versions[SPARK] = SPARK_VERSION
+    if any(MIRROR_MAKER in each.brokers for each in all_results):
+        versions[MIRROR_MAKER] = KAFKA_VERSION
     if other is not None:
         versions[other.name] = beside or ""
     circumstances = {"command": command, **described, **versions}

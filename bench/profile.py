@@ -15,6 +15,7 @@ from bench.brokers import Broker
 from bench.guarded_brokers import GuardedBroker
 from bench.locked_brokers import LockedBroker
 from bench.measurement import Goal, Outcome, Sample
+from bench.mirrors import MirroredClusters
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +158,11 @@ class Place:
     @property
     def locked(self) -> LockedBroker:
         assert isinstance(self.server, LockedBroker)
+        return self.server
+
+    @property
+    def mirrored(self) -> MirroredClusters:
+        assert isinstance(self.server, MirroredClusters)
         return self.server
 
     @property

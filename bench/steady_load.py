@@ -78,19 +78,28 @@ def _consume(port: int, topic: str, expected: int, pipe: Connection) -> None:
 
 
 def produce_to_consume(
-    port: int, topic: str, *, rate: int, seconds: float, warm_up: float, options: Mapping[str, str]
+    port: int,
+    topic: str,
+    *,
+    rate: int,
+    seconds: float,
+    warm_up: float,
+    options: Mapping[str, str],
+    size: int = MESSAGE_SIZE,
+    consumed_at: tuple[int, str] | None = None,
 ) -> tuple[Latencies, Latencies]:
-    """The latencies from schedule to consumer, and how late the generator sent."""
+    """The latencies from schedule to consumer, and how late the generator sent. `consumed_at`: port
+    and topic, where it is not consumed from where it is produced to."""
     ticks = int((warm_up + seconds) * 1000)
     each = rate // 1000
     producer = Producer({"bootstrap.servers": f"127.0.0.1:{port}", **options})
     ours, theirs = multiprocessing.Pipe()
     consumer = multiprocessing.get_context("spawn").Process(
-        target=_consume, args=(port, topic, ticks * each, theirs), daemon=True
+        target=_consume, args=(*(consumed_at or (port, topic)), ticks * each, theirs), daemon=True
     )
     consumer.start()
     theirs.close()
-    rest = bytes(MESSAGE_SIZE - _STAMP.size)
+    rest = bytes(size - _STAMP.size)
     late = array.array("q")
     try:
         producer.produce(topic, _STAMP.pack(_MARK) + rest)

@@ -21,6 +21,7 @@ from bench.profiles import (
     latency,
     loader,
     logins,
+    mirror,
     produce,
     recovery,
     registry_reads,
@@ -41,6 +42,7 @@ _OF_CLUSTERS = (
 )
 _OF_REGISTRIES = (registry_startup.PROFILE, registry_reads.PROFILE, registry_writes.PROFILE)
 _OF_AGENTS = (agent_backlog.PROFILE, agent_steady.PROFILE, agent_latency.PROFILE)
+_OF_MIRRORS = (mirror.PROFILE,)
 _OF_LOADERS = (loader.PROFILE,)
 _OF_AUDITS = (*audit.PROFILES, *audit_overhead.PROFILES)
 
@@ -61,6 +63,7 @@ PROFILES: dict[str, Profile] = {
         *_OF_REGISTRIES,
         *_OF_AGENTS,
         *_OF_LOADERS,
+        *_OF_MIRRORS,
         *_OF_AUDITS,
     )
 }
@@ -78,6 +81,7 @@ class Measured(Enum):
     AGENTS = auto()
     LOADERS = auto()
     AUDITS = auto()
+    MIRRORS = auto()
 
 
 def measured_by(name: str) -> Measured:
@@ -94,6 +98,8 @@ def measured_by(name: str) -> Measured:
         return Measured.REGISTRIES
     if profile in _OF_AGENTS:
         return Measured.AGENTS
+    if profile in _OF_MIRRORS:
+        return Measured.MIRRORS
     if profile in _OF_AUDITS:
         return Measured.AUDITS
     return Measured.LOADERS if profile in _OF_LOADERS else Measured.BROKERS

@@ -15,7 +15,7 @@ from bench.measurement import Figure
 from bench.profile import QUICK
 from bench.profiles import PROFILES, Measured, called, measured_by
 from bench.rounds import measure
-from harness.apache_kafka import Quorum, kafka_classpath, why_no_kafka
+from harness.apache_kafka import COMPILED_ONCE, Quorum, kafka_classpath, why_no_kafka
 
 _NAMES = ["cluster-produce", "cluster-latency", "cluster-partitions", "cluster-catch-up"]
 _FEW = replace(QUICK, replicated_messages=9_000, partitions=6, missed_bytes=2_000_000)
@@ -65,6 +65,7 @@ def test_the_nodes_of_a_quorum_know_each_other() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("profile", _NAMES)
 def test_penstock_is_measured(tmp_path: Path, profile: str) -> None:
@@ -73,12 +74,16 @@ def test_penstock_is_measured(tmp_path: Path, profile: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("profile", "case"),
     [("cluster-produce", "fifty, Apache"), ("cluster-partitions", "controller")],
 )
-def test_apache_kafka_is_measured(tmp_path: Path, profile: str, case: str) -> None:
+def test_apache_kafka_is_measured(
+    tmp_path: Path, profile: str, case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if kafka_classpath() is None:
         pytest.skip(f"Apache Kafka cannot be had: {why_no_kafka()}")
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", COMPILED_ONCE)  # not how fast it is: that it is measured
     assert len(_samples(tmp_path, APACHE_KAFKA, profile, case)) == 1

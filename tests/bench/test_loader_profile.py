@@ -24,6 +24,7 @@ def test_its_name_stands_for_it_alone() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_penstock_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Not how fast it is, but that it is measured: a JVM that is soon there.

@@ -10,7 +10,7 @@ import pytest
 
 from bench.brokers import APACHE_KAFKA, PENSTOCK
 from bench.profiles import PROFILES, Measured, measured_by
-from harness.apache_kafka import kafka_classpath, why_no_kafka
+from harness.apache_kafka import COMPILED_ONCE, kafka_classpath, why_no_kafka
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -63,6 +63,7 @@ ALIKE = {"produce-1", "produce-1mb", "registry-reads", "registry-writes"} | OF_T
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_every_kind_of_profile_runs_on_penstock(directory: Path) -> None:
     if shutil.which("kcat") is None:
@@ -75,9 +76,12 @@ def test_every_kind_of_profile_runs_on_penstock(directory: Path) -> None:
 
 
 @pytest.mark.slow
-def test_apache_kafka_can_be_measured(directory: Path) -> None:
+@pytest.mark.long
+def test_apache_kafka_can_be_measured(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if kafka_classpath() is None:
         pytest.skip(f"Apache Kafka cannot be had: {why_no_kafka()}")
+    # Not how fast it is, but that it is measured: code that is compiled once.
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", COMPILED_ONCE)
     names = ["produce-50", "logins", "acls"]  # one of each way in which it is started
     some = [word for case in ("acks=0", "TLS 1.3", "fetch") for word in ("--case", case)]
     profiles = _bench(directory, *names, *some, "--broker", APACHE_KAFKA)

@@ -6,11 +6,8 @@ DIR/history.jsonl.gz   what happened
 DIR/objections         what is wrong, and is not there if nothing is
 """
 
-import contextlib
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +25,7 @@ from tests.cluster_history.nemesis import Nemesis
 from tests.cluster_history.readers import NoEnd, Reader, read_whole
 from tests.cluster_history.script import Script, parse
 from tests.cluster_history.writers import PATIENCE, HeadstrongWriter, LibrdkafkaWriter
+from tests.seeded_runs import Outcome
 from tests.system.crash import Worker, finish_all
 from tests.system.faults import Faults, compile_faults
 
@@ -40,25 +38,6 @@ PARTITIONS: Final = 4
 LAG_SECONDS: Final = 6.0
 # Small segments, so that faults also meet the moment of a new one.
 CONFIGS: Final = {"segment.bytes": str(256 * 1024), "index.interval.bytes": "512"}
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    script: Script
-    objections: tuple[Objection, ...]
-    seconds: float
-    sent: int
-    acknowledged: int
-    read: int
-    error: str = ""  # the run could not be made: nobody knows
-
-    @property
-    def right(self) -> bool:
-        return not self.objections and not self.error
-
-    @property
-    def rules(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(each.rule for each in self.objections))
 
 
 def run(
@@ -89,9 +68,11 @@ def run(
         script,
         objections,
         time.monotonic() - began,
-        len(history.of(Sent)),
-        len(history.of(Acknowledged)),
-        len(history.of(Read)),
+        {
+            "records sent": len(history.of(Sent)),
+            "acknowledged": len(history.of(Acknowledged)),
+            "read": len(history.of(Read)),
+        },
         error,
     )
 
@@ -283,8 +264,3 @@ def _behind(
     for each in history.of(Read):
         at[each.reader, each.partition] = each.offset
     return {key: (at.get(key, -1), end) for key, end in wanted.items() if at.get(key, -1) < end}
-
-
-def remove(directory: Path) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        shutil.rmtree(directory)

@@ -15,7 +15,9 @@ from tests.cluster_history.run import run
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", ["too-few-in-sync", "no-truncation"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("too-few-in-sync", marks=pytest.mark.long), "no-truncation"]
+)
 def test_a_broken_broker_is_caught(name: str, tmp_path: Path) -> None:
     if shutil.which("cc") is None:
         pytest.skip("faults cannot be injected: no C compiler (cc) is installed")

@@ -54,6 +54,7 @@ class LibrdkafkaWriter(Worker):
         *,
         acks: int,
         idempotent: bool,
+        codec: str = "none",
     ) -> None:
         super().__init__(name)
         self._history, self._topic, self._partition = history, topic, partition
@@ -62,6 +63,7 @@ class LibrdkafkaWriter(Worker):
         options: dict[str, object] = {
             "acks": acks,
             "enable.idempotence": idempotent,
+            "compression.type": codec,
             # Without idempotence, several requests under way may change places.
             "max.in.flight.requests.per.connection": 5 if idempotent or acks != ALL else 1,
             "linger.ms": 2,

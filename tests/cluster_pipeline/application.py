@@ -52,6 +52,13 @@ class Application(Worker):
             with self._lock:
                 self._unwatched.discard(host)
 
+    def write_one(self, host: str) -> tuple[Path, int, int]:
+        """One line more, once it has ended: its file, where it begins there, and where it ends."""
+        path = self.folder(host) / f"{FILES[0]}.log"
+        begins = self._sizes.get(path, 0)
+        self._write(host, path, 1)
+        return path, begins, self._sizes[path]
+
     def work(self) -> None:
         while not self._stop_asked.wait(_EVERY):
             host = self._chance.choice(sorted(self.lines))

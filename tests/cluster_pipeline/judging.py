@@ -33,6 +33,7 @@ class Evidence:
     cells: Sequence[Json]  # windows, as /api/v1/topic has them
     answered: Sequence[tuple[int, int]] = ()  # registrations: number and id
     registered: Sequence[Mapping[int, int]] = ()  # by registry: the same, as it says it now
+    tiers: Sequence[str] = TIERS  # that count every line
     troubles: Sequence[str] = ()  # what went wrong meanwhile, in words
     faults_meanwhile: Sequence[str] = ()  # what the verdict called faults
 
@@ -76,9 +77,10 @@ def _verdict(evidence: Evidence) -> Iterator[str]:
     for name in ("missing", "excess", "unclaimed", "pending", "findings_total", "waits_total"):
         if report.get(name, 0):
             yield f"the verdict: {name} {report[name]}"
-    events = dict.fromkeys(TIERS, 0)
+    events = dict.fromkeys(evidence.tiers, 0)
     for tier in report.get("tiers", []):
-        events[tier["tier"]] = events.get(tier["tier"], 0) + tier["events"]
+        if tier["tier"] in events:
+            events[tier["tier"]] += tier["events"]
     for name, count in events.items():
         if count != lines:
             yield f"the tier {name}: {count} events of {lines} lines"

@@ -10,7 +10,7 @@ judge    what is in the log, in the store, in the registries and in the verdict
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -18,17 +18,19 @@ from typing import Any, Final
 from harness.registry_process import RegistryProcess
 from harness.server_process import wait_until
 from tests.cluster_pipeline.application import Application
+from tests.cluster_pipeline.asking import now
 from tests.cluster_pipeline.choosing import Beside, Trouble, Verb
 from tests.cluster_pipeline.judging import Evidence, judge
+from tests.cluster_pipeline.loading import WELL, Loads
 from tests.cluster_pipeline.nemesis import Nemesis
 from tests.cluster_pipeline.registrant import Registrant, schema_of, subject_of
-from tests.cluster_pipeline.site import HOSTS, LOAD, TOPIC, TOPICS, WINDOW, Site
+from tests.cluster_pipeline.shipping import wait_shipped
+from tests.cluster_pipeline.site import HOSTS, TOPIC, TOPICS, Site
 from tests.cluster_pipeline.watching import AcknowledgementWatch, LeaderWatch, VerdictWatch
 from tests.system.crash import Worker
 from tests.witness.reading import Record, Schemas, messages, record_of, rows
 
 _HOUR: Final = 3_600_000
-_VERDICT: Final = 180.0
 _READS: Final = 120.0
 _ENDS: Final = 60.0
 
@@ -77,27 +79,6 @@ class Outcome:
         ]
 
 
-class _Loads(Worker):
-    """A load every so many seconds, if any."""
-
-    def __init__(self, site: Site, every: float) -> None:
-        super().__init__("loads")
-        self._site, self._every = site, every
-        self.codes: list[int] = []
-        self.said: list[str] = []
-
-    def work(self) -> None:
-        while self._every and not self._stop_asked.wait(self._every):
-            code, said = self._site.load()
-            self.codes.append(code)
-            self.said.append(said)
-
-    def come_to_an_end(self) -> None:
-        """No further load begins; the one under way is waited for."""
-        self.end(within=LOAD)
-        self.finish()
-
-
 def run(
     directory: Path,
     troubles: Iterable[Trouble],
@@ -110,19 +91,19 @@ def run(
     """Begins no trouble after `seconds`, if that is not 0. Raises what keeps it from being made."""
     application = Application(directory / "logs", HOSTS, seed)
     folders = {host: application.folder(host) for host in HOSTS}
-    since = time.time_ns() // 1_000_000 // _HOUR * _HOUR
+    since = now() // _HOUR * _HOUR
     with Site.started(directory, folders) as site, ExitStack() as ends:
         leaders = LeaderWatch(site.cluster.map_address, TOPICS)
         acknowledged = AcknowledgementWatch(site.agents, TOPIC)
-        verdicts = VerdictWatch(lambda: site.topic_report(since, _now()))
+        verdicts = VerdictWatch(lambda: site.asked.report(since, now()))
         registrant = Registrant(site.registries)
-        loads = _Loads(site, load_every)
+        loads = Loads(site.loader, load_every)
         watches: list[Worker] = [leaders, acknowledged, verdicts]
         for worker in (*watches, registrant, loads, application):
             worker.start()
             # Whatever fails: what it works on is about to go.
             ends.callback(worker.end, within=_ENDS)
-        ends.callback(site.kill_load)
+        ends.callback(site.loader.end)
         wait_until(lambda: len(leaders.brokers) == len(site.cluster.ids), within=60, what="the map")
         nemesis = Nemesis(site, leaders, application, say)
         began = time.monotonic()
@@ -132,18 +113,18 @@ def run(
         for worker in (application, registrant, acknowledged):
             worker.finish()
         loads.come_to_an_end()
-        site.wait_shipped(application.sizes())
+        wait_shipped(site.agents, application.sizes())
         say("load")
-        code, said = site.load()
-        if code != 0:
+        code, said = site.loader.load()
+        if code not in WELL:
             nemesis.wrong.append(f"the load ended with {code}: {said}")
         say("verdict")
-        report = _settled(site, since)
+        report = site.asked.settled(since)
         for worker in (leaders, verdicts):
             worker.finish()
         evidence = replace(
             _evidence(site, application, registrant, report, since),
-            troubles=[*nemesis.wrong, *_failed(loads)],
+            troubles=[*nemesis.wrong, *loads.failed()],
             faults_meanwhile=verdicts.faults,
         )
         return Outcome(
@@ -168,38 +149,6 @@ def run(
         )
 
 
-def _failed(loads: _Loads) -> list[str]:
-    return [
-        f"a load meanwhile ended with {code}: {said}"
-        for code, said in zip(loads.codes, loads.said, strict=True)
-        if code != 0
-    ]
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000
-
-
-def _settled(site: Site, since: int) -> dict[str, Any]:
-    """The verdict, once it waits for nobody, up to the end of the last window in which anything
-    was written; or as it stands when the time is over."""
-    until = (_now() // (WINDOW * 1000) + 1) * WINDOW * 1000
-    found: dict[str, Any] = {}
-
-    def is_settled() -> bool:
-        found.update(site.topic_report(since, until))
-        return (
-            found.get("as_of", 0) >= until
-            and found["state"] != "pending"
-            and not found["waits_total"]
-        )
-
-    # What it still waits for when the time is over stands in it, and is an objection.
-    with suppress(TimeoutError):
-        wait_until(is_settled, within=_VERDICT, what="a verdict", every=0.5)
-    return found
-
-
 def _evidence(
     site: Site,
     application: Application,
@@ -208,18 +157,15 @@ def _evidence(
     since: int,
 ) -> Evidence:
     records = _records(site)
-    landed = [each.text for each in rows(site.warehouse, TOPIC)]
-    topic = site.api(
-        "topic", cluster="test", topic=TOPIC, from_=since, to=_now(), step=WINDOW * 1000
-    )
+    landed = [each.text for each in rows(site.loader.warehouse, TOPIC)]
     return Evidence(
         written=[line for lines in application.lines.values() for line in lines],
         logged=[each.text for each in records],
         sources=[(each.source, each.seq) for each in records],
         landed=landed,
-        exit_code=site.report_command(since),
+        exit_code=site.asked.report_command(since),
         report=report,
-        cells=topic.get("cells", []),
+        cells=site.asked.cells(since, now()),
         answered=registrant.answered,
         registered=[_ids(each, registrant) for each in site.registries],
     )

@@ -19,7 +19,7 @@ TROUBLES: Final = (
     Trouble(Verb.KILL, 2, at_once=True),
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
 
 
 def test_brokers_go_in_turn_and_every_line_arrives(tmp_path: Path) -> None:

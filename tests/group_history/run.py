@@ -8,7 +8,6 @@ DIR/objections     what is wrong, and is not there if nothing is
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +32,7 @@ from tests.group_history.nemesis import Nemesis
 from tests.group_history.script import GROUPS, PAPER, groups_of, parse
 from tests.group_history.watcher import Watcher
 from tests.group_history.writer import Writer
+from tests.seeded_runs import Outcome
 from tests.system.crash import Worker, finish_all
 
 TOLD: Final = "told"
@@ -43,23 +43,6 @@ TOPIC: Final = "numbers"
 PARTITIONS: Final = 5
 SETTLES: Final = 120.0
 COMES_TO_REST: Final = 120.0
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    script: Script
-    objections: tuple[Objection, ...]
-    seconds: float
-    counts: Mapping[str, int] = field(default_factory=dict)
-    error: str = ""  # the run could not be made: nobody knows
-
-    @property
-    def right(self) -> bool:
-        return not self.objections and not self.error
-
-    @property
-    def rules(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(each.rule for each in self.objections))
 
 
 def run(

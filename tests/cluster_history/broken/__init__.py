@@ -23,10 +23,10 @@ class Flaw:
     script: str
     breaks: frozenset[str]  # one of them, at least
 
-    @staticmethod
-    def program(name: str) -> str:
-        """The module that is run in penstock's place."""
-        return f"{__name__}.{name.replace('-', '_')}"
+    @classmethod
+    def program(cls, name: str) -> str:
+        """The module that is run in penstock's place: beside the one that has the class."""
+        return f"{cls.__module__}.{name.replace('-', '_')}"
 
     def parsed(self) -> Script:
         return parse((SCRIPTS / f"{self.script}.script").read_text())

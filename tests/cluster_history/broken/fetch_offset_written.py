@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from broker.partition import Partition
-from broker.replication.asking import Wanted
 from broker.replication.copied_partition import CopiedPartition
+from client.asking import Wanted
 from penstock.command_line import main
 from tests.cluster_history.broken import in_place_of
 

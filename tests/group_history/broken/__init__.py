@@ -19,11 +19,6 @@ SCRIPTS: Final = Path(__file__).parents[1] / "scripts"
 
 @dataclass(frozen=True, slots=True)
 class Flaw(broken.Flaw):
-    @staticmethod
-    def program(name: str) -> str:
-        """The module that is run in penstock's place."""
-        return f"{__name__}.{name.replace('-', '_')}"
-
     def parsed(self) -> Script:
         return parse((SCRIPTS / f"{self.script}.script").read_text())
 

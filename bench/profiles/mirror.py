@@ -1,0 +1,179 @@
+"""A mirror between two clusters: how fast it copies what is there, what that costs, and how late a
+message is in the copy under a steady load.
+
+What is to be copied is written first; then the mirror is started. It is measured from the first
+message of the copy to the last, so that no start is counted: what had been copied by then is not
+counted either. Bytes are those of the source's logs, compressed as they are.
+"""
+
+import contextlib
+import itertools
+import random
+import struct
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from bench import librdkafka
+from bench.measurement import MEGABYTES, Figure, Goal, NotMeasured, Sample
+from bench.mirrors import PREFIX, MirroredClusters
+from bench.processes import cpu_seconds, peak_bytes, tree
+from bench.profile import Case, Place, Profile
+from bench.requests import MESSAGE_SIZE, AnswerError
+from bench.steady_load import produce_to_consume
+from bench.topics import create, delete, ends, is_served
+from harness.server_process import RunningServer
+
+MIRROR_CPU: Final = Figure("mirror CPU-s/GB", 2)
+PER_CPU_SECOND: Final = Figure("MB per mirror CPU-s", more_is_better=True)
+CORES: Final = Figure("mirror cores in use", 2)
+MEMORY: Final = Figure("mirror peak RSS, MB")
+LAG_P50: Final = Figure("in the copy after, p50, ms", 1)
+LAG_P99: Final = Figure("in the copy after, p99, ms", 1)
+LATE_P99: Final = Figure("generator late, p99, ms", 1)
+
+_PARTITIONS: Final = 3
+_STEADY_SIZE: Final = 10_000
+_STEADY_RATE: Final = 5_000  # of these, in a second: 50 MB
+_PATIENCE: Final = 600.0
+_NUMBERS: Final = itertools.count()
+_SMALL: Final = Goal(MEMORY, at_most=150)
+
+
+@contextlib.contextmanager
+def _topic(clusters: MirroredClusters, partitions: int) -> Iterator[str]:
+    """Of the source; its copy goes with it."""
+    name = f"mirrored-{next(_NUMBERS)}"
+    create(clusters.source.port, {name: partitions})
+    try:
+        yield name
+    finally:
+        for port, each in ((clusters.source.port, name), (clusters.target.port, PREFIX + name)):
+            if is_served(port, {each: partitions}):
+                delete(port, each)
+
+
+def _copy(
+    place: Place, *, codec: str = "none", partitions: int = _PARTITIONS, batch: int = 0
+) -> Sample:
+    """`batch`: messages in one; 0: as many as librdkafka takes."""
+    clusters = place.mirrored
+    messages = max(partitions, place.scale.missed_bytes // MESSAGE_SIZE)
+    lines = _lines(place.files, messages)
+    with _topic(clusters, partitions) as name:
+        options = {"compression.codec": codec, "linger.ms": "50", "acks": "1"}
+        if batch:
+            options["batch.num.messages"] = str(batch)
+        librdkafka.kcats_produce(clusters.source.bootstrap, name, lines, messages, options, kcats=1)
+        wanted = _settled(clusters.source.port, name, partitions, messages)
+        logs = clusters.source.data_dir.glob(f"{name}-*/*.log")
+        size = sum(each.stat().st_size for each in logs)
+        with clusters.mirror(name, codec) as mirror:
+            return _measured(mirror, clusters.target.port, name, partitions, wanted, size)
+
+
+def _lines(directory: Path, messages: int) -> Path:
+    """A file of lines of MESSAGE_SIZE bytes, half of each by chance: of which lz4 makes about half.
+    Written once."""
+    path = directory / f"mixed-lines-{messages}"
+    if not path.exists():
+        chance, rest = random.Random("mixed lines"), b"." * (MESSAGE_SIZE // 2)
+        with path.open("wb") as lines:
+            for _ in range(messages):
+                lines.write(chance.randbytes(MESSAGE_SIZE // 4).hex().encode() + rest + b"\n")
+    return path
+
+
+def _settled(port: int, name: str, partitions: int, messages: int) -> int:
+    _wait(lambda: _messages(port, name, partitions) == messages, "all is in the source's log")
+    return messages
+
+
+def _measured(  # noqa: PLR0917  what is copied, and by whom
+    mirror: RunningServer, port: int, name: str, partitions: int, wanted: int, size: int
+) -> Sample:
+    copied = partial(_messages, port, PREFIX + name, partitions)
+    _wait(lambda: copied() > 0, "the copy begins")
+    began, spent, before = time.perf_counter(), _cpu(mirror), copied()
+    if before >= wanted:
+        raise NotMeasured("all was copied before anybody looked: --missed-gb must be more")
+    _wait(lambda: copied() >= wanted, "the copy is at its end")
+    seconds, cpu = time.perf_counter() - began, max(0.01, _cpu(mirror) - spent)
+    done = size * (wanted - before) / wanted
+    return {
+        MEGABYTES: done / seconds / 1e6,
+        PER_CPU_SECOND: done / cpu / 1e6,
+        MIRROR_CPU: cpu / max(1.0, done) * 1e9,
+        CORES: cpu / seconds,
+        MEMORY: peak_bytes(mirror.process.pid) / 1e6,
+    }
+
+
+def _steady(place: Place) -> Sample:
+    clusters, scale = place.mirrored, place.scale
+    with _topic(clusters, 1) as name, clusters.mirror(name) as mirror:
+        copy = PREFIX + name
+        _wait(lambda: is_served(clusters.target.port, {copy: 1}), "the copy is there")
+        spent, began = _cpu(mirror), time.perf_counter()
+        latencies, late = produce_to_consume(
+            clusters.source.port,
+            name,
+            rate=_STEADY_RATE,
+            seconds=scale.latency_seconds,
+            warm_up=scale.warm_up_seconds,
+            options={"acks": "1", "linger.ms": "5", "queue.buffering.max.kbytes": "1000000"},
+            size=_STEADY_SIZE,
+            consumed_at=(clusters.target.port, copy),
+        )
+        cores = (_cpu(mirror) - spent) / (time.perf_counter() - began)
+        return {
+            LAG_P99: latencies.milliseconds(0.99),
+            LAG_P50: latencies.milliseconds(0.5),
+            LATE_P99: late.milliseconds(0.99),
+            CORES: cores,
+            MEMORY: peak_bytes(mirror.process.pid) / 1e6,
+        }
+
+
+def _many(place: Place) -> Sample:
+    return _copy(place, partitions=place.scale.partitions)
+
+
+def _messages(port: int, name: str, partitions: int) -> int:
+    """0 while nobody knows of it."""
+    try:
+        return sum(ends(port, {name: partitions}).values())
+    except (AnswerError, OSError, struct.error):
+        return 0
+
+
+def _cpu(mirror: RunningServer) -> float:
+    return sum(map(cpu_seconds, tree(mirror.process.pid)))
+
+
+def _wait(holds: Callable[[], bool], what: str) -> None:
+    until = time.monotonic() + _PATIENCE
+    while not holds():
+        if time.monotonic() > until:
+            raise AnswerError(f"not after {_PATIENCE:g} s: {what}")
+        time.sleep(0.02)
+
+
+_CHEAP: Final = (
+    Goal(MEGABYTES, ahead=True),
+    Goal(PER_CPU_SECOND, at_least=400, ahead=True, times=5),
+    _SMALL,
+)
+PROFILE: Final = Profile(
+    "mirror",
+    "a topic is copied into another cluster, beside MirrorMaker 2",
+    (
+        Case("not compressed", _copy, _CHEAP),
+        Case("lz4", partial(_copy, codec="lz4"), _CHEAP),
+        Case("batches of fifty", partial(_copy, batch=50), _CHEAP),
+        Case("steady 50 MB/s", _steady, (Goal(LAG_P99, ahead=True), _SMALL)),
+        Case("many partitions", _many, (Goal(PER_CPU_SECOND, ahead=True), _SMALL)),
+    ),
+)

@@ -1,0 +1,113 @@
+"""One line that is taken away between the clusters: who says so, and what it is called.
+
+The mirror is stopped, the line is shipped and counted at its datacenter, and deleted there before
+it was copied, as by a retention that is too short. Another program goes on in the mirror's place,
+leaps over the gap and tells nobody. All else arrives: the loader, which would stop at a gap, is
+told to go on.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from client.bootstrap import Bootstrap
+from client.brokers import Brokers
+from harness.server_process import ServerProcess, wait_until
+from tests.cluster_pipeline.application import Application
+from tests.cluster_pipeline.asking import now
+from tests.cluster_pipeline.loading import REPOSITORY, WELL
+from tests.cluster_pipeline.shipping import wait_shipped
+from tests.mirror.logs import PATIENCE, delete_before
+from tests.mirror_history.broken import leaps
+from tests.mirror_pipeline.topology import TOPIC, Datacenter, Topology
+
+_MOST_LINES: Final = 500
+_COUNTED: Final = 120.0
+_FAULTY: Final = "missing"
+
+
+def sabotage(
+    topology: Topology, application: Application, datacenter: Datacenter, since: int
+) -> tuple[list[str], str]:
+    """What is not as it should be, in words, and how the verdict names the line."""
+    host = datacenter.hosts[0]
+    mirrors = topology.mirrors[datacenter.name]
+    for number in mirrors.mirrors:
+        mirrors.stop(number)
+    before = topology.ends_at_source(datacenter)
+    path, begins, ends = application.write_one(host)
+    _ship(topology, application)
+    after = topology.ends_at_source(datacenter)
+    (partition,) = (each for each in after if after[each] != before[each])
+    _wait_counted(topology, datacenter, application, since)
+    with Brokers(
+        Bootstrap.of(topology.sources[datacenter.name].cluster.bootstrap), patience_seconds=PATIENCE
+    ) as brokers:
+        delete_before(brokers, TOPIC, after[partition], partition)
+    # What lies behind the last that was copied would be waited for, and not missed.
+    for _ in range(_MOST_LINES):
+        application.write_one(host)
+        _ship(topology, application)
+        if topology.ends_at_source(datacenter)[partition] > after[partition]:
+            break
+    with _silent(topology, datacenter):
+        topology.wait_copied(datacenter)
+    for number in mirrors.mirrors:
+        mirrors.begin(number)
+    topology.wait_whole()
+    wrong = []
+    for _ in range(2):  # up to the gap, if that was not loaded before, and on behind it
+        code, said = topology.loader.load("--accept-gap", "--topics", datacenter.copy)
+        wrong += [] if code in WELL else [f"the load ended with {code}: {said}"]
+    asked = topology.of_copy(datacenter)
+    report = asked.settled(since, _is_done)
+    wrong += _objections(report, asked.report_command(since), (host, str(path), begins, ends, 1))
+    return wrong, "; ".join(each["words"] for each in report.get("findings", []))
+
+
+def _silent(topology: Topology, datacenter: Datacenter) -> ServerProcess:
+    """A mirror that is none of Penstock's."""
+    mirror = topology.mirrors[datacenter.name].mirrors[1]
+    process = ServerProcess(
+        [sys.executable, "-m", leaps.__name__, "mirror", "--config", str(mirror.config)],
+        output=mirror.config.with_name("leaps.log"),
+        directory=REPOSITORY,
+    )
+    process.spawn()
+    return process
+
+
+def _ship(topology: Topology, application: Application) -> None:
+    wait_shipped(tuple(topology.agents.values()), application.sizes())
+
+
+def _wait_counted(
+    topology: Topology, datacenter: Datacenter, application: Application, since: int
+) -> None:
+    """Until the brokers of the datacenter have told the ledger of every line."""
+    lines = sum(len(application.lines[each]) for each in datacenter.hosts)
+    asked = topology.at_origin(datacenter)
+
+    def is_counted() -> bool:
+        tiers = asked.report(since, now()).get("tiers", [])
+        events = {each["tier"]: each["events"] for each in tiers}
+        return bool(events.get("agent") == events.get("broker") == lines)
+
+    wait_until(is_counted, within=_COUNTED, what=f"{lines} lines are counted", every=0.5)
+
+
+def _is_done(report: Mapping[str, Any]) -> bool:
+    return report["state"] == _FAULTY and not report["waits_total"]
+
+
+def _objections(
+    report: Mapping[str, Any], exit_code: int, line: tuple[str, str, int, int, int]
+) -> Iterator[str]:
+    """`line`: host, file, where it begins and ends there, and that it is one event."""
+    if report.get("state") != _FAULTY or exit_code == 0:
+        yield f"the verdict on a line that is lost: {report.get('state', 'nothing')} ({exit_code})"
+    findings = report.get("findings", [])
+    names = ("host", "path", "position", "end_position", "events")
+    named = [tuple(each[name] for name in names) for each in findings]
+    if named != [line] or report.get("missing") != 1:
+        yield f"{report.get('missing')} missing, named {named}: it is {line}"
