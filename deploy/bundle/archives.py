@@ -1,0 +1,55 @@
+"""Archives whose bytes depend on nothing but what is in them.
+
+Members are sorted by name and belong to root. Their modes are 0755 or 0644, and their time is the
+one that was given.
+"""
+
+import gzip
+import hashlib
+import tarfile
+from pathlib import Path
+from typing import IO
+
+
+def write_tar(file: IO[bytes] | gzip.GzipFile, tree: Path, inside: str, time: int) -> None:
+    """All of `tree`, in a folder named `inside`."""
+    with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        archive.addfile(_member(tree, inside, time))
+        for path in sorted(tree.rglob("*")):
+            member = _member(path, f"{inside}/{path.relative_to(tree)}", time)
+            if member.isreg():
+                with path.open("rb") as content:
+                    archive.addfile(member, content)
+            else:
+                archive.addfile(member)
+
+
+def write_tar_gz(path: Path, tree: Path, inside: str, time: int) -> None:
+    with (
+        path.open("wb") as file,
+        gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=time) as packed,
+    ):
+        write_tar(packed, tree, inside, time)
+
+
+def sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _member(path: Path, name: str, time: int) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.mtime = time
+    member.uname = member.gname = "root"
+    member.mode = 0o755
+    if path.is_symlink():
+        member.type, member.linkname = tarfile.SYMTYPE, str(path.readlink())
+    elif path.is_dir():
+        member.type = tarfile.DIRTYPE
+    elif path.is_file():
+        found = path.stat()
+        member.size = found.st_size
+        member.mode = 0o755 if found.st_mode & 0o100 else 0o644
+    else:
+        raise ValueError(f"{path} is neither a file, a folder nor a link")
+    return member

@@ -1,0 +1,61 @@
+"""What a release is made for: a processor, a Python, and which wheels fit there. Pure."""
+
+from dataclasses import dataclass
+from typing import Final
+
+GLIBC: Final = (2, 28)  # the oldest that is promised: RHEL 8, Debian 10
+PYTHONS: Final = ("3.11", "3.12", "3.13")
+BUNDLED_PYTHON: Final = "3.13"  # what debian-packages.lock holds
+
+
+@dataclass(frozen=True, slots=True)
+class Processor:
+    """One kind of processor by the names that Linux, Debian, and ELF's header have for it."""
+
+    name: str
+    debian: str
+    loader: str  # the dynamic loader of its glibc
+    elf_machine: int
+
+
+PROCESSORS: Final = {
+    "x86_64": Processor("x86_64", "amd64", "ld-linux-x86-64.so.2", 62),
+    "aarch64": Processor("aarch64", "arm64", "ld-linux-aarch64.so.1", 183),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    processor: Processor
+    python: str
+
+    @property
+    def tag(self) -> str:
+        """`py311`."""
+        return "py" + self.python.replace(".", "")
+
+    def platforms(self) -> list[str]:
+        """The tags of wheels that need no younger glibc, the best first."""
+        oldest = 17 if self.processor.name == "aarch64" else 5
+        manylinux = [f"manylinux_2_{minor}" for minor in range(GLIBC[1], oldest - 1, -1)]
+        former = ["manylinux2014"]
+        if self.processor.name == "x86_64":
+            former += ["manylinux2010", "manylinux1"]
+        return [f"{each}_{self.processor.name}" for each in (*manylinux, *former)]
+
+    def markers(self) -> dict[str, str]:
+        """What conditions of requirements (`; python_version < "3.12"`) are asked with. The full
+        version is the first of its kind, so that whatever any of them needs is there."""
+        return {
+            "implementation_name": "cpython",
+            "implementation_version": f"{self.python}.0",
+            "os_name": "posix",
+            "platform_machine": self.processor.name,
+            "platform_python_implementation": "CPython",
+            "platform_release": "",
+            "platform_system": "Linux",
+            "platform_version": "",
+            "python_full_version": f"{self.python}.0",
+            "python_version": self.python,
+            "sys_platform": "linux",
+        }

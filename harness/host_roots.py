@@ -1,0 +1,159 @@
+"""Root filesystems for hosts: a Debian made once by debootstrap, and layers over it.
+
+They lie in a folder of this machine's (PENSTOCK_HOSTS_CACHE, or CACHE), named by what they are made
+of, so that a change here makes others; a folder that is there is whole. Nobody writes into them
+once they are made: a host writes into a layer of its own above. Making them needs root and Debian's
+packages: two minutes; booting hosts from them needs no network.
+
+    plain   Python, sshd, sudo, systemd: what a minimal server has
+    java    over it a JRE, for a host that is to run ZooKeeper or Spark
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+RELEASE: Final = "bookworm"
+CACHE: Final = Path("/var/tmp/penstock-hosts")  # noqa: S108  no secret is in it, root alone writes
+PACKAGES: Final = (
+    "systemd-sysv",
+    "python3",
+    "python3-venv",
+    "openssh-server",
+    "sudo",
+    "acl",
+    "ca-certificates",
+    "iproute2",
+    "procps",
+    "logrotate",
+    "netbase",
+    "tzdata",
+)
+JAVA: Final = "openjdk-17-jre-headless"
+OPERATOR: Final = "deployer"  # who may sudo
+
+# What would fetch packages, look for a clock or terminals, or needs a kernel of its own.
+_MASKED: Final = (
+    "apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer"
+    " getty.target console-getty.service systemd-timesyncd.service systemd-networkd.service"
+    " systemd-logind.service systemd-udevd.service systemd-resolved.service"
+    " systemd-networkd-wait-online.service proc-sys-fs-binfmt_misc.automount"
+)
+# Keys are a fleet's own; sshd asks no name server who is coming.
+_PREPARE: Final = f"""
+set -e
+rm -f /etc/ssh/ssh_host_*
+useradd --create-home --shell /bin/bash {OPERATOR}
+echo '{OPERATOR} ALL=(ALL) NOPASSWD: ALL' > /etc/sudoers.d/{OPERATOR}
+printf 'UseDNS no\\nHostKey /etc/ssh/ssh_host_ed25519_key\\nMaxStartups 100\\n' \\
+    > /etc/ssh/sshd_config.d/hosts.conf
+systemctl mask --quiet {_MASKED}
+systemctl enable --quiet ssh
+rm -f /etc/machine-id /var/lib/dbus/machine-id /etc/hostname /etc/resolv.conf
+"""
+_INSTALL_JAVA: Final = f"""
+set -e
+export DEBIAN_FRONTEND=noninteractive
+mkdir -p /usr/share/man/man1
+printf '#!/bin/sh\\nexit 101\\n' > /usr/sbin/policy-rc.d && chmod 755 /usr/sbin/policy-rc.d
+apt-get update --quiet
+apt-get install --quiet --yes --no-install-recommends {JAVA}
+rm /usr/sbin/policy-rc.d
+"""
+_TIDY: Final = """
+apt-get clean
+rm -rf /var/lib/apt/lists/* /var/log/*.log /usr/share/doc/* /usr/share/man/* /usr/share/locale/*
+"""
+# A layer is what a command writes: its mount ends with the shell.
+_IN_LAYER: Final = """
+set -e
+mkdir -p "$2/upper" "$2/work" "$2/merged"
+mount -t overlay overlay -o "lowerdir=$1,upperdir=$2/upper,workdir=$2/work" "$2/merged"
+cp -L /etc/resolv.conf "$2/merged/etc/resolv.conf"
+cp /etc/ssl/certs/ca-certificates.crt "$2/merged/etc/ssl/certs/ca-certificates.crt"
+mount -t proc proc "$2/merged/proc"
+chroot "$2/merged" bash -c "$3"
+rm -f "$2/merged/etc/resolv.conf"
+"""
+
+
+class CannotMake(Exception):
+    """A root filesystem cannot be made here; says what is missing."""
+
+
+def layers(*, java: bool = False) -> list[Path]:
+    """Folders from the topmost to the one below all, made if they are not there."""
+    cache = Path(os.environ.get("PENSTOCK_HOSTS_CACHE", CACHE))
+    plain = cache / f"plain-{_name_of(RELEASE, *PACKAGES, _PREPARE, _TIDY)}"
+    over = cache / f"java-{_name_of(plain.name, _INSTALL_JAVA, _TIDY)}"
+    wanted = [over, plain] if java else [plain]
+    if all(layer.exists() for layer in wanted):
+        return wanted
+    _check_here()
+    with _alone(cache):
+        if not plain.exists():
+            _make_plain(plain)
+        if java and not over.exists():
+            _make_java(over, plain)
+    return wanted
+
+
+def _name_of(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
+
+
+@contextmanager
+def _alone(cache: Path) -> Iterator[None]:
+    """Whoever comes second waits, and finds what the first one has made."""
+    cache.mkdir(mode=0o755, parents=True, exist_ok=True)
+    with (cache / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _check_here() -> None:
+    if os.geteuid() != 0:
+        raise CannotMake("root filesystems are made by root")
+    if shutil.which("debootstrap") is None:
+        raise CannotMake("no debootstrap: apt install debootstrap")
+
+
+def _make_plain(target: Path) -> None:
+    unfinished = target.with_suffix(".unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    include = f"--include={','.join(PACKAGES)}"
+    _run("debootstrap", "--variant=minbase", include, RELEASE, str(unfinished))
+    _run("chroot", str(unfinished), "bash", "-c", _PREPARE + _TIDY)
+    unfinished.rename(target)
+
+
+def _make_java(target: Path, plain: Path) -> None:
+    unfinished = target.with_suffix(".unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    within = ("unshare", "--mount", "bash", "-c", _IN_LAYER)
+    _run(*within, "-", str(plain), str(unfinished), _INSTALL_JAVA + _TIDY)
+    (unfinished / "upper").rename(target)
+    shutil.rmtree(unfinished)
+
+
+def _run(*command: str) -> None:
+    environment = {**os.environ, "LC_ALL": "C", "TMPDIR": "/tmp"}  # noqa: S108  in the new root
+    ended = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=environment,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if ended.returncode:
+        last = "\n".join(ended.stdout.splitlines()[-20:])
+        raise CannotMake(f"{command[0]} ended with {ended.returncode}:\n{last}")

@@ -1,0 +1,65 @@
+"""What is fetched from PyPI is what the lock names, or nothing is made."""
+
+from pathlib import Path
+
+import pytest
+
+from deploy.bundle import pypi, wheels
+from deploy.bundle.archives import sha256
+from deploy.bundle.pypi import BUILDER, INSTALLER, LOCK, Fetcher, File
+from deploy.bundle.targets import PROCESSORS, Target
+from tests.bundle.test_wheels import made_wheel
+
+ROOT = Path(__file__).resolve().parents[2]
+TARGET = Target(PROCESSORS["aarch64"], "3.13")
+
+
+def test_the_lock_has_the_versions_that_are_pinned() -> None:
+    """Where this fails: `python -m deploy.bundle lock`."""
+    files = pypi.locked(LOCK.read_text())
+    assert pypi.lock_text(files) == LOCK.read_text()
+    assert all(len(each.sha256) == 64 for each in files)
+    pinned = wheels.pins((ROOT / "constraints.txt").read_text())
+    tools = {BUILDER, INSTALLER}
+    assert [f"{f.name}=={f.version}" for f in files if f.name not in tools] == [
+        f"{each.name}=={pinned[each.name]}" for each in files if each.name not in tools
+    ]
+    assert tools <= {each.name for each in files}
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where pip looks, instead of asking anybody."""
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "shelf"))
+    for folder in ("work", "into"):
+        (tmp_path / folder).mkdir()
+    return tmp_path / "shelf"
+
+
+def test_only_a_file_of_the_lock_is_taken(shelf: Path, tmp_path: Path) -> None:
+    wheel = made_wheel(shelf, "one", "1")
+    fetcher = Fetcher(tmp_path / "work", [File("one", "1", wheel.name, sha256(wheel))])
+    fetcher.fetch({"one": "1"}, TARGET, tmp_path / "into")
+    assert sha256(tmp_path / "into" / wheel.name) == sha256(wheel)
+    assert fetcher.seen == {pypi.file_of(wheel)}
+
+    (tmp_path / "into" / wheel.name).unlink()
+    made_wheel(shelf, "one", "1", module="print()")
+    with pytest.raises(SystemExit, match="DO NOT MATCH"):
+        fetcher.fetch({"one": "1"}, TARGET, tmp_path / "into")
+    assert list((tmp_path / "into").iterdir()) == []
+
+
+def test_what_the_lock_has_not_is_not_asked_for(tmp_path: Path) -> None:
+    fetcher = Fetcher(tmp_path, [File("one", "1", "one-1-py3-none-any.whl", "0" * 64)])
+    with pytest.raises(SystemExit, match=r"wheels\.lock has no one 2: run"):
+        fetcher.fetch({"one": "2"}, TARGET, tmp_path)
+
+
+def test_a_file_that_was_cut_off_is_told_with_its_name(shelf: Path, tmp_path: Path) -> None:
+    wheel = made_wheel(shelf, "one", "1")
+    files = [File("one", "1", wheel.name, sha256(wheel))]
+    wheel.write_bytes(wheel.read_bytes()[:-9])
+    with pytest.raises(SystemExit, match=r"pip download failed, and nothing was made:[^$]*one"):
+        Fetcher(tmp_path / "work", files).fetch({"one": "1"}, TARGET, tmp_path / "into")

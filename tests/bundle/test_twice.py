@@ -1,0 +1,83 @@
+"""A small release is made twice, by processes that have little in common, and compared."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.bundle.twice import differences, made_with
+
+_REPOSITORY: Final = Path(__file__).resolve().parents[2]
+_MAKE: Final = """
+import sys
+from pathlib import Path
+from deploy.bundle import agent, debian_package, wheelhouse, wheels
+from deploy.bundle.__main__ import settle
+from deploy.bundle.archives import write_tar_gz
+from deploy.bundle.targets import PROCESSORS, Target
+from tests.bundle.test_wheels import made_wheel
+
+out, work, order = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3].split(",")
+settle(1700000000)
+out.mkdir()
+processor = PROCESSORS["x86_64"]
+made = [made_wheel(work / "wheels", each, "1", module=f"SOME = {{'{each}', 'b', 'c'}}\\n")
+        for each in order]
+found = {each.name: each for each in map(wheels.read_wheel, made)}
+found = {name: found[name] for name in sorted(found)}
+tree = work / "tree"
+for each in made:
+    agent.unpack(each, tree / "lib")
+python = work / "interpreter/bin/python3"
+python.parent.mkdir(parents=True)
+python.symlink_to(sys.executable)
+agent.compile_modules(tree, work / "interpreter")
+write_tar_gz(out / "agent.tar.gz", tree, "agent", 1700000000)
+debian_package.build(
+    out / "agent.deb", tree, Path.cwd(), processor, version="1", time=1700000000
+)
+wheelhouse.write(out / "house.tar", found, found["penstock"], Target(processor, "3.11"), 1700000000)
+"""
+
+
+def make(directory: Path, order: str, umask: int, **environment: str) -> Path:
+    directory.mkdir()
+    subprocess.run(
+        [sys.executable, "-c", _MAKE, str(directory / "out"), str(directory / "work"), order],
+        cwd=_REPOSITORY,
+        check=True,
+        umask=umask,
+        env={**os.environ, "PYTHONPATH": str(_REPOSITORY), **environment},
+    )
+    return directory / "out"
+
+
+@pytest.mark.slow
+def test_a_small_release_is_the_same_wherever_and_by_whomever(tmp_path: Path) -> None:
+    one = make(tmp_path / "one", "penstock,b,a", 0o022, PYTHONHASHSEED="1", TZ="UTC")
+    other = make(
+        *(tmp_path / "a longer name", "a,penstock,b", 0o077),
+        PYTHONHASHSEED="2",
+        TZ="Asia/Kathmandu",
+        LC_ALL="C",
+    )
+    assert sorted(path.name for path in one.iterdir()) == ["agent.deb", "agent.tar.gz", "house.tar"]
+    assert differences(one, other) == []
+    # What it would say if anything were not.
+    changed = make(tmp_path / "changed", "penstock,b,a,d", 0o022)
+    assert [line.partition(":")[0] for line in differences(one, changed)] == [
+        *("agent.deb", "agent.tar.gz", "house.tar"),
+    ]
+    assert "first in agent/lib" in differences(one, changed)[1]
+
+
+def test_the_options_are_told_by_the_files(tmp_path: Path) -> None:
+    for name in ("py311-linux-x86_64", "py313-linux-x86_64", "py311-linux-aarch64"):
+        (tmp_path / f"penstock-wheelhouse-0.1.0+g0123456789-{name}.tar").touch()
+    options = ["--python=3.11", "--python=3.13", "--processor=aarch64", "--processor=x86_64"]
+    assert made_with(tmp_path) == options
+    (tmp_path / "penstock-wheelhouse-0.1.0+g0123456789-spark.tar").touch()
+    assert made_with(tmp_path) == [*options, "--spark"]

@@ -1,0 +1,190 @@
+"""Which wheels a target needs, and a wheelhouse that pip installs from without the internet."""
+
+import os
+import subprocess
+import sys
+import tarfile
+import venv
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from deploy.bundle import elf, wheelhouse, wheels
+from deploy.bundle.targets import GLIBC, PROCESSORS, Target
+from deploy.bundle.wheels import Wanted, Wheel, closure, pins, with_module
+
+ROOT = Path(__file__).resolve().parents[2]
+INTEL = PROCESSORS["x86_64"]
+ARM = PROCESSORS["aarch64"]
+OLDER = Target(INTEL, "3.11")
+NEWER = Target(ARM, "3.13")
+
+
+def made_wheel(
+    directory: Path, name: str, version: str, *requires: str, module: str = "", command: str = ""
+) -> Path:
+    """A wheel as hatchling would make it, of one module; with a command of its name, if any."""
+    directory.mkdir(parents=True, exist_ok=True)
+    info = f"{name}-{version}.dist-info"
+    path = directory / f"{name}-{version}-py3-none-any.whl"
+    needs = "".join(f"Requires-Dist: {each}\n" for each in requires)
+    extras = "".join(f"Provides-Extra: {each}\n" for each in wheelhouse.EXTRAS)
+    metadata = f"Metadata-Version: 2.4\nName: {name}\nVersion: {version}\n{needs}{extras}"
+    files = {
+        f"{name}/__init__.py": f"NAME = {name!r}\n{module}",
+        f"{info}/METADATA": f"{metadata}License-Expression: MIT\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    if command:
+        files[f"{info}/entry_points.txt"] = f"[console_scripts]\n{name} = {command}\n"
+    rows = "".join(f"{each},,\n" for each in (*files, f"{info}/RECORD"))
+    with zipfile.ZipFile(path, "w") as archive:
+        for each, text in {**files, f"{info}/RECORD": rows}.items():
+            archive.writestr(zipfile.ZipInfo(each, (2020, 1, 1, 0, 0, 0)), text)
+    return path
+
+
+def some() -> dict[str, Wheel]:
+    def wheel(name: str, *requires: str) -> Wheel:
+        return Wheel(Path(f"{name}-1-py3-none-any.whl"), name, "1", requires, "")
+
+    found = [
+        wheel("penstock", "one", 'two; extra == "agent"', 'penstock[agent]; extra == "all"'),
+        wheel("one", 'older; python_version < "3.12"', 'odd; sys_platform == "win32"'),
+        wheel("two", 'intel; platform_machine == "x86_64"', "one[more]"),
+        *map(wheel, ("older", "intel")),
+    ]
+    return {each.name: each for each in found}
+
+
+@pytest.mark.parametrize(
+    ("roots", "target", "expected"),
+    [
+        (["penstock"], OLDER, {"penstock", "one", "older"}),
+        (["penstock"], NEWER, {"penstock", "one"}),
+        (["penstock[agent]"], OLDER, {"penstock", "one", "older", "two", "intel"}),
+        (["penstock[all]"], NEWER, {"penstock", "one", "two"}),
+    ],
+)
+def test_conditions_are_asked_of_the_target(
+    roots: list[str], target: Target, expected: set[str]
+) -> None:
+    assert closure(some(), roots, target) == (expected, set())
+
+
+def test_what_is_missing_is_named() -> None:
+    known = some()
+    del known["intel"]
+    assert closure(known, ["penstock[agent]"], OLDER)[1] == {"intel"}
+
+
+def test_wheels_are_asked_for_until_none_is_missing(tmp_path: Path) -> None:
+    own = made_wheel(tmp_path / "own", "penstock", "0.1.0", "Some_Thing>=1", "big")
+    shelf = {"some-thing": ("some_thing", ("deeper",)), "deeper": ("deeper", ())}
+    asked = []
+
+    def fetch(missing: Mapping[str, str]) -> None:
+        asked.append(dict(missing))
+        for name, version in missing.items():
+            made, needs = shelf[name]
+            made_wheel(tmp_path / "into", made, version, *needs)
+
+    pinned = pins("# a line\nsome.thing==1.5\ndeeper==2\nbig==9\n")
+    wanted = Wanted(("penstock",), OLDER, frozenset({"big"}))
+    found = wheels.fetched(wanted, own, pinned, tmp_path / "into", fetch)
+    assert list(found) == ["deeper", "penstock", "some-thing"]
+    assert asked == [{"some-thing": "1.5"}, {"deeper": "2"}]
+    with pytest.raises(SystemExit, match="pins no version of some-thing"):
+        wheels.fetched(wanted, own, pins("deeper==2"), tmp_path / "into", fetch)
+
+
+def test_every_wheel_that_fits_is_old_enough() -> None:
+    for target in (OLDER, NEWER):
+        platforms = target.platforms()
+        assert platforms[0] == f"manylinux_2_28_{target.processor.name}"
+        minors = [int(each.split("_")[2]) for each in platforms if each.startswith("manylinux_")]
+        assert max(minors) == GLIBC[1]
+        assert all(each.endswith(f"_{target.processor.name}") for each in platforms)
+
+
+@pytest.mark.slow
+def test_pip_installs_from_a_wheelhouse_with_sums_alone(tmp_path: Path) -> None:
+    own = made_wheel(
+        tmp_path, "penstock", "0.1.0", "one", 'two; extra == "agent"', "pyspark; extra == 'loader'"
+    )
+    other = (made_wheel(tmp_path, "one", "1"), made_wheel(tmp_path, "two", "2"))
+    found = {each.name: each for each in map(wheels.read_wheel, (own, *other))}
+    installer = wheels.read_wheel(made_wheel(tmp_path, "pip", "26"))
+    files = [tmp_path / "first.tar", tmp_path / "second.tar"]
+    for file in files:
+        wheelhouse.write(tmp_path / "wheelhouse.tar", found, installer, OLDER, 1700000000)
+        (tmp_path / "wheelhouse.tar").rename(file)
+    assert files[0].read_bytes() == files[1].read_bytes()
+    with tarfile.open(files[0]) as archive:
+        archive.extractall(tmp_path, filter="data")
+    house = tmp_path / "wheelhouse"
+    lists = {path.name for path in house.glob("requirements-*.txt")}
+    assert "requirements-agent.txt" in lists
+    assert (house / "pip-26-py3-none-any.whl").exists()
+    assert "requirements-loader.txt" not in lists
+    venv.create(tmp_path / "environment", symlinks=True)
+    python = tmp_path / "environment/bin/python"
+
+    def install() -> subprocess.CompletedProcess[str]:
+        lists = ["-r", f"{house}/requirements-broker.txt", "-r", f"{house}/requirements-agent.txt"]
+        offline = ["--no-index", f"--find-links={house}", "--require-hashes"]
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", f"--python={python}"]
+        return subprocess.run(
+            [*pip, "install", "--quiet", "--no-cache-dir", *offline, *lists],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PIP_FIND_LINKS": ""},
+        )
+
+    # A wheel that was exchanged is refused.
+    kept = other[1].read_bytes()
+    made_wheel(house, "two", "2", module="print()")
+    assert "DO NOT MATCH" in install().stderr
+    (house / other[1].name).write_bytes(kept)
+    assert install().stderr == ""
+    ran = [str(python), "-c", "import one, two, penstock; print(two.NAME)"]
+    assert subprocess.check_output(ran, text=True) == "two\n"
+
+
+def test_the_walk_over_records_lies_in_a_wheel_for_every_python(tmp_path: Path) -> None:
+    """It is loaded from there, and needs no glibc that is too young."""
+    module = wheels.compiled(ROOT / "wire/_record_walk.c", tmp_path)
+    assert elf.needs(module).glibc() <= GLIBC
+    pure = made_wheel(tmp_path / "pure", "penstock", "0.1.0")
+    made = [with_module(pure, module, INTEL, tmp_path / each) for each in ("one", "two")]
+    assert made[0].name == "penstock-0.1.0-cp311-abi3-manylinux_2_28_x86_64.whl"
+    assert made[0].read_bytes() == made[1].read_bytes()
+    with zipfile.ZipFile(made[0]) as archive:
+        archive.extractall(tmp_path / "there")
+        about = archive.read("penstock-0.1.0.dist-info/WHEEL").decode()
+        record = archive.read("penstock-0.1.0.dist-info/RECORD").decode()
+    assert "Tag: cp311-abi3-manylinux_2_28_x86_64" in about
+    assert "py3-none-any" not in about
+    assert "penstock/programs/wire/_record_walk.abi3.so,sha256=" in record
+    load = "import _record_walk; print(_record_walk.walk.__name__)"
+    there = tmp_path / "there/penstock/programs/wire"
+    ran = subprocess.check_output([sys.executable, "-c", load], text=True, cwd=there)
+    assert ran == "walk\n"
+
+
+def test_what_a_program_asks_of_the_system() -> None:
+    found = elf.needs(Path(sys.executable).resolve())
+    assert found.machine in {each.elf_machine for each in PROCESSORS.values()}
+    assert "libc.so.6" in found.libraries
+    assert (2, 2) <= found.glibc() < (3,)
+
+
+@pytest.mark.parametrize("length", [4, 20, 64, 1000])
+def test_a_program_that_was_cut_off_is_refused(tmp_path: Path, length: int) -> None:
+    cut = tmp_path / "cut"
+    cut.write_bytes(Path(sys.executable).resolve().read_bytes()[:length])
+    with pytest.raises(ValueError, match="damaged"):
+        elf.needs(cut)
