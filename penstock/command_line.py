@@ -32,6 +32,7 @@ SECTIONS: Final = {
         "demo": Lazy("penstock.demo.command", "Show it all at work on this machine.", "all"),
         "status": Lazy("penstock.status.command", "Show what runs, how far it is, what is wrong."),
         "report": Lazy("penstock.report.command", "Say whether every line has arrived."),
+        "gate": Lazy("penstock.command_line:gate", "Say whether the next host may be changed."),
     },
     "Topics, messages, schemas": {
         "topics": Lazy(
@@ -63,7 +64,15 @@ SECTIONS: Final = {
             "penstock.services.load.command", "Load topics into Hadoop, once or often.", "loader"
         ),
         "audit": Lazy("penstock.services.audit", "Run one audit, or tell it something.", "audit"),
+        "mirror": Lazy(
+            "penstock.services.mirror", "Copy topics of a cluster into another one.", "mirror"
+        ),
         "zookeeper": Lazy("penstock.services.zookeeper", "Run a ZooKeeper here.", "broker"),
+    },
+    "When something is lost": {
+        "backup": Lazy(
+            "penstock.command_line:backup", "Keep, show, restore what only ZooKeeper has."
+        ),
     },
     "Settings": {
         "certificates": Lazy(
@@ -86,6 +95,7 @@ TOPICS: Final = {
         ),
         "create": Lazy("penstock.topics.commands:create", "Create a topic."),
         "alter": Lazy("penstock.topics.commands:alter", "Set configs, or add partitions."),
+        "apply": Lazy("penstock.topics.apply", "Create and alter topics as a file declares them."),
         "delete": Lazy("penstock.topics.commands:delete", "Delete topics and all they hold."),
         "recover": Lazy(
             "penstock.topics.recover",
@@ -99,12 +109,29 @@ TOPICS: Final = {
         ),
     }
 }
+GATE: Final = {
+    "Commands": {
+        "record": Lazy("penstock.gate.command:record", "Write down how all stands."),
+        "check": Lazy("penstock.gate.command:check", "Wait until all stands as well as before."),
+    }
+}
+BACKUP: Final = {
+    "Commands": {
+        name: Lazy(f"penstock.backup.commands:{name}", does, "broker")
+        for name, does in (
+            ("make", "Write what only ZooKeeper has into a file."),
+            ("show", "Say what is in such a file."),
+            ("restore", "Bring it back."),
+        )
+    }
+}
 BROKERS: Final = {
     "Commands": {
         "list": Lazy("penstock.brokers.commands:list_brokers", "List brokers, also who is away."),
         "describe": Lazy("penstock.brokers.commands:describe", "Show one broker's partitions."),
         "drain": Lazy("penstock.brokers.moving:drain", "Move all replicas off a broker."),
         "fill": Lazy("penstock.brokers.moving:fill", "Give new brokers their share of replicas."),
+        "elect": Lazy("penstock.brokers.electing:elect", "Give the lead back to first replicas."),
     }
 }
 GROUPS: Final = {
@@ -136,6 +163,7 @@ ACLS: Final = {
     "Commands": {
         "list": Lazy("penstock.acls.commands:list_acls", "List ACLs."),
         "add": Lazy("penstock.acls.commands:add", "Let a principal do something, or forbid it."),
+        "apply": Lazy("penstock.acls.apply", "Add and remove rules as a file declares them."),
         "remove": Lazy("penstock.acls.commands:remove", "Remove rules of a principal."),
         "test": Lazy("penstock.acls.commands:test", "Say whether a principal may do something."),
     }
@@ -158,6 +186,7 @@ USERS: Final = {
         "list": Lazy("penstock.users.commands:list_users", "List users."),
         "add": Lazy("penstock.users.commands:add", "Add a user."),
         "password": Lazy("penstock.users.commands:password", "Give a user another password."),
+        "apply": Lazy("penstock.users.apply", "Add and remove users as a file declares them."),
         "remove": Lazy("penstock.users.commands:remove", "Remove a user."),
     }
 }
@@ -206,6 +235,28 @@ def topics() -> None:
     Example:
         penstock topics create page_views --partitions 8 --config retention.ms=86400000
         penstock topics describe page_views
+    """
+
+
+@click.group(cls=LazyGroup, sections=GATE)
+def gate() -> None:
+    """Between two hosts of a roll, say whether the next one may be changed.
+
+    \b
+    Example:
+        penstock gate record before.json
+        penstock gate check --broker 2 --baseline before.json --canary /var/log/penstock/canary.log
+    """
+
+
+@click.group(cls=LazyGroup, sections=BACKUP)
+def backup() -> None:
+    """Keep what of a cluster stands in ZooKeeper alone, for the day on which that is lost.
+
+    \b
+    Example:
+        penstock backup make zookeeper.json --zookeeper zk1:2181/penstock
+        penstock backup show zookeeper.json
     """
 
 

@@ -1,7 +1,5 @@
 """`penstock acls list`, `add`, `remove`, `test`: asked of a cluster's brokers."""
 
-import ipaddress
-
 import click
 
 from broker.permissions import Permissions
@@ -12,43 +10,23 @@ from penstock.acls.rules import (
     OPERATIONS,
     PrincipalType,
     ResourceParam,
+    check_host,
     check_operation,
-    made,
     operation_option,
     patterns,
     resource_options,
     row,
+    rules_of,
     sentence,
+    standing_rules,
 )
 from penstock.cli.confirmation import confirm_deletion, yes_option
 from penstock.cli.output import json_option, print_json, print_table
 from penstock.connections.cluster import bootstrap_option, connected
-from wire.acls import (
-    ANYTHING,
-    USER,
-    AclFilter,
-    Acls,
-    Operation,
-    PatternType,
-    Permission,
-    ResourcePattern,
-    ResourceType,
-)
+from wire.acls import ANYTHING, USER, AclFilter, Operation, PatternType, ResourcePattern
 
 _NOT_ALLOWED = 1
 _SHOWN = 5  # rules in a question
-_PRODUCER = {
-    ResourceType.TOPIC: (Operation.WRITE, Operation.DESCRIBE, Operation.CREATE),
-    ResourceType.TRANSACTIONAL_ID: (Operation.WRITE, Operation.DESCRIBE),
-}
-_CONSUMER = {
-    ResourceType.TOPIC: (Operation.READ, Operation.DESCRIBE),
-    ResourceType.GROUP: (Operation.READ,),
-}
-
-
-def _rules(acls: Acls) -> list[Rule]:
-    return [(pattern, acl) for pattern, standing in sorted(acls.items()) for acl in standing]
 
 
 @click.command()
@@ -89,7 +67,7 @@ def list_acls(
     found: dict[Rule, None] = {}
     with connected(bootstrap) as brokers:
         for each in filters:
-            found |= dict.fromkeys(_rules(all_acls(brokers, each)))
+            found |= dict.fromkeys(standing_rules(all_acls(brokers, each)))
     rows = [row(each) for each in sorted(found)]
     if as_json:
         print_json(rows)
@@ -135,48 +113,12 @@ def add(
         penstock acls add '*' --deny --operation delete --topic '*'
     """
     named = patterns(topics, groups, transactional_ids, cluster=cluster, prefixed=prefixed)
-    if not named:
-        raise click.UsageError("on what? give --topic, --group, --transactional-id or --on-cluster")
-    if not (operations or producer or consumer):
-        raise click.UsageError("to do what? give --operation, --producer or --consumer")
-    if deny and (producer or consumer):
-        raise click.UsageError("--deny goes with --operation")
-    _check_host(host)
-    permission = Permission.DENY if deny else Permission.ALLOW
-    rules: list[Rule] = []
-    for pattern in named:
-        todo: list[Operation] = [OPERATIONS[each] for each in operations]
-        for each in todo:
-            check_operation(each, pattern)
-        todo += _PRODUCER.get(pattern.resource_type, ()) if producer else ()
-        todo += _CONSUMER.get(pattern.resource_type, ()) if consumer else ()
-        if not todo:
-            which = pattern.resource_type.words
-            raise click.UsageError(f"a {which} has nothing to do with that: give --operation")
-        rules += made(principal, host, permission, pattern, *dict.fromkeys(todo))
-    _check_whole(named, producer=producer, consumer=consumer)
+    rules = rules_of(
+        principal, named, operations, host, producer=producer, consumer=consumer, deny=deny
+    )
     with connected(bootstrap) as brokers:
         add_acls(brokers, rules)
     _say("added", rules, as_json=as_json)
-
-
-def _check_host(host: str) -> None:
-    if host == ANYTHING:
-        return
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        raise click.UsageError(
-            f"--host {host!r} is no IP address: names and networks would match nobody"
-        ) from None
-
-
-def _check_whole(named: list[ResourcePattern], *, producer: bool, consumer: bool) -> None:
-    kinds = {each.resource_type for each in named}
-    if (producer or consumer) and ResourceType.TOPIC not in kinds:
-        raise click.UsageError("--producer and --consumer go with --topic")
-    if consumer and ResourceType.GROUP not in kinds:
-        raise click.UsageError("--consumer goes with --group too")
 
 
 def _say(what: str, rules: list[Rule], *, as_json: bool) -> None:
@@ -225,7 +167,7 @@ def remove(
         rules = sorted(
             rule
             for each in filters
-            for rule in _rules(all_acls(brokers, each))
+            for rule in standing_rules(all_acls(brokers, each))
             if not wanted or rule[1].operation in wanted
         )
         if rules and not yes:
@@ -267,7 +209,7 @@ def test(
         penstock acls test alice alter cluster --host 10.0.0.7
     """
     if host:
-        _check_host(host)
+        check_host(host)
     asked = OPERATIONS[operation]
     if asked is Operation.ALL:
         raise click.UsageError("ALL is for rules: ask for one operation")

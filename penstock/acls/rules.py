@@ -1,17 +1,21 @@
-"""How commands name resources, operations and principals; and how a rule is shown."""
+"""How commands name resources, operations and principals; which rules that makes; and how a rule
+is shown."""
 
-from collections.abc import Callable
+import ipaddress
+from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
 import click
 
 from client.acls import Rule
 from wire.acls import (
+    ANYTHING,
     EVERYBODY,
     OPERATIONS_ON,
     RESOURCE_TYPES,
     THE_CLUSTER,
     Acl,
+    Acls,
     Operation,
     PatternType,
     Permission,
@@ -28,6 +32,14 @@ OPERATIONS: Final = {
     for each in Operation
     if each is not Operation.ANY and (_spelt := each.name.lower().replace("_", "-"))
 }
+_PRODUCER: Final = {
+    ResourceType.TOPIC: (Operation.WRITE, Operation.DESCRIBE, Operation.CREATE),
+    ResourceType.TRANSACTIONAL_ID: (Operation.WRITE, Operation.DESCRIBE),
+}
+_CONSUMER: Final = {
+    ResourceType.TOPIC: (Operation.READ, Operation.DESCRIBE),
+    ResourceType.GROUP: (Operation.READ,),
+}
 KINDS: Final = {each.name.lower().replace("_", "-"): each for each in RESOURCE_TYPES}
 
 
@@ -37,10 +49,17 @@ class PrincipalType(click.ParamType[str]):
     name = "principal"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        named = EVERYBODY if value == "*" else principal_named(value)
-        if named == principal_named(""):
-            self.fail("a principal has a name", param, ctx)
-        return named
+        try:
+            return principal_of(value)
+        except click.UsageError as error:
+            self.fail(error.message, param, ctx)
+
+
+def principal_of(text: str) -> str:
+    named = EVERYBODY if text == "*" else principal_named(text)
+    if named == principal_named(""):
+        raise click.UsageError("a principal has a name")
+    return named
 
 
 class ResourceParam(click.ParamType[ResourcePattern]):
@@ -158,7 +177,59 @@ def sentence(rule: Rule) -> str:
     return f"{acl.principal} {may} {acl.operation.words} {which}, from {host}"
 
 
-def made(
-    principal: str, host: str, permission: Permission, pattern: ResourcePattern, *todo: Operation
+def standing_rules(acls: Acls) -> list[Rule]:
+    return [(pattern, acl) for pattern, standing in sorted(acls.items()) for acl in standing]
+
+
+def rules_of(
+    principal: str,
+    named: list[ResourcePattern],
+    operations: Iterable[str],
+    host: str,
+    *,
+    producer: bool = False,
+    consumer: bool = False,
+    deny: bool = False,
 ) -> list[Rule]:
-    return [(pattern, Acl(principal, host, each, permission)) for each in todo]
+    """What options, or an entry of a file, come to; UsageError if that is nothing, or not whole."""
+    asked = [OPERATIONS[each] for each in operations]
+    if not named:
+        raise click.UsageError("on what? give --topic, --group, --transactional-id or --on-cluster")
+    if not (asked or producer or consumer):
+        raise click.UsageError("to do what? give --operation, --producer or --consumer")
+    if deny and (producer or consumer):
+        raise click.UsageError("--deny goes with --operation")
+    check_host(host)
+    permission = Permission.DENY if deny else Permission.ALLOW
+    rules: list[Rule] = []
+    for pattern in named:
+        todo: list[Operation] = list(asked)
+        for each in todo:
+            check_operation(each, pattern)
+        todo += _PRODUCER.get(pattern.resource_type, ()) if producer else ()
+        todo += _CONSUMER.get(pattern.resource_type, ()) if consumer else ()
+        if not todo:
+            which = pattern.resource_type.words
+            raise click.UsageError(f"a {which} has nothing to do with that: give --operation")
+        rules += [(pattern, Acl(principal, host, each, permission)) for each in dict.fromkeys(todo)]
+    _check_whole(named, producer=producer, consumer=consumer)
+    return rules
+
+
+def check_host(host: str) -> None:
+    if host == ANYTHING:
+        return
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        raise click.UsageError(
+            f"--host {host!r} is no IP address: names and networks would match nobody"
+        ) from None
+
+
+def _check_whole(named: list[ResourcePattern], *, producer: bool, consumer: bool) -> None:
+    kinds = {each.resource_type for each in named}
+    if (producer or consumer) and ResourceType.TOPIC not in kinds:
+        raise click.UsageError("--producer and --consumer go with --topic")
+    if consumer and ResourceType.GROUP not in kinds:
+        raise click.UsageError("--consumer goes with --group too")

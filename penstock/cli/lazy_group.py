@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 _OURS = {
-    *("penstock", "pyspark_penstock", "agent", "broker", "registry", "loader", "audit"),
+    *("penstock", "pyspark_penstock", "agent", "broker", "registry", "loader", "audit", "mirror"),
     *("ledger", "client", "columns", "cluster", "schemas", "wire", "ground"),
 }
 

@@ -27,8 +27,10 @@ from msgspec import inspect
 from agent.config import AgentConfig
 from audit.config import AuditConfig
 from broker.config import BrokerConfig
+from cluster.zookeeper_config import ZooKeeperConfig
 from ground.settings import WORD
 from loader.config import LoaderConfig
+from mirror.config import MirrorConfig
 from penstock.config.allowed_values import alternatives, bare, list_in, mapping_in, struct_in
 from registry.config import RegistryConfig
 
@@ -42,6 +44,8 @@ KINDS: Final[Mapping[str, type[msgspec.Struct]]] = {
     "registry": RegistryConfig,
     "loader": LoaderConfig,
     "audit": AuditConfig,
+    "mirror": MirrorConfig,
+    "zookeeper": ZooKeeperConfig,
 }
 
 

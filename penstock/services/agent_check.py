@@ -1,4 +1,8 @@
-"""`penstock check-config agent`: what an agent would do with its files, asked of who would know."""
+"""`penstock check-config agent`: what an agent would do with its files, asked of who would know.
+
+And `check-config inputs`: the same of one file of its `inputs_dir`, as its team has it before it is
+put there. Whatever else is wrong with that agent is only worth knowing then.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -14,13 +18,14 @@ from agent.checking import (
     topics_of,
 )
 from agent.config import AgentConfig
-from agent.config_inputs import Input
+from agent.config_inputs import Input, check_distinct
 from agent.inputs_directory import InputsDirectory
 from agent.status import Refusal
 from client.brokers import Brokers
 from client.errors import ClientError
 from ledger.names import LEDGER_TOPIC
-from penstock.services.agent_configuration import load_inputs, or_not_taken
+from penstock.config.configuration import ConfigurationError
+from penstock.services.agent_configuration import load_agent, load_inputs, or_not_taken
 from penstock.services.findings import Ask, print_findings, print_section
 from penstock.services.locks_check import broken_locks
 from schemas.errors import RegistryError
@@ -78,6 +83,27 @@ def check_agent(config: AgentConfig, ask: Ask) -> AgentCheck:
         problems=tuple(problems),
         remarks=tuple(remarks),
     )
+
+
+def check_inputs_file(file: Path, beside: Path | None, ask: Ask) -> AgentCheck:
+    """One file of `inputs_dir`, beside all others of the agent whose configuration is `beside`. One
+    of its own name there is what it takes the place of. Raises ConfigurationError."""
+    inputs = load_inputs(file)
+    if beside is None:
+        return check_agent(AgentConfig(inputs=inputs), Ask.NOBODY)
+    config = load_agent(beside, ())
+    path = Path(config.inputs_dir) if config.inputs_dir else None
+    others = InputsDirectory(
+        path, config.inputs, lambda each: () if each.name == file.name else _read_file(each)
+    )
+    others.look()
+    try:
+        check_distinct(inputs, {each.label for each in others.inputs})
+    except ValueError as error:
+        raise ConfigurationError(str(file), "inputs", str(error)) from None
+    report = check_agent(msgspec.structs.replace(config, inputs=inputs, inputs_dir=""), ask)
+    remarks = (*report.remarks, *report.problems)
+    return msgspec.structs.replace(report, remarks=remarks, problems=())
 
 
 def _read_file(path: Path) -> tuple[Input, ...]:

@@ -8,6 +8,7 @@ import msgspec
 
 from audit.config import AuditConfig
 from loader.config import LoaderConfig
+from mirror.config import MirrorConfig
 from penstock.cli.failures import Failed, WrongConfiguration
 from penstock.cli.output import json_option, print_json, print_table
 from penstock.config.configuration import ConfigurationError
@@ -17,18 +18,28 @@ from penstock.services.agent_configuration import load_agent
 from penstock.services.audit_check import check_audit, show_report
 from penstock.services.findings import Ask, print_findings
 from penstock.services.locks_check import broken_locks
+from penstock.services.mirror_check import check_mirror
+from penstock.services.mirror_check import show_report as show_mirror
 
 _SECRET = ("secret", "password", "token")
 _SECRET_NAMES = {"key", "webhook"}  # a webhook's URL often holds one
 
 
 @click.command()
-@click.argument("kind", type=click.Choice(list(KINDS)))
+@click.argument("kind", type=click.Choice([*KINDS, "inputs"]))
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--offline", is_flag=True, help="Look at this machine only, ask nobody.")
 @click.option("--online", is_flag=True, help="Registry and brokers must answer.")
+@click.option(
+    "--beside",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="AGENT.YAML",
+    help="With `inputs`: the configuration of the agent that is to follow them.",
+)
 @json_option
-def command(kind: str, file: Path, *, offline: bool, online: bool, as_json: bool) -> None:
+def command(
+    kind: str, file: Path, *, offline: bool, online: bool, beside: Path | None, as_json: bool
+) -> None:
     """Validate the configuration file of a program, and show what it comes to.
 
     Nothing is started. Values of secrets are not shown.
@@ -37,10 +48,16 @@ def command(kind: str, file: Path, *, offline: bool, online: bool, as_json: bool
     registry and brokers answer, with which schema its lines would be written and whether the topics
     are configured for it. What an agent would register when it starts is registered.
 
+    Of `inputs`, a file for an agent's inputs_dir, it says the same before the file is there; with
+    --beside also whether its names are free, and what registry and brokers of that agent say.
+
     Of a loader, it says which topics become which tables, with which columns. With --online, Spark
     is started, and the root tried.
 
     Of an audit, it says which ledgers it would read, and how many hosts its inventory has.
+
+    Of a mirror, it says which topics would be copied, under which names, and what would be created
+    or altered at the target.
 
     Of each, it says which files with certificates, users, tokens and passwords cannot be used.
 
@@ -51,18 +68,29 @@ def command(kind: str, file: Path, *, offline: bool, online: bool, as_json: bool
         penstock check-config broker broker.yaml
         penstock check-config agent /etc/penstock/agent.yaml
         penstock check-config agent agent.yaml --offline
+        penstock check-config inputs shop.yaml --beside /etc/penstock/agent.yaml
         penstock check-config loader loader.yaml --online
         penstock check-config audit audit.yaml
+        penstock check-config mirror mirror.yaml --online
     """
     if offline and online:
         raise click.UsageError("give --offline or --online, not both")
+    if beside is not None and kind != "inputs":
+        raise click.UsageError("--beside is for inputs")
+    if kind == "inputs" and online and beside is None:
+        raise click.UsageError("--online needs --beside: whom would it ask?")
+    if kind == "inputs":
+        ask = Ask.NOBODY if offline else Ask.ALL if online else Ask.WHO_ANSWERS
+        _check_inputs(file, beside, ask, as_json=as_json)
+        return
     if kind in _CHECKED:
         ask = Ask.NOBODY if offline else Ask.ALL if online else Ask.WHO_ANSWERS
         _CHECKED[kind](file, ask, as_json=as_json)
         return
     if offline or online:
         raise click.UsageError(
-            "--offline and --online are for agent, loader and audit: others ask nobody"
+            "--offline and --online are for agent, inputs, loader, audit and mirror: others ask "
+            "nobody"
         )
     config = configured(KINDS[kind], file, ())
     problems = [*broken_locks(config)]
@@ -88,6 +116,20 @@ def _check_agent(file: Path, ask: Ask, *, as_json: bool) -> None:
         print_json({"configuration": effective, **msgspec.to_builtins(report)})
     else:
         _show({key: value for key, value in effective.items() if key != "inputs"})
+        show_report(report)
+    _end(file, report.all_problems())
+
+
+def _check_inputs(file: Path, beside: Path | None, ask: Ask, *, as_json: bool) -> None:
+    from penstock.services.agent_check import check_inputs_file, show_report  # noqa: PLC0415
+
+    try:
+        report = check_inputs_file(file, beside, ask)
+    except ConfigurationError as error:
+        raise WrongConfiguration(str(error)) from None
+    if as_json:
+        print_json(msgspec.to_builtins(report))
+    else:
         show_report(report)
     _end(file, report.all_problems())
 
@@ -124,7 +166,24 @@ def _check_audit(file: Path, ask: Ask, *, as_json: bool) -> None:
     _end(file, report.all_problems())
 
 
-_CHECKED = {"agent": _check_agent, "loader": _check_loader, "audit": _check_audit}
+def _check_mirror(file: Path, ask: Ask, *, as_json: bool) -> None:
+    config = configured(MirrorConfig, file, ())
+    report = check_mirror(config, ask)
+    effective = _effective(config)
+    if as_json:
+        print_json({"configuration": effective, **msgspec.to_builtins(report)})
+    else:
+        _show(effective)
+        show_mirror(report)
+    _end(file, list(report.problems))
+
+
+_CHECKED = {
+    "agent": _check_agent,
+    "loader": _check_loader,
+    "audit": _check_audit,
+    "mirror": _check_mirror,
+}
 
 
 def _end(file: Path, problems: list[str]) -> None:

@@ -86,6 +86,7 @@ class BlockWriter:
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _FLUSH_SECONDS: Final = 1.0
+_GRACE_SECONDS: Final = 0.2
 
 
 class FileInterrupted(BaseException):
@@ -93,7 +94,11 @@ class FileInterrupted(BaseException):
 
 
 class Interruption:
-    """As a context it has the signals. `told` is the one that came."""
+    """As a context it has the signals. `told` is the one that came.
+
+    What is under way may end by itself; who still waits a moment later is called away from there.
+    Never at once: what is just being opened would stay open.
+    """
 
     def __init__(self) -> None:
         self.told: int | None = None
@@ -108,6 +113,7 @@ class Interruption:
         # What was started in the background may have been told to take no notice.
         heard = [each for each in _SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
         self._before = {each: signal.signal(each, self._tell) for each in heard}
+        self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._call_away)
         return self
 
     def __exit__(
@@ -116,11 +122,15 @@ class Interruption:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
     def _tell(self, number: int, _: FrameType | None) -> None:
         self.told = number
+        signal.setitimer(signal.ITIMER_REAL, _GRACE_SECONDS)
+
+    def _call_away(self, _number: int, _: FrameType | None) -> None:
         if self.waits:
             self.waits = False
             raise FileInterrupted

@@ -83,7 +83,7 @@ def test_the_version() -> None:
         (["broker", "--config", "/nowhere.yaml"], "penstock: /nowhere.yaml: No such file"),
         (["broker", "--set", "id=1", "--set", "prot=1"], "--set prot: unknown key; did you mean"),
         (["broker", "--set", "id=1", "--set", "data_dir=x"], "`zookeeper` is missing: say"),
-        (["zookeeper", "--data-dir", "x", "--host", "0.0.0.0"], "that needs --insecure"),
+        (["zookeeper", "--data-dir", "x", "--host", "0.0.0.0"], "say `insecure: true`"),
         (["load", "--every", "1h", "--accept-gap"], "would accept all that is lost from now on"),
         (["load", "--rebuild", "dt=2026-11-20"], "--rebuild needs --topics"),
         (["load", "--check-files", "all", "--every", "1h"], "--check-files loads nothing"),

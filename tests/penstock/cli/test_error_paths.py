@@ -42,10 +42,13 @@ USAGE = [
     (["agent", "--status", "--set", "http_port=1"], "give --config, or --agent URL"),
     (["agent", "--json", "--set", "registry=x"], "--json belongs to --status"),
     (["agent", "--status", "--agent", "http://h/?a=b"], "is no address of an agent, such as http"),
-    (["check-config", "broker", "x.yaml", "--online"], "are for agent, loader and audit"),
+    (
+        ["check-config", "broker", "x.yaml", "--online"],
+        "are for agent, inputs, loader, audit and mirror",
+    ),
     (["check-config", "agent", "x.yaml", "--online", "--offline"], "not both"),
     (["completion", "tcsh"], "'tcsh' is not one of 'bash', 'zsh', 'fish'"),
-    (["zookeeper"], "missing option '--data-dir'"),
+    (["zookeeper"], "give --config FILE, or every key with --set"),
     (["zookeeper", "--data-dir", "{here}/text.avsc"], "is a file"),
     (["zookeeper", "--data-dir", "x", "--port", "65536"], "65536 is not in the range 1<=x<=65535"),
 ]

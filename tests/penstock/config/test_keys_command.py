@@ -56,6 +56,6 @@ def test_what_nobody_speaks_of() -> None:
 
 
 def test_a_program_without_configuration() -> None:
-    ended = penstock("keys", "zookeeper")
+    ended = penstock("keys", "completion")
     assert ended.returncode == 2
-    assert "'zookeeper' is not one of 'agent', 'broker'" in ended.stderr
+    assert "'completion' is not one of 'agent', 'broker'" in ended.stderr

@@ -148,3 +148,54 @@ def test_the_key_of_a_digest_is_not_shown(alone: Checking) -> None:
     shown = alone.run(each, options=("--offline",)).stdout
     shown += alone.run(each, options=("--offline", "--json")).stdout
     assert "hunter2" not in shown
+
+
+def test_a_file_for_inputs_dir_is_checked_before_it_is_there(alone: Checking) -> None:
+    file = alone.folder / "shop.yaml"
+    file.write_text("inputs: [{paths: [/var/log/shop/*.log], topic: shop, name: shop}]\n")
+    ended = penstock("check-config", "inputs", str(file))
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "no file matches now" in ended.stdout
+
+    file.write_text("inputs: [{paths: [/x], topci: shop}]\n")
+    ended = penstock("check-config", "inputs", str(file))
+    assert ended.returncode == 2
+    assert ended.stderr.endswith("inputs[0].topci: unknown key; did you mean topic?\n")
+
+    file.write_text("inputs: [{paths: [/x], topic: shop, encoding: rot13}]\n")
+    ended = penstock("check-config", "inputs", str(file))
+    assert ended.returncode == 1
+    assert "`encoding: rot13`" in ended.stderr
+
+
+def test_a_file_for_inputs_dir_is_checked_beside_what_is_there(alone: Checking) -> None:
+    """One of its name gives way; others, and what else is wrong with the agent, do not stop it."""
+    there = alone.folder / "agent.d"
+    there.mkdir()
+    text = "inputs: [{{paths: [/x], topic: shop, name: {}}}]\n"
+    (there / "shop.yaml").write_text(text.format("shop"))
+    (there / "till.yaml").write_text(text.format("till"))
+    (there / "wrong.yaml").write_text("inputs: [{}]\n")
+    tls = {"tls": {"ca": str(alone.folder / "absent.pem")}}
+    alone.run({"paths": ["/y"], "name": "main"}, inputs_dir="agent.d", security=tls)
+    file = alone.folder / "shop.yaml"
+
+    def check(name: str) -> Ended:
+        file.write_text(text.format(name))
+        return penstock("check-config", "inputs", str(file), "--beside", str(alone.path))
+
+    for taken in ("till", "main"):
+        ended = check(taken)
+        assert (ended.returncode, f"two inputs are called {taken}" in ended.stderr) == (2, True)
+    ended = check("shop")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "absent.pem" in ended.stdout  # for information
+
+
+def test_what_inputs_do_not_go_with_is_said(alone: Checking) -> None:
+    file = alone.folder / "shop.yaml"
+    file.write_text("inputs: [{paths: [/x], topic: shop}]\n")
+    online = penstock("check-config", "inputs", str(file), "--online")
+    assert (online.returncode, "--beside" in online.stderr) == (2, True)
+    other = penstock("check-config", "audit", str(file), "--beside", str(file))
+    assert (other.returncode, "--beside is for inputs" in other.stderr) == (2, True)

@@ -37,11 +37,15 @@ def with_its_files(sample: Path, directory: Path) -> Path:
     for name in ("users", "tokens"):
         (directory / name).touch()
     (directory / "secret").write_text("correct horse")
+    text, certificate = sample.read_text(), signed.certificate
+    if not re.search(r"^ *key: ", text, re.MULTILINE):  # it is in the certificate's file
+        certificate = directory / "both.pem"
+        certificate.write_bytes(signed.certificate.read_bytes() + signed.key.read_bytes())
     meant = {
         "ca": authority.ca,
         "client_ca": authority.ca,
         "revoked": authority.ca,
-        "certificate": signed.certificate,
+        "certificate": certificate,
         "key": signed.key,
         "users_file": directory / "users",
         "tokens_file": directory / "tokens",
@@ -54,7 +58,7 @@ def with_its_files(sample: Path, directory: Path) -> Path:
         re.sub(
             r"^( *)(\w+): /etc/penstock/\S+",
             lambda found: f"{found[1]}{found[2]}: {meant[found[2]]}",
-            sample.read_text(),
+            text,
             flags=re.MULTILINE,
         )
     )

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster.zookeeper import EmbeddedZooKeeper, answers
+from cluster.zookeeper import EmbeddedZooKeeper
+from cluster.zookeeper_standing import answers
 from harness.broker_process import BrokerProcess
 from harness.server_process import free_ports, wait_until
 from tests.penstock.running import INTERPRETER, PENSTOCK, REPOSITORY, At, penstock, running

@@ -147,7 +147,7 @@ def test_what_comes_before_damage_is_sent(topic: EventTopic, tmp_path: Path, dam
     top, first, second, *_ = pieces()
     data = {
         "cut": top + first + second[:-1],
-        "marker": top + first + second[:-1] + b"?",
+        "marker": top + first + second[:-1] + bytes([second[-1] ^ 1]),
         "content": top + first + second[:6] + b"\xff" * 10 + second[16:],
     }[damage]
     path.write_bytes(data)

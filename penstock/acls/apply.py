@@ -1,0 +1,162 @@
+"""`penstock acls apply`: the rules that a file declares, added and removed.
+
+    acls:
+    - {principal: web-agents, producer: true, topics: [page_views]}
+    - {principal: reports, consumer: true, topics: [page_views], groups: [reports]}
+    - {principal: team-a, operations: [all], topics: [team-a.], prefixed: true}
+    - {principal: bob, state: absent}
+
+An entry means the rules that `penstock acls add` makes of the same words. An absent one removes
+the rules that it describes: without `operations`, whatever they allow or deny; without a resource,
+wherever they stand. With --exact the file has all rules that there may be.
+
+Rules are added before others are removed, so that who is to keep a right has it throughout.
+"""
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from client.acls import Rule, add_acls, all_acls, remove_acls
+from penstock.acls.rules import (
+    OPERATIONS,
+    patterns,
+    principal_of,
+    row,
+    rules_of,
+    sentence,
+    standing_rules,
+)
+from penstock.cli.failures import WrongConfiguration
+from penstock.connections.cluster import bootstrap_option, connected
+from penstock.declared.plans import (
+    Plan,
+    State,
+    between,
+    carry_out,
+    declaration_options,
+    declared_in,
+)
+from wire.acls import ANYTHING, AclFilter, ResourcePattern
+
+
+class DeclaredAcl(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    principal: str
+    operations: list[str] = []
+    producer: bool = False
+    consumer: bool = False
+    topics: list[str] = []
+    groups: list[str] = []
+    transactional_ids: list[str] = []
+    cluster: bool = False
+    prefixed: bool = False
+    host: str = ANYTHING
+    deny: bool = False
+    state: State = State.PRESENT
+
+    def __post_init__(self) -> None:
+        if unknown := [each for each in self.operations if each not in OPERATIONS]:
+            raise ValueError(f"{unknown[0]!r} is none of {', '.join(OPERATIONS)}")
+
+    @property
+    def resources(self) -> list[ResourcePattern]:
+        return patterns(
+            tuple(self.topics),
+            tuple(self.groups),
+            tuple(self.transactional_ids),
+            cluster=self.cluster,
+            prefixed=self.prefixed,
+        )
+
+    def rules(self) -> list[Rule]:
+        return rules_of(
+            principal_of(self.principal),
+            self.resources,
+            self.operations,
+            self.host,
+            producer=self.producer,
+            consumer=self.consumer,
+            deny=self.deny,
+        )
+
+    def check(self) -> None:
+        """UsageError says what is wrong with it, also of an absent one that no rule is like."""
+        principal_of(self.principal)
+        if self.state is State.PRESENT or self.producer or self.consumer or self.deny:
+            self.rules()
+        elif any(not each.name for each in self.resources):
+            raise click.UsageError("a name cannot be empty")
+
+    def describes(self, rule: Rule) -> bool:
+        """Whether this entry, which is absent, means that rule."""
+        if self.producer or self.consumer or self.deny:
+            return rule in self.rules()
+        pattern, acl = rule
+        return (
+            acl.principal == principal_of(self.principal)
+            and (not self.operations or acl.operation in {OPERATIONS[x] for x in self.operations})
+            and (not self.resources or pattern in self.resources)
+            and self.host in {ANYTHING, acl.host}
+        )
+
+
+class DeclaredAcls(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    acls: list[DeclaredAcl] = []
+
+
+def plans_of(
+    declared: list[DeclaredAcl], standing: list[Rule], *, exact: bool
+) -> list[tuple[Plan, Rule]]:
+    """What becomes of each rule: those that are new first."""
+    wanted: dict[Rule, None] = {}
+    for number, entry in enumerate(declared):
+        try:
+            entry.check()
+            if entry.state is State.PRESENT:
+                wanted |= dict.fromkeys(entry.rules())
+        except click.UsageError as error:
+            raise WrongConfiguration(f"acls[{number}]: {error.message}") from None
+    absent = [each for each in declared if each.state is State.ABSENT]
+    gone = [
+        rule
+        for rule in standing
+        if (exact and rule not in wanted) or any(each.describes(rule) for each in absent)
+    ]
+    if both := [rule for rule in wanted if any(each.describes(rule) for each in absent)]:
+        raise WrongConfiguration(f"declared as present and as absent: {sentence(both[0])}")
+    there = set(standing)
+    found = [
+        (between(sentence(rule), row(rule) if rule in there else None, row(rule)), rule)
+        for rule in sorted(wanted)
+    ]
+    return found + [(between(sentence(rule), row(rule), None), rule) for rule in sorted(gone)]
+
+
+@click.command()
+@declaration_options
+@click.option("--exact", is_flag=True, help="Remove all rules that are not in the file.")
+@bootstrap_option
+def command(
+    *, declared: Path, dry_run: bool, yes: bool, as_json: bool, exact: bool, bootstrap: str
+) -> None:
+    """Add and remove rules, as FILE declares them.
+
+    \b
+    Example:
+        penstock acls apply acls.yaml --dry-run
+        penstock acls apply acls.yaml
+    """
+    wanted = declared_in(DeclaredAcls, declared).acls
+    if exact and not wanted:
+        raise WrongConfiguration("--exact with a file that declares no rule would remove all")
+    with connected(bootstrap) as brokers:
+        found = plans_of(wanted, standing_rules(all_acls(brokers, AclFilter())), exact=exact)
+        rules = {plan.name: rule for plan, rule in found}
+
+        def do(plan: Plan) -> None:
+            change = remove_acls if plan.after is None else add_acls
+            change(brokers, [rules[plan.name]])
+
+        plans = [plan for plan, _ in found]
+        carry_out("acls", plans, do, dry_run=dry_run, yes=yes, as_json=as_json)

@@ -1,0 +1,1 @@
+"""`penstock backup`: what of a cluster stands in ZooKeeper alone, as a file."""

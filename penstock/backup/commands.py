@@ -1,0 +1,182 @@
+"""`penstock backup make`, `show`, `restore`: what of a cluster stands in ZooKeeper alone.
+
+The file has what passwords were hashed to, and the key of tickets: it is made for its owner alone,
+and nothing of it is shown but how much of what there is. It is read with a cap.
+"""
+
+import os
+import time
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+
+from penstock import __version__
+from penstock.cli.confirmation import confirm, yes_option
+from penstock.cli.failures import Failed
+from penstock.cli.output import json_option, print_json, print_table, say
+from penstock.cli.time_arguments import time_text
+from penstock.connections.zookeeper import said_zookeeper, session_with, zookeeper_options
+
+_VERSION: Final = 1
+_MOST_BYTES: Final = 512 * 1024 * 1024
+
+
+class Backup(msgspec.Struct, frozen=True, kw_only=True):
+    """`nodes` by their paths."""
+
+    version: int = _VERSION
+    program_version: str
+    made: int
+    cluster: str
+    nodes: dict[str, bytes]
+
+
+def read_backup(path: Path) -> Backup:
+    """Every path in it is one that a cluster has."""
+    from cluster.only_here import MOST_BYTES, is_known  # noqa: PLC0415 an agent's host has no kazoo
+
+    try:
+        with path.open("rb") as file:
+            body = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise Failed(f"{path} cannot be read: {error.strerror}") from None
+    try:
+        if len(body) > _MOST_BYTES:
+            raise msgspec.ValidationError("it is too long")
+        backup = msgspec.json.decode(body, type=Backup)
+        if backup.version != _VERSION:
+            raise msgspec.ValidationError(f"it is of version {backup.version}, not {_VERSION}")
+        for node, data in backup.nodes.items():
+            if not is_known(node) or len(data) > MOST_BYTES:
+                raise msgspec.ValidationError(f"no cluster has a node {node[:200]!r} like that")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Failed(f"{path} is no backup of this release: {error}") from None
+    return backup
+
+
+@click.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@zookeeper_options("The brokers' ZooKeeper.")
+@json_option
+def make(
+    *, file: Path, zookeeper: str | None, zookeeper_secret_file: Path | None, as_json: bool
+) -> None:
+    """Write into FILE what of a cluster stands in ZooKeeper alone.
+
+    Configs of topics and brokers, users, quotas, ACLs, and the key of logins. Topics themselves are
+    on the brokers' disks (`penstock topics recover`), group offsets come with `penstock groups
+    export`. The file must not be there yet, and is readable for its owner alone.
+
+    \b
+    Example:
+        penstock backup make zookeeper.json --zookeeper zk1:2181/penstock \\
+            --zookeeper-secret-file /etc/penstock/secrets/zookeeper-secret
+    """
+    from cluster.identity import find_cluster_id  # noqa: PLC0415
+    from cluster.only_here import contents, kinds  # noqa: PLC0415
+
+    at = said_zookeeper(zookeeper, zookeeper_secret_file)
+    if at is None:
+        raise click.UsageError("say where, with --zookeeper")
+    with session_with(at) as session:
+        cluster = find_cluster_id(session) or ""
+        found = contents(session)
+    backup = Backup(
+        program_version=__version__,
+        made=time.time_ns() // 1_000_000,
+        cluster=cluster,
+        nodes=found,
+    )
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(os.open(file, flags, 0o600), "wb") as written:
+            written.write(msgspec.json.encode(backup))
+            written.flush()
+            os.fsync(written.fileno())
+    except OSError as error:
+        raise Failed(f"{file} cannot be written: {error.strerror}") from None
+    counts = dict(kinds(found))
+    if as_json:
+        print_json({"file": str(file), "cluster": cluster, "nodes": counts})
+    else:
+        said = ", ".join(f"{count:,} {words}" for words, count in counts.items())
+        say(f"{file}: {said or 'nothing but the id'} of cluster {cluster}")
+
+
+@click.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@json_option
+def show(file: Path, as_json: bool) -> None:
+    """Say what is in a backup: of which cluster, when, how much. No secret is shown.
+
+    \b
+    Example:
+        penstock backup show zookeeper.json
+    """
+    from cluster.only_here import kinds  # noqa: PLC0415
+
+    backup = read_backup(file)
+    rows = [{"what": words, "count": count} for words, count in kinds(backup.nodes)]
+    if as_json:
+        print_json({"cluster": backup.cluster, "made": backup.made, "nodes": rows})
+        return
+    say(f"cluster {backup.cluster}, {time_text(backup.made)}, by {backup.program_version}")
+    print_table(("what", "count"), rows)
+
+
+@click.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@zookeeper_options("The brokers' ZooKeeper, which was lost and is empty, or has its topics again.")
+@yes_option
+@json_option
+def restore(
+    *,
+    file: Path,
+    zookeeper: str | None,
+    zookeeper_secret_file: Path | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Bring back what of a cluster stood in ZooKeeper alone.
+
+    First `penstock topics recover` on each broker, as the configs of a topic need the topic. What
+    is there already stays as it is. Brokers are to be stopped meanwhile.
+
+    Exit code 1: something else was there, and was left; or topics are missing.
+
+    \b
+    Example:
+        penstock backup restore zookeeper.json --zookeeper zk1:2181/penstock \\
+            --zookeeper-secret-file /etc/penstock/secrets/zookeeper-secret
+    """
+    from cluster.errors import MapDisagrees  # noqa: PLC0415
+    from cluster.only_here import bring_back  # noqa: PLC0415
+
+    backup = read_backup(file)
+    at = said_zookeeper(zookeeper, zookeeper_secret_file)
+    if at is None:
+        raise click.UsageError("say where, with --zookeeper")
+    if not yes:
+        confirm(f"restore {len(backup.nodes):,} nodes of cluster {backup.cluster}?", "not restored")
+    with session_with(at, may_be_new=True) as session:
+        try:
+            became = bring_back(session, backup.cluster, backup.nodes)
+        except MapDisagrees as error:
+            raise Failed(str(error)) from None
+    if as_json:
+        print_json(
+            {
+                "created": became.created,
+                "unchanged": became.unchanged,
+                "others": became.others,
+                "without_topic": became.without_topic,
+            }
+        )
+    else:
+        say(f"{len(became.created):,} restored, {len(became.unchanged):,} were there")
+    left = [*became.others, *became.without_topic]
+    if left:
+        words = "are otherwise there" if became.others else "are of topics that there are not"
+        raise Failed(f"{len(left):,} {words}, and were left out: {', '.join(left[:5])}")

@@ -1,0 +1,63 @@
+"""`penstock brokers elect`: the lead given back to first replicas, after a broker was away."""
+
+import click
+
+from client.admin import all_topics
+from client.elections import elect_preferred
+from client.errors import ErrorCode
+from client.metadata import ClusterMetadata
+from penstock.cli.failures import Failed
+from penstock.cli.output import json_option, print_json, say
+from penstock.connections.cluster import bootstrap_option, connected
+
+
+def led_by_others(cluster: ClusterMetadata, broker: int) -> dict[str, list[int]]:
+    """Partitions whose first replica it is, and that another one leads."""
+    found: dict[str, list[int]] = {}
+    for name, topic in sorted(cluster.topics.items()):
+        for each in topic.partitions:
+            if each.replicas[:1] == (broker,) and each.leader != broker:
+                found.setdefault(name, []).append(each.index)
+    return found
+
+
+@click.command()
+@click.argument("broker", type=click.IntRange(0))
+@bootstrap_option
+@json_option
+def elect(broker: int, bootstrap: str, as_json: bool) -> None:
+    """Let a broker lead what it is the first replica of, where it is in sync.
+
+    The controller does so by itself every few minutes. Between two hosts of a roll it is asked for,
+    so that the next broker that is stopped does not have the lead of two.
+
+    Exit code 1: it does not lead all of them, as it is behind.
+
+    \b
+    Example:
+        penstock brokers elect 2
+    """
+    with connected(bootstrap) as brokers:
+        cluster = all_topics(brokers)
+        if broker not in cluster.brokers:
+            raise Failed(f"no broker {broker}: it is not there")
+        wanted = led_by_others(cluster, broker)
+        results = elect_preferred(brokers, wanted) if wanted else {}
+    elected = sorted(key for key, error in results.items() if error is ErrorCode.none)
+    refused = {key: error for key, error in results.items() if error is not ErrorCode.none}
+    if as_json:
+        print_json(
+            {
+                "elected": [{"topic": name, "partition": index} for name, index in elected],
+                "refused": [
+                    {"topic": name, "partition": index, "why": error.name}
+                    for (name, index), error in sorted(refused.items())
+                ],
+            }
+        )
+    else:
+        say(f"broker {broker} leads {len(elected):,} partitions again")
+    if refused:
+        (name, index), error = min(refused.items())
+        more = f" and {len(refused) - 1:,} more" if len(refused) > 1 else ""
+        raise Failed(f"broker {broker} does not lead {name}-{index}: {error.name}{more}")

@@ -1,0 +1,1 @@
+"""What a file says that there should be: compared with what there is, shown, and brought about."""

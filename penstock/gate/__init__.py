@@ -1,0 +1,1 @@
+"""`penstock gate`: whether the next host may be changed."""

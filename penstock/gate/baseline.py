@@ -1,0 +1,134 @@
+"""How a pipeline stood before something was changed: a file, against which a gate compares.
+
+    {"version": 1, "made": 1795158000000, "cluster": "…", "brokers": [1, 2, 3], "topics": 12,
+     "audit": {"findings": […], "failing_loads": […], "silent": […]}, "remarks": {…}}
+
+What was wrong before is no reason to stop; what was not asked then cannot be compared now, and is
+one. The file is read with a cap, and holds no secret.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import msgspec
+
+from audit.verdicts import Finding
+from ground.durable_files import replace_file
+from penstock.cli.failures import Failed, WrongConfiguration
+
+VERSION: Final = 1
+_MOST_BYTES: Final = 64 * 1024 * 1024
+
+Span = tuple[int, int]
+NOWHERE: Final[Span] = (-1, -1)
+
+
+class KnownFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """A fault, by what it is about; spans are from the first to the one after the last."""
+
+    topic: str  # cluster/topic
+    kind: str
+    tier: str = ""
+    destination: str = ""
+    host: str = ""
+    path: str = ""
+    source: str = ""
+    partition: int = -1
+    offsets: Span = NOWHERE
+    seqs: Span = NOWHERE
+    positions: Span = NOWHERE
+    times: Span = NOWHERE
+    events: int = -1
+
+    @classmethod
+    def of(cls, topic: str, finding: Finding) -> "KnownFinding":
+        return cls(
+            topic=topic,
+            kind=finding.kind.value,
+            tier=finding.tier,
+            destination=finding.destination,
+            host=finding.host,
+            path=finding.path,
+            source=finding.source,
+            partition=finding.partition,
+            offsets=_span(finding.offset, finding.offsets),
+            seqs=_span(finding.seq, finding.events),
+            positions=(finding.position, finding.end_position),
+            times=(finding.from_time, finding.to_time),
+            events=finding.events,
+        )
+
+    @property
+    def subject(self) -> tuple[str | int, ...]:
+        """What is the same for as long as it is the same fault."""
+        return (
+            *(self.topic, self.kind, self.tier, self.destination),
+            *(self.host, self.path, self.source, self.partition),
+        )
+
+    def covers(self, other: "KnownFinding") -> bool:
+        """Whether the other is this one, or less of it: a fault that grew is another one."""
+        if self.subject != other.subject:
+            return False
+        places = list(zip(self._places(), other._places(), strict=True))
+        if not all(_covers(mine, others) for mine, others in places):
+            return False
+        placed = any(others != NOWHERE for _, others in places)
+        # Where nothing else says what it is about, its time and its size do.
+        return placed or (_covers(self.times, other.times) and other.events <= self.events)
+
+    def _places(self) -> Iterator[Span]:
+        yield from (self.offsets, self.seqs, self.positions)
+
+
+def _span(first: int, count: int) -> Span:
+    return (first, first + count) if first >= 0 and count >= 0 else NOWHERE
+
+
+def _covers(mine: Span, others: Span) -> bool:
+    """What is named more narrowly than before is covered; what is named no more is not."""
+    return mine == NOWHERE or (others != NOWHERE and mine[0] <= others[0] and others[1] <= mine[1])
+
+
+class AuditBefore(msgspec.Struct, frozen=True, kw_only=True):
+    """What an audit found wrong."""
+
+    findings: Sequence[KnownFinding] = ()
+    failing_loads: Sequence[tuple[str, str, str]] = ()  # cluster, topic, destination
+    silent: Sequence[tuple[str, str, str]] = ()  # cluster, host, agent
+
+
+class Baseline(msgspec.Struct, frozen=True, kw_only=True):
+    """`audit` and `remarks` (by the address of a broker's page) are None if none was asked."""
+
+    version: int = VERSION
+    made: int
+    cluster: str
+    brokers: Sequence[int]
+    topics: int
+    audit: AuditBefore | None = None
+    remarks: dict[str, list[str]] | None = None
+
+
+def write_baseline(path: Path, baseline: Baseline) -> None:
+    """As a whole, or not at all."""
+    try:
+        replace_file(path, msgspec.json.encode(baseline))
+    except OSError as error:
+        raise Failed(f"{path} cannot be written: {error.strerror}") from None
+
+
+def read_baseline(file: BinaryIO) -> Baseline:
+    body = file.read(_MOST_BYTES + 1)
+    try:
+        if len(body) > _MOST_BYTES:
+            raise msgspec.ValidationError("it is too long")
+        found = msgspec.json.decode(body, type=Baseline)
+        if found.version != VERSION:
+            raise msgspec.ValidationError(f"it is of version {found.version}, not {VERSION}")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise WrongConfiguration(
+            f"{file.name} was not made by `penstock gate record`: {error}"
+        ) from None
+    return found

@@ -1,0 +1,170 @@
+"""Whether a cluster is in sync, as its brokers say and as those that were changed say themselves.
+
+A broker that was just killed may be among the live ones until its session ends, and in sync until
+it is missed. So those that are meant are asked themselves, and the whole must hold for a while.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
+
+from client.bootstrap import Bootstrap
+from client.brokers import Brokers
+from client.errors import ClientError, ErrorCode
+from client.metadata import NO_LEADER, ClusterMetadata
+from ground.http_client import HttpUrl
+from ground.http_security import HttpAccess
+from penstock.brokers.standing import is_under, why_under
+from penstock.gate.reasons import Reason, Trouble, some
+from penstock.status.cluster import AskingBrokerPages
+from penstock.status.part import NoStatus
+
+ABOUT: Final = "brokers"
+_SECONDS: Final = 5.0
+_LASTING: Final = ("lost:", "damaged:", "offline:")  # how such remarks of a broker begin
+
+
+class BrokersCheck:
+    """`before` are the brokers that there were, `wanted` those that were changed."""
+
+    about = ABOUT
+
+    def __init__(
+        self,
+        bootstrap: Bootstrap,
+        *,
+        before: Collection[int] = (),
+        wanted: Collection[int] = (),
+        may_be_empty: bool = True,
+    ) -> None:
+        self._bootstrap = bootstrap
+        self._before = before
+        self._wanted = wanted
+        self._may_be_empty = may_be_empty
+        self._brokers: Brokers | None = None
+
+    def close(self) -> None:
+        if self._brokers is not None:
+            self._brokers.close()
+            self._brokers = None
+
+    def look(self) -> Sequence[Reason]:
+        try:
+            cluster = self.ask()
+        except ClientError as error:
+            self.close()
+            return [Reason(ABOUT, Trouble.SILENCE, f"no answer of the cluster: {error}")]
+        if not cluster.topics and not self._may_be_empty:
+            return [Reason(ABOUT, Trouble.SILENCE, _nothing_shown(cluster))]
+        wanted = [*self._before, *self._wanted]
+        reasons = [
+            Reason(ABOUT, Trouble.WAITING, each)
+            for each in (*absent(cluster, wanted), *out_of_sync(cluster, self._wanted))
+        ]
+        for broker in self._wanted:
+            if broker in cluster.brokers:
+                reasons += self._as_seen_by(broker)
+        return list(dict.fromkeys(reasons))
+
+    def ask(self) -> ClusterMetadata:
+        """Raises ClientError."""
+        if self._brokers is None:
+            self._brokers = Brokers(self._bootstrap, patience_seconds=0)
+        return self._brokers.refresh(None)
+
+    def _as_seen_by(self, broker: int) -> list[Reason]:
+        assert self._brokers is not None, "the cluster is asked first"
+        try:
+            cluster = self._brokers.as_seen_by(broker)
+        except ClientError as error:
+            words = f"broker {broker} does not answer: {error}"
+            return [Reason(ABOUT, Trouble.SILENCE, words)]
+        return [
+            Reason(ABOUT, Trouble.WAITING, f"{each} (as broker {broker} has it)")
+            for each in out_of_sync(cluster, self._wanted)
+        ]
+
+
+def _nothing_shown(cluster: ClusterMetadata) -> str:
+    who = cluster.who or "who asks"
+    return (
+        f"the cluster shows no topic: if there are none yet, say --may-be-empty; else {who} may "
+        "not describe them"
+    )
+
+
+def absent(cluster: ClusterMetadata, wanted: Collection[int]) -> Iterator[str]:
+    for each in sorted(set(wanted) - cluster.brokers.keys()):
+        yield f"broker {each} is away"
+
+
+def out_of_sync(cluster: ClusterMetadata, wanted: Collection[int]) -> Iterator[str]:
+    """What is not as it should be, in words, each kind of it in one."""
+    if cluster.controller not in cluster.brokers:
+        yield "no broker is controller"
+    hidden, headless, under, led = list[str](), list[str](), list[str](), list[str]()
+    for name, topic in sorted(cluster.topics.items()):
+        if topic.error is not ErrorCode.none:
+            hidden.append(f"{name} ({topic.error.name})")
+        for each in topic.partitions:
+            partition = f"{name}-{each.index}"
+            if each.leader == NO_LEADER:
+                headless.append(partition)
+            elif is_under(each):
+                under.append(f"{partition} ({why_under(each, cluster)})")
+            elif each.replicas[0] in wanted and each.leader != each.replicas[0]:
+                led.append(f"{partition} (by {each.leader}, not yet by {each.replicas[0]} again)")
+    for names, words in (
+        (hidden, "not shown"),
+        (headless, "without a leader"),
+        (under, "under-replicated"),
+        (led, "led by another broker"),
+    ):
+        if names:
+            yield f"{words}: {some(names)}"
+
+
+class PagesCheck:
+    """What brokers say on their own pages: what was lost, is damaged, is offline."""
+
+    about = ABOUT
+
+    def __init__(
+        self,
+        pages: Sequence[HttpUrl],
+        access: HttpAccess,
+        before: Mapping[str, Sequence[str]],
+    ) -> None:
+        self._asking = {
+            str(each): AskingBrokerPages(each, within=_SECONDS, access=access) for each in pages
+        }
+        self._before = before
+
+    def close(self) -> None:
+        for each in self._asking.values():
+            each.close()
+
+    def look(self) -> Sequence[Reason]:
+        reasons = []
+        for at, asking in self._asking.items():
+            try:
+                remarks = asking.ask()
+            except NoStatus as error:
+                words = f"broker at {at}: {error}"
+                reasons.append(Reason(ABOUT, Trouble.SILENCE, words))
+                continue
+            known = self._before.get(at, ())
+            reasons += [
+                Reason(ABOUT, _trouble(each), f"broker at {at}: {each}")
+                for each in remarks
+                if each not in known
+            ]
+        return reasons
+
+    def remarks(self) -> dict[str, list[str]]:
+        """Raises NoStatus."""
+        return {at: list(asking.ask()) for at, asking in self._asking.items()}
+
+
+def _trouble(remark: str) -> Trouble:
+    """What does not pass by itself is news; that replicas are behind passes."""
+    return Trouble.NEW if remark.startswith(_LASTING) else Trouble.WAITING

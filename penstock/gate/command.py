@@ -1,0 +1,304 @@
+"""`penstock gate record`, `check`: how a pipeline stands before a change, and whether it stands as
+well after it.
+
+Nothing is left out silently: who does not want a canary, or has no audit, says so.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import Any, BinaryIO, Final, TypeVar, cast
+
+import click
+
+from client.bootstrap import Bootstrap
+from client.errors import BadAddress, ClientError
+from ground.http_client import HttpUrl
+from ground.http_security import HttpAccess, access_to
+from ground.printable import one_line
+from penstock.cli import address_variables
+from penstock.cli.failures import Failed
+from penstock.cli.output import json_option, print_json, say
+from penstock.connections.cluster import bootstrap_option, said_security
+from penstock.connections.http_security_option import http_security_option, said_http_security
+from penstock.gate.audit import AskedAudit, AuditCheck
+from penstock.gate.baseline import AuditBefore, Baseline, read_baseline, write_baseline
+from penstock.gate.brokers import BrokersCheck, PagesCheck
+from penstock.gate.canary import CanaryCheck, Proof, write_line
+from penstock.gate.reasons import Check, Reason, worst
+from penstock.gate.waiting import Waited, wait
+from penstock.report.asking import audit_option
+from penstock.services.agent_status import agent_option, said_agent_security
+from penstock.status.cluster import page_addresses
+from penstock.status.part import NoStatus
+
+OPEN: Final = 0
+_PAGES: Final = "broker-http"
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _asked(command: F) -> F:
+    """What `record` and `check` have in common: adds `cluster`, an opened place, and `audit`, which
+    is None with --no-audit."""
+
+    @bootstrap_option
+    @click.option(
+        "--broker-http",
+        default="",
+        envvar=address_variables.BROKER_HTTP,
+        show_envvar=True,
+        metavar="URL,…",
+        help="HTTP ports of brokers, which are asked what they have lost or cannot serve.",
+    )
+    @http_security_option(
+        _PAGES,
+        "PENSTOCK_BROKER_HTTP_SECURITY",
+        "How these ports are asked: a YAML file with `tls`, and `token_file`.",
+    )
+    @audit_option
+    @click.option("--cluster", default="", metavar="NAME", help="The audit's name of the cluster.")
+    @click.option("--no-audit", is_flag=True, help="There is no audit that could be asked.")
+    @json_option
+    @wraps(command)
+    def with_asked(
+        *,
+        bootstrap: str,
+        broker_http: str,
+        audit: HttpUrl,
+        cluster: str,
+        no_audit: bool,
+        **others: Any,
+    ) -> Any:
+        try:
+            pages = page_addresses(broker_http)
+            at = Bootstrap.of(bootstrap, said_security())
+        except (BadAddress, ValueError) as error:
+            raise click.UsageError(str(error)) from None
+        asked = None if no_audit else AskedAudit(audit, cluster)
+        return command(bootstrap=at, pages=pages, audit=asked, **others)
+
+    return cast("F", with_asked)
+
+
+def _pages_access(pages: Sequence[HttpUrl]) -> HttpAccess:
+    return access_to(said_http_security(_PAGES, *pages))
+
+
+@click.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@_asked
+def record(
+    *,
+    file: Path,
+    bootstrap: Bootstrap,
+    pages: list[HttpUrl],
+    audit: AskedAudit | None,
+    as_json: bool,
+) -> None:
+    """Write into FILE how the pipeline stands, before something is changed.
+
+    It is what `penstock gate check --baseline FILE` compares with: which brokers there are, what
+    they have lost, what the audit has found and who is silent. Whoever does not answer is an error.
+
+    \b
+    Example:
+        penstock gate record /tmp/before.json --bootstrap b1:9092 --audit http://audit:8090
+    """
+    brokers = BrokersCheck(bootstrap)
+    asking = PagesCheck(pages, _pages_access(pages), {})
+    try:
+        cluster = brokers.ask()
+        baseline = Baseline(
+            made=time.time_ns() // 1_000_000,
+            cluster=cluster.cluster_id or "",
+            brokers=sorted(cluster.brokers),
+            topics=len(cluster.topics),
+            audit=None if audit is None else audit.before(),
+            remarks=asking.remarks() if pages else None,
+        )
+    except (ClientError, NoStatus) as error:
+        raise Failed(str(error)) from None
+    finally:
+        brokers.close()
+        asking.close()
+    write_baseline(file, baseline)
+    found = baseline.audit or AuditBefore()
+    counts = {
+        "brokers": len(baseline.brokers),
+        "topics": baseline.topics,
+        "findings": len(found.findings),
+        "failing_loads": len(found.failing_loads),
+        "silent": len(found.silent),
+    }
+    if as_json:
+        print_json({"file": str(file), **counts})
+    else:
+        say(
+            f"{file}: " + ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in counts.items())
+        )
+
+
+@click.command()
+@click.option(
+    "--baseline",
+    type=click.File("rb", lazy=True),
+    metavar="FILE",
+    help="What `penstock gate record` wrote before the change; - is stdin.",
+)
+@click.option(
+    "--broker",
+    "changed",
+    type=click.IntRange(0),
+    multiple=True,
+    metavar="ID",
+    help="A broker that was changed: it answers, and leads what it is the first replica of.",
+)
+@click.option(
+    "--canary",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="A log file that the agent here follows: a line is written into it, and waited for.",
+)
+@click.option("--no-canary", is_flag=True, help="No line is written.")
+@agent_option
+@click.option(
+    "--proof",
+    type=click.Choice([each.value for each in Proof]),
+    help="How far the line must have come; else counted, and stored with --no-audit.",
+)
+@click.option("--may-be-empty", is_flag=True, help="The cluster need not have a topic yet.")
+@click.option(
+    "--within",
+    type=click.FloatRange(min=0, max=86_400),
+    default=300.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long it is waited for.",
+)
+@click.option(
+    "--steady",
+    type=click.FloatRange(min=0, max=3_600),
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="For how long everything must hold without a break.",
+)
+@_asked
+def check(
+    *,
+    bootstrap: Bootstrap,
+    pages: list[HttpUrl],
+    audit: AskedAudit | None,
+    baseline: BinaryIO | None,
+    changed: tuple[int, ...],
+    canary: Path | None,
+    no_canary: bool,
+    agent: HttpUrl,
+    proof: str | None,
+    may_be_empty: bool,
+    within: float,
+    steady: float,
+    as_json: bool,
+) -> int:
+    """Wait until the pipeline stands as well as before a change, and say whether it does.
+
+    No partition is under-replicated, and no broker is away; a line written here now has been
+    shipped, is at the brokers and in the audit's account; the audit finds nothing that it did not
+    find before. What cannot be asked counts as not good.
+
+    Exit code 0: go on; 1: the brokers or the line did not get there in time; 2: wrong usage; 3: a
+    finding, a failing load, a silent agent or a loss that was not there before; 4: somebody does
+    not answer.
+
+    \b
+    Example:
+        penstock gate check --broker 2 --baseline before.json --canary /var/log/penstock/canary.log
+        penstock gate check --no-canary --no-audit --within 60
+    """
+    if (canary is None) is not no_canary:
+        raise click.UsageError("give one of --canary FILE and --no-canary")
+    how_far = Proof(proof or (Proof.STORED if audit is None else Proof.COUNTED))
+    if audit is None and how_far is not Proof.STORED:
+        raise click.UsageError(f"--proof {how_far.value} needs an audit")
+    before = None if baseline is None else read_baseline(baseline)
+    checks = [
+        BrokersCheck(
+            bootstrap,
+            before=() if before is None else before.brokers,
+            wanted=changed,
+            may_be_empty=may_be_empty or (before is not None and not before.topics),
+        ),
+        *_pages_checks(pages, before),
+        *_audit_checks(audit, before),
+    ]
+    if canary is not None:
+        access = access_to(said_agent_security(agent))
+        proving = None if how_far is Proof.STORED else audit
+        line = write_line(canary)
+        checks.append(
+            CanaryCheck(
+                line,
+                agent=agent,
+                agent_access=access,
+                bootstrap=bootstrap,
+                audit=proving,
+                proof=how_far,
+            )
+        )
+    waited = wait(checks, within=within, steady=steady, tell=_tell)
+    skipped = [
+        *(["canary"] if canary is None else []),
+        *(["audit"] if audit is None else []),
+        *([] if pages else ["brokers' pages"]),
+    ]
+    _show(waited, skipped, as_json=as_json)
+    return int(worst(waited.reasons)) if waited.reasons else OPEN
+
+
+def _pages_checks(pages: list[HttpUrl], before: Baseline | None) -> list[Check]:
+    if not pages:
+        return []
+    known = {} if before is None or before.remarks is None else before.remarks
+    return [PagesCheck(pages, _pages_access(pages), known)]
+
+
+def _audit_checks(audit: AskedAudit | None, before: Baseline | None) -> list[Check]:
+    if audit is None:
+        return []
+    if before is None:
+        return [AuditCheck(audit, AuditBefore())]  # then nothing at all may be wrong
+    if before.audit is None:
+        raise Failed("no audit was asked for the baseline: what is new cannot be told")
+    return [AuditCheck(audit, before.audit)]
+
+
+def _tell(reasons: Sequence[Reason]) -> None:
+    for each in reasons:
+        print(f"waiting, {one_line(f'{each.about}: {each.words}')}", file=sys.stderr, flush=True)
+
+
+def _show(waited: Waited, skipped: list[str], *, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            {
+                "open": not waited.reasons,
+                "seconds": round(waited.seconds, 1),
+                "reasons": [
+                    {"about": e.about, "trouble": e.trouble.name.lower(), "words": e.words}
+                    for e in waited.reasons
+                ],
+                "not_asked": skipped,
+            }
+        )
+        return
+    seconds = f"{waited.seconds:.0f} s"
+    if waited.reasons:
+        say(f"✗ shut after {seconds}", colour="red")
+        for each in waited.reasons:
+            say(f"  {each.about}: {each.words}")
+    else:
+        say(f"✓ open after {seconds}", colour="green")
+    if skipped:
+        say(f"  not asked: {', '.join(skipped)}")

@@ -1,0 +1,183 @@
+"""`penstock topics apply`: the topics that a file declares, created and altered.
+
+    topics:
+    - name: page_views
+      partitions: 8
+      replication: 3
+      configs: {retention.ms: 86400000, max.message.bytes: null}
+    - {name: views_2019, state: absent}
+
+What a topic's entry does not say stays as it is, or becomes what the broker has by default. null
+takes a config back to its default. With --exact all topics and configs are meant that there may be;
+those whose names begin with `_` are the programs' own, and are never deleted for not being named.
+
+The brokers themselves are asked whether they would take each change, so that nothing is begun that
+cannot be ended.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import click
+import msgspec
+
+from client import admin
+from client.admin import DEFAULT, ConfigEntry, all_topics, configs_of_topics
+from client.brokers import Brokers
+from client.errors import Refused
+from client.metadata import TopicMetadata
+from penstock.cli.failures import WrongConfiguration
+from penstock.connections.cluster import bootstrap_option, connected
+from penstock.declared.plans import (
+    Plan,
+    State,
+    between,
+    carry_out,
+    check_once,
+    declaration_options,
+    declared_in,
+    refused,
+)
+
+_OURS: Final = "_"
+_NO_CONFIGS: Final[Mapping[str, str | None]] = MappingProxyType({})
+
+
+class DeclaredTopic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    name: str
+    partitions: int | None = None
+    replication: int | None = None
+    configs: dict[str, str | None] = {}
+    state: State = State.PRESENT
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise ValueError("a topic has a name")
+        for value in (self.partitions, self.replication):
+            if value is not None and value < 1:
+                raise ValueError(f"{self.name}: {value} is less than 1")
+
+
+class DeclaredTopics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    topics: list[DeclaredTopic] = []
+
+
+class Topics:
+    """Those of a cluster, beside those that are declared."""
+
+    def __init__(self, brokers: Brokers, declared: list[DeclaredTopic], *, exact: bool) -> None:
+        self._brokers = brokers
+        self._declared = {each.name: each for each in declared}
+        self._exact = exact
+
+    def plans(self) -> list[Plan]:
+        found = all_topics(self._brokers).topics
+        there = {name: found[name] for name in self._declared if name in found}
+        unnamed = found.keys() - self._declared.keys() if self._exact else set()
+        unnamed = {name for name in unnamed if not name.startswith(_OURS)}
+        everything = {**there, **{name: found[name] for name in unnamed}}
+        configs, unknown = configs_of_topics(self._brokers, everything)
+        for why in unknown.values():
+            raise why
+        plans = [
+            self._plan(each, _document(found.get(each.name), configs.get(each.name, ())))
+            for each in self._declared.values()
+        ]
+        return plans + [
+            between(name, _document(found[name], configs[name]), None) for name in sorted(unnamed)
+        ]
+
+    def _plan(self, wanted: DeclaredTopic, before: dict[str, Any] | None) -> Plan:
+        name = wanted.name
+        if wanted.state is State.ABSENT:
+            return between(name, before, None)
+        after = {
+            "partitions": wanted.partitions or (before or {}).get("partitions"),
+            "replication": wanted.replication or (before or {}).get("replication"),
+            "configs": self._configs(wanted, (before or {}).get("configs", {})),
+        }
+        if before is not None:
+            if after["partitions"] < before["partitions"]:
+                least = f"a topic never has fewer partitions than before: {before['partitions']}"
+                return refused(name, before, least)
+            if after["replication"] != before["replication"]:
+                copies = before["replication"]
+                moved = "`penstock brokers fill` and `drain` move replicas, and make none"
+                return refused(name, before, f"its replication factor stays {copies}: {moved}")
+        plan = between(name, before, after)
+        try:
+            self.do(plan, only_check=True)
+        except Refused as error:
+            return refused(name, before, str(error))
+        return plan
+
+    def _configs(self, wanted: DeclaredTopic, before: Mapping[str, str]) -> dict[str, str]:
+        kept = {} if self._exact else before
+        merged = {**kept, **wanted.configs}
+        return {name: value for name, value in sorted(merged.items()) if value is not None}
+
+    def do(self, plan: Plan, *, only_check: bool = False) -> None:
+        """Brings it about, or asks the brokers whether they would."""
+        before, after, name = plan.before, plan.after, plan.name
+        if after is None:
+            admin.delete_topic(self._brokers, name)
+        elif before is None:
+            create = admin.check_new_topic if only_check else admin.create_topic
+            create(
+                self._brokers,
+                name,
+                partitions=after["partitions"] or DEFAULT,
+                replication_factor=after["replication"] or DEFAULT,
+                configs=after["configs"],
+            )
+        else:
+            if changes := _changes(before["configs"], after["configs"]):
+                admin.alter_topic(self._brokers, name, changes, only_check=only_check)
+            if after["partitions"] != before["partitions"]:
+                add = admin.check_more_partitions if only_check else admin.add_partitions
+                add(self._brokers, name, after["partitions"])
+
+
+def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str | None]:
+    names = sorted(before.keys() | after.keys())
+    return {each: after.get(each) for each in names if before.get(each) != after.get(each)}
+
+
+def _document(
+    topic: TopicMetadata | None, configs: tuple[ConfigEntry, ...]
+) -> dict[str, Any] | None:
+    if topic is None:
+        return None
+    return {
+        "partitions": len(topic.partitions),
+        "replication": max((len(each.replicas) for each in topic.partitions), default=0),
+        "configs": {each.name: each.value for each in configs if not each.is_default},
+    }
+
+
+@click.command()
+@declaration_options
+@click.option("--exact", is_flag=True, help="Delete topics and configs that are not in the file.")
+@bootstrap_option
+def command(
+    *, declared: Path, dry_run: bool, yes: bool, as_json: bool, exact: bool, bootstrap: str
+) -> None:
+    """Create and alter topics, as FILE declares them.
+
+    If any of it would be refused, nothing is changed, and the exit code is 1.
+
+    \b
+    Example:
+        penstock topics apply topics.yaml --dry-run
+        penstock topics apply topics.yaml
+    """
+    wanted = declared_in(DeclaredTopics, declared).topics
+    check_once("topic", (each.name for each in wanted))
+    if exact and not wanted:
+        raise WrongConfiguration("--exact with a file that declares no topic would delete all")
+    with connected(bootstrap) as brokers:
+        topics = Topics(brokers, wanted, exact=exact)
+        plans = topics.plans()
+        carry_out("topics", plans, topics.do, dry_run=dry_run, yes=yes, as_json=as_json)
