@@ -1,0 +1,151 @@
+#!/usr/bin/python
+"""One who changes a cluster at a time: a file on one of its hosts says who does, since when, and
+how it ended.
+
+    nobody ─▶ running ─▶ nobody          it went well
+                │  └──▶ stopped          a gate stayed shut: the next run goes on from there
+                └─ the controller died ─▶ whoever says so takes over
+
+The file is read and written under a lock of the kernel's, so that of two who come at once one is
+told of the other.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+
+from ansible.module_utils.basic import AnsibleModule
+
+DOCUMENTATION = r"""
+module: roll
+short_description: Says that a cluster is being changed, so that two operators do not do it at once
+description:
+  - C(begun) fails while somebody else is at it, and names him. What was C(stopped) may be taken up
+    by anybody.
+options:
+  state: {description: What is so now., type: str, choices: [begun, stopped, ended], required: true}
+  path: {description: The file that says so., type: path, default: /var/lib/penstock/roll/roll.json}
+  what: {description: "What is being done, in words.", type: str, default: ""}
+  why: {description: Why it was stopped., type: str, default: ""}
+  host: {description: At which host it was stopped., type: str, default: ""}
+  take_over: {description: Whoever is at it is not any more., type: bool, default: false}
+  run: {description: Which run of Ansible this is; its action says so., type: dict}
+author: The Penstock authors
+"""
+
+EXAMPLES = r"""
+- name: Nobody else changes the cluster
+  penstock.pipeline.roll:
+    state: begun
+    what: rolling
+"""
+
+RUNNING = "running"
+STOPPED = "stopped"
+_MOST_BYTES = 65536
+
+
+def holder_of(path):
+    """Who has it; None if nobody has. What cannot be read is somebody unknown."""
+    try:
+        with open(path, "rb") as file:
+            found = json.loads(file.read(_MOST_BYTES))
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        return {
+            "owner": "somebody",
+            "what": "something",
+            "since": "?",
+            "state": RUNNING,
+            "token": "",
+        }
+    return found if isinstance(found, dict) else {"owner": "somebody", "state": RUNNING}
+
+
+def write(path, holder):
+    new = path + ".new"
+    with open(new, "w", encoding="utf-8") as file:
+        json.dump(holder, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(new, path)
+
+
+def in_words(holder):
+    return (
+        f"{holder.get('owner', 'somebody')} runs {holder.get('what') or 'something'} since "
+        f"{holder.get('since', '?')}"
+    )
+
+
+def begin(module, holder, ours):
+    """What is to be written, and what it follows. Fails while another one is at it."""
+    if holder is None:
+        return ours, None
+    if holder.get("token") == ours["token"] and holder.get("state") == RUNNING:
+        return None, holder
+    is_over = module.params["take_over"] or holder.get("token") in ours["dead"]
+    if holder.get("state") != STOPPED and not is_over:
+        module.fail_json(
+            msg=f"{in_words(holder)}, and one at a time changes a cluster. Wait until that is over;"
+            " if nobody runs it any more, say -e penstock_gate_take_over=true.",
+            holder=holder,
+        )
+    return ours, holder
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec={
+            "state": {"type": "str", "required": True, "choices": ["begun", "stopped", "ended"]},
+            "path": {"type": "path", "default": "/var/lib/penstock/roll/roll.json"},
+            "what": {"type": "str", "default": ""},
+            "why": {"type": "str", "default": ""},
+            "host": {"type": "str", "default": ""},
+            "take_over": {"type": "bool", "default": False},
+            "run": {"type": "dict", "default": {}},
+        },
+        supports_check_mode=True,
+    )
+    given = module.params
+    path, run = given["path"], given["run"]
+    if module.check_mode and not os.path.isdir(os.path.dirname(path)):
+        module.exit_json(changed=given["state"] == "begun", before=None)
+    os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
+    guard = os.open(os.path.dirname(path), os.O_RDONLY)
+    fcntl.flock(guard, fcntl.LOCK_EX)
+    holder = holder_of(path)
+    ours = {
+        "token": run.get("token", ""),
+        "owner": run.get("owner", "somebody"),
+        "controller": run.get("controller", ""),
+        "what": given["what"],
+        "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "state": RUNNING,
+        "dead": run.get("dead", []),
+    }
+    before = holder
+    if given["state"] == "begun":
+        new, before = begin(module, holder, ours)
+    elif holder is None or not ours["token"] or holder.get("token") != ours["token"]:
+        module.exit_json(changed=False, before=holder)
+    elif given["state"] == "stopped":
+        new = {**holder, "state": STOPPED, "why": given["why"][:1000], "host": given["host"]}
+    else:
+        new = {}
+    if new is not None and not module.check_mode:
+        new.pop("dead", None)
+        if new:
+            write(path, new)
+        else:
+            os.unlink(path)
+    goes_on = given["state"] == "begun" and bool(before) and before.get("state") == STOPPED
+    module.exit_json(changed=new is not None, before=before, goes_on=goes_on)
+
+
+if __name__ == "__main__":
+    main()

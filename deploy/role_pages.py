@@ -1,0 +1,107 @@
+"""The README of each role of the collection, made from what its argument specs say.
+
+`make reference` writes them; a test holds them to the specs, and the specs to the defaults.
+"""
+
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+ROLES: Final = Path(__file__).resolve().parent / "ansible" / "roles"
+_SPECS: Final = "meta/argument_specs.yml"
+
+
+def roles() -> list[Path]:
+    """Those that have specs, by name."""
+    return sorted(path.parent.parent for path in ROLES.glob(f"*/{_SPECS}"))
+
+
+def specs(role: Path) -> dict[str, Any]:
+    """By entry point."""
+    found: dict[str, Any] = yaml.safe_load((role / _SPECS).read_text())["argument_specs"]
+    return found
+
+
+def defaults(role: Path) -> dict[str, Any]:
+    path = role / "defaults" / "main.yml"
+    found: dict[str, Any] = (yaml.safe_load(path.read_text()) if path.exists() else None) or {}
+    return found
+
+
+def page(role: Path) -> str:
+    lines = [f"# Role `penstock.pipeline.{role.name}`", ""]
+    standard = defaults(role)
+    for entry, spec in specs(role).items():
+        if entry != "main":
+            lines += [f"## Entry point `{entry}`", ""]
+        lines += [_sentence(spec["short_description"]), ""]
+        for paragraph in _texts(spec.get("description", [])):
+            lines += [paragraph, ""]
+        if options := spec.get("options"):
+            lines += _table(options, standard if entry == "main" else {})
+            for name, option in _nested(options):
+                lines += [f"Each of `{name}`:", "", *_table(option, {})]
+    lines.append("[All roles](../../README.md)")
+    return "\n".join(lines) + "\n"
+
+
+def _nested(options: dict[str, Any], prefix: str = "") -> list[tuple[str, dict[str, Any]]]:
+    found = []
+    for name, option in options.items():
+        if inner := option.get("options"):
+            found += [(prefix + name, inner), *_nested(inner, f"{prefix}{name}.")]
+    return found
+
+
+def _table(options: dict[str, Any], standard: dict[str, Any]) -> list[str]:
+    rows = ["| variable | type | default | |", "|---|---|---|---|"]
+    for name, option in options.items():
+        value = option.get("default", standard.get(name))
+        if option.get("required"):
+            default = "required"
+        elif value is None or value in ("", [], {}):
+            default = ""
+        else:
+            default = f"`{_shown(value)}`"
+        words = " ".join(_texts(option["description"]))
+        if choices := option.get("choices"):
+            words += f" One of {', '.join(f'`{each}`' for each in choices)}."
+        kind = option.get("type", "str")
+        if elements := option.get("elements"):
+            kind = f"{kind} of {elements}"
+        rows.append(f"| `{name}` | {kind} | {_cell(default)} | {_cell(words)} |")
+    return [*rows, ""]
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return " ".join(value.split())
+    return (
+        yaml.safe_dump(value, default_flow_style=True, width=10_000).removesuffix("...\n").strip()
+    )
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _texts(description: str | list[str]) -> list[str]:
+    return [description] if isinstance(description, str) else description
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(".") else f"{text}."
+
+
+def main() -> int:
+    for role in roles():
+        (role / "README.md").write_text(page(role))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""Ansible's programs, as a user has them, and the collection where they look for it.
+
+They are those of the development's virtual environment; with PENSTOCK_ANSIBLE=DIR those of another
+one, such as Debian 12's ansible-core 2.14 from /usr/bin.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from harness.made_secrets import is_told
+
+REPOSITORY: Final = Path(__file__).resolve().parent.parent
+COLLECTION: Final = REPOSITORY / "deploy" / "ansible"
+VARIABLE: Final = "PENSTOCK_ANSIBLE"
+CALLBACKS: Final = REPOSITORY / "tests" / "ansible" / "callbacks"
+_WITHIN: Final = 600
+
+
+def ansible_tool(name: str) -> str | None:
+    """Where it is; None if it is not here."""
+    folder = os.environ.get(VARIABLE) or str(Path(sys.executable).parent)
+    return shutil.which(name, path=folder)
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """For whoever runs one of them with everything of it in this folder: nothing of the user's
+    settings counts, and the collection is the repository's."""
+    at = folder / "collections" / "ansible_collections" / "penstock"
+    if not at.exists():
+        at.mkdir(parents=True)
+        (at / "pipeline").symlink_to(COLLECTION)
+    settings = folder / "ansible.cfg"
+    settings.touch()
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
+    for each in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTHONWARNINGS"):
+        kept.pop(each, None)
+    return {
+        **kept,
+        "ANSIBLE_COLLECTIONS_PATH": str(folder / "collections"),
+        "ANSIBLE_HOME": str(folder / "ansible"),
+        "ANSIBLE_LOCAL_TEMP": str(folder / "ansible" / "tmp"),
+        "ANSIBLE_REMOTE_TEMP": str(folder / "ansible" / "remote"),
+        "ANSIBLE_NOCOLOR": "1",
+        "ANSIBLE_CONFIG": str(settings),
+        "ANSIBLE_DEPRECATION_WARNINGS": "0",
+        "LC_ALL": "C.UTF-8",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        # Two of the interpreter's options that the tests run with are not for Ansible.
+        "PYTHONDEVMODE": "",
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What came of a playbook: for each task, its name and its host's result."""
+
+    code: int
+    said: str
+    tasks: tuple[tuple[str, Mapping[str, Any]], ...]
+    seconds: float
+
+    @property
+    def changed(self) -> list[str]:
+        return [name for name, result in self.tasks if result.get("changed")]
+
+    @property
+    def failure(self) -> str:
+        """What the task says that failed."""
+        found = [result for _, result in self.tasks if result.get("failed")]
+        assert found, self.said
+        return str(found[0].get("msg"))
+
+    @property
+    def diff(self) -> str:
+        found = [result["diff"] for _, result in self.tasks if result.get("diff")]
+        return json.dumps(found)
+
+
+def play(
+    folder: Path,
+    document: list[dict[str, Any]] | Path,
+    inventory: Mapping[str, Any],
+    *options: str,
+    variables: Mapping[str, Any] | None = None,
+) -> Played:
+    """Plays it on hosts that are this machine, without ssh; no secret may be in what it says."""
+    program = ansible_tool("ansible-playbook")
+    assert program is not None
+    if isinstance(document, Path):
+        playbook = document
+    else:
+        playbook = folder / "play.yml"
+        playbook.write_text(yaml.safe_dump(document))
+    hosts = folder / "hosts.yml"
+    hosts.write_text(yaml.safe_dump(inventory))
+    (folder / "variables.yml").write_text(yaml.safe_dump(dict(variables or {})))
+    began = time.monotonic()
+    told = folder / "told"
+    told.write_text("")
+    command = [program, "-i", str(hosts), "-e", f"@{folder}/variables.yml", *options]
+    ended = subprocess.run(
+        [*command, str(playbook)],
+        cwd=folder,
+        env={
+            **environment(folder),
+            "ANSIBLE_CALLBACK_PLUGINS": str(CALLBACKS),
+            "ANSIBLE_CALLBACKS_ENABLED": "told",
+            "PENSTOCK_TOLD": str(told),
+        },
+        capture_output=True,
+        text=True,
+        timeout=_WITHIN,
+        check=False,
+    )
+    said = ended.stdout + ended.stderr
+    assert not is_told(said), "a secret is in what it says"
+    tasks = tuple(
+        (each["name"], each["result"]) for each in map(json.loads, told.read_text().splitlines())
+    )
+    return Played(ended.returncode, said, tasks, time.monotonic() - began)

@@ -1,0 +1,139 @@
+"""A host that had an agent's bundle gets a server's packages, on a simulated host."""
+
+import ensurepip
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deploy.bundle import wheelhouse, wheels
+from deploy.bundle.targets import PROCESSORS, Target
+from harness.simulated_hosts import (
+    MACHINE,
+    Played,
+    SimulatedHosts,
+    ansible_bin,
+    simulated_hosts,
+    tree,
+)
+from tests.bundle.test_wheels import made_wheel
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(ansible_bin() is None, reason="no ansible-playbook (PENSTOCK_ANSIBLE)"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="files are root's"),
+]
+
+_RELEASES = """
+- hosts: penstock_agent
+  gather_facts: false
+  tasks:
+    - penstock.pipeline.bundle:
+        version: "{{ penstock_release }}"
+        source: "{{ penstock_release_dir }}"
+        root: "{{ penstock_root }}"
+    - penstock.pipeline.release:
+        version: "{{ penstock_release }}"
+        source: "{{ penstock_release_dir }}"
+        root: "{{ penstock_root }}"
+        python: "{{ ansible_python_interpreter }}"
+        extras: [registry]
+      when: is_server | bool
+"""
+
+
+VERSION = "1.0.0"
+# What its wheel's command is: it says which interpreter it runs on.
+_MAIN = """
+def main():
+    import sys
+    print("penstock of", sys.prefix)
+"""
+
+
+@pytest.fixture
+def hosts(tmp_path: Path) -> Iterator[SimulatedHosts]:
+    with simulated_hosts(tmp_path, 1) as made:
+        made.write_inventory()
+        (tmp_path / "releases.yml").write_text(_RELEASES)
+        made.make_release(VERSION)
+        yield made
+
+
+def play(hosts: SimulatedHosts, *, is_server: bool) -> Played:
+    given = {"penstock_release": VERSION, "penstock_release_dir": str(hosts.release)}
+    return hosts.play(hosts.directory / "releases.yml", is_server=is_server, **given)
+
+
+def make_wheelhouse(hosts: SimulatedHosts, shelf: Path) -> Path:
+    """With the pip that Python has for venvs; Debian's has it in a place of its own."""
+    made = [
+        made_wheel(shelf, "penstock", VERSION, "one", module=_MAIN, command="penstock:main"),
+        made_wheel(shelf, "one", "1"),
+    ]
+    found = {each.name: each for each in map(wheels.read_wheel, made)}
+    tag = f"{sys.version_info.major}.{sys.version_info.minor}"
+    target = Target(PROCESSORS[MACHINE], tag)
+    file = hosts.release / f"penstock-wheelhouse-{VERSION}-{target.tag}-linux-{MACHINE}.tar"
+    places = (Path(ensurepip.__file__).with_name("_bundled"), Path("/usr/share/python-wheels"))
+    pip = next(each for place in places for each in place.glob("pip-*.whl"))
+    wheelhouse.write(file, found, wheels.read_wheel(pip), target, 1700000000)
+    hosts.write_sums()
+    return file
+
+
+def test_a_server_comes_beside_an_agent_that_runs(hosts: SimulatedHosts, tmp_path: Path) -> None:
+    house = make_wheelhouse(hosts, tmp_path / "shelf")
+    (name,) = hosts.names
+    release = hosts.host(name) / "opt/releases" / VERSION
+    said = play(hosts, is_server=False)
+    assert (said.code, said.changed) == (0, {name: 1}), said.said
+    agents = (release / "bin/penstock").read_bytes()
+
+    # A wheel that does not fit leaves the agent's command as it was, and is made up for.
+    whole = house.read_bytes()
+    listed = b"one==1 --hash=sha256:"
+    at = whole.index(listed) + len(listed)
+    house.write_bytes(whole[:at] + (b"1" if whole[at] == ord("0") else b"0") + whole[at + 1 :])
+    hosts.write_sums()
+    said = play(hosts, is_server=True)
+    assert (said.code != 0, "cannot be installed" in said.said) == (True, True), said.said
+    assert (release / "bin/penstock").read_bytes() == agents
+    house.write_bytes(whole)
+    hosts.write_sums()
+
+    # An agent that runs from the bundle finds there whatever it has not loaded yet.
+    (release / "lib").mkdir()
+    (release / "lib/later.py").write_text("LATER = 1")
+    said = play(hosts, is_server=True)
+    assert (said.code, said.changed) == (0, {name: 1}), said.said
+    assert (release / "lib/later.py").read_text() == "LATER = 1"
+    command = [str(release / "bin/penstock")]
+    ran = subprocess.check_output(command, text=True, env={"PATH": os.environ["PATH"]})
+    assert ran == f"penstock of {release}/server\n"
+    known = json.loads((release / "release.json").read_text())
+    assert (known["extras"], known["bundle"]) == (["agent", "registry"], True)
+
+    said = play(hosts, is_server=True)
+    assert (said.code, said.changed) == (0, {name: 0}), said.said
+
+
+def test_a_release_without_its_sums_or_with_another_file_is_refused(
+    hosts: SimulatedHosts, tmp_path: Path
+) -> None:
+    """Before anything is sent."""
+    (name,) = hosts.names
+    assert play(hosts, is_server=False).code == 0
+    there = tree(hosts.host(name), ["opt"])
+    house = make_wheelhouse(hosts, tmp_path / "shelf")
+    house.write_bytes(house.read_bytes() + bytes(512))
+    said = play(hosts, is_server=True)
+    assert (said.code != 0, "is not what SHA256SUMS" in said.said) == (True, True), said.said
+    (hosts.release / "SHA256SUMS").unlink()
+    said = play(hosts, is_server=True)
+    assert (said.code != 0, "there is no SHA256SUMS" in said.said) == (True, True), said.said
+    assert tree(hosts.host(name), ["opt"]) == there

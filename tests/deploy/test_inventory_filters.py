@@ -1,0 +1,102 @@
+"""What roles make of an inventory and of a release folder."""
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.docs.pages import ROOT
+
+FILTERS: dict[str, Any] = runpy.run_path(
+    str(ROOT / "deploy" / "ansible" / "plugins" / "filter" / "inventory.py")
+)
+UNITS = sorted((ROOT / "deploy" / "systemd").glob("penstock-*.service"))
+COLLECTION = ROOT / "deploy" / "ansible"
+
+
+def test_releases_of_a_folder() -> None:
+    found = FILTERS["releases"](
+        [
+            "/r/penstock-wheelhouse-0.1.0+g12ab-py311-linux-x86_64.tar",
+            "/r/penstock-wheelhouse-0.1.0+g12ab-py313-linux-x86_64.tar",
+            "/r/penstock-agent-0.1.0+g12ab-linux-aarch64.tar.gz",
+            "/r/penstock-agent-0.2.0-linux-x86_64.tar.gz",
+            "/r/SHA256SUMS",
+            "/r/penstock-agent-0.3.0.deb",
+        ]
+    )
+    assert found == ["0.1.0+g12ab", "0.2.0"]
+
+
+def test_addresses_of_hosts_with_one_or_several_brokers() -> None:
+    hosts = [
+        {"inventory_hostname": "a", "ansible_host": "10.0.0.1"},
+        {"inventory_hostname": "b", "penstock_address": "b.example", "ansible_host": "10.0.0.2"},
+        {"inventory_hostname": "c", "brokers": [{"port": 9092}, {"port": 9093}]},
+        {"inventory_hostname": "d", "ansible_host": "fd00::1"},
+    ]
+    assert FILTERS["addresses"](hosts, 9092, "brokers") == [
+        "10.0.0.1:9092",
+        "b.example:9092",
+        "c:9092",
+        "c:9093",
+        "[fd00::1]:9092",
+    ]
+
+
+def test_servers_of_an_ensemble_by_their_numbers() -> None:
+    hosts = [
+        {"inventory_hostname": "b", "penstock_zookeeper_id": "2"},
+        {"inventory_hostname": "a", "penstock_zookeeper_id": 1, "ansible_host": "10.0.0.1"},
+    ]
+    assert [(each["id"], each["host"]) for each in FILTERS["zookeeper_servers"](hosts, 1, "2")] == [
+        (1, "10.0.0.1"),
+        (2, "b"),
+    ]
+
+
+def test_numbers_that_a_template_made_texts() -> None:
+    before = {"port": "9092", "rack": "r1", "a": ["0.5", "007", "-1", "", True, None]}
+    after = {"port": 9092, "rack": "r1", "a": [0.5, "007", -1, "", True, None]}
+    assert FILTERS["plain_numbers"](before) == after
+
+
+def test_files_of_several_authorities_are_one(tmp_path: Path) -> None:
+    for name in ("one", "two", "three"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "one" / "ca.pem").write_text("1\n")
+    (tmp_path / "three" / "ca.pem").write_text("3")
+    folders = [str(tmp_path / name) for name in ("one", "two", "three")]
+    assert FILTERS["joined_files"](folders, "ca.pem") == "1\n3\n"
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_a_unit_for_several_has_files_and_data_of_its_own(unit: Path) -> None:
+    program = unit.stem.removeprefix("penstock-")
+    text = unit.read_text(encoding="utf-8")
+    made = FILTERS["unit_of_instance"](text, program)
+    lines = [line for line in made.splitlines() if "%i" in line]
+    named = [line for line in lines if not line.startswith(("#", "Environment"))]
+    if program == "broker":
+        assert named == [
+            "ExecStart=/opt/penstock/bin/penstock broker --config /etc/penstock/broker-%i.yaml",
+            "StateDirectory=penstock/broker-%i",
+            "WorkingDirectory=/var/lib/penstock/broker-%i",
+        ]
+    assert made.replace("-%i", "") == text
+
+
+@pytest.mark.parametrize("role", ["broker", "certificates", "common", "registry", "zookeeper"])
+def test_every_variable_of_a_role_has_its_specification(role: str) -> None:
+    folder = COLLECTION / "roles" / role
+    defaults = yaml.safe_load((folder / "defaults" / "main.yml").read_text(encoding="utf-8"))
+    specs = yaml.safe_load((folder / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))
+    assert defaults.keys() == specs["argument_specs"]["main"]["options"].keys()
+
+
+def test_roles_bring_every_unit() -> None:
+    brought = COLLECTION / "roles" / "common" / "files"
+    for unit in (ROOT / "deploy" / "systemd").iterdir():
+        assert (brought / unit.name).read_bytes() == unit.read_bytes()

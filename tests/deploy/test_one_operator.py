@@ -1,0 +1,193 @@
+"""Two operators at once, one who died, one who was stopped; and what a support bundle leaves out:
+by Ansible's own programs, on this machine."""
+
+import json
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+import yaml
+
+from harness.made_secrets import made_secret
+from harness.server_process import wait_until
+from harness.simulated_hosts import ansible_bin
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(ansible_bin() is None, reason="no ansible-playbook (PENSTOCK_ANSIBLE)"),
+]
+
+COLLECTION: Final = Path(__file__).resolve().parents[2] / "deploy" / "ansible"
+WITHIN: Final = 300
+
+
+class Said(NamedTuple):
+    code: int
+    output: str
+
+
+class Controller:
+    """Plays of one task, against a lock in `directory`."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.lock = directory / "roll" / "roll.json"
+        collections = directory / "collections" / "ansible_collections" / "penstock"
+        collections.mkdir(parents=True)
+        (collections / "pipeline").symlink_to(COLLECTION)
+        self.environment = {
+            **os.environ,
+            "ANSIBLE_COLLECTIONS_PATH": str(directory / "collections"),
+            "ANSIBLE_HOME": str(directory / "ansible"),
+            "ANSIBLE_LOCAL_TEMP": str(directory / "ansible" / "tmp"),
+        }
+
+    def start(self, *tasks: dict[str, Any]) -> subprocess.Popen[str]:
+        play = self.directory / f"play-{len(list(self.directory.glob('play-*')))}.yml"
+        play.write_text(
+            yaml.safe_dump([{"hosts": "all", "gather_facts": False, "tasks": list(tasks)}])
+        )
+        program = ansible_bin()
+        assert program is not None
+        variables = {
+            "ansible_connection": "local",
+            "ansible_python_interpreter": "/usr/bin/python3",
+        }
+        return subprocess.Popen(
+            [
+                str(Path(program) / "ansible-playbook"),
+                *("-i", "here,", "-e", json.dumps(variables), str(play)),
+            ],
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def play(self, *tasks: dict[str, Any]) -> Said:
+        with self.start(*tasks) as process:
+            output, _ = process.communicate(timeout=WITHIN)
+            return Said(process.returncode, output)
+
+    def roll(self, state: str, **given: Any) -> dict[str, Any]:
+        return {"penstock.pipeline.roll": {"state": state, "path": str(self.lock), **given}}
+
+    def holder(self) -> Any:
+        return json.loads(self.lock.read_text())
+
+
+def below(process: int) -> list[int]:
+    """Its children, and theirs."""
+    found: list[int] = []
+    for each in Path(f"/proc/{process}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in map(int, each.read_text().split()):
+                found += [child, *below(child)]
+    return found
+
+
+def kill_with_all_below(process: int) -> None:
+    """A worker has a session of its own. Whoever stands still starts nobody any more."""
+    stopped: list[int] = []
+    while new := [each for each in [process, *below(process)] if each not in stopped]:
+        for each in new:
+            with suppress(ProcessLookupError):
+                os.kill(each, signal.SIGSTOP)
+        stopped += new
+    for each in stopped:
+        with suppress(ProcessLookupError):
+            os.kill(each, signal.SIGKILL)
+
+
+@pytest.fixture
+def controller(tmp_path: Path) -> Controller:
+    return Controller(tmp_path)
+
+
+def test_the_second_operator_is_told_and_a_dead_one_is_not_waited_for(
+    controller: Controller,
+) -> None:
+    hold = {"ansible.builtin.pause": {"seconds": WITHIN}}  # which leaves no file when it is killed
+    with controller.start(controller.roll("begun", what="rolling"), hold) as first:
+        try:
+            wait_until(controller.lock.exists, within=WITHIN, what="the first has begun")
+            refused = controller.play(controller.roll("begun", what="rollback"))
+            assert refused.code == 2
+            assert " runs rolling since " in refused.output
+            assert "say -e penstock_gate_take_over=true" in refused.output
+            assert controller.holder()["what"] == "rolling"
+        finally:
+            kill_with_all_below(first.pid)
+    begun = controller.play(controller.roll("begun", what="rollback"))
+    assert begun.code == 0, begun.output
+    assert controller.holder()["what"] == "rollback"
+
+
+def test_what_was_stopped_is_taken_up_and_what_ended_is_forgotten(controller: Controller) -> None:
+    stopped = controller.play(
+        controller.roll("begun", what="rolling"),
+        controller.roll("begun", what="rolling"),  # the same run may say so again
+        controller.roll("stopped", why="the gate stayed shut"),
+    )
+    assert stopped.code == 0, stopped.output
+    assert (controller.holder()["state"], controller.holder()["why"]) == (
+        "stopped",
+        "the gate stayed shut",
+    )
+    taken = controller.play(
+        {**controller.roll("begun", what="rolling"), "register": "taken"},
+        {"ansible.builtin.assert": {"that": ["taken.goes_on"]}},
+        controller.roll("ended"),
+    )
+    assert taken.code == 0, taken.output
+    assert not controller.lock.exists()
+
+
+def test_another_controllers_run_is_taken_over_only_by_who_says_so(controller: Controller) -> None:
+    controller.lock.parent.mkdir()
+    there = {"owner": "ada@elsewhere", "what": "rolling", "since": "2026-11-20T07:12:00Z"}
+    controller.lock.write_text(json.dumps({**there, "token": "a/1/1", "state": "running"}))
+    refused = controller.play(controller.roll("begun"))
+    assert refused.code == 2
+    assert "ada@elsewhere runs rolling since 2026-11-20T07:12:00Z" in refused.output
+    # Who does not have it cannot end it either.
+    assert controller.play(controller.roll("ended")).code == 0
+    assert controller.holder()["owner"] == "ada@elsewhere"
+    taken = controller.play(controller.roll("begun", take_over=True))
+    assert taken.code == 0, taken.output
+    assert controller.holder()["state"] == "running"
+    assert controller.holder()["owner"] != "ada@elsewhere"
+
+
+def test_a_file_that_says_nothing_is_somebodys(controller: Controller) -> None:
+    controller.lock.parent.mkdir()
+    controller.lock.write_text("{")
+    refused = controller.play(controller.roll("begun"))
+    assert refused.code == 2
+    assert "somebody runs something" in refused.output
+
+
+def test_a_support_bundle_has_no_secret(controller: Controller, tmp_path: Path) -> None:
+    config = tmp_path / "etc"
+    (config / "secrets").mkdir(parents=True)
+    hidden = [made_secret(each) for each in ("password", "token", "url", "json", "below", "file")]
+    password, token, url, in_json, below, in_file = hidden
+    (config / "secrets" / "zookeeper-secret").write_text(in_file)
+    (config / "broker.yaml").write_text(
+        f"id: 7\nzookeeper_secret_file: /etc/penstock/secrets/zookeeper-secret\n"
+        f"login:\n  password: {password}\n  user: ada\n"
+        f'more: {{"api_token": "{token}"}}\nproxy: http://ada:{url}@proxy:3128/\n'
+        f'x: {{a: 1, "password": "{in_json}"}}\nzookeeper_secret: |\n  {below}\nlast: kept\n'
+    )
+    asked = {"penstock.pipeline.support": {"config_dir": str(config)}}
+    said = controller.play({**asked, "register": "bundle"}, {"debug": {"var": "bundle.text"}})
+    assert said.code == 0, said.output
+    for each in hidden:
+        assert each not in said.output
+    for kept in ("id: 7", "user: ada", "secrets/zookeeper-secret", "last: kept", "proxy:3128"):
+        assert kept in said.output

@@ -1,0 +1,68 @@
+"""From empty hosts to a green verdict, by one inventory and the playbook `site`; the same once
+more, which changes nothing; one setting, for which nothing else is started again. Lines are written
+on every host all the while, and each has arrived once."""
+
+import os
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from harness.hosts import Host
+from tests.fleet.fleet import Fleet
+from tests.fleet.marked import plays_on_hosts
+from tests.fleet.sites import TOPIC, Site
+
+NAMES: Final = ("dc1-a", "dc1-b", "dc1-c")
+
+
+pytestmark = plays_on_hosts(2_400)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Two hosts, or three with a ZooKeeper each where there is time."""
+    three = bool(os.environ.get("PENSTOCK_FLEET"))
+    names = NAMES if three else NAMES[:2]
+    some = {name: Host(java=three or name == NAMES[0]) for name in names}
+    with Fleet(tmp_path_factory.mktemp("fleet"), some) as fleet:
+        yield Site(
+            fleet,
+            zookeepers=names if three else names[:1],
+            brokers=names,
+            registries=names[:2] if three else names[1:],
+            audit=names[-1],
+        )
+
+
+def test_empty_hosts_until_every_line_has_arrived(site: Site) -> None:
+    site.write()
+    site.release()
+    first = site.play("site").must_succeed()
+    assert set(first.by_host("changed")) == set(site.fleet.hosts)
+    running = site.invocations()
+    assert {(host, "penstock-agent.service") for host in site.fleet.hosts} <= running.keys()
+    assert {(host, "penstock-broker.service") for host in site.brokers} <= running.keys()
+
+    again = site.play("site").must_succeed()
+    assert again.changed == []
+    assert site.invocations() == running
+
+    setting = {"penstock_broker_config": {"limits": {"connections": 4_321}}}
+    shown = site.play("site", setting, check=True).must_succeed()
+    assert "connections: 4321" in shown.output
+    assert site.invocations() == running
+    other = site.play("site", setting).must_succeed()
+    assert set(other.by_host("changed")) == set(site.brokers)
+    now = site.invocations()
+    anew = {each for each, invocation in now.items() if invocation != running[each]}
+    assert anew == {(host, "penstock-broker.service") for host in site.brokers}
+
+    wrong = site.play("site", {"penstock_broker_config": {"limits": {"conections": 1}}})
+    assert wrong.exit_code != 0
+    assert "limits.conections" in wrong.output
+    assert site.invocations() == now
+
+    site.write_no_more()
+    report = site.must_have_arrived()
+    assert f"complete  {TOPIC}" in report.stdout
