@@ -8,7 +8,7 @@ PYTHON := $(VENV)/bin/python
 PIP_INSTALL := $(PYTHON) -m pip install --quiet --disable-pip-version-check --use-pep517 --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick test-elsewhen check bench fuzz spec witness history group-history pipeline format reference newcomer clean
+.PHONY: help demo test test-long quick test-elsewhen check bench fuzz spec witness history group-history mirror-history pipeline mirror-pipeline fleet format reference newcomer release release-tried release-twice clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,9 +16,13 @@ help: ## what can be made
 demo: $(VENV)/.installed-programs ## the whole pipeline on this machine, for a minute: logs in, programs killed, every line counted; ARGS="--keep-running"
 	@$(VENV)/bin/penstock demo $(ARGS)
 
-test: $(VENV)/.installed-development ## all tests, in random order; ARGS="-k name" for some, ARGS="-n0" in one process
+test: $(VENV)/.installed-development ## all tests, in random order; ARGS="-k name" for some, ARGS="--forks=0" in one process
 	@$(PYTHON) -m tests.foreign_tools
-	PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -X dev -m pytest --dist loadfile --no-loadscope-reorder --tx '4*popen//python=$(PYTHON) -X dev' $(ARGS)
+	PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -X dev -m pytest --forks $$(($$(nproc) * 3)) $(ARGS)
+
+test-long: $(VENV)/.installed-development ## the tests that take minutes of a processor each: half an hour
+	@$(PYTHON) -m tests.foreign_tools
+	PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -X dev -m pytest --long -m long --forks $$(nproc) $(ARGS)
 
 quick: $(VENV)/.installed-development ## the tests that need no server and no Java, and answer at once
 	HYPOTHESIS_PROFILE=quick PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -m pytest -q --quick --forks $$(($$(nproc) * 3)) $(ARGS)
@@ -26,17 +30,21 @@ quick: $(VENV)/.installed-development ## the tests that need no server and no Ja
 test-elsewhen: $(VENV)/.installed-development ## the tests at other dates, in other time zones, in a Turkish locale: hours; ARGS="leap-day", ARGS="--help"
 	PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -m tests.elsewhen $(ARGS)
 
-check: $(VENV)/.installed-development ## formatting, lint, types, the direction of imports
+check: $(VENV)/.installed-development ## formatting, lint, types, the direction of imports, the collection for Ansible
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+	cd deploy/ansible && $(CURDIR)/$(VENV)/bin/yamllint --strict .
+	mkdir -p .cache/ansible/collections/ansible_collections/penstock
+	ln -sfn $(CURDIR)/deploy/ansible .cache/ansible/collections/ansible_collections/penstock/pipeline
+	cd deploy/ansible && PATH="$(CURDIR)/$(VENV)/bin:$$PATH" ANSIBLE_HOME="$(CURDIR)/.cache/ansible" ANSIBLE_COLLECTIONS_PATH="$(CURDIR)/.cache/ansible/collections" $(CURDIR)/$(VENV)/bin/ansible-lint -q
 
 bench: $(VENV)/.installed-development ## measurements side by side with Apache Kafka; ARGS="--help" for more
 	$(PYTHON) -m bench $(ARGS)
 
 fuzz: $(VENV)/.installed-development ## the long profile: property tests and crashes, for hours
-	HYPOTHESIS_PROFILE=fuzz $(PYTHON) -m pytest --timeout=0 -m "hypothesis or fuzz" $(ARGS)
+	HYPOTHESIS_PROFILE=fuzz $(PYTHON) -m pytest --timeout=0 --long -m "hypothesis or fuzz" $(ARGS)
 
 spec: $(VENV)/.installed-development ## the specification of replication, searched for half an hour; ARGS="--seconds 7200", "--flaw no-raise", "--help"
 	@$(PYTHON) -m tests.spec $(ARGS)
@@ -50,19 +58,38 @@ history: $(VENV)/.installed-development ## does a cluster keep what it promises?
 group-history: $(VENV)/.installed-development ## do groups of consumers get what is promised? Seeds of members that lie, coordinators that are killed; ARGS="--runs 100", "--help"
 	@$(PYTHON) -m tests.group_history $(ARGS)
 
+mirror-history: $(VENV)/.installed-development ## is a copy what its source is? Seeds of mirrors, brokers, links, disks and clocks that fail, and of gaps; ARGS="--runs 100", "--help"
+	@$(PYTHON) -m tests.mirror_history $(ARGS)
+
 pipeline: $(VENV)/.installed-development ## does every line arrive, whoever leads? The whole pipeline on three brokers, killed in turn; ARGS="--minutes 60", "--help"
 	@$(PYTHON) -m tests.cluster_pipeline $(ARGS)
+
+mirror-pipeline: $(VENV)/.installed-development ## does every line of two datacenters arrive at an offline cluster? Everything killed and cut off in turn, and one line lost on purpose; ARGS="--minutes 60", "--help"
+	@$(PYTHON) -m tests.mirror_pipeline $(ARGS)
+
+fleet: $(VENV)/.installed-development ## as root: hosts that boot systemd, the collection installed on them by ssh; PENSTOCK_ANSIBLE=/where/ansible/bin, ARGS="-k whole"
+	PYTHONMALLOC=pymalloc PENSTOCK_FLEET=1 $(PYTHON) -X dev -m pytest tests/fleet -p no:randomly $(ARGS)
 
 format: $(VENV)/.installed-development ## let ruff put the code into form
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/ruff check --fix .
 
-reference: $(VENV)/.installed-programs ## the tables of keys in docs/, and the map of the code, written anew from what the code says
+reference: $(VENV)/.installed-programs ## the tables of keys in docs/, the map of the code, and the pages of roles, written anew from what the code says
 	@$(PYTHON) -m penstock.config.pages docs
 	@$(PYTHON) docs/code_map.py
+	@$(PYTHON) -m deploy.role_pages
 
 newcomer: ## as root: what the README promises, tried in a minimal Debian made by debootstrap; ARGS="--test" for make test too
 	@$(PYTHON3) -m deploy.newcomer $(ARGS)
+
+release: $(VENV)/.installed-development ## what hosts install, into dist/release: agent bundles, packages, wheelhouses; ARGS="--spark", "--help"
+	nice $(PYTHON) -m deploy.bundle --out dist/release $(ARGS)
+
+release-tried: $(VENV)/.installed-development ## as root: dist/release in systems without Python, shipping lines over TLS; ARGS="--system buster", "--system arm64", "--help"
+	@$(PYTHON) -m tests.bundle --release dist/release $(ARGS)
+
+release-twice: $(VENV)/.installed-development ## is dist/release the same, byte by byte, when its commit is built once more elsewhere?
+	nice $(PYTHON) -m tests.bundle.twice --release dist/release $(ARGS)
 
 clean: ## remove everything that was made here
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .cache dist build wire/_record_walk.*.so

@@ -22,7 +22,7 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 LAYERS = [
     "penstock",
     "pyspark_penstock",
-    "agent | broker | registry | loader | audit",
+    "agent | broker | registry | loader | audit | mirror",
     "ledger",
     "client | columns",
     "cluster | schemas",

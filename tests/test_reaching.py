@@ -123,7 +123,7 @@ def test_of_this_project_those_are_quick_that_need_no_server_and_no_jvm() -> Non
         "penstock/report/test_audit_end_to_end.py",
         "test_hdfs.py",
     )
-    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "--quick", "-n0"]
+    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "--quick"]
     run = subprocess.run(
         [*command, *(f"tests/{each}" for each in (*files, "loader/commit/test_crashes.py"))],
         cwd=ROOT,

@@ -16,7 +16,7 @@ from wire.record_check import NATIVE
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = (
     *("agent", "audit", "broker", "client", "cluster", "columns", "ground", "ledger"),
-    *("loader", "registry", "schemas", "wire"),
+    *("loader", "mirror", "registry", "schemas", "wire"),
 )
 
 

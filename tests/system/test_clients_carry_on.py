@@ -48,6 +48,7 @@ def clients(cluster: BrokerCluster, java: Jvm) -> Clients:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_applications_hear_of_no_fault(cluster: BrokerCluster, clients: Clients) -> None:
     for topic in clients:

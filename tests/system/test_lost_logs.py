@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from client.admin import alter_topic
 from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.delivery import TopicPartition
@@ -20,6 +21,7 @@ from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import REPOSITORY, BrokerProcess
 from harness.registry_process import RegistryProcess
 from harness.server_process import wait_until
+from ledger.names import topic_id_text
 from tests.broker.storage.log_files import flip
 from tests.penstock.running import penstock
 from tests.system.clients.librdkafka import LibrdkafkaAdmin
@@ -28,6 +30,7 @@ from tests.system.counting_child import standing_still
 from tests.system.produce import STORAGE_ERROR, must_produce, produce
 from tests.system.told_of_topics import entries, id_of, read_all, said, wait_told
 from tests.system.topics import create
+from wire.mirrored import CUT, MirrorCut
 from wire.records import records
 
 TEN = [b"value %d" % number for number in range(10)]
@@ -191,6 +194,30 @@ def test_a_file_that_is_cut_while_the_broker_is_down(
     broker.restart()
     assert withdrawn(brokers, new_topic) == [(500, 200, 1)]
     assert leader_epoch(brokers, new_topic) == 1
+
+
+def test_an_end_that_is_cut_on_an_operators_word(
+    broker: BrokerProcess, brokers: Brokers, new_topic: str
+) -> None:
+    """While the broker runs: it leads on, in another epoch, and counts on from there."""
+    create(broker.bootstrap, new_topic)
+    fill(broker, new_topic, 70)
+    wait_told(brokers, new_topic)
+    cut = MirrorCut(topic_id_text(brokers.topic(new_topic).id), 0, 500, 700, 0)
+    alter_topic(brokers, new_topic, {CUT: str(cut)})
+    assert wait_withdrawn(brokers, new_topic) == [(500, 200, 1)]
+    wait_until(lambda: leader_epoch(brokers, new_topic) == 1, within=60, what="it is known")
+    wait_until(lambda: epoch_end(brokers, new_topic, 0) == 500, within=60, what="it is cut")
+    fill(broker, new_topic, 30)
+    wait_until(lambda: told_epochs(brokers, new_topic).get(799) == 1, within=90, what="all is told")
+    told = told_epochs(brokers, new_topic)
+    assert {told[offset] for offset in range(500)} == {0}
+    assert {told[offset] for offset in range(500, 800)} == {1}
+    before = values(brokers, new_topic)
+    broker.restart()
+    assert withdrawn(brokers, new_topic) == [(500, 200, 1)]
+    assert leader_epoch(brokers, new_topic) == 1
+    assert values(brokers, new_topic) == before
 
 
 def test_a_directory_that_is_removed_while_the_broker_runs(

@@ -23,6 +23,7 @@ SESSION_SECONDS = 8  # so long that nobody loses one where much else runs
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("release", releases()[-1:])
 def test_brokers_are_updated_one_after_the_other(tmp_path: Path, release: str) -> None:

@@ -24,7 +24,7 @@ from tests.loader.application import BEGAN, HOUR, Application, landed
 from tests.loader.loads import load_once, rows_of
 from tests.system.loader.programs import LoadProgram, reported
 
-pytestmark = [pytest.mark.slow, pytest.mark.fuzz, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.fuzz, pytest.mark.timeout(600)]
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "fuzz"
 EVENTS, TASKS = (100_000, 40) if LONG else (24_000, 24)

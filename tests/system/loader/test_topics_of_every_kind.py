@@ -170,6 +170,7 @@ def test_one_load_of_many(spark: SparkSession, writing_to: Write, of_all: Loader
     assert landed(rows_of(spark, config, strange.topic)) == sorted(strange.written)
 
 
+@pytest.mark.long
 def test_two_hundred_partitions(
     spark: SparkSession, writing_to: Write, of_all: LoaderConfig
 ) -> None:
