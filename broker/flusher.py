@@ -8,6 +8,11 @@ groups.
 Clients take turns: who wrote to thousands of logs has thousands of tickets waiting, and the one of
 a client that wrote to one log does not wait behind them.
 
+Who reads waits for what nobody has promised yet to be on disk: it is flushed when nothing else is,
+one log after the other. So a consumer at the end of a log sees what is sent with acks=1 as soon as
+the disk can have it, and whoever waits for an acknowledgement has one such flush before its own at
+most.
+
 What catches up has a thread of its own, so its tickets, of megabytes each, run one after the other.
 Whoever somebody waits for finds the other threads free, and at the disk one of these tickets at
 most: a journal that two files share makes the small one wait for all that the large one has there.
@@ -20,6 +25,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import Protocol
 
 log = logging.getLogger(__name__)
@@ -32,6 +38,7 @@ class Ticket(Protocol):
 
 
 Done = Callable[[float], None]  # seconds it took
+Begin = Callable[[], None]  # starts a ticket, or finds that none is due any more
 _Work = tuple[Ticket, Done]
 
 
@@ -39,15 +46,42 @@ class Flusher:
     """All of it. `start` and the callbacks belong to the event loop's thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, threads: int = 4) -> None:
+        self._loop = loop
         self._awaited = _Threads(loop, "flush", threads)
         self._catching_up = _Threads(loop, "flush-behind", 1)
+        self._under_way = 0  # of those that are awaited
+        self._when_idle: deque[Begin] = deque()
+        self._looks_soon = False  # whether nothing is under way
 
     def start(
         self, ticket: Ticket, done: Done, client: Hashable = None, *, catches_up: bool = False
     ) -> None:
         """Run `ticket` when it is the client's turn, then call `done` on the event loop."""
-        threads = self._catching_up if catches_up else self._awaited
-        threads.start(ticket, done, client)
+        if catches_up:
+            self._catching_up.start(ticket, done, client)
+            return
+        self._under_way += 1
+        self._awaited.start(ticket, partial(self._ended, done), client)
+
+    def when_idle(self, begin: Begin) -> None:
+        """Call `begin` on the event loop, once, when no ticket that somebody awaits is under way:
+        at the end of this turn at the soonest, with all that arrives in it."""
+        self._when_idle.append(begin)
+        if not self._looks_soon:
+            self._looks_soon = True
+            self._loop.call_soon(self._look)
+
+    def _look(self) -> None:
+        self._looks_soon = False
+        while self._when_idle and not self._under_way:
+            self._when_idle.popleft()()
+
+    def _ended(self, done: Done, seconds: float) -> None:
+        self._under_way -= 1
+        done(seconds)
+        if self._when_idle and not self._looks_soon:
+            self._looks_soon = True
+            self._loop.call_soon(self._look)
 
     def stop(self) -> None:
         """Finish what was started, then end the threads. Blocks."""

@@ -8,8 +8,10 @@ Invariants: consumers are shown nothing above `log.exposed_offset`: what is comm
 is known here, and flushed here. A producer that asked for it is answered only when its batch, or
 the original of its duplicate, is committed. A flush that failed takes the partition offline until
 the broker is started again: what the kernel did with those pages cannot be known, so it is never
-retried. Everyone who waits is answered, whatever becomes of the partition. A `client` is told from
-others by its value: whose the files are, and whose turn it is to have them flushed.
+retried. Messages that nobody is promised are flushed after `flush.ms`, and where somebody waits to
+read them as soon as the disk has nothing else to do. Everyone who waits is answered, whatever
+becomes of the partition. A `client` is told from others by its value: whose the files are, and
+whose turn it is to have them flushed.
 
 Specified in docs/replication-spec.md: `Produce`, `Learn` (R3, R4, R9).
 """
@@ -63,8 +65,9 @@ class Partition:
     __slots__ = (
         "_awaiting_append", "_awaiting_commit", "_awaiting_exposure", "_awaiting_flush",
         "_begins_at", "_copied", "_copies_throttled", "_ended", "_flush_messages", "_flush_seconds",
-        "_flush_soon", "_flush_timer", "_flusher", "_flushing", "_going_back", "_in_sync_changes",
-        "_loop", "_metrics", "_open_logs", "_rests", "_sends_throttled", "_unflushed",
+        "_flush_soon", "_flush_timer", "_flush_when_idle", "_flusher", "_flushing", "_going_back",
+        "_in_sync_changes", "_loop", "_metrics", "_open_logs", "_readers", "_rests",
+        "_sends_throttled", "_unflushed",
         "_written_for", "broker_id", "compacts", "config", "followers", "index", "info",
         "leader_epoch", "leads", "log", "max_message_bytes", "min_insync_replicas", "mirror_of",
         "read_only", "stamps_append_time", "timestamp_after_max_ms", "timestamp_before_max_ms",
@@ -111,6 +114,7 @@ class Partition:
         self.used = False  # read or appended to, since `open_logs` has last looked
         self._flushing = False
         self._flush_soon = False
+        self._flush_when_idle = False
         self._flush_timer: asyncio.TimerHandle | None = None
         self._unflushed = 0  # records
         self._copied = 0  # bytes since the last flush
@@ -119,6 +123,7 @@ class Partition:
         self._going_back: asyncio.Future[None] | None = None
         self._awaiting_commit: deque[tuple[int, Committed]] = deque()  # of which offset
         self._awaiting_exposure: set[Moved] = set()
+        self._readers: set[Moved] = set()  # those of them who wait for messages to read
         self._awaiting_append: set[Moved] = set()
         self._awaiting_flush: list[asyncio.Future[None]] = []
 
@@ -457,8 +462,8 @@ class Partition:
             self._written_for = client
             if self._unflushed >= self._flush_messages:
                 self.flush()
-            elif self._flush_timer is None and not self._flush_soon:
-                self._flush_timer = self._loop.call_later(self._flush_seconds, self._flush_now)
+            elif not self._flush_soon:
+                self._flush_later()
             for waiting in tuple(self._awaiting_append):
                 waiting()
         return appended
@@ -493,6 +498,19 @@ class Partition:
         if not self._flush_soon:
             self._flush_soon = True
             self._loop.call_soon(self._flush_now)
+
+    def _flush_later(self) -> None:
+        """What nobody is promised: in `flush.ms`, or before, if somebody waits to read it."""
+        if self._flush_timer is None:
+            self._flush_timer = self._loop.call_later(self._flush_seconds, self._flush_now)
+        if self._readers and not self._flush_when_idle:
+            self._flush_when_idle = True
+            self._flusher.when_idle(self._flush_for_readers)
+
+    def _flush_for_readers(self) -> None:
+        self._flush_when_idle = False
+        if self._readers:
+            self._flush_now()
 
     async def flushed(self) -> None:
         """Return when no flush is under way."""
@@ -531,8 +549,8 @@ class Partition:
         is_awaited = self._awaiting_commit and self.log.flushed_offset < self.log.end_offset
         if is_awaited or self._unflushed >= self._flush_messages:
             self._flush_now()
-        elif self._unflushed and self._flush_timer is None:
-            self._flush_timer = self._loop.call_later(self._flush_seconds, self._flush_now)
+        elif self._unflushed:
+            self._flush_later()
 
     def _cancel_timer(self) -> None:
         if self._flush_timer is not None:
@@ -586,12 +604,18 @@ class Partition:
         self._wake(client, to_read=True)
         return self.log.latest_timestamp()
 
-    def watch(self, callback: Moved) -> None:
-        """Call back whenever more is exposed, or the partition is served no more."""
+    def watch(self, callback: Moved, *, reads: bool = False) -> None:
+        """Call back whenever more is exposed, or the partition is served no more. For who `reads`,
+        what is written is exposed as soon as can be."""
         self._awaiting_exposure.add(callback)
+        if reads:
+            self._readers.add(callback)
+            if self._unflushed and not self._flushing and not self._flush_soon:
+                self._flush_later()
 
     def unwatch(self, callback: Moved) -> None:
         self._awaiting_exposure.discard(callback)
+        self._readers.discard(callback)
 
     def _wake_watchers(self) -> None:
         for callback in tuple(self._awaiting_exposure):

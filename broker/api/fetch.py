@@ -447,7 +447,7 @@ class _WholeFetch(_Fetch):
             if self._is_followers:
                 partition.watch_end(parked.wake)
             else:
-                partition.watch(parked.wake)
+                partition.watch(parked.wake, reads=True)
 
     def leave(self, parked: "_Parked") -> None:
         for partition in self._watched:

@@ -52,8 +52,9 @@ Owner = tuple[str, str]
 class Watched(Protocol):
     """A partition, as it is seen here. It may call back amid whatever is done with it."""
 
-    def watch(self, callback: Told) -> None:
-        """Call back whenever more is exposed, or the partition is not what it was."""
+    def watch(self, callback: Told, *, reads: bool = False) -> None:
+        """Call back whenever more is exposed, or the partition is not what it was. Who `reads`
+        waits for messages, and not only for the news."""
         ...
 
     def unwatch(self, callback: Told) -> None: ...
@@ -119,7 +120,7 @@ class SessionPartition:
             partition.watch_end(self)
             partition.watch(self._exposed)
         else:
-            partition.watch(self)
+            partition.watch(self, reads=True)
 
     def unwatch(self) -> None:
         partition, self._watched = self._watched, None

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from functools import partial
 
 from broker.flusher import Flusher
 
@@ -88,3 +89,38 @@ def test_what_was_started_is_finished_before_the_threads_end() -> None:
 
     asyncio.run(flush())
     assert sorted(order, key=int) == [str(number) for number in range(100)]
+
+
+def test_who_waits_for_an_idle_disk_comes_one_after_the_other_and_behind_all_others() -> None:
+    async def flush() -> list[str]:
+        order: list[str] = []
+        held, next_ = Held(), Held()
+        ended: asyncio.Queue[float] = asyncio.Queue()
+        flusher = Flusher(asyncio.get_running_loop())
+
+        def begin(name: str, ticket: Held | Recorded) -> None:
+            order.append(f"began {name}")
+            flusher.start(ticket, ended.put_nowait)
+
+        flusher.start(held, ended.put_nowait)
+        flusher.when_idle(partial(begin, "first", next_))
+        flusher.when_idle(partial(begin, "second", Recorded("second", order)))
+        flusher.when_idle(lambda: order.append("found nothing to do"))
+        held.runs.wait()
+        flusher.start(Recorded("awaited", order), ended.put_nowait)
+        await ended.get()
+        await asyncio.sleep(0)
+        assert order == ["awaited"], "one is still under way"
+        held.let_go.set()
+        await ended.get()
+        await asyncio.sleep(0)
+        assert order == ["awaited", "began first"]
+        next_.let_go.set()
+        await ended.get()
+        await ended.get()
+        flusher.stop()
+        return order
+
+    assert asyncio.run(flush()) == [
+        "awaited", "began first", "began second", "second", "found nothing to do",
+    ]  # fmt: skip

@@ -166,10 +166,12 @@ class RawClient:
         )
         return self.ask(create_topics.API, 7, CreateTopicsRequest(topics=(topic,), timeout=timeout))
 
-    def produce(self, topic: str, batch: bytes, index: int = 0) -> PartitionProduceResponse:
-        """Append a batch with acks=all."""
+    def produce(
+        self, topic: str, batch: bytes, index: int = 0, *, acks: int = -1
+    ) -> PartitionProduceResponse:
+        """Append a batch, with acks=all if nothing else is said."""
         request = ProduceRequest(
-            acks=-1,
+            acks=acks,
             timeout=20_000,
             topic_data=(
                 TopicProduceData(

@@ -38,12 +38,16 @@ class Bells:
     def __init__(self) -> None:
         self.exposure: set[Callable[[], None]] = set()
         self.end: set[Callable[[], None]] = set()
+        self.readers: set[Callable[[], None]] = set()
 
-    def watch(self, callback: Callable[[], None]) -> None:
+    def watch(self, callback: Callable[[], None], *, reads: bool = False) -> None:
         self.exposure.add(callback)
+        if reads:
+            self.readers.add(callback)
 
     def unwatch(self, callback: Callable[[], None]) -> None:
         self.exposure.discard(callback)
+        self.readers.discard(callback)
 
     def watch_end(self, callback: Callable[[], None]) -> None:
         self.end.add(callback)
