@@ -63,6 +63,8 @@ class AnswerBuffers:
         return self._free.pop()
 
     def give_back(self, buffer: AnswerBuffer) -> None:
+        if buffer in self._free:  # and two answers would share it
+            raise ValueError("this buffer has been given back")
         self._free.append(buffer)
         self._returned.set()
 

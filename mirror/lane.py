@@ -302,12 +302,9 @@ class Lane:
     def _write(
         self, pieces: Sequence[_Piece], target: LeaderConnection, buffer: AnswerBuffer
     ) -> None:
-        """On its way behind what was written before."""
-        try:
-            answered = self._writing.put([(each.partition, each.cut) for each in pieces], target)
-        except ClientError:
-            self._buffers.give_back(buffer)
-            raise
+        """On its way behind what was written before. The buffer is this one's from then on, if it
+        is."""
+        answered = self._writing.put([(each.partition, each.cut) for each in pieces], target)
         writing = self._loop.create_task(self._written(pieces, answered, buffer))
         self._writes.add(writing)
         writing.add_done_callback(self._writes.discard)
@@ -328,7 +325,6 @@ class Lane:
             self._buffers.give_back(buffer)
         now = self._loop.time()
         for number, (partition, turn, found) in enumerate(pieces, 1):
-            partition.under_way -= 1
             result = results.get(partition.here)
             if result is not None and result.error_code is ErrorCode.none:
                 size = len(found.data)

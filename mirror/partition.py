@@ -40,7 +40,6 @@ class CopiedPartition:
     end: int = -1
     hungry: bool = False  # the last answer was full
     needs: int = 0  # bytes of a batch that did not fit
-    under_way: int = 0  # requests to the target
     has_gap: bool = False  # the source's next batch does not begin where the copy ends
     turn: int = 0  # how often it has begun to be copied
     alone: bool = False  # it held up others, and has to show that it does so no more
@@ -78,7 +77,6 @@ class CopiedPartition:
     def taken(self, next_offset: int) -> None:
         """On its way to the target up to there."""
         self.position = next_offset
-        self.under_way += 1
 
     def written(self, next_offset: int, headers: list[BatchHeader], size: int, now: float) -> None:
         """The target has it up to there."""

@@ -1,0 +1,72 @@
+"""A lane whose connection to the target breaks while the source answers."""
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from typing import Any, cast
+
+from client.addresses import Address
+from client.bootstrap import Access
+from client.errors import ConnectionLost
+from client.leader_connection import LeaderConnection
+from client.security import Security
+from mirror.bandwidth import Bandwidth
+from mirror.batches import Cut
+from mirror.lane import Lane, LaneEvents, LaneSettings, Way
+from mirror.partition import CopiedPartition
+from mirror.writing import Answered, OffsetsKept
+from wire.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from wire.records import Record, build_batch
+
+BUFFERS = 4
+
+
+class Source:
+    """Answers each fetch with the same batch."""
+
+    async def ask(self, api: Any, request: Any, within: float) -> FetchResponse:
+        records = build_batch([Record(offset=0, timestamp=1, key=None, value=b"a line")])
+        data = PartitionData(partition_index=0, high_watermark=1, records=memoryview(records))
+        return FetchResponse(responses=(FetchableTopicResponse(topic="t", partitions=(data,)),))
+
+
+class Target:
+    """Is there when it is asked whether it is."""
+
+    def check(self) -> None:
+        pass
+
+
+class Breaks(OffsetsKept):
+    def put(
+        self, pieces: Sequence[tuple[CopiedPartition, Cut]], target: LeaderConnection
+    ) -> Awaitable[Answered]:
+        raise ConnectionLost("reset by peer")
+
+
+def test_a_buffer_is_free_once_when_the_target_has_gone() -> None:
+    async def exchange() -> None:
+        settings = LaneSettings(
+            source=Access(Security()),
+            target=Access(Security()),
+            writing=Breaks,
+            bandwidth=Bandwidth(0, 0.0),
+            buffers=BUFFERS,
+            buffer_bytes=65_536,
+        )
+        events = LaneEvents(lost=lambda *_: None, stopped=lambda *_: None, written=lambda *_: None)
+        nowhere = Address("127.0.0.1", 1)
+        lane = Lane(Way(1, 1), (nowhere, nowhere), settings, events)
+        await lane.close()  # its own turns; here they are taken by hand
+        source, target = (cast(LeaderConnection, each()) for each in (Source, Target))
+        for _ in range(3):
+            lane.add(CopiedPartition(here=("t", 0), there=("t", 0), position=0), 0)
+            try:
+                await lane._exchange(source, target)
+            except ConnectionLost:
+                continue
+            raise AssertionError("it was written")
+        assert lane._buffers.in_use == 0
+        taken = [await lane._buffers.take() for _ in range(BUFFERS)]
+        assert len({id(each) for each in taken}) == BUFFERS
+
+    asyncio.run(exchange())
