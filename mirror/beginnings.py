@@ -223,6 +223,10 @@ def spans(connection: BrokerConnection, keys: Iterable[Key]) -> dict[Key, Span |
     return found
 
 
+class NotShown(Exception):
+    """Why a broker does not show a batch."""
+
+
 def source_ends(
     source: tuple[Address, Access], keys: Iterable[Key], client_id: str
 ) -> dict[Key, int]:
@@ -260,9 +264,13 @@ def _offsets(
     }
 
 
-def batch_at(connection: BrokerConnection, key: Key, offset: int) -> BatchHeader | None:
-    """The header of the batch that the offset is in, or that comes next."""
-    return _glimpses(connection, {key: offset}, {}).get(key)
+def batch_at(connection: BrokerConnection, key: Key, offset: int) -> BatchHeader:
+    """The header of the batch that the offset is in, or that comes next. Raises NotShown."""
+    hidden: dict[Key, str] = {}
+    found = _glimpses(connection, {key: offset}, hidden).get(key)
+    if found is None:
+        raise NotShown(hidden.get(key, f"no batch is there at offset {offset} or behind it"))
+    return found
 
 
 def headers_at(connection: BrokerConnection, offsets: Mapping[Key, int]) -> dict[Key, BatchHeader]:

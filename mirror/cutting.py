@@ -21,8 +21,9 @@ from client.epochs import end_offsets_of_epochs
 from client.group_offsets import committed_offsets, describe_groups, list_groups
 from client.offset_commits import Consumed, commit_offsets
 from ledger.names import topic_id_text
-from mirror.beginnings import Span, batch_at, is_same, spans
+from mirror.beginnings import NotShown, Span, batch_at, is_same, spans
 from mirror.errors import MirrorFailure
+from wire.batch import BatchHeader
 from wire.mirrored import MirrorCut
 
 _PATIENCE_S: Final = 60.0
@@ -72,17 +73,28 @@ def excess(source: Brokers, target: Brokers, there: str, here: str, partition: i
     end = min(span.end, other.end)
     while first < end:
         middle = (first + end) // 2
-        one = batch_at(theirs, (there, partition), middle)
-        copy = batch_at(ours, (here, partition), middle)
-        if one is not None and copy is not None and is_same(one, copy):
+        # What is not shown is not another one: then nothing is known of where they part.
+        one = _batch_at(theirs, there, partition, middle)
+        copy = _batch_at(ours, here, partition, middle)
+        if is_same(one, copy):
             first = copy.next_offset
         else:
             end = middle
     epoch = known.leader_epoch
     if span.end > span.start:
-        last = batch_at(ours, (here, partition), span.end - 1)
-        epoch = max(epoch, -1 if last is None else last.leader_epoch)
+        last = _batch_at(ours, here, partition, span.end - 1)
+        epoch = max(epoch, last.leader_epoch)
     return Excess(here, partition, min(first, span.end), span.end, epoch)
+
+
+def _batch_at(leader: BrokerConnection, topic: str, partition: int, offset: int) -> BatchHeader:
+    try:
+        return batch_at(leader, (topic, partition), offset)
+    except NotShown as hidden:
+        raise NotDone(
+            f"{topic}-{partition} at {leader.address}, offset {offset}: {hidden}. Where the two "
+            "part is not known, and nothing was changed: try again"
+        ) from hidden
 
 
 def _span(leader: BrokerConnection, topic: str, partition: int) -> Span:

@@ -3,12 +3,14 @@
 import json
 import subprocess
 import uuid
+from typing import Any, cast
 
 import pytest
 from confluent_kafka import Consumer
 
 from client import admin
 from client.brokers import Brokers
+from client.connection import BrokerConnection
 from client.delivery import TopicPartition
 from client.errors import Refused
 from client.group_offsets import committed_offsets
@@ -17,10 +19,13 @@ from harness.broker_process import REPOSITORY, BrokerProcess
 from harness.mirror_process import MirrorProcess
 from harness.server_process import wait_until
 from ledger.names import topic_id_text
-from mirror.cutting import excess, put_groups_back
+from mirror.cutting import NotDone, excess, put_groups_back
 from tests.mirror.conftest import NewWorker
 from tests.mirror.logs import PATIENCE, batches, ends, values, wait_copied, write
 from wire.batch import read_header
+from wire.errors import ErrorCode
+from wire.messages import fetch
+from wire.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from wire.mirrored import CUT, MirrorCut
 
 
@@ -244,6 +249,55 @@ def test_only_what_was_named_is_cut(here: Brokers, target: BrokerProcess, new_to
     # What came after it is of a later epoch, and the rule stands still.
     assert batches(here, new_topic) == after
     write(here, new_topic, values(600, 5))
+
+
+class Moved:
+    """A leader that shows nothing more, since another one leads."""
+
+    def __init__(self, connection: BrokerConnection) -> None:
+        self.address = connection.address
+        self.who = connection.who
+        self._connection = connection
+
+    def call(self, api: Any, request: Any) -> Any:
+        if api is not fetch.API:
+            return self._connection.call(api, request)
+        ((wanted,),) = (each.partitions for each in request.topics)
+        data = PartitionData(
+            partition_index=wanted.partition, error_code=ErrorCode.not_leader_or_follower
+        )
+        topic = request.topics[0].topic
+        return FetchResponse(responses=(FetchableTopicResponse(topic=topic, partitions=(data,)),))
+
+
+class BrokersMoved:
+    """A cluster of such leaders."""
+
+    def __init__(self, brokers: Brokers) -> None:
+        self._brokers = brokers
+
+    def refresh(self, topics: list[str]) -> Any:
+        return self._brokers.refresh(topics)
+
+    def broker(self, broker_id: int) -> Moved:
+        return Moved(self._brokers.broker(broker_id))
+
+
+@pytest.mark.parametrize("silent", ["source", "copy"])
+def test_what_is_not_shown_is_not_taken_for_another(
+    there: Brokers, here: Brokers, new_topic: str, silent: str
+) -> None:
+    copy = f"dc1.{new_topic}"
+    for brokers, topic, lines in ((there, new_topic, 120), (here, copy, 150)):
+        admin.create_topic(brokers, topic, partitions=1)
+        write(brokers, topic, values(0, lines))
+    source, target = there, here
+    if silent == "source":
+        source = cast(Brokers, BrokersMoved(there))
+    else:
+        target = cast(Brokers, BrokersMoved(here))
+    with pytest.raises(NotDone, match="Where the two part is not known"):
+        excess(source, target, new_topic, copy, 0)
 
 
 @pytest.mark.parametrize(
