@@ -54,7 +54,7 @@ class KnownFinding(msgspec.Struct, frozen=True, kw_only=True):
             partition=finding.partition,
             offsets=_span(finding.offset, finding.offsets),
             seqs=_span(finding.seq, finding.events),
-            positions=(finding.position, finding.end_position),
+            positions=_places(finding.position, finding.end_position),
             times=(finding.from_time, finding.to_time),
             events=finding.events,
         )
@@ -74,12 +74,17 @@ class KnownFinding(msgspec.Struct, frozen=True, kw_only=True):
         places = list(zip(self._places(), other._places(), strict=True))
         if not all(_covers(mine, others) for mine, others in places):
             return False
-        placed = any(others != NOWHERE for _, others in places)
-        # Where nothing else says what it is about, its time and its size do.
+        placed = any(NOWHERE not in place for place in places)
+        # Where no place of both says what it is about, its time and its size do.
         return placed or (_covers(self.times, other.times) and other.events <= self.events)
 
     def _places(self) -> Iterator[Span]:
         yield from (self.offsets, self.seqs, self.positions)
+
+
+def _places(first: int, end: int) -> Span:
+    """Nowhere, where the end is not known: what begins there may be anything."""
+    return (first, end) if first >= 0 and end >= 0 else NOWHERE
 
 
 def _span(first: int, count: int) -> Span:

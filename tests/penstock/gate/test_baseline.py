@@ -34,6 +34,19 @@ UNNAMED: dict[str, Any] = {
 }
 
 
+UNWATCHED: dict[str, Any] = {
+    "kind": FaultKind.UNKNOWN,
+    "words": "…",
+    "tier": "agent",
+    "host": "web-1",
+    "path": "/var/log/shop.log",
+    "source": "s1",
+    "position": 100,
+    "from_time": 60_000,
+    "to_time": 120_000,
+}
+
+
 def known(fields: dict[str, Any], topic: str = "dc1/clicks", **changes: Any) -> KnownFinding:
     return KnownFinding.of(topic, Finding(**{**fields, **changes}))
 
@@ -71,6 +84,13 @@ def test_less_of_it_is_known(changes: dict[str, Any]) -> None:
 )
 def test_more_of_it_or_another_is_new(changes: dict[str, Any]) -> None:
     assert not known(MISSING).covers(known(MISSING, **changes))
+
+
+def test_what_nobody_watched_is_known_by_its_time() -> None:
+    """It begins at a byte and ends nobody knows where: another one later in the file is new."""
+    later: dict[str, Any] = {"position": 200, "from_time": 600_000, "to_time": 660_000}
+    assert known(UNWATCHED).covers(known(UNWATCHED))
+    assert not known(UNWATCHED).covers(known(UNWATCHED, **later))
 
 
 @pytest.mark.parametrize("changes", [{"events": 13}, {"from_time": 0}, {"to_time": 180_000}])
