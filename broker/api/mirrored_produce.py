@@ -107,6 +107,7 @@ class _Work(Appending):
                 partition = self._found(batch)
                 if self._begins(batch):
                     await self._begin(partition, batch)
+                    _check(partition)  # another may lead by now
                 if not connection.open:
                     return False  # its memory is somebody else's by now
                 for _ in self._pieces(partition, batch):
