@@ -1,4 +1,4 @@
-"""A replica of a partition: its log, when that is flushed, and who waits for it.
+"""A replica of a partition: its log, the flushes of that, and who waits for it.
 
 One of the replicas leads, as the map says; the others follow it (replication/copying.py). A leader
 takes batches of clients, and what all replicas in sync have flushed is committed. A follower takes
@@ -8,10 +8,8 @@ Invariants: consumers are shown nothing above `log.exposed_offset`: what is comm
 is known here, and flushed here. A producer that asked for it is answered only when its batch, or
 the original of its duplicate, is committed. A flush that failed takes the partition offline until
 the broker is started again: what the kernel did with those pages cannot be known, so it is never
-retried. Messages that nobody is promised are flushed after `flush.ms`, and where somebody waits to
-read them as soon as the disk has nothing else to do. Everyone who waits is answered, whatever
-becomes of the partition. A `client` is told from others by its value: whose the files are, and
-whose turn it is to have them flushed.
+retried. Everyone who waits is answered, whatever becomes of the partition. A `client` is told from
+others by its value: whose the files are, and whose turn it is to have them flushed.
 
 Specified in docs/replication-spec.md: `Produce`, `Learn` (R3, R4, R9).
 """
@@ -26,6 +24,7 @@ from math import inf
 from uuid import UUID
 
 from broker.errors import ApiError
+from broker.flush_timing import FlushTiming
 from broker.flusher import Flusher
 from broker.metrics import BrokerMetrics, TopicTraffic
 from broker.open_files import OpenLogs
@@ -46,7 +45,6 @@ from wire.slices import FileSlice
 
 log = logging.getLogger(__name__)
 
-_LONGEST_FLUSH_TIMER = 1e6  # seconds; Kafka writes "never" as 2⁶³−1
 _GLANCE_SECONDS = 0.005
 _REPLICATION = "replication"  # whose the files are that followers write to
 _MUCH_COPIED = 1024 * 1024  # bytes; less is flushed beside others
@@ -64,14 +62,13 @@ class Partition:
 
     __slots__ = (
         "_awaiting_append", "_awaiting_commit", "_awaiting_exposure", "_awaiting_flush",
-        "_begins_at", "_copied", "_copies_throttled", "_ended", "_flush_messages", "_flush_seconds",
-        "_flush_soon", "_flush_timer", "_flush_when_idle", "_flusher", "_flushing", "_going_back",
-        "_in_sync_changes", "_loop", "_metrics", "_open_logs", "_readers", "_rests",
-        "_sends_throttled", "_unflushed",
-        "_written_for", "broker_id", "compacts", "config", "followers", "index", "info",
-        "leader_epoch", "leads", "log", "max_message_bytes", "min_insync_replicas", "mirror_of",
-        "read_only", "stamps_append_time", "timestamp_after_max_ms", "timestamp_before_max_ms",
-        "topic", "traffic", "unavailable", "used",
+        "_begins_at", "_copied", "_copies_throttled", "_ended", "_flusher", "_flushing",
+        "_going_back", "_in_sync_changes", "_loop", "_metrics", "_open_logs", "_rests",
+        "_sends_throttled", "_timing", "_written_for", "broker_id", "compacts", "config",
+        "followers", "index", "info", "leader_epoch", "leads", "log", "max_message_bytes",
+        "min_insync_replicas", "mirror_of", "read_only", "stamps_append_time",
+        "timestamp_after_max_ms", "timestamp_before_max_ms", "topic", "traffic", "unavailable",
+        "used",
     )  # fmt: skip
 
     def __init__(
@@ -97,6 +94,7 @@ class Partition:
         self.broker_id = broker_id
         self.log = partition_log
         self.info = info
+        self._timing = FlushTiming(loop, flusher, self._flush_now)
         self.configure(config)
         self.leader_epoch = info.leader_epoch
         self.leads = False
@@ -113,17 +111,12 @@ class Partition:
         self._rests = True  # the log has no file open
         self.used = False  # read or appended to, since `open_logs` has last looked
         self._flushing = False
-        self._flush_soon = False
-        self._flush_when_idle = False
-        self._flush_timer: asyncio.TimerHandle | None = None
-        self._unflushed = 0  # records
         self._copied = 0  # bytes since the last flush
         self._written_for: Hashable = None  # the client who did so last
         self._begins_at = 0  # where the log ended when this broker began to lead
         self._going_back: asyncio.Future[None] | None = None
         self._awaiting_commit: deque[tuple[int, Committed]] = deque()  # of which offset
         self._awaiting_exposure: set[Moved] = set()
-        self._readers: set[Moved] = set()  # those of them who wait for messages to read
         self._awaiting_append: set[Moved] = set()
         self._awaiting_flush: list[asyncio.Future[None]] = []
 
@@ -140,8 +133,7 @@ class Partition:
         here = self.index, self.broker_id
         self._copies_throttled = config.throttles(FOLLOWER_REPLICAS, *here)
         self._sends_throttled = config.throttles(LEADER_REPLICAS, *here)
-        self._flush_messages = config.number("flush.messages")
-        self._flush_seconds = min(config.number("flush.ms") / 1000, _LONGEST_FLUSH_TIMER)
+        self._timing.configure(config.number("flush.messages"), config.number("flush.ms"))
         self.log.reconfigure(config.log_config())
 
     # Whether it is served
@@ -217,7 +209,7 @@ class Partition:
         self.unavailable = code, reason
         self._open_logs.forget(self)
         self._ended()
-        self._cancel_timer()
+        self._timing.cancel()
         self._turn_away(code)
 
     def _turn_away(self, code: ErrorCode) -> None:
@@ -360,7 +352,7 @@ class Partition:
             for header in headers:
                 end = begin + header.size
                 self.log.append_copy(batches[begin:end], header, now_ms)
-                self._unflushed += header.record_count
+                self._timing.records += header.record_count
                 begin = end
         except DiskFull:
             self._is_full()
@@ -411,13 +403,13 @@ class Partition:
         code = ErrorCode.not_leader_or_follower
         self.unavailable = code, f"{self.topic}-{self.index} is brought in line with its leader"
         self._going_back = going_back = self._loop.create_future()
-        self._cancel_timer()
+        self._timing.cancel()
         try:
             await self.flushed()
             await asyncio.to_thread(act, time.time_ns() // 1_000_000)
         finally:
             self.unavailable = self._going_back = None
-            self._unflushed = 0
+            self._timing.records = 0
             going_back.set_result(None)
             if self.log.offline:
                 self.take_offline(self.log.offline)
@@ -458,12 +450,8 @@ class Partition:
         if not appended.duplicate:
             self.traffic.bytes_in += len(batch)
             self.traffic.messages_in += header.record_count
-            self._unflushed += header.record_count
             self._written_for = client
-            if self._unflushed >= self._flush_messages:
-                self.flush()
-            elif not self._flush_soon:
-                self._flush_later()
+            self._timing.appended(header.record_count)
             for waiting in tuple(self._awaiting_append):
                 waiting()
         return appended
@@ -489,28 +477,13 @@ class Partition:
             callback(self._after_append)
         else:
             self._awaiting_commit.append((end_offset, callback))
-            self.flush()
+            self._timing.soon()
 
     # Flushing
 
     def flush(self) -> None:
         """Flush when this turn of the event loop is over, with all that arrives in it."""
-        if not self._flush_soon:
-            self._flush_soon = True
-            self._loop.call_soon(self._flush_now)
-
-    def _flush_later(self) -> None:
-        """What nobody is promised: in `flush.ms`, or before, if somebody waits to read it."""
-        if self._flush_timer is None:
-            self._flush_timer = self._loop.call_later(self._flush_seconds, self._flush_now)
-        if self._readers and not self._flush_when_idle:
-            self._flush_when_idle = True
-            self._flusher.when_idle(self._flush_for_readers)
-
-    def _flush_for_readers(self) -> None:
-        self._flush_when_idle = False
-        if self._readers:
-            self._flush_now()
+        self._timing.soon()
 
     async def flushed(self) -> None:
         """Return when no flush is under way."""
@@ -518,8 +491,7 @@ class Partition:
             await asyncio.sleep(_GLANCE_SECONDS)
 
     def _flush_now(self) -> None:
-        self._flush_soon = False
-        self._cancel_timer()
+        self._timing.reached()
         if self._flushing or self.unavailable is not None:
             return
         with self.noticing_failure():
@@ -528,7 +500,7 @@ class Partition:
             return
         catches_up = self._copied >= _MUCH_COPIED and not self.is_in_sync
         self._flushing = True
-        self._unflushed = self._copied = 0
+        self._timing.records = self._copied = 0
         self._flusher.start(
             ticket,
             lambda seconds: self._flush_ended(ticket, seconds),
@@ -547,15 +519,10 @@ class Partition:
         self._committed()
         # What came while this flush was under way waits for the next.
         is_awaited = self._awaiting_commit and self.log.flushed_offset < self.log.end_offset
-        if is_awaited or self._unflushed >= self._flush_messages:
+        if is_awaited or self._timing.is_due:
             self._flush_now()
-        elif self._unflushed:
-            self._flush_later()
-
-    def _cancel_timer(self) -> None:
-        if self._flush_timer is not None:
-            self._flush_timer.cancel()
-            self._flush_timer = None
+        elif self._timing.records:
+            self._timing.later()
 
     # Files
 
@@ -609,13 +576,11 @@ class Partition:
         what is written is exposed as soon as can be."""
         self._awaiting_exposure.add(callback)
         if reads:
-            self._readers.add(callback)
-            if self._unflushed and not self._flushing and not self._flush_soon:
-                self._flush_later()
+            self._timing.reads(callback)
 
     def unwatch(self, callback: Moved) -> None:
         self._awaiting_exposure.discard(callback)
-        self._readers.discard(callback)
+        self._timing.reads_no_more(callback)
 
     def _wake_watchers(self) -> None:
         for callback in tuple(self._awaiting_exposure):
