@@ -69,6 +69,7 @@ def check_options(options: dict[str, Any]) -> None:
         check_options(option.get("options", {}))
 
 
+@pytest.mark.not_quick("starts Ansible")
 def test_playbooks_can_be_read(ansible: None, tmp_path: Path) -> None:
     hosts = tmp_path / "hosts.yml"
     hosts.write_text(yaml.safe_dump({"penstock_broker": {"hosts": {"here": {}}}}))
@@ -77,6 +78,7 @@ def test_playbooks_can_be_read(ansible: None, tmp_path: Path) -> None:
     run(tmp_path, "ansible-playbook", "-i", str(hosts), "--syntax-check", *playbooks)
 
 
+@pytest.mark.not_quick("starts Ansible")
 def test_the_archive_has_what_links_lead_to(ansible: None, tmp_path: Path) -> None:
     run(tmp_path, "ansible-galaxy", "collection", "build", "--output-path", str(tmp_path))
     (archive,) = tmp_path.glob("penstock-pipeline-*.tar.gz")

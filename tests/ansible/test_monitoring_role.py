@@ -70,6 +70,7 @@ def played(folder: Path, variables: dict[str, Any], *options: str) -> Played:
     return play(folder, DOCUMENT, inventory, *options, variables=mine)
 
 
+@pytest.mark.not_quick("plays with Ansible")
 def test_on_a_host_that_has_nothing(
     ansible: None, tmp_path: Path, variables: dict[str, Any]
 ) -> None:
