@@ -34,14 +34,14 @@ CASES: Final[Mapping[str, tuple[Sequence[str], Mapping[str, str]]]] = {
     "`python -I -c pass`": (("-I", "-c", "pass"), _NOTHING),
     "`python -c pass`": (("-c", "pass"), _NOTHING),
     "`python -c 'import click'`": (("-c", "import click"), _NOTHING),
-    "`penstock --help`": ((*_PENSTOCK, "--help"), _NOTHING),
-    "`penstock topics --help`": ((*_PENSTOCK, "topics", "--help"), _NOTHING),
-    "`penstock to`, Tab": (_PENSTOCK, _tab("penstock to")),
-    "`penstock topics de`, Tab": (_PENSTOCK, _tab("penstock topics de")),
-    "`penstock certificates sign --`, Tab": (_PENSTOCK, _tab("penstock certificates sign --")),
-    "`penstock schemas show --`, Tab": (_PENSTOCK, _tab("penstock schemas show --")),
-    "`penstock topics create --`, Tab": (_PENSTOCK, _tab("penstock topics create --")),
-    "`penstock consume --`, Tab": (_PENSTOCK, _tab("penstock consume --")),
+    "help of `penstock`": ((*_PENSTOCK, "--help"), _NOTHING),
+    "help of `penstock topics`": ((*_PENSTOCK, "topics", "--help"), _NOTHING),
+    "a Tab after `to`": (_PENSTOCK, _tab("penstock to")),
+    "a Tab after `topics de`": (_PENSTOCK, _tab("penstock topics de")),
+    "a Tab after `certificates sign --`": (_PENSTOCK, _tab("penstock certificates sign --")),
+    "a Tab after `schemas show --`": (_PENSTOCK, _tab("penstock schemas show --")),
+    "a Tab after `topics create --`": (_PENSTOCK, _tab("penstock topics create --")),
+    "a Tab after `consume --`": (_PENSTOCK, _tab("penstock consume --")),
 }
 
 
