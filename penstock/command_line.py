@@ -32,6 +32,7 @@ SECTIONS: Final = {
         "demo": Lazy("penstock.demo.command", "Show it all at work on this machine.", "all"),
         "status": Lazy("penstock.status.command", "Show what runs, how far it is, what is wrong."),
         "report": Lazy("penstock.report.command", "Say whether every line has arrived."),
+        "size": Lazy("penstock.size.command", "Say what a site needs: brokers, disks, cores."),
         "gate": Lazy("penstock.command_line:gate", "Say whether the next host may be changed."),
     },
     "Topics, messages, schemas": {

@@ -8,14 +8,14 @@ registry become words of a shell, so only those are offered that every shell tak
 
 import os
 import re
-import signal
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from types import FrameType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 VARIABLE: Final = "_PENSTOCK_COMPLETE"
 SHELLS: Final = ("bash", "zsh", "fish")
@@ -61,8 +61,11 @@ def words(names: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
 @contextmanager
 def _for_a_moment() -> Iterator[None]:
     """What takes longer than somebody would wait is given up, and whatever it has open with it."""
+    # Only whoever asks a cluster needs them.
+    import signal  # noqa: PLC0415
+    import warnings  # noqa: PLC0415
 
-    def give_up(_: int, __: FrameType | None) -> None:
+    def give_up(_: int, __: "FrameType | None") -> None:
         raise _TookTooLong
 
     before = signal.signal(signal.SIGALRM, give_up)

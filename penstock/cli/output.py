@@ -9,7 +9,6 @@ anywhere else it is plain aligned text, never shortened, one line a row.
 """
 
 import io
-import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -50,6 +49,9 @@ def has_colours() -> bool:
 
 
 def print_json(document: Any) -> None:
+    # Help does not wait for it to be imported.
+    import json  # noqa: PLC0415
+
     print(json.dumps(document, ensure_ascii=False))
 
 

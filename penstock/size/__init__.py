@@ -1,0 +1,1 @@
+"""`penstock size`: what a site needs, calculated from what has been measured."""

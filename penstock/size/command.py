@@ -1,0 +1,253 @@
+"""`penstock size`: what a site needs, as a table and what to know of it."""
+
+import re
+from dataclasses import asdict
+from typing import Any, Final
+
+import click
+
+from penstock.cli.output import json_option, print_json, print_table
+from penstock.cli.time_arguments import DurationType
+from penstock.size.model import Need, Plan, Site, plan
+
+_COLUMNS: Final = ("program", "count", "cores", "memory", "disk", "in", "out")
+_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(B|KB|MB|GB|TB|PB)", re.ASCII | re.IGNORECASE)
+_UNITS: Final = ("B", "KB", "MB", "GB", "TB", "PB")
+_MOST_BYTES: Final = 1e18
+_HOUR: Final = 3_600_000
+
+
+class SizeType(click.ParamType[float]):
+    """Bytes, as people write them; powers of ten."""
+
+    name = "size"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        if isinstance(value, float):
+            return value
+        found = _SIZE.fullmatch(str(value).strip())
+        bytes_ = float(found[1]) * 1000 ** _UNITS.index(found[2].upper()) if found else 0.0
+        if not 1 <= bytes_ <= _MOST_BYTES:
+            self.fail(f"{value!r} is no size like 300GB, 1.5TB or 200B")
+        return bytes_
+
+
+class Cores(float):
+    """Aligned as a number, with as many digits as say something."""
+
+    def __str__(self) -> str:
+        return _digits(self)
+
+
+@click.command()
+@click.option(
+    "--hosts",
+    type=click.IntRange(1, 10_000_000),
+    required=True,
+    metavar="N",
+    help="Hosts with an agent.",
+)
+@click.option(
+    "--per-day",
+    type=SizeType(),
+    required=True,
+    metavar="SIZE",
+    help="What all of them write a day, as it lies in their log files: 300GB, 1.5TB.",
+)
+@click.option(
+    "--days",
+    type=click.IntRange(1, 36_500),
+    default=7,
+    show_default=True,
+    metavar="N",
+    help="For how long the brokers keep it.",
+)
+@click.option(
+    "--line",
+    type=SizeType(),
+    default="200B",
+    show_default=True,
+    metavar="SIZE",
+    help="How long a line is.",
+)
+@click.option("--typed", is_flag=True, help="Lines are JSON with a schema, not plain text.")
+@click.option(
+    "--files",
+    type=click.IntRange(1, 1_000_000),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Files of a host that grow.",
+)
+@click.option(
+    "--replication-factor",
+    type=click.IntRange(1, 100),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="Copies of each.",
+)
+@click.option(
+    "--topic-count",
+    type=click.IntRange(1, 1_000_000),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Topics in all.",
+)
+@click.option(
+    "--topics-per-host",
+    type=click.IntRange(1, 10_000),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Topics that a host writes to.",
+)
+@click.option(
+    "--partitions",
+    type=click.IntRange(1, 100_000),
+    default=16,
+    show_default=True,
+    metavar="N",
+    help="Of each topic.",
+)
+@click.option(
+    "--every",
+    type=DurationType(),
+    default="1h",
+    show_default=True,
+    metavar="TIME",
+    help="From one load to the next.",
+)
+@click.option(
+    "--linger",
+    type=click.FloatRange(0.001, 3600),
+    default=0.1,
+    show_default=True,
+    metavar="SECONDS",
+    help="The agents' `linger`: how long a batch waits for lines.",
+)
+@click.option(
+    "--headroom",
+    type=click.FloatRange(1, 1000),
+    default=2.0,
+    show_default=True,
+    metavar="FACTOR",
+    help="The busiest hour beside the average one.",
+)
+@click.option("--mirror", is_flag=True, help="A mirror copies all of it into another cluster.")
+@json_option
+def command(
+    *,
+    hosts: int,
+    per_day: float,
+    days: int,
+    line: float,
+    typed: bool,
+    files: int,
+    replication_factor: int,
+    topic_count: int,
+    topics_per_host: int,
+    partitions: int,
+    every: int,
+    linger: float,
+    headroom: float,
+    mirror: bool,
+    as_json: bool,
+) -> None:
+    """Say how many brokers, disks, cores and how much network and memory a site needs.
+
+    It is calculated from the figures of docs/benchmarks, which one machine of two cores gave;
+    docs/capacity.md says how, and how far that is off. Nobody is asked.
+
+    \b
+    Example:
+        penstock size --hosts 1000 --per-day 300GB --days 7
+        penstock size --hosts 500 --per-day 17TB --typed --linger 1 --mirror --json
+    """
+    if every <= 0:
+        raise click.UsageError("--every must be more than nothing")
+    site = Site(
+        hosts=hosts,
+        bytes_a_day=per_day,
+        days=days,
+        line_bytes=line,
+        json=typed,
+        files_a_host=files,
+        replicas=replication_factor,
+        topics=topic_count,
+        topics_a_host=min(topics_per_host, topic_count),
+        partitions=partitions,
+        load_seconds=every / 1000,
+        linger_seconds=linger,
+        headroom=headroom,
+        mirror=mirror,
+    )
+    needed = plan(site)
+    if as_json:
+        print_json({"site": asdict(site), **asdict(needed)})
+    else:
+        _show(site, needed)
+
+
+def _show(site: Site, needed: Plan) -> None:
+    print(
+        f"{site.hosts:,} hosts, {needed.lines_a_second:,.0f} lines/s in the busiest hour: "
+        f"{_rate(needed.wire_mb_s)} and {needed.batches_a_second:,.0f} batches/s to the brokers\n"
+    )
+    print_table(_COLUMNS, [_row(each) for each in needed.needs])
+    every = site.load_seconds / 60
+    print(
+        "\nEach row is for one of them; - is negligible or has not been measured.\n"
+        f"Disks: {_bytes(site.full * _disks(needed))} in {site.replicas} copies, {site.days:g} days"
+        f", on disks that are {site.full:.0%} full then: {_bytes(_disks(needed))} in all.\n"
+        f"Loads: each takes {needed.load_seconds / 60:,.1f} of {every:,.0f} minutes, and a day is "
+        f"{_bytes(needed.loaded_gb_a_day)} of Parquet, before the file system's own copies.\n"
+        f"Brokers: one core each; a start takes {max(1, needed.broker_start_seconds):,.0f} s."
+    )
+    if _by_number(site, needed):
+        print(
+            "Most of the brokers' work is the number of batches: with a larger `linger` "
+            "(--linger) agents send fewer."
+        )
+
+
+def _by_number(site: Site, needed: Plan) -> bool:
+    """Whether fewer batches would be another plan."""
+    return site.replicas > 1 and needed.broker_cores > 1 and needed.batches_a_second > 1000
+
+
+def _disks(needed: Plan) -> float:
+    broker = needed.need("broker")
+    return broker.count * (broker.disk_gb or 0.0)
+
+
+def _row(need: Need) -> dict[str, Any]:
+    return {
+        "program": need.program,
+        "count": need.count,
+        "cores": None if need.cores is None else Cores(need.cores),
+        "memory": None if need.memory_mb is None else _bytes(need.memory_mb / 1000),
+        "disk": None if need.disk_gb is None else _bytes(need.disk_gb),
+        "in": _rate(need.in_mb_s) if need.in_mb_s else None,
+        "out": _rate(need.out_mb_s) if need.out_mb_s else None,
+    }
+
+
+def _bytes(gb: float) -> str:
+    for factor, unit in ((1e-6, "PB"), (1e-3, "TB"), (1.0, "GB")):
+        if gb * factor >= 1:
+            return f"{_digits(gb * factor)} {unit}"
+    return f"{gb * 1000:,.0f} MB"
+
+
+def _rate(mb_s: float) -> str:
+    return f"{_digits(mb_s)} MB/s" if mb_s >= 1 else f"{_digits(mb_s * 1000)} kB/s"
+
+
+def _digits(number: float) -> str:
+    if number >= 100:
+        return f"{number:,.0f}"
+    return f"{number:.1f}" if number >= 1 else f"{number:.2g}" if number >= 0.001 else "<0.001"

@@ -1,0 +1,202 @@
+"""From a site to what it needs. Pure: values in, values out.
+
+Rule 1: rates are the average day's times the headroom; what is kept on disks is the average day's.
+Rule 2: what has not been measured is None, and never a guess. What is assumed is a field of `Site`.
+Rule 3: work goes by size and by number. A broker's cost is for bytes that it appends and sends and
+        for batches, an agent's for lines and for reads of files.
+Rule 4: a broker has one core.
+
+MB and GB are powers of ten, as in docs/benchmarks.
+"""
+
+from dataclasses import dataclass
+from math import ceil
+
+from penstock.size import measured
+
+_DAY_SECONDS = 86_400
+_GB = 1e9
+_MB = 1e6
+_ENSEMBLE = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """What is to be carried."""
+
+    hosts: int
+    bytes_a_day: float  # of all hosts together, as they lie in the log files
+    days: float  # for which the brokers keep it
+    line_bytes: float = measured.LINE_BYTES
+    json: bool = False
+    files_a_host: int = 10
+    replicas: int = 3
+    topics: int = 1
+    topics_a_host: int = 1  # to how many a host writes
+    partitions: int = 16  # of a topic
+    load_seconds: float = 3600.0  # from one load to the next
+    linger_seconds: float = measured.LINGER_SECONDS
+    headroom: float = 2.0  # the busiest hour beside the average one
+    full: float = 0.8  # of a disk that is used when all days are on it
+    mirror: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """Of one process of a kind, of which there are `count`. None: not measured."""
+
+    program: str
+    count: int
+    cores: float | None = None
+    memory_mb: float | None = None
+    disk_gb: float | None = None
+    in_mb_s: float = 0.0
+    out_mb_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a site needs."""
+
+    lines_a_second: float  # with headroom, as are all rates
+    batches_a_second: float
+    wire_mb_s: float
+    broker_cores: float  # of all brokers together
+    broker_start_seconds: float  # until one serves all that it has
+    loaded_gb_a_day: float  # before the file system's own replication
+    load_seconds: float  # what a load takes on the loader's cores
+    needs: tuple[Need, ...]
+
+    def need(self, program: str) -> Need:
+        return next(each for each in self.needs if each.program == program)
+
+
+def agent_cores(
+    lines: float, *, line_bytes: float = measured.LINE_BYTES, json: bool = False, reads: float = 0.0
+) -> float:
+    """For so many lines a second, found by so many reads a second that found little."""
+    a_line = measured.AGENT_JSON_LINE_SECONDS if json else measured.AGENT_PLAIN_LINE_SECONDS
+    by_bytes = measured.AGENT_SHARE_OF_BYTES
+    longer = line_bytes / measured.LINE_BYTES
+    return lines * a_line * (1 - by_bytes + by_bytes * longer) + reads * measured.AGENT_READ_SECONDS
+
+
+def wire_bytes(line_bytes: float, *, json: bool) -> float:
+    """Of a line in a topic, with zstd."""
+    measured_bytes = measured.JSON_WIRE_BYTES if json else measured.PLAIN_WIRE_BYTES
+    return line_bytes * measured_bytes / measured.LINE_BYTES
+
+
+def broker_cores(*, in_gb_s: float, batches: float, fetched_gb_s: float, replicas: int) -> float:
+    """Of all brokers together; `fetched_gb_s` by others than followers."""
+    a_batch = measured.BROKER_BATCH_SECONDS
+    if replicas > 1:
+        a_batch = measured.BROKER_REPLICATED_BATCH_SECONDS * replicas
+    copied = in_gb_s * (replicas - 1)
+    return (
+        in_gb_s * replicas * measured.BROKER_APPEND_GB_SECONDS
+        + (copied + fetched_gb_s) * measured.BROKER_FETCH_GB_SECONDS
+        + batches * a_batch
+    )
+
+
+def plan(site: Site) -> Plan:
+    average = site.bytes_a_day / _DAY_SECONDS / site.line_bytes  # lines a second
+    lines = average * site.headroom
+    host_lines = lines / site.hosts
+    wire = wire_bytes(site.line_bytes, json=site.json)
+    wire_bytes_s = lines * wire
+    batches = site.hosts * _batches(site, host_lines, host_lines * wire)
+    return _plan(site, lines, wire_bytes_s, batches)
+
+
+def _batches(site: Site, lines: float, byte_rate: float) -> float:
+    """A second, of one host: when they are full, or have waited; none without a line."""
+    waited = min(site.topics_a_host / site.linger_seconds, lines)
+    return max(waited, byte_rate / measured.FULL_BATCH_BYTES)
+
+
+def _plan(site: Site, lines: float, wire_bytes_s: float, batches: float) -> Plan:
+    replicas = site.replicas
+    readers = 2 if site.mirror else 1  # the loader, the mirror
+    in_mb_s = wire_bytes_s / _MB
+    cores = broker_cores(
+        in_gb_s=wire_bytes_s / _GB,
+        batches=batches,
+        fetched_gb_s=wire_bytes_s / _GB * readers,
+        replicas=replicas,
+    )
+    brokers = max(replicas, ceil(cores))
+    kept_gb = wire_bytes_s / site.headroom * _DAY_SECONDS * site.days * replicas / site.full / _GB
+    started = site.topics * site.partitions * replicas / brokers
+    loads = lines * measured.LOADER_ROW_SECONDS
+    loader_cores = max(1, ceil(loads))
+    needs = [
+        _agent(site, lines / site.hosts, in_mb_s / site.hosts),
+        Need(
+            program="broker",
+            count=brokers,
+            cores=cores / brokers,
+            memory_mb=measured.BROKER_MB + site.hosts * measured.CONNECTION_BYTES / _MB,
+            disk_gb=kept_gb / brokers,
+            in_mb_s=in_mb_s * replicas / brokers,
+            out_mb_s=in_mb_s * (replicas - 1 + readers) / brokers,
+        ),
+        Need(program="registry", count=min(2, replicas), memory_mb=measured.REGISTRY_MB),
+        Need(
+            program="zookeeper",
+            count=_ENSEMBLE if replicas > 1 else 1,
+            memory_mb=measured.ZOOKEEPER_MB,
+        ),
+        Need(
+            program="loader",
+            count=1,
+            cores=loader_cores,
+            memory_mb=measured.LOADER_JVM_MB + loader_cores * measured.LOADER_WORKER_MB,
+            in_mb_s=in_mb_s,
+        ),
+        Need(
+            program="audit",
+            count=1,
+            cores=(site.hosts + brokers)
+            / measured.LEDGER_INTERVAL_SECONDS
+            / measured.AUDIT_ENTRIES,
+        ),
+    ]
+    if site.mirror:
+        needs.append(
+            Need(
+                program="mirror",
+                count=1,
+                cores=in_mb_s / 1000 * measured.MIRROR_GB_SECONDS,
+                memory_mb=measured.MIRROR_MB,
+                in_mb_s=in_mb_s,
+                out_mb_s=in_mb_s,
+            )
+        )
+    return Plan(
+        lines_a_second=lines,
+        batches_a_second=batches,
+        wire_mb_s=in_mb_s,
+        broker_cores=cores,
+        broker_start_seconds=started * measured.BROKER_START_PARTITION_SECONDS,
+        loaded_gb_a_day=_landed_gb(site),
+        load_seconds=loads * site.load_seconds / loader_cores,
+        needs=tuple(needs),
+    )
+
+
+def _agent(site: Site, lines: float, mb_s: float) -> Need:
+    # A file is read again when it has grown, at most as often as a batch is closed.
+    reads = min(lines, site.files_a_host / site.linger_seconds)
+    return Need(
+        program="agent",
+        count=site.hosts,
+        cores=agent_cores(lines, line_bytes=site.line_bytes, json=site.json, reads=reads),
+        memory_mb=measured.AGENT_MB,
+        out_mb_s=mb_s,
+    )
+
+
+def _landed_gb(site: Site) -> float:
+    return site.bytes_a_day * measured.ROW_FILE_BYTES / measured.LINE_BYTES / _GB

@@ -1,0 +1,292 @@
+"""The model beside what was measured: its constants are those of the pages, and points that it was
+not made from are met within the factor that docs/capacity.md promises.
+"""
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.size import measured
+from penstock.size.model import Site, agent_cores, broker_cores, plan, wire_bytes
+from tests.penstock.running import REPOSITORY
+
+GB = 1e9
+MESSAGE = 200
+SITE = Site(hosts=1000, bytes_a_day=300e9, days=7)
+
+
+def number(text: str) -> float:
+    found = re.match(r"[*]*([\d,]+(?:\.\d+)?)", text.strip())
+    assert found, text
+    return float(found[1].replace(",", ""))
+
+
+def point(page: str, section: str, case: str, figure: str, column: int = 2) -> float:
+    """Of a table in docs/benchmarks: a case is named in the first of its rows."""
+    text = (REPOSITORY / "docs" / "benchmarks" / f"{page}.md").read_text()
+    _, _, below = text.partition(f"\n## {section}\n")
+    now = ""
+    for line in below.partition("\n## ")[0].splitlines():
+        cells = [each.strip() for each in line.strip("|").split("|")]
+        now = cells[0] or now
+        if len(cells) > column and (now, cells[1]) == (case, figure):
+            return number(cells[column])
+    raise AssertionError(f"{page}, {section}: no {figure} of {case}")
+
+
+def cluster_point(figure: str, after: str) -> float:
+    """The first such row after a row of the cluster's page that begins so."""
+    text = (REPOSITORY / "docs" / "benchmarks" / "cluster.md").read_text()
+    _, found, below = text.partition(f"\n| {after}")
+    assert found, after
+    row = next(line for line in below.splitlines() if line.startswith(f"| {figure}"))
+    return number(row.split("|")[2])
+
+
+def broker_gb(batch_bytes: float, replicas: int = 1) -> float:
+    """CPU-s/GB that the model says of batches of this size."""
+    batches = GB / batch_bytes
+    return broker_cores(in_gb_s=1, batches=batches, fetched_gb_s=0, replicas=replicas)
+
+
+def cores_of(agent_case: str) -> float:
+    return point("agent", "agent-steady", agent_case, "cores in use")
+
+
+def million(agent_case: str) -> float:
+    return point("agent", "agent-backlog", agent_case, "CPU-s per million lines")
+
+
+def broker(section: str, case: str) -> float:
+    return point("broker", section, case, "broker CPU-s/GB")
+
+
+def test_constants_are_what_the_pages_say() -> None:
+    steady = "CPU-s per million lines"
+    for constant, said in (
+        (
+            measured.AGENT_PLAIN_LINE_SECONDS * 1e6,
+            point("agent", "agent-steady", "plain, one file", steady),
+        ),
+        (
+            measured.AGENT_JSON_LINE_SECONDS * 1e6,
+            point("agent", "agent-steady", "JSON, one file", steady),
+        ),
+        (
+            measured.AGENT_READ_SECONDS * 1000,
+            cores_of("1,000 files, a line a second from each"),
+        ),
+        (
+            measured.AGENT_MB,
+            point(
+                "agent", "agent-steady", "1,000 files, a line a second from each", "peak RSS, MB"
+            ),
+        ),
+        (
+            measured.PLAIN_WIRE_BYTES,
+            point("agent", "agent-backlog", "plain", "bytes a line in the topic"),
+        ),
+        (
+            measured.JSON_WIRE_BYTES,
+            point(
+                "agent",
+                "agent-backlog",
+                "JSON, six typed fields and a time",
+                "bytes a line in the topic",
+            ),
+        ),
+        (measured.BROKER_APPEND_GB_SECONDS, broker("produce-1mb", "acks=all, 1 connection")),
+        (broker_gb(50 * MESSAGE), broker("produce-50", "acks=all, 4 connections")),
+        (
+            measured.BROKER_REPLICATED_BATCH_SECONDS * 3 / (50 * MESSAGE) * GB,
+            cluster_point("brokers' CPU-s/GB", "batches of fifty: messages"),
+        ),
+        (
+            measured.BROKER_FETCH_GB_SECONDS,
+            broker("consume", "raw, batches of 1 MB, fetches of 50 MB"),
+        ),
+        (
+            measured.CONNECTION_BYTES,
+            point("broker", "connections", "idle connections", "bytes a connection"),
+        ),
+        (
+            measured.LOADER_ROW_SECONDS * 1e6,
+            point(
+                "loader",
+                "loader",
+                "8 partitions, hours closed and merged",
+                "CPU-s per million rows",
+            ),
+        ),
+        (
+            measured.ROW_FILE_BYTES,
+            point("loader", "loader", "8 partitions, hours left open", "bytes of files per row"),
+        ),
+        (
+            measured.AUDIT_ENTRIES,
+            point("audit", "audit-folding", "decoded and folded", "entries/s"),
+        ),
+        (measured.MIRROR_GB_SECONDS, point("mirror", "Figures", "lz4", "mirror CPU-s/GB")),
+    ):
+        assert constant == pytest.approx(said, rel=0.001)
+
+
+# Said by the model, measured, within this factor: the same table as in docs/capacity.md.
+CHECKED = {
+    "agent, 100 files": (
+        agent_cores(100_000, reads=1000),
+        cores_of("plain, 100 files"),
+        2.0,
+    ),
+    "agent, backlog, plain": (agent_cores(1e6), million("plain"), 1.3),
+    "agent, backlog, JSON": (
+        agent_cores(1e6, json=True),
+        million("JSON, six typed fields and a time"),
+        1.3,
+    ),
+    "agent, backlog, JSON in disorder": (
+        agent_cores(1e6, json=True),
+        million("JSON, times up to 30 s around a window's end"),
+        1.1,
+    ),
+    "bytes on the wire, JSON in disorder": (
+        wire_bytes(200, json=True),
+        point(
+            "agent",
+            "agent-backlog",
+            "JSON, times up to 30 s around a window's end",
+            "bytes a line in the topic",
+        ),
+        1.1,
+    ),
+    "broker, batches of one": (
+        broker_gb(MESSAGE),
+        broker("produce-1", "acks=all, 4 connections"),
+        2.2,
+    ),
+    "broker, batches of 1 MB, acks=1": (
+        broker_gb(1e6),
+        broker("produce-1mb", "acks=1, 4 connections"),
+        1.4,
+    ),
+    "broker, batches of fifty, acks=1": (
+        broker_gb(50 * MESSAGE),
+        broker("produce-50", "acks=1, 4 connections"),
+        2.0,
+    ),
+    "broker, librdkafka's batches": (
+        broker_gb(1e6),
+        broker("produce-librdkafka", "kcat"),
+        1.5,
+    ),
+    "three brokers, librdkafka's batches": (
+        broker_gb(1e6, replicas=3),
+        cluster_point("brokers' CPU-s/GB", "librdkafka's defaults: messages"),
+        1.5,
+    ),
+    "broker, kcat reads": (
+        measured.BROKER_FETCH_GB_SECONDS,
+        broker("consume", "kcat, batches of 1 MB"),
+        1.5,
+    ),
+    "broker, batches of one are read": (
+        measured.BROKER_FETCH_GB_SECONDS,
+        broker("consume", "raw, batches of 1, fetches of 1 MB"),
+        1.6,
+    ),
+    "loader, one partition": (
+        measured.LOADER_ROW_SECONDS * 1e6,
+        point("loader", "loader", "one partition, in one task", "CPU-s per million rows"),
+        1.8,
+    ),
+    "loader, hours left open": (
+        measured.LOADER_ROW_SECONDS * 1e6,
+        point("loader", "loader", "8 partitions, hours left open", "CPU-s per million rows"),
+        1.3,
+    ),
+    "mirror, 1,000 partitions": (
+        measured.MIRROR_GB_SECONDS,
+        point("mirror", "Figures", "many partitions", "mirror CPU-s/GB"),
+        1.5,
+    ),
+    "mirror, batches of fifty": (
+        measured.MIRROR_GB_SECONDS,
+        point("mirror", "Figures", "batches of fifty", "mirror CPU-s/GB"),
+        1.2,
+    ),
+    "broker starts with replicas": (
+        1000 * measured.BROKER_START_PARTITION_SECONDS,
+        cluster_point("from start to in sync, after a clean stop", "1,000 more"),
+        2.8,
+    ),
+}
+
+
+@pytest.mark.parametrize("point", CHECKED)
+def test_points_that_the_model_was_not_made_from(point: str) -> None:
+    says, was, factor = CHECKED[point]
+    assert max(says / was, was / says) <= factor
+
+
+def test_the_page_says_within_which_factor() -> None:
+    page = (REPOSITORY / "docs" / "capacity.md").read_text()
+    for name, (says, was, factor) in CHECKED.items():
+        row = next(line for line in page.splitlines() if line.startswith(f"| {name} |"))
+        cells = [number(each) for each in row.strip("|").split("|")[1:4]]
+        assert cells == [pytest.approx(says, rel=0.02), pytest.approx(was, rel=0.02), factor]
+
+
+def test_disks_hold_all_days_in_all_copies() -> None:
+    broker = plan(replace(SITE, full=1.0)).need("broker")
+    assert broker.disk_gb is not None
+    assert broker.count * broker.disk_gb == pytest.approx(300 * 66.6 / 200 * 7 * 3)
+
+
+def test_batches_are_bounded_by_lines_and_by_linger() -> None:
+    assert plan(SITE).batches_a_second == pytest.approx(10_000)
+    assert plan(replace(SITE, linger_seconds=1.0)).batches_a_second == pytest.approx(1000)
+    trickle = plan(replace(SITE, bytes_a_day=86_400 * 200.0, headroom=1))  # a line a second in all
+    assert trickle.batches_a_second == pytest.approx(1.0)
+
+
+def test_replicas_are_on_as_many_brokers_and_cost_more() -> None:
+    alone, three = plan(replace(SITE, replicas=1)), plan(SITE)
+    assert alone.need("broker").count == 1
+    assert three.need("broker").count >= 3
+    assert three.broker_cores > alone.broker_cores
+
+
+def test_a_mirror_is_another_reader() -> None:
+    without, mirrored = plan(SITE), plan(replace(SITE, mirror=True))
+    assert mirrored.need("mirror").in_mb_s == pytest.approx(mirrored.wire_mb_s)
+    sent = [
+        each.need("broker").count * each.need("broker").out_mb_s for each in (without, mirrored)
+    ]
+    assert sent[1] - sent[0] == pytest.approx(mirrored.wire_mb_s)
+    with pytest.raises(StopIteration):
+        without.need("mirror")
+
+
+@given(
+    st.builds(
+        Site,
+        hosts=st.integers(1, 100_000),
+        bytes_a_day=st.floats(1, 1e17),
+        days=st.floats(0.1, 1000),
+        line_bytes=st.floats(1, 1e6),
+        json=st.booleans(),
+        replicas=st.integers(1, 9),
+        headroom=st.floats(1, 10),
+    )
+)
+def test_more_of_everything_never_needs_less(site: Site) -> None:
+    needed, twice = plan(site), plan(replace(site, bytes_a_day=site.bytes_a_day * 2))
+    assert twice.broker_cores >= needed.broker_cores
+    assert twice.wire_mb_s > needed.wire_mb_s
+    broker = needed.need("broker")
+    assert broker.cores is not None
+    assert broker.cores <= 1.001
+    assert needed.load_seconds <= site.load_seconds * 1.001
