@@ -33,7 +33,9 @@ def circumstances() -> dict[str, str]:
 def why_not_comparable(file: Path = FILE) -> str | None:
     """In one line; None if what is counted here can be held against the file."""
     known, here = json.loads(file.read_text())["of"], circumstances()
-    other = [f"{key} {here[key]}, not {known.get(key)}" for key in here if here[key] != known.get(key)]
+    other = [
+        f"{key} {here[key]}, not {known.get(key)}" for key in here if here[key] != known.get(key)
+    ]
     return f"the accepted counts are of others: {', '.join(other)}" if other else None
 
 
@@ -56,8 +58,8 @@ def grown(before: Counts, after: Counts, tolerance: float = TOLERANCE) -> list[s
     """A sentence for each path that takes more than it may."""
     return [
         f"{name} takes {after[name]:,} instructions for each {PATHS[name].unit}, "
-        f"{change(before[name], after[name]):.1%} more than the {before[name]:,} that are accepted; "
-        f"if that is meant, accept it: {ACCEPT}"
+        f"{change(before[name], after[name]):.1%} more than the {before[name]:,} that are "
+        f"accepted; if that is meant, accept it: {ACCEPT}"
         for name in PATHS
         if name in before and name in after and change(before[name], after[name]) > tolerance
     ]

@@ -1,9 +1,8 @@
-"""Lines of a file become a finished batch, as in the agent's pipeline: cut, made, packed, closed."""
+"""Lines of a file become a finished batch, as in the agent: cut, packed, closed."""
 
 import json
 from itertools import count
 from pathlib import Path
-
 
 from agent.batches.packer import Packer
 from agent.batches.plan import SourceHeader, TopicPlan
@@ -27,9 +26,7 @@ def plain_lines(_: Path) -> Act:
 def json_lines(_: Path) -> Act:
     schema = parse(json.dumps(REQUEST_SCHEMA))
     time = Time(field="ts")
-    described = Input(
-        paths=("/var/log/app.log",), topic="requests", format=Format.JSON, time=time
-    )
+    described = Input(paths=("/var/log/app.log",), topic="requests", format=Format.JSON, time=time)
     return _packed(json_line, described, schema)
 
 

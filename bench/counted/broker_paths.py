@@ -113,6 +113,7 @@ class _Broker:
                 request = read_request(version, read_body(received, flexible=False))
                 produce.serve(needs, self.connection, header, request, time.perf_counter())
             (answer,) = self.client.sent
+            assert isinstance(answer, bytes | bytearray)
             if not answer[_ERROR_AT : _ERROR_AT + 2] == b"\0\0":
                 raise RuntimeError(f"the batch was refused: {bytes(answer)!r}")
 
@@ -161,9 +162,11 @@ def fetched(directory: Path) -> Act:
             _, version, correlation_id = read_header(frame)
             _, body = read_client_id(frame, flexible=False)
 
-            def encode(response: FetchResponse, version: int = version) -> list[Part]:
+            def encode(
+                response: FetchResponse, version: int = version, number: int = correlation_id
+            ) -> list[Part]:
                 return response_frame(
-                    correlation_id,
+                    number,
                     FETCH.encode_response(version, response),
                     tagged_header=has_tagged_header(FETCH, version),
                 )

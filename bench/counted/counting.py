@@ -1,9 +1,9 @@
 """Runs a path under callgrind and reads how many instructions it took.
 
 Nothing of whoever counts gets in: the environment is the same everywhere, hashes have no seed,
-files are in memory, and Python finds its code compiled. Valgrind presents a processor of its own,
+files are in memory. Valgrind presents a processor of its own,
 without AVX-512, which libraries that choose their code by processor see as the same everywhere;
-what differs between machines is in `circumstances`.
+what else counts depend on is in `accepted.circumstances`.
 """
 
 import os
@@ -46,9 +46,11 @@ def counted(path: CountedPath, root: Path) -> int:
         environment = _environment(home)
         command = [sys.executable, "-m", "bench.counted.program", path.name, str(home / "work")]
         if not path.times:
-            _run(command, root, environment)  # so that all is compiled
+            _run(command, root, environment)  # so that Python has compiled it all
         _run([*_callgrind(home), *command], root, environment)
-        dumps = [_total(home / f"counts.{number}") for number in (2, 3, 4)[: 3 if path.times else 2]]
+        dumps = [
+            _total(home / f"counts.{number}") for number in (2, 3, 4)[: 3 if path.times else 2]
+        ]
     if not path.times:
         return dumps[1] - dumps[0]
     return round((dumps[2] - dumps[1]) / (path.times * path.units))
@@ -69,7 +71,6 @@ def _environment(home: Path) -> dict[str, str]:
         "COLUMNS": "100",
         "PYTHONHASHSEED": "0",
         "PYTHONPATH": str(without_hypothesis(home)),
-        "PYTHONPYCACHEPREFIX": str(home / "compiled"),
         # Threads beside the one that is counted would be counted as they happen to run.
         "OMP_NUM_THREADS": "1",
         "ARROW_DEFAULT_MEMORY_POOL": "system",

@@ -1,5 +1,6 @@
 """A registry is asked for a schema by its id: from the request's bytes to the answer's body."""
 
+import asyncio
 from dataclasses import dataclass
 from json import dumps
 from pathlib import Path
@@ -26,6 +27,10 @@ class _Registry:
     contents: RegistryContents
 
 
+async def _open_door() -> Door:
+    return Door(Locks(), Permissions(()))
+
+
 def by_id(_: Path) -> Act:
     contents = RegistryContents()
     text = parse(dumps(REQUEST_SCHEMA)).text
@@ -35,7 +40,7 @@ def by_id(_: Path) -> Act:
         contents.take(SchemaRecord(subject, 1, made))
     registry: Any = _Registry(contents)
     metrics = RegistryMetrics(cast(Any, None))
-    routes = RegistryRoutes(registry, metrics, Door(Locks(), Permissions({})), None)
+    routes = RegistryRoutes(registry, metrics, asyncio.run(_open_door()), None)
     reader = RequestReader(Bodies(1_000_000, 1_000_000))
     asked = b"GET /schemas/ids/500 HTTP/1.1\r\nHost: registry:8081\r\nAccept: */*\r\n\r\n"
 
