@@ -1,9 +1,8 @@
 """Runs a path under callgrind and reads how many instructions it took.
 
-Nothing of whoever counts gets in: the environment is the same everywhere, hashes have no seed,
-files are in memory. Valgrind presents a processor of its own,
-without AVX-512, which libraries that choose their code by processor see as the same everywhere;
-what else counts depend on is in `accepted.circumstances`.
+Nothing of whoever counts gets in: the environment is the same everywhere, hashes have no seed, and
+files are in memory. Valgrind presents a processor of its own, without AVX-512, to libraries that
+choose their code by it. What else counts depend on is in `accepted.circumstances`.
 """
 
 import os

@@ -53,14 +53,15 @@ def show(only: Sequence[str], json_file: Path | None, *, accept: bool) -> None:
     began = results.circumstances(Path.cwd(), {})
     with checked_out(None) as root:
         counts = count_all(root, _chosen(only))
-    before = accepted.accepted() if accepted.FILE.exists() else {}
+    before = accepted.accepted()
+    beside = {name: before[name] for name in counts if name in before}
     if accept:
-        if set(counts) < set(PATHS) and accepted.why_not_comparable() is not None:
-            raise click.ClickException("with another Python or libraries, count all paths")
-        accepted.accept({**before, **counts})
+        if set(PATHS) - set(before) - set(counts):
+            raise click.ClickException("not all paths have a count: count all of them")
+        accepted.accept({name: {**before, **counts}[name] for name in PATHS})
     elif (why := accepted.why_not_comparable()) is not None:
-        print(f"{why}; so these may differ without a change of the code")
-    _print(before, counts)
+        print(why)
+    _print(beside or counts, counts)
     print(f"written to {results.write(began, json_file, counts={_HERE: counts})}")
 
 
