@@ -1,13 +1,13 @@
 """`python -m bench`: brokers, registries, agents, loaders side by side: medians and ratios.
 
+With `--compare` and `--counts`: instructions that hot paths take (bench/counted/).
+
 Everything it makes lies in one temporary directory, which goes when it ends; so do the brokers.
 """
 
 import contextlib
 import importlib.metadata
-import json
 import resource
-import shlex
 import signal
 import sys
 import tempfile
@@ -18,10 +18,11 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from bench import machine, report
+from bench import report, results
 from bench.audits import audits
 from bench.broker_clusters import CLUSTERS
 from bench.brokers import APACHE_KAFKA, KINDS, PENSTOCK, version
+from bench.counted.report import compare, show
 from bench.group_brokers import GROUPED
 from bench.guarded_brokers import GUARDED
 from bench.loaders import SPARK, loaders
@@ -165,7 +166,20 @@ def _list_profiles() -> None:
 @click.option(
     "--missed-gb", type=click.FloatRange(0, min_open=True), help="By a follower that is away; 1."
 )
-@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write all samples.")
+@click.option(
+    "--compare",
+    "compares",
+    is_flag=True,
+    help="Two commits, by instructions; or one and this tree.",
+)
+@click.option("--counts", is_flag=True, help="Instructions of hot paths, beside the accepted ones.")
+@click.option("--accept-counts", is_flag=True, help="Count, and accept that: bench/counts.json.")
+@click.option(
+    "--json",
+    "json_file",
+    type=click.Path(path_type=Path),
+    help="Write all samples there; else below bench/results, but for --quick.",
+)
 @click.option("--markdown", type=click.Path(path_type=Path), help="Write the tables for a page.")
 @click.option(
     "--directory",
@@ -185,6 +199,9 @@ def main(  # noqa: PLR0917 -- one for each option
     cases: tuple[str, ...],
     kept_hours: int | None,
     missed_gb: float | None,
+    compares: bool,
+    counts: bool,
+    accept_counts: bool,
     json_file: Path | None,
     markdown: Path | None,
     directory: Path,
@@ -197,12 +214,21 @@ def main(  # noqa: PLR0917 -- one for each option
     `loader` is measured beside Spark's own Kafka source unless there is a --broker.
     `mirror` is measured beside MirrorMaker 2 unless there is a --broker.
     `audit` stands for those of the audit, in turns with what each of them is compared with.
+
+    With --compare and --counts, --case says which paths; `--compare A B` takes commits in the place
+    of PROFILEs.
     """
     if only_list:
         _list_profiles()
         return
-    chosen = _chosen(names)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that all is cleaned up
+    if compares:
+        compare(names, cases, json_file)
+        return
+    if counts or accept_counts:
+        show(cases, json_file, accept=accept_counts)
+        return
+    chosen = _chosen(names)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # inherited by the brokers
     other = _other(beside, beside_pid)
@@ -218,8 +244,7 @@ def main(  # noqa: PLR0917 -- one for each option
         scale = replace(scale, kept_hours=kept_hours)
     if missed_gb is not None:
         scale = replace(scale, missed_bytes=int(missed_gb * 1e9))
-    described = machine.description(directory)
-    command = shlex.join(["python", "-m", "bench", *sys.argv[1:]])
+    began = results.circumstances(directory, {})
     console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
     all_results: list[Results] = []
     with tempfile.TemporaryDirectory(prefix="penstock-bench-", dir=directory) as work:
@@ -243,7 +268,7 @@ def main(  # noqa: PLR0917 -- one for each option
                     continue
                 print(name, file=sys.stderr)
                 try:
-                    results = measure(
+                    measured = measure(
                         PROFILES[name],
                         servers,
                         scale,
@@ -254,9 +279,9 @@ def main(  # noqa: PLR0917 -- one for each option
                     )
                 except ServerFailed as failure:
                     raise click.ClickException(f"a server did not start: {failure}") from None
-            all_results.append(results)
-            console.print(f"{name}: {results.profile.about}", style="bold")
-            console.print(report.table(results))
+            all_results.append(measured)
+            console.print(f"{name}: {measured.profile.about}", style="bold")
+            console.print(report.table(measured))
     versions = {name: version(name) for name in (PENSTOCK, *compared)}
     if any(RSYSLOG in each.brokers for each in all_results):
         versions[RSYSLOG] = rsyslog_version()
@@ -267,23 +292,35 @@ def main(  # noqa: PLR0917 -- one for each option
         versions[MIRROR_MAKER] = KAFKA_VERSION
     if other is not None:
         versions[other.name] = beside or ""
-    circumstances = {"command": command, **described, **versions}
-    if json_file is not None:
+    began["versions"] = versions
+    circumstances = _told(began)
+    if json_file is not None or not quick:
         profiles = {each.profile.name: report.as_json(each) for each in all_results}
-        json_file.write_text(json.dumps({**circumstances, "profiles": profiles}, indent=1) + "\n")
+        circumstances["written to"] = str(results.write(began, json_file, profiles=profiles))
     if markdown is not None:
         about = "".join(f"- {key}: `{value}`\n" for key, value in circumstances.items())
         markdown.write_text("\n".join([about, *map(report.markdown, all_results)]))
     _end(console, all_results, circumstances)
 
 
-def _end(console: Console, results: list[Results], circumstances: Mapping[str, str]) -> None:
+def _told(circumstances: Mapping[str, object]) -> dict[str, str]:
+    """The same in lines, for people."""
+    lines: dict[str, str] = {}
+    for key, value in circumstances.items():
+        if isinstance(value, Mapping):
+            lines |= _told(value)
+        else:
+            lines[key] = str(value)
+    return lines
+
+
+def _end(console: Console, measured: list[Results], circumstances: Mapping[str, str]) -> None:
     for key, value in circumstances.items():
         console.print(f"{key:14} {value}")
-    judged = [verdict for verdict in report.verdicts(results) if verdict is not None]
+    judged = [verdict for verdict in report.verdicts(measured) if verdict is not None]
     if judged:
         console.print(f"{'goals':14} {sum(judged)} of {len(judged)} met")
-    failed = report.failures(results)
+    failed = report.failures(measured)
     if failed:
         console.print(f"{'failures':14} {failed}")
         sys.exit(1)

@@ -29,9 +29,11 @@ def _first_line(*command: str) -> str:
 
 
 def commit() -> str:
-    """Of this repository: its short name and date."""
-    repository = Path(__file__).resolve().parent.parent
-    return _first_line("git", "-C", str(repository), "log", "-1", "--format=%h of %cs")
+    """Of this repository: its short name and date, and whether files of it were changed since."""
+    git = ("git", "-C", str(Path(__file__).resolve().parent.parent))
+    named = _first_line(*git, "log", "-1", "--format=%h of %cs")
+    changed = _first_line(*git, "status", "--porcelain", "--untracked-files=no")
+    return f"{named}, changed" if changed not in {"", "none", "unknown"} else named
 
 
 def description(directory: Path) -> dict[str, str]:

@@ -116,6 +116,7 @@ def main() -> None:
     print(f"kcat          {_found('kcat', 'kcat')}")
     print(f"chromium      {_found('chromium', 'chromium')}")
     print(f"promtool      {_found('promtool', 'prometheus')}")
+    print(f"valgrind      {_found('valgrind', 'valgrind')}")
     print(f"C compiler    {_found('cc', 'gcc libc6-dev')}")
     print(f"systemd       {_systemd()}")
     print(f"kerberos      {_kerberos()}")

@@ -1,0 +1,24 @@
+"""What the broker asks before it serves a request: whether a principal may, for the first time."""
+
+from itertools import count
+from pathlib import Path
+
+from bench.counted.paths import Act
+from bench.permissions import made_up
+from broker.caller import ANONYMOUS
+from broker.permissions import Permissions
+from wire.acls import Operation, ResourceType
+
+_ACLS = 2_000
+
+
+def asked_first(_: Path) -> Act:
+    permissions = Permissions(made_up(_ACLS))
+    numbers = count(100_000)
+
+    def act(times: int) -> None:
+        for _ in range(times):
+            name = f"team7.{next(numbers)}.clicks"
+            permissions.allows(ANONYMOUS, "10.0.0.1", Operation.READ, ResourceType.TOPIC, name)
+
+    return act

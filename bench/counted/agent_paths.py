@@ -1,0 +1,48 @@
+"""Lines of a file become a finished batch, as in the agent: cut, packed, closed."""
+
+import json
+from itertools import count
+from pathlib import Path
+
+from agent.batches.packer import Packer
+from agent.batches.plan import SourceHeader, TopicPlan
+from agent.config import Times
+from agent.config_inputs import Format, Input
+from agent.config_lines import Time
+from agent.events.reader import EventReader
+from agent.runs import Progress, SourceId
+from bench.counted.paths import Act
+from bench.log_lines import LINE_BYTES, REQUEST_SCHEMA, Line, block, json_line, plain_line
+from schemas.parsing import AvroSchema, parse
+
+_LINES = 4_000
+_NOW = 1_790_000_100_000
+
+
+def plain_lines(_: Path) -> Act:
+    return _packed(plain_line, Input(paths=("/var/log/app.log",), topic="logs"), None)
+
+
+def json_lines(_: Path) -> Act:
+    schema = parse(json.dumps(REQUEST_SCHEMA))
+    time = Time(field="ts")
+    described = Input(paths=("/var/log/app.log",), topic="requests", format=Format.JSON, time=time)
+    return _packed(json_line, described, schema)
+
+
+def _packed(line: Line, described: Input, schema: AvroSchema | None) -> Act:
+    reader = EventReader(described, schema, Times())
+    plan = TopicPlan(described.topic, 7, 8, "web-17", plain=schema is None)
+    source = SourceHeader(SourceId("aaaa"), "/var/log/app.log", "shop")
+    packer = Packer(plan, clock=lambda: 0.0)
+    chunk = block(line)[: _LINES * LINE_BYTES]
+
+    def act(times: int) -> None:
+        for _ in range(times):
+            cut = reader.cut(chunk, 0, now_millis=_NOW, final=True)
+            after = packer.add(source, cut, Progress(0, 0, 0), cut.consumed)
+            packer.close(_NOW, count(1).__next__)
+            if after != Progress(len(chunk), _LINES, 0):
+                raise RuntimeError(f"{_LINES} lines were to be packed, and it came to {after}")
+
+    return act

@@ -1,0 +1,87 @@
+"""The audit: entries of the ledger are decoded and folded into its database, a topic is judged."""
+
+from itertools import count
+from pathlib import Path
+
+import pyarrow as pa
+
+from audit.picture import (
+    ExpectedAgent,
+    PartitionPicture,
+    Tier,
+    TierKind,
+    TopicKey,
+    TopicPicture,
+    Window,
+    WindowSums,
+)
+from audit.reconciling.verdict import reconcile
+from audit.store.store import AuditStore
+from audit.verdicts import State
+from bench.audit_fleet import HOUR, MINUTE, Fleet
+from bench.counted.paths import Act
+from client.fetcher import FetchedBatch
+from ledger.entries import LedgerEntries
+from ledger.reading import LedgerPositions
+from schemas.envelope import Encoder
+from schemas.event_schemas import LEDGER, built_in
+from wire.batch import read_header
+from wire.records import Codec, Record, build_batch
+
+_BEGIN = 1_795_132_800_000
+_AGENTS = 97  # and three brokers
+_MINUTES = 8  # what is done first, once, and twice
+
+
+def folded(directory: Path) -> Act:
+    fleet = Fleet(_BEGIN, agents=_AGENTS, topics=10)
+    encoder = Encoder(built_in(LEDGER), 1)
+
+    def batch(entry: object) -> FetchedBatch:
+        data = build_batch([Record(0, _BEGIN, None, encoder.encode(entry))], codec=Codec.ZSTD)
+        return FetchedBatch(0, read_header(data), memoryview(data))
+
+    minutes = [[batch(each) for each in fleet.minute(at).to_pylist()] for at in range(_MINUTES)]
+    entries = LedgerEntries({1: built_in(LEDGER)}.get)
+    store = AuditStore.open(directory)
+    numbers = count()
+
+    def act(times: int) -> None:
+        for _ in range(times):
+            read = [entries.add(each) for each in minutes[next(numbers)]]
+            body = pa.concat_arrays([*(each for each in read if each is not None), entries.take()])
+            touched = store.fold("local", body, LedgerPositions())
+            if touched.entries != len(body) or not touched.entries:
+                raise RuntimeError(f"{touched.entries} of {len(body)} entries were new")
+
+    return act
+
+
+def reconciled(_: Path) -> Act:
+    """An hour of a healthy topic: eight partitions, sixty agents, every window told of by all."""
+    tiers = (Tier(TierKind.AGENT), Tier(TierKind.BROKER), Tier(TierKind.HDFS, "hdfs:/data"))
+    sums = dict.fromkeys(tiers, WindowSums(80, 16_000, 7))
+    whole = dict.fromkeys(tiers, ((0, 600),))
+    picture = TopicPicture(
+        key=TopicKey("local", "clicks", "id"),
+        from_time=_BEGIN,
+        to_time=_BEGIN + HOUR,
+        now=_BEGIN + 2 * HOUR,
+        tiers=tiers,
+        windows=[Window(_BEGIN + at * MINUTE, MINUTE, sums) for at in range(60)],
+        partitions=[PartitionPicture(at, whole) for at in range(8)],
+        open=[],
+        sources=[],
+        agents=[
+            ExpectedAgent(f"agent-{at}", f"web-{at}", _BEGIN + HOUR, _BEGIN + HOUR)
+            for at in range(60)
+        ],
+    )
+
+    def act(times: int) -> None:
+        for _ in range(times):
+            verdict = reconcile(picture)
+            if {each.state for each in verdict.windows} != {State.COMPLETE}:
+                raise RuntimeError(f"a healthy topic was judged otherwise: {verdict}")
+
+    return act

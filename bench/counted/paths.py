@@ -1,0 +1,51 @@
+"""What is counted: ten hot paths, each a small program that does the same on every run.
+
+A path is prepared once; `Act` then does it so many times. What a module of them imports, it imports
+when it is loaded, so a commit that lacks something leaves only the paths of that module uncounted.
+"""
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+Act = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class CountedPath:
+    """`times` it is done, then twice as often: the difference is what is counted. With `times` 0 it
+    is done once, and can be done only once: a start."""
+
+    name: str
+    unit: str  # what the count is for
+    module: str
+    function: str
+    times: int
+    units: int = 1  # each time
+
+    def prepared(self, directory: Path) -> Act:
+        """In an empty directory, in memory."""
+        prepare: Callable[[Path], Act] = getattr(
+            importlib.import_module(f"bench.counted.{self.module}"), self.function
+        )
+        return prepare(directory)
+
+
+PATHS: Final = {
+    path.name: path
+    for path in (
+        CountedPath("produce-1", "request", "broker_paths", "produce_1", 200),
+        CountedPath("produce-50", "request", "broker_paths", "produce_50", 200),
+        CountedPath("fetch", "request", "broker_paths", "fetched", 200),
+        CountedPath("acl", "question", "acl_path", "asked_first", 100),
+        CountedPath("plain-lines", "line", "agent_paths", "plain_lines", 1, 4_000),
+        CountedPath("json-lines", "line", "agent_paths", "json_lines", 1, 4_000),
+        CountedPath("ledger-entry", "entry", "audit_paths", "folded", 1, 100),
+        CountedPath("reconcile", "picture", "audit_paths", "reconciled", 1),
+        CountedPath("decode", "event", "loader_path", "decoded", 1, 5_000),
+        CountedPath("schema-by-id", "request", "registry_path", "by_id", 200),
+        CountedPath("start", "start", "start_path", "help_shown", 0),
+    )
+}
