@@ -16,9 +16,12 @@ from client.metadata import NO_LEADER
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
 from harness.server_process import wait_until
+from mirror.batches import Gap
 from mirror.config import MirrorConfig
 from mirror.looking import Looking
-from tests.mirror.logs import PATIENCE
+from mirror.topics import gaps_of
+from tests.mirror.logs import PATIENCE, delete_before, values, write
+from wire.mirrored import ACCEPT_GAP
 
 Pair = tuple[BrokerProcess, BrokerProcess]
 
@@ -83,6 +86,12 @@ def away(broker: BrokerProcess) -> Iterator[None]:
         broker.start()
 
 
+def gaps(brokers: Brokers, topic: str) -> dict[int, Gap]:
+    """That the copy takes."""
+    configs = {each.name: each.value or "" for each in admin.topic_configs(brokers, topic)}
+    return gaps_of(configs.get(ACCEPT_GAP, ""))
+
+
 def test_schemas_without_a_leader_hold_up_schemas_alone(
     source: BrokerProcess, pair: Pair, there: Brokers, of_pair: Brokers, new_topic: str
 ) -> None:
@@ -100,3 +109,45 @@ def test_schemas_without_a_leader_hold_up_schemas_alone(
             assert looks.schema_ids.fault(memoryview(b"")) == said
         wait_until(lambda: not looks.look().troubles, within=PATIENCE, what="no trouble is left")
         assert looks.schema_ids.fault(memoryview(b"")) == ""
+
+
+def test_a_copy_is_made_when_the_source_says_where_it_begins(
+    pair: Pair, target: BrokerProcess, of_pair: Brokers, here: Brokers
+) -> None:
+    topic = led_by(of_pair, 2)
+    write(of_pair, topic, values(0, 20))
+    delete_before(of_pair, topic, 10)
+    copy = f"dc1.{topic}"
+    with closing(looking(pair[0], target, topics=[topic])) as looks:
+        with away(pair[1]):
+            wait_leaderless(of_pair, topic)
+            assert "leader not available" in looks.look().troubles[copy]
+            assert copy not in admin.all_topics(here).topics
+        wait_until(
+            lambda: bool(looks.look().copies[copy].partitions), within=PATIENCE, what="it is made"
+        )
+    assert gaps(here, copy) == {0: Gap(0, 10)}
+
+
+def test_a_copy_is_enlarged_when_the_source_says_where_new_partitions_begin(
+    pair: Pair, target: BrokerProcess, of_pair: Brokers, here: Brokers
+) -> None:
+    topic = led_by(of_pair, 1)
+    copy = f"dc1.{topic}"
+    with closing(looking(pair[0], target, topics=[topic])) as looks:
+        looks.look()
+        assert looks.look().copies[copy].partitions == 1
+        admin.add_partitions(of_pair, topic, 4)
+        for partition in (1, 2, 3):
+            write(of_pair, topic, values(0, 20), partition)
+            delete_before(of_pair, topic, 10, partition)
+        with away(pair[1]):
+            wait_leaderless(of_pair, topic)
+            assert "leader not available" in looks.look().troubles[copy]
+            assert len(here.refresh([copy]).topic(copy).partitions) == 1
+        wait_until(
+            lambda: looks.look().copies[copy].partitions == 4,
+            within=PATIENCE,
+            what="it is enlarged",
+        )
+    assert gaps(here, copy) == {each: Gap(0, 10) for each in (1, 2, 3)}
