@@ -31,6 +31,7 @@ from mirror.batches import Gap
 from mirror.config import MirrorConfig, Side
 from mirror.errors import NoTarget
 from mirror.kafka_target.target import NOT_FOLLOWED, KafkaTarget, serves_transactions
+from mirror.lane import CLIENT_ID
 from mirror.schema_ids import SchemaIds
 from mirror.topics import (
     SCHEMAS,
@@ -51,7 +52,6 @@ from wire.mirrored import ACCEPT_GAP, MIRROR_OF, MirrorOf
 
 log = logging.getLogger(__name__)
 
-CLIENT_ID: Final = "penstock-mirror"
 _PATIENCE_S: Final = 10.0
 _PROBE: Final = "penstock-mirror-probe"
 
