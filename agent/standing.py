@@ -140,6 +140,7 @@ def _file(
         lag_seconds=_lag_seconds(intake, now) if lag else 0.0,
         deleted=followed.nameless,
         error=parts.pipeline.following.unreadable.get(followed.current_path, ""),
+        inode=followed.identity[1],
     )
 
 

@@ -41,6 +41,7 @@ class FileStatus(msgspec.Struct, frozen=True, kw_only=True):
     lag_seconds: float = 0.0
     deleted: bool = False  # held open for what was not read yet
     error: str = ""  # the last one, until it is over
+    inode: int = 0  # of the file; 0 if the agent does not say
 
 
 class UnreadablePath(msgspec.Struct, frozen=True, kw_only=True):

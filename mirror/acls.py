@@ -12,14 +12,12 @@ A thread of its own; nothing of ACLs keeps partitions from being copied.
 """
 
 import logging
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from client.acls import Rule, add_acls, all_acls
-from client.brokers import Brokers
-from client.errors import ClientError
 from mirror.config import MirrorConfig
+from mirror.rounds import Rounds
 from wire.acls import (
     ANYTHING,
     Acl,
@@ -34,8 +32,6 @@ from wire.acls import (
 
 log = logging.getLogger(__name__)
 
-CLIENT_ID: Final = "penstock-mirror-acls"
-_PATIENCE_S: Final = 15.0
 _LEAST_S: Final = 1.0
 _AT_ONCE: Final = 200
 _TO_READ: Final = (Operation.READ, Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS)
@@ -71,42 +67,23 @@ def _to_read(acl: Acl) -> Iterator[Acl]:
             yield Acl(acl.principal, acl.host, each, acl.permission)
 
 
-class AclsSync:
-    """Looks every so many seconds, on a thread of its own."""
+class AclsSync(Rounds):
+    """Of one worker."""
 
     def __init__(self, config: MirrorConfig, copies: Copies) -> None:
-        self.trouble = ""  # of the last look; any thread
-        self._config = config
+        interval = max(_LEAST_S, config.interval)
+        super().__init__(config, interval, what="acls", waits="ACLs are not copied")
         self._copies = copies
-        self._told = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="acls", daemon=True)
 
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._told.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._told.wait(max(_LEAST_S, self._config.interval)):
-            try:
-                self._look()
-                self.trouble = ""
-            except ClientError as error:
-                if str(error) != self.trouble:
-                    log.warning("ACLs are not copied error=%r", str(error))
-                self.trouble = str(error)
-
-    def _look(self) -> None:
+    def look(self) -> bool:
         copies = self._copies()
         if not copies:
-            return
+            return False
         with self._side(source=True) as source, self._side(source=False) as target:
             wanted = due(all_acls(source, _OF_TOPICS), copies, all_acls(target, _OF_TOPICS))
             for first in range(0, len(wanted), _AT_ONCE):
                 if self._told.is_set():
-                    return
+                    break
                 some = wanted[first : first + _AT_ONCE]
                 add_acls(target, some)
                 for pattern, acl in some:
@@ -114,7 +91,4 @@ class AclsSync:
                         "ACL copied topic=%s principal=%r operation=%s permission=%s",
                         *(pattern.name, acl.principal, acl.operation.name, acl.permission.name),
                     )
-
-    def _side(self, *, source: bool) -> Brokers:
-        side = self._config.source if source else self._config.target
-        return Brokers(side.bootstrap, client_id=CLIENT_ID, patience_seconds=_PATIENCE_S)
+        return True

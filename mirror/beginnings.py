@@ -12,7 +12,7 @@ Rule 4: where the source compacts, batches may change: then only the ends count.
 Rule 5: what a side does not show, as a right is missing, is no reason to go on without having
         compared.
 
-`decide` is pure; `Looking` asks one broker of each side, and blocks.
+`decide` is pure; `look` asks one broker of each side, and blocks.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,14 +1,17 @@
 """Both clusters compared in the background: what a worker's partitions have on both sides, read
 again from end to end, at a set rate. What is not the same is told, and nothing is done about it.
 
-    a pass: every partition that is copied, from where both logs begin to where the copy ends
+    a pass: every partition of this worker, from where both logs begin to where the copy ends
     fetched from both leaders, held against each other (differences.py), thrown away
 
 Rule 1: that one log begins later than the other is no difference: retention is each side's own.
 Rule 2: a difference counts when a second look, a little later, finds the same one.
 Rule 3: what is known of a range holds until the range is looked at again.
 Rule 4: where the source compacts, nothing is compared: each side has compacted on its own.
-Rule 5: nothing is written down. A pass begins anywhere among the partitions, so that those of a
+Rule 5: a pass is whole when all of it was read. A partition that is not copied just now, or was
+        given up half-way, is tried again; until it has been compared, the pass is not over. What is
+        paused is left out.
+Rule 6: nothing is written down. A pass begins anywhere among the partitions, so that those of a
         worker that is often started anew come to their turn.
 
 A thread of its own with two connections of its own. The rate is that of both sides together.
@@ -113,7 +116,7 @@ class Comparing:
     def _pass(self, ends: float) -> bool:
         """Whether there was anything to compare. What fails is tried again, until the next pass is
         to begin."""
-        due = [key for key, each in self._partitions().items() if _is_copied(each)]
+        due = [key for key, each in self._partitions().items() if _is_due(each)]
         if not due:
             return False
         first = random.randrange(len(due))  # noqa: S311
@@ -139,11 +142,11 @@ class Comparing:
     def _tried(self, key: Key) -> str:
         """Why it could not be compared; empty if it was, or is not to be any more."""
         partition, seen = self._partitions().get(key), self._seen()
-        is_due = partition is not None and _is_copied(partition) and not self._told.is_set()
-        if partition is None or seen is None or not is_due:
+        if partition is None:
             return ""
         try:
-            _Partition(self, partition, seen).compare()
+            if self.is_wanted(partition):
+                _Partition(self, partition, seen).compare()
         except NotCompared as error:
             return str(error)
         except ClientError as error:
@@ -173,9 +176,14 @@ class Comparing:
         self._sides.clear()
 
     def is_wanted(self, partition: CopiedPartition) -> bool:
-        """Whether to go on."""
-        is_mine = self._partitions().get(partition.here) is partition
-        return is_mine and _is_copied(partition) and not self._told.is_set()
+        """Whether to go on; if not, it is not to be compared any more. Raises NotCompared where it
+        is, but not just now."""
+        now = self._partitions().get(partition.here)
+        if now is None or not _is_due(now) or self._told.is_set():
+            return False
+        if now is not partition or now.stage is not Stage.COPYING:
+            raise NotCompared("it is not copied just now")
+        return True
 
     def wait_for_rate(self) -> None:
         while not self._told.is_set():
@@ -219,7 +227,10 @@ class Comparing:
 class _Partition:
     """One partition, in one pass."""
 
-    def __init__(self, comparing: Comparing, partition: CopiedPartition, seen: Seen) -> None:
+    def __init__(self, comparing: Comparing, partition: CopiedPartition, seen: Seen | None) -> None:
+        """Raises NotCompared, ClientError."""
+        if seen is None:
+            raise NotCompared("the clusters were not looked at yet")
         self._comparing = comparing
         self._partition = partition
         (source, there), (target, here) = comparing.sides
@@ -289,8 +300,8 @@ class _Partition:
         raise refusal(f"fetch from {connection.address}", answer.error_code)
 
 
-def _is_copied(partition: CopiedPartition) -> bool:
-    return partition.stage is Stage.COPYING and not partition.compacts
+def _is_due(partition: CopiedPartition) -> bool:
+    return partition.stage is not Stage.PAUSED and not partition.compacts
 
 
 def _leader(known: ClusterMetadata, key: Key, cluster: str) -> Address:

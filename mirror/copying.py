@@ -7,11 +7,13 @@
 
 What is looked at is looked at again as soon as a partition is lost: its leader may have moved. A
 partition begins anew only by what was seen after that.
+
+Looks have a thread of their own. Leaders are asked where partitions go on by others, each pair of
+them by one at a time: one that hangs keeps a thread for each broker of the other side, not all.
 """
 
 import asyncio
 import logging
-import threading
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -41,7 +43,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_THREADS: Final = 8
+_THREADS: Final = 64  # at most; few are needed while nobody hangs
 _BETWEEN_S: Final = 0.2  # two looks
 _STOPPED_S: Final = 15.0  # after which a stopped partition is looked at again
 _RENEWED_S: Final = 12 * 3600.0
@@ -100,8 +102,11 @@ class Copying:
         self._mine: frozenset[Key] | None = None
         self._soon = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="look")
-        self._looks = threading.Lock()
+        self._asked: set[tuple[int, int]] = set()  # pairs of leaders, just now
+        self._has_put_off = False  # partitions whose leaders were being asked already
+        self._is_closing = False
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="ask")
+        self._looks = ThreadPoolExecutor(1, thread_name_prefix="look")
 
     # Any thread
 
@@ -182,7 +187,7 @@ class Copying:
 
     async def _look(self) -> None:
         try:
-            seen = await self._in_thread(self._look_now)
+            seen = await self._loop.run_in_executor(self._looks, self._looking.look)
         except ClientError as error:
             if str(error) != self.trouble:
                 log.warning("clusters cannot be looked at error=%r", str(error))
@@ -195,10 +200,6 @@ class Copying:
         self._apply(seen)
         if seen.has_changed:
             self._soon.set()
-
-    def _look_now(self) -> Seen:
-        with self._looks:
-            return self._looking.look()
 
     async def _pause(self, telling: "asyncio.Task[bool]") -> None:
         """Until the next look is due, or something waits for it."""
@@ -291,6 +292,10 @@ class Copying:
                 continue
             due.setdefault(place.way, []).append(place)
         for way, places in due.items():
+            if way[:2] in self._asked:
+                self._has_put_off = True
+                continue
+            self._asked.add(way[:2])
             for place in places:
                 place.is_asked = True
             self._spawn(self._begin(way, places, seen))
@@ -305,6 +310,13 @@ class Copying:
         finally:
             for place in places:
                 place.is_asked = False
+            self._asked.remove(way[:2])
+            self._begin_put_off()
+
+    def _begin_put_off(self) -> None:
+        if self._has_put_off and self.seen is not None and not self._is_closing:
+            self._has_put_off = False
+            self._begin_due(self.seen)
 
     async def _try_to_begin(self, way: Way, places: Sequence[_Place], seen: Seen) -> None:
         addresses = _address(seen.source, way.source), _address(seen.target, way.target)
@@ -319,17 +331,22 @@ class Copying:
                 else kafka.look(source, target, wanted)
             )
         )
-        await self._let_pass(places, found)
+        refused = await self._let_pass(places, found)
         for place in places:
             key = place.partition.here
             is_ours = self._places.get(key) is place and place.way == way
-            if is_ours and place.partition.stage is not Stage.PAUSED and key in found:
+            if not is_ours or place.partition.stage is Stage.PAUSED:
+                continue
+            if key[0] in refused:
+                self._again(place, refused[key[0]])
+            elif key in found:
                 self._begun(place, way, addresses, *found[key])
 
     async def _let_pass(
         self, places: Iterable[_Place], found: Mapping[Key, tuple[Beginning, Both | None]]
-    ) -> None:
-        """The target is told which gaps it is to take."""
+    ) -> dict[str, str]:
+        """The target is told which gaps it is to take; topics of which it does not hear that, and
+        why."""
         gaps: dict[str, dict[int, Gap | None]] = {}
         for place in places:
             topic, index = place.partition.here
@@ -341,7 +358,13 @@ class Copying:
                     "gap passed over partition=%s-%d end=%d begins=%d",
                     *(topic, index, decided.over.end, decided.over.begins),
                 )
-        await self._set_gaps(gaps)
+        refused = {}
+        for topic, changes in gaps.items():
+            try:
+                await self._set_gaps(topic, changes)
+            except ClientError as error:
+                refused[topic] = str(error)
+        return refused
 
     def _begun(
         self,
@@ -445,22 +468,17 @@ class Copying:
     def _forget_gap(self, place: _Place) -> None:
         place.passes = None
         topic, index = place.partition.here
-        self._spawn(self._forget({topic: {index: None}}))
+        self._spawn(self._forget(topic, index))
 
-    async def _forget(self, gaps: Mapping[str, Mapping[int, Gap | None]]) -> None:
+    async def _forget(self, topic: str, index: int) -> None:
         try:
-            await self._set_gaps(gaps)
+            await self._set_gaps(topic, {index: None})
         except ClientError as error:  # it says nothing any more: the log has gone on
             log.warning("gap is still allowed error=%r", str(error))
 
-    async def _set_gaps(self, gaps: Mapping[str, Mapping[int, Gap | None]]) -> None:
-        def change() -> None:
-            with self._looks:
-                for topic, changes in gaps.items():
-                    self._looking.set_gaps(topic, changes)
-
-        if gaps:
-            await self._in_thread(change)
+    async def _set_gaps(self, topic: str, changes: Mapping[int, Gap | None]) -> None:
+        """With the connections of looks, and so in their turn."""
+        await self._loop.run_in_executor(self._looks, self._looking.set_gaps, topic, changes)
 
     # Threads and tasks
 
@@ -478,6 +496,7 @@ class Copying:
             log.error("a task failed", exc_info=error)  # a bug of ours: the next look tries again
 
     async def _close(self) -> None:
+        self._is_closing = True
         for place in self._places.values():
             self._take_out(place)
         for lane in self._lanes.values():
@@ -485,7 +504,8 @@ class Copying:
         while self._tasks:
             await asyncio.wait(tuple(self._tasks))
         self._looking.end()
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for each in (self._threads, self._looks):
+            each.shutdown(wait=False, cancel_futures=True)
 
 
 def _wanted(place: _Place) -> Wanted:

@@ -11,7 +11,6 @@ own. A thread of its own; nothing of a group keeps partitions from being copied.
 """
 
 import logging
-import threading
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -22,11 +21,10 @@ from client.group_offsets import Committed, committed_offsets, describe_groups, 
 from client.offset_commits import Consumed, commit_offsets
 from mirror.config import MirrorConfig
 from mirror.kafka_target.target import KafkaTarget
+from mirror.rounds import Rounds
 
 log = logging.getLogger(__name__)
 
-CLIENT_ID: Final = "penstock-mirror-groups"
-_PATIENCE_S: Final = 15.0
 _NO_EPOCH: Final = -1  # the source's mean nothing at the target
 
 Ends = Callable[[], Mapping[TopicPartition, tuple[TopicPartition, int]]]
@@ -59,8 +57,8 @@ def due(
     return found
 
 
-class GroupsSync:
-    """Looks every so many seconds, on a thread of its own."""
+class GroupsSync(Rounds):
+    """Of one worker."""
 
     def __init__(
         self,
@@ -69,40 +67,17 @@ class GroupsSync:
         kafka: Callable[[], KafkaTarget | None] = lambda: None,
     ) -> None:
         """`kafka`: the target, if it is Apache Kafka."""
-        self.trouble = ""  # of the last look; any thread
+        interval = config.groups.interval
+        super().__init__(config, interval, what="groups", waits="offsets of groups wait")
         self.committed = 0  # offsets, since the start; any thread
-        self._config = config
         self._ends = ends
         self._kafka = kafka
-        self._told = threading.Event()
         self._refused: dict[str, str] = {}
-        self._thread = threading.Thread(target=self._run, name="groups", daemon=True)
 
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._told.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._told.wait(min(self._config.groups.interval, self._pause())):
-            try:
-                self._look()
-                self.trouble = ""
-            except ClientError as error:
-                if str(error) != self.trouble:
-                    log.warning("offsets of groups wait error=%r", str(error))
-                self.trouble = str(error)
-
-    def _pause(self) -> float:
-        """Short, while nothing is known yet."""
-        return self._config.groups.interval if self._ends() else 1.0
-
-    def _look(self) -> None:
+    def look(self) -> bool:
         copies, kafka = self._ends(), self._kafka()
         if not copies:
-            return
+            return False
         if kafka is not None:
             kafka.refresh()
         offset_here = kept if kafka is None else kafka.offset
@@ -118,9 +93,10 @@ class GroupsSync:
             busy = describe_groups(target, wanted)
             for name, offsets in wanted.items():
                 if self._told.is_set():
-                    return
+                    break
                 if not busy[name].has_members:
                     self._commit(target, name, offsets)
+        return True
 
     def _commit(self, target: Brokers, name: str, offsets: dict[TopicPartition, Consumed]) -> None:
         try:
@@ -134,7 +110,3 @@ class GroupsSync:
         else:
             self._refused.pop(name, None)
             self.committed += len(offsets)
-
-    def _side(self, *, source: bool) -> Brokers:
-        side = self._config.source if source else self._config.target
-        return Brokers(side.bootstrap, client_id=CLIENT_ID, patience_seconds=_PATIENCE_S)

@@ -11,7 +11,6 @@ created there. If it serves transactions it is Apache Kafka, and gets a map of i
 import logging
 import time
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -32,6 +31,7 @@ from mirror.batches import Gap
 from mirror.config import MirrorConfig, Side
 from mirror.errors import NoTarget
 from mirror.kafka_target.target import NOT_FOLLOWED, KafkaTarget, serves_transactions
+from mirror.lane import CLIENT_ID
 from mirror.schema_ids import SchemaIds
 from mirror.topics import (
     SCHEMAS,
@@ -52,7 +52,6 @@ from wire.mirrored import ACCEPT_GAP, MIRROR_OF, MirrorOf
 
 log = logging.getLogger(__name__)
 
-CLIENT_ID: Final = "penstock-mirror"
 _PATIENCE_S: Final = 10.0
 _PROBE: Final = "penstock-mirror-probe"
 
@@ -245,16 +244,16 @@ class Looking:
                 create_topic(target, name, partitions=partitions, configs=own)
                 log.info("topic created topic=%s partitions=%d", name, partitions)
             case Create(name, partitions, configs):
-                gaps = _above_zero(source, copy.there, partitions)
+                gaps = gaps_text(_above_zero(source, copy.there, range(partitions)))
                 above = {ACCEPT_GAP: gaps} if gaps else {}
                 create_topic(target, name, partitions=partitions, configs=dict(configs) | above)
                 log.info("topic created topic=%s partitions=%d", name, partitions)
             case Enlarge(name, partitions):
-                known = target.refresh([name]).topic(name)
+                if self.kafka is None:  # before the partitions: else they might begin without
+                    known = target.refresh([name]).topic(name)
+                    added = range(len(known.partitions), partitions)
+                    self.set_gaps(name, _above_zero(source, copy.there, added))
                 add_partitions(target, name, partitions)
-                added = range(len(known.partitions), partitions)
-                if gaps := _above_zero(source, copy.there, partitions):
-                    self.set_gaps(name, {p: g for p, g in gaps_of(gaps).items() if p in added})
                 log.info("topic enlarged topic=%s partitions=%d", name, partitions)
             case Alter(name, configs):
                 alter_topic(target, name, configs)
@@ -291,9 +290,10 @@ def _topic(known: TopicMetadata, configs: Mapping[str, str]) -> Topic:
     return Topic(known.name, topic_id_text(known.id), len(known.partitions), configs)
 
 
-def _above_zero(source: Brokers, there: str, partitions: int) -> str | None:
-    """That a copy may begin where the source does, of those partitions that begin above 0."""
-    starts: Mapping[int, int] = {}
-    with suppress(Refused):
-        starts = start_offsets(source, there, range(partitions), Beginning())
-    return gaps_text({each: Gap(0, start) for each, start in starts.items() if start > 0})
+def _above_zero(source: Brokers, there: str, partitions: Iterable[int]) -> dict[int, Gap]:
+    """That a copy may begin where the source does, of those partitions that begin above 0. Raises
+    Refused, at once where one has no leader: nobody knows where it begins. ClientError."""
+    known = source.known.topic(there)
+    led = [known.partition(each).index for each in partitions]
+    starts = start_offsets(source, there, led, Beginning())
+    return {each: Gap(0, start) for each, start in starts.items() if start > 0}

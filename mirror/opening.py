@@ -67,6 +67,7 @@ class Opening:
             if not without_source:
                 with self._source() as source:
                     compared = self._compared(source, target, here, origin.topic)
+                    compared += _missing(source, target, here, origin.topic)
                 _check(here, compared, _behind)
             alter_topic(target, here, {MIRROR_OF: None, ACCEPT_GAP: None, PAUSED: None})
         return compared
@@ -75,7 +76,8 @@ class Opening:
         self, here: str, *, may_cut: Callable[[Sequence[Excess]], None] | None = None
     ) -> Demoted:
         """Makes it a copy again. It has nothing that the source has not; or that is cut off, which
-        `may_cut` is told first, and may raise. Raises NotDone, ClientError."""
+        `may_cut` is told first, and may raise. Partitions that it does not have yet the mirror
+        adds. Raises NotDone, ClientError."""
         with self._target() as target, self._source() as source:
             self._check_is_penstock(target)
             check_keeps_offsets(target, self._config.target.cluster)
@@ -164,6 +166,7 @@ class Opening:
         return "compact" in self._configs(source, there).get("cleanup.policy", "")
 
     def _compared(self, source: Brokers, target: Brokers, here: str, there: str) -> list[Compared]:
+        """Partitions that both have."""
         ours, theirs = target.topic(here), source.topic(there)
         if len(ours.partitions) > len(theirs.partitions):
             raise NotDone(
@@ -187,9 +190,16 @@ class Opening:
                 CLIENT_ID,
             )
             found += [_of(index, *said[here, index]) for (_, index), *_ in wanted]
-        missing = range(len(ours.partitions), len(theirs.partitions))
-        found += [Compared(each, -1, -1, "the copy does not have it yet") for each in missing]
         return sorted(found, key=lambda each: each.partition)
+
+
+def _missing(source: Brokers, target: Brokers, here: str, there: str) -> list[Compared]:
+    """Partitions of the source that the copy lacks, as both were seen last."""
+    ours, theirs = target.known.topic(here).partitions, source.known.topic(there).partitions
+    return [
+        Compared(each.index, -1, -1, "the copy does not have it yet")
+        for each in theirs[len(ours) :]
+    ]
 
 
 def _brokers(bootstrap: Bootstrap) -> Brokers:

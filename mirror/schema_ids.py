@@ -4,13 +4,14 @@
 A registry that serves them together can give one answer for an id. So what is copied of `_schemas`
 is opened, as nothing else is, and what would give an id a second meaning is not copied: its
 partition stops, and names both subjects. What two mirrors have brought at the same moment is found
-by the next look.
+by the next look. While one of these topics cannot be read to its end, nobody knows what its ids
+mean: then nothing more of `_schemas` is copied, and everything else is.
 
 Records are read as the registry reads them (registry/log_records.py), of which this needs little.
 Versions that were deleted count: messages with their ids are still there.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,7 +20,7 @@ import msgspec
 from client.brokers import Brokers
 from client.errors import ClientError
 from client.fetcher import Fetcher
-from client.metadata import ClusterMetadata
+from client.metadata import NO_LEADER, ClusterMetadata
 from client.offsets import Beginning, End, start_offsets
 from mirror.topics import SCHEMAS
 from wire.batch import CONTROL, headers
@@ -101,17 +102,24 @@ def clash(number: int, one: Schema, other: Schema) -> str:
     )
 
 
+NewFetcher = Callable[[Brokers, str, Mapping[int, int]], Fetcher]
+
+
 class SchemaIds:
     """Of one copy of a `_schemas`. Looks on a thread; is asked on the event loop."""
 
-    def __init__(self, copy: str) -> None:
+    def __init__(self, copy: str, new_fetcher: NewFetcher = Fetcher) -> None:
         self.copy = copy
+        self.unknown = "it is not known yet which ids other registries have given"
         self.trouble = ""  # what cannot be looked at, or what clashes already
+        self._new_fetcher = new_fetcher
         self._seen: dict[str, _Topic] = {}
         self._others: Mapping[int, Schema] = {}
 
     def fault(self, batches: memoryview) -> str:
         """Why these may not be copied; empty if they may."""
+        if self.unknown:
+            return self.unknown
         others = self._others
         try:
             for number, schema in schemas_in(self.copy, batches):
@@ -123,27 +131,41 @@ class SchemaIds:
         return ""
 
     def look(self, target: Brokers, known: ClusterMetadata) -> None:
-        """At what is new in the topics of registries. Raises ClientError where nothing can be
-        known, and that may be otherwise soon."""
-        topics = {name: known.topic(name).id for name in known.topics if _is_of_schemas(name)}
+        """At what is new in the topics of registries."""
+        topics = {name: each for name, each in known.topics.items() if _is_of_schemas(name)}
         for name in self._seen.keys() - topics.keys():
             del self._seen[name]
-        troubles = []
-        for name, topic_id in topics.items():
+        troubles: list[str] = []
+        unread: dict[str, str] = {}  # and why
+        away = ""
+        for name, topic in topics.items():
             seen = self._seen.get(name)
-            if seen is None or seen.topic_id != topic_id:
-                seen = self._seen[name] = _Topic(name, topic_id)
+            if seen is None or seen.topic_id != topic.id:
+                seen = self._seen[name] = _Topic(name, topic.id)
+            if away or any(each.leader == NO_LEADER for each in topic.partitions):
+                unread[name] = away or "it has no leader"
+                continue
             try:
-                seen.read(target)
+                if not seen.read(target, self._new_fetcher):
+                    unread[name] = "it was not read to its end"
             except BatchError as error:
                 troubles.append(f"{name} cannot be read: {error}")
             except ClientError as error:
                 if error.retriable:
-                    raise
-                troubles.append(f"ids of schemas are not compared with {name}: {error}")
+                    unread[name] = away = str(error)  # each of the others would be waited for
+                else:
+                    troubles.append(f"ids of schemas are not compared with {name}: {error}")
         self._others = _united(each for name, each in self._seen.items() if name != self.copy)
+        # What its own copy says gives no id a second meaning.
+        unknown = (
+            f"nobody knows which ids of schemas {name} has: {why}"
+            for name, why in unread.items()
+            if name != self.copy
+        )
+        self.unknown = next(unknown, "")
         own = self._seen.get(self.copy)
-        self.trouble = "; ".join([*troubles, *self._clashes(own.schemas if own else {})])
+        clashes = self._clashes(own.schemas if own else {})
+        self.trouble = "; ".join([*filter(None, [self.unknown]), *troubles, *clashes])
 
     def _clashes(self, own: Mapping[int, Schema]) -> Iterator[str]:
         for number, schema in own.items():
@@ -161,23 +183,30 @@ class _Topic:
     schemas: dict[int, Schema] = field(default_factory=dict)
     _position: int = -1
 
-    def read(self, brokers: Brokers) -> None:
-        """Registries have one partition."""
+    def read(self, brokers: Brokers, new_fetcher: NewFetcher) -> bool:
+        """Whether it was read to its end. Registries have one partition. Raises BatchError,
+        ClientError."""
         if self._position < 0:
             self._position = start_offsets(brokers, self.name, [0], Beginning())[0]
         end = start_offsets(brokers, self.name, [0], End())[0]
         if self._position >= end:
-            return
-        fetcher = Fetcher(brokers, self.name, {0: self._position})
+            return True
+        fetcher = new_fetcher(brokers, self.name, {0: self._position})
         try:
-            # Nothing at all may be left up to the end, where it is compacted.
-            while self._position < end and (batches := fetcher.poll(_PATIENCE_S)):
+            while self._position < end:
+                fetcher.ends.clear()
+                batches = fetcher.poll(_PATIENCE_S)
                 for batch in batches:
                     for number, schema in schemas_in(self.name, batch.data):
                         self.schemas.setdefault(number, schema)
+                if not batches:
+                    # Where it is compacted, nothing at all may be left up to the end: then the
+                    # leader says where that is, and has nothing to give.
+                    return fetcher.ends.get(0, -1) >= end
                 self._position = fetcher.positions[0]
         finally:
             fetcher.close()
+        return True
 
 
 def _united(topics: Iterable[_Topic]) -> dict[int, Schema]:

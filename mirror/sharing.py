@@ -67,27 +67,36 @@ class Sharing:
         self._share(shared)
 
     def _run(self) -> None:
-        side = self._config.target
         while not self._told.is_set():
             try:
-                session = Session.connect(
-                    side.zookeeper,
-                    secret=side.zookeeper_secret or None,
-                    security=side.zookeeper_security,
-                    timeout_s=_SESSION_S,
-                    makes_map=False,
-                )
-            except ClusterError as error:
-                self._say(str(error))
+                self._share_once()
+            except Exception as error:  # a bug of ours: the next session tries again
+                log.exception("sharing partitions failed, trying again")
+                self.trouble = repr(error)
                 self._told.wait(_AGAIN_S)
-                continue
-            try:
-                self._be_members(session)
-            except (ClusterError, Fenced) as error:
-                self._say(str(error))
-            finally:
-                session.close()
-                self._tell(frozenset())
+
+    def _share_once(self) -> None:
+        """As long as one session lasts."""
+        side = self._config.target
+        try:
+            session = Session.connect(
+                side.zookeeper,
+                secret=side.zookeeper_secret or None,
+                security=side.zookeeper_security,
+                timeout_s=_SESSION_S,
+                makes_map=False,
+            )
+        except ClusterError as error:
+            self._say(str(error))
+            self._told.wait(_AGAIN_S)
+            return
+        try:
+            self._be_members(session)
+        except (ClusterError, Fenced) as error:
+            self._say(str(error))
+        finally:
+            session.close()
+            self._tell(frozenset())
 
     def _be_members(self, session: Session) -> None:
         while not self._told.is_set():

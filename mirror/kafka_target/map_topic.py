@@ -221,7 +221,7 @@ class MapTopic:
             for record in records(batch):
                 if record.offset >= position and record.key is not None:
                     self._said(record.key, record.value)
-        except (BatchError, msgspec.DecodeError) as error:
+        except (BatchError, msgspec.DecodeError, ValueError) as error:
             raise Corrupt(f"topic {self.name}: {error}") from None
 
     def _said(self, key: bytes, value: bytes | None) -> None:

@@ -14,6 +14,7 @@ from client.metadata import NO_LEADER, ClusterMetadata
 from ground.http_client import HttpUrl
 from ground.http_security import HttpAccess
 from penstock.brokers.standing import is_under, why_under
+from penstock.cli.failures import WrongConfiguration
 from penstock.gate.reasons import Reason, Trouble, some
 from penstock.status.cluster import AskingBrokerPages
 from penstock.status.part import NoStatus
@@ -24,7 +25,8 @@ _LASTING: Final = ("lost:", "damaged:", "offline:")  # how such remarks of a bro
 
 
 class BrokersCheck:
-    """`before` are the brokers that there were, `wanted` those that were changed."""
+    """`before` are the brokers that there were, in the cluster with this id if that is known;
+    `wanted` are those that were changed."""
 
     about = ABOUT
 
@@ -33,11 +35,13 @@ class BrokersCheck:
         bootstrap: Bootstrap,
         *,
         before: Collection[int] = (),
+        cluster_id: str = "",
         wanted: Collection[int] = (),
         may_be_empty: bool = True,
     ) -> None:
         self._bootstrap = bootstrap
         self._before = before
+        self._cluster_id = cluster_id
         self._wanted = wanted
         self._may_be_empty = may_be_empty
         self._brokers: Brokers | None = None
@@ -48,11 +52,17 @@ class BrokersCheck:
             self._brokers = None
 
     def look(self) -> Sequence[Reason]:
+        """Raises WrongConfiguration."""
         try:
             cluster = self.ask()
         except ClientError as error:
             self.close()
             return [Reason(ABOUT, Trouble.SILENCE, f"no answer of the cluster: {error}")]
+        if self._cluster_id and cluster.cluster_id and cluster.cluster_id != self._cluster_id:
+            raise WrongConfiguration(
+                f"the baseline is of the cluster with the id {self._cluster_id}, this one has "
+                f"{cluster.cluster_id}: give the file that was recorded of this cluster"
+            )
         if not cluster.topics and not self._may_be_empty:
             return [Reason(ABOUT, Trouble.SILENCE, _nothing_shown(cluster))]
         wanted = [*self._before, *self._wanted]

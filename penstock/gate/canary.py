@@ -61,6 +61,7 @@ class Line(NamedTuple):
     token: bytes
     end: int
     written: int
+    inode: int
 
 
 class Shipped(NamedTuple):
@@ -86,7 +87,8 @@ def write_line(path: Path) -> Line:
                 line = b"\n" + line
             os.write(file, line)
             os.fsync(file)
-            return Line(path.absolute(), token.encode(), os.fstat(file).st_size, written)
+            status = os.fstat(file)
+            return Line(path.absolute(), token.encode(), status.st_size, written, status.st_ino)
         finally:
             os.close(file)
     except OSError as error:
@@ -220,8 +222,13 @@ class CanaryCheck:
 
 
 def shipped(status: Status, line: Line) -> tuple[Shipped | None, str]:
-    """Where it went, once it is acknowledged; or why it is not."""
-    followed = [each for each in status.files if each.path == str(line.path) and not each.deleted]
+    """Where it went, once it is acknowledged; or why it is not. What had the path before and was
+    renamed is another file, until the agent has seen that, too."""
+    followed = [
+        each
+        for each in status.files
+        if each.path == str(line.path) and not each.deleted and each.inode in {0, line.inode}
+    ]
     unwell = why_not_ready(status)
     because = f" (the agent is not ready: {unwell})" if unwell else ""
     if not followed:

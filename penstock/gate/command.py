@@ -227,6 +227,7 @@ def check(
         BrokersCheck(
             bootstrap,
             before=() if before is None else before.brokers,
+            cluster_id="" if before is None else before.cluster,
             wanted=changed,
             may_be_empty=may_be_empty or (before is not None and not before.topics),
         ),

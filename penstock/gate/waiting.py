@@ -24,7 +24,8 @@ def wait(
     tell: Callable[[Sequence[Reason]], None],
 ) -> Waited:
     """Each look asks everybody. `tell` is called when the reasons are others than before. What is
-    said at the end is what the last look found, so the limit is passed by one look at most."""
+    said at the end is what the last look found. The limit is passed by one look, and where nothing
+    is wrong when it is reached, until that has held for long enough."""
     begun = time.monotonic()
     holds_since: float | None = None
     told: Sequence[Reason] = ()

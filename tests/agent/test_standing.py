@@ -67,6 +67,7 @@ def test_the_lag_is_that_of_the_oldest_byte_that_waits(tmp_path: Path, has_room:
     with pipeline_side(tmp_path, input_of(path, "logs")) as side, side.running():
         wait_for(lambda: side.messages("logs") == ["one"])
         side.cluster.acknowledge("logs")
+        assert file_status(side).inode == path.stat().st_ino
         intake = side.intake(path)
         assert intake is not None
         wait_for(lambda: intake.behind_since is None)

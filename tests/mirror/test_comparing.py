@@ -2,17 +2,25 @@
 is the same is not told of, and what one side has deleted is no difference."""
 
 import re
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from client import admin
+from client.asking import Key
 from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from harness.broker_process import BrokerProcess
 from harness.mirror_process import MirrorProcess
 from harness.server_process import wait_until
+from mirror.comparing import Comparing
+from mirror.config import MirrorConfig
+from mirror.looking import Seen
+from mirror.partition import CopiedPartition, Stage
 from tests.mirror.conftest import NewWorker
 from tests.mirror.logs import PATIENCE, batches, delete_before, values, wait_copied, write
 from wire.batch import HEADER_SIZE, read_header
@@ -146,3 +154,105 @@ def test_it_keeps_to_its_rate(
     # It has never come through: so its age is that of the worker.
     began = read(1)
     assert read(500_000) - began >= 3
+
+
+class Compared:
+    """A topic of one partition or more with itself, from within: this test says what is copied."""
+
+    def __init__(self, broker: BrokerProcess, brokers: Brokers, topic: str, count: int) -> None:
+        side = {"brokers": [broker.bootstrap]}
+        settings = {
+            "name": "m",
+            "source": {"cluster": "dc1", **side},
+            "target": {"cluster": "offline", **side},
+            "data_dir": "/nowhere",
+            "compare": {"rate": 400_000, "interval": 0.1},
+        }
+        keys = [(topic, index) for index in range(count)]
+        self.partitions = [CopiedPartition(e, e, stage=Stage.COPYING) for e in keys]
+        self.asked = 0
+        self.once_read: Callable[[], None] = lambda: None  # when the first bytes were compared
+        known = admin.all_topics(brokers)
+        seen = Seen(time.monotonic(), known, known, {})
+        config = msgspec.convert(settings, MirrorConfig)
+        self.comparing = Comparing(config, lambda: seen, self._mine)
+
+    def _mine(self) -> Mapping[Key, CopiedPartition]:
+        self.asked += 1
+        if self.comparing.bytes:
+            self.once_read()
+        return {each.here: each for each in self.partitions}
+
+    def wait_asked(self) -> None:
+        """It is tried once more, at least, or is through."""
+        until = self.asked + 10
+        wait_until(
+            lambda: self.asked >= until or bool(self.comparing.passes),
+            within=PATIENCE,
+            what="it goes on",
+        )
+
+    def start(self) -> None:
+        self.comparing.start()
+
+    def close(self) -> None:
+        self.comparing.stop()
+
+
+def check_not_whole_until_it_is_copied(compared: Compared, first: CopiedPartition) -> None:
+    wait_until(lambda: bool(compared.comparing.bytes), within=PATIENCE, what="something is read")
+    wait_until(lambda: first.stage is Stage.WAITING, within=PATIENCE, what="it waits")
+    compared.wait_asked()
+    assert compared.comparing.passes == 0
+    first.stage, compared.once_read = Stage.COPYING, lambda: None
+    wait_until(lambda: compared.comparing.passes > 0, within=PATIENCE, what="all is compared")
+    compared.close()
+    assert compared.comparing.different == {}
+
+
+def test_a_pass_that_gave_up_a_partition_half_way_is_not_whole(
+    source: BrokerProcess, there: Brokers, new_topic: str
+) -> None:
+    admin.create_topic(there, new_topic, partitions=1)
+    write(there, new_topic, values(0, 2_000))  # more than is read at once
+    compared = Compared(source, there, new_topic, 1)
+    (only,) = compared.partitions
+
+    def waits() -> None:
+        only.stage = Stage.WAITING
+
+    compared.once_read = waits
+    began = time.monotonic()
+    with closing(compared):
+        compared.start()
+        wait_until(lambda: only.stage is Stage.WAITING, within=PATIENCE, what="it waits")
+        compared.wait_asked()
+        waited = time.monotonic() - began
+        assert compared.comparing.age_s >= waited
+        check_not_whole_until_it_is_copied(compared, only)
+
+
+def test_a_pass_without_a_partition_that_waits_is_not_whole(
+    source: BrokerProcess, there: Brokers, new_topic: str
+) -> None:
+    admin.create_topic(there, new_topic, partitions=2)
+    write(there, new_topic, values(0, 50), 1)
+    compared = Compared(source, there, new_topic, 2)
+    first, _ = compared.partitions
+    first.stage = Stage.WAITING
+    with closing(compared):
+        compared.start()
+        check_not_whole_until_it_is_copied(compared, first)
+
+
+def test_what_is_paused_or_compacted_keeps_no_pass_from_being_whole(
+    source: BrokerProcess, there: Brokers, new_topic: str
+) -> None:
+    admin.create_topic(there, new_topic, partitions=3)
+    write(there, new_topic, values(0, 50), 2)
+    compared = Compared(source, there, new_topic, 3)
+    paused, compacted, _ = compared.partitions
+    paused.stage, compacted.compacts = Stage.PAUSED, True
+    with closing(compared):
+        compared.start()
+        wait_until(lambda: compared.comparing.passes > 0, within=PATIENCE, what="a whole pass")

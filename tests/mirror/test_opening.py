@@ -47,6 +47,27 @@ def test_promoted_written_and_demoted_only_without_messages_of_its_own(
     assert "has 3 messages of its own from offset 65 to 67" in refused.stderr
 
 
+def test_demoted_where_the_source_has_more_partitions(
+    there: Brokers, here: Brokers, new_topic: str, mirror: MirrorProcess
+) -> None:
+    copy = f"dc1.{new_topic}"
+    admin.create_topic(there, new_topic, partitions=2)
+    write(there, new_topic, values(0, 50))
+    mirror.start()
+    wait_copied(there, here, new_topic, 2)
+    mirror.kill()
+    assert mirror.told("promote", copy).returncode == 0
+    admin.add_partitions(there, new_topic, 3)
+    write(there, new_topic, values(0, 5), 2)
+    demoted = mirror.told("demote", copy)
+    assert demoted.returncode == 0, demoted
+    refused = mirror.told("promote", copy)
+    assert refused.returncode == 1, refused
+    assert f"{copy}-2: the copy does not have it yet" in refused.stderr
+    mirror.start()
+    wait_copied(there, here, new_topic, 3)
+
+
 def test_paused_and_resumed(
     there: Brokers, here: Brokers, new_topic: str, mirror: MirrorProcess
 ) -> None:

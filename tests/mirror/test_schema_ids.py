@@ -6,10 +6,12 @@ from pathlib import Path
 
 from client import admin
 from client.brokers import Brokers
+from client.fetcher import FetchedBatch, Fetcher
+from client.producer import Producer
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
 from harness.server_process import wait_until
-from mirror.schema_ids import schemas_in
+from mirror.schema_ids import SchemaIds, schemas_in
 from tests.mirror.conftest import NewWorker
 from tests.mirror.logs import PATIENCE, batches, ends, values, wait_copied, write
 from tests.mirror.workers import partition_of
@@ -57,6 +59,42 @@ def test_what_makes_two_schemas_one() -> None:
     refers = version(1, references=[{"name": "C", "subject": "common", "version": 1}])
     assert contents(refers) == contents(refers)
     assert contents(refers) != contents(refers, topic="dc2._schemas")  # their `common` is another
+
+
+class HesitantFetcher(Fetcher):
+    """Gets nothing at first, as when a leader has just moved."""
+
+    has_hesitated = False
+
+    def poll(self, seconds: float) -> list[FetchedBatch]:
+        if not HesitantFetcher.has_hesitated:
+            HesitantFetcher.has_hesitated = True
+            return []
+        return super().poll(seconds)
+
+
+def test_nothing_is_copied_while_a_registrys_topic_was_not_read_to_its_end(
+    here: Brokers, new_topic: str
+) -> None:
+    dc2 = f"dc2.{new_topic}._schemas"
+    admin.create_topic(here, dc2, partitions=1)
+    producer = Producer(here, dc2)
+    said = json.dumps(version(7, "clicks", '"long"')).encode()
+    producer.send(said, key=b'{"keytype":"SCHEMA"}', partition=0)
+    producer.flush()
+    ids = SchemaIds("dc1._schemas", HesitantFetcher)
+
+    def fault(number: int) -> str:
+        made = Record(0, 0, b'{"keytype":"SCHEMA"}', json.dumps(version(number)).encode())
+        return ids.fault(memoryview(build_batch([made])))
+
+    assert fault(8)  # nothing was looked at yet
+    ids.look(here, admin.all_topics(here))
+    assert fault(8) == fault(7) != ""
+    assert f"{dc2} has: it was not read to its end" in fault(8)
+    ids.look(here, admin.all_topics(here))
+    assert fault(8) == ""
+    assert "schema id 7 is version 1 of views" in fault(7)
 
 
 def test_an_id_of_two_registries_stops_the_copy_before_it_is_there(  # noqa: PLR0917

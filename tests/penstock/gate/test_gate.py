@@ -278,3 +278,13 @@ def test_a_baseline_is_one_that_was_recorded(tmp_path: Path) -> None:
     ended = penstock("gate", "check", "--no-canary", "--baseline", str(file))
     assert ended.returncode == 2
     assert f"{file} was not made by `penstock gate record`" in ended.stderr
+
+
+def test_a_baseline_is_one_of_this_cluster(pipeline: Pipeline) -> None:
+    file = pipeline.record()
+    recorded = json.loads(file.read_text())
+    assert recorded["cluster"]
+    file.write_text(json.dumps({**recorded, "cluster": "another"}))
+    ended = pipeline.check("--no-canary", "--baseline", str(file), within=60)
+    assert ended.returncode == 2, ended
+    assert "the baseline is of the cluster with the id another" in ended.stderr

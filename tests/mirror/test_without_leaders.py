@@ -1,0 +1,153 @@
+"""One of two brokers is away, and what it alone had has no leader: what a look finds then, and what
+it makes later."""
+
+import uuid
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import msgspec
+import pytest
+
+from client import admin
+from client.bootstrap import Bootstrap
+from client.brokers import Brokers
+from client.metadata import NO_LEADER
+from cluster.zookeeper import EmbeddedZooKeeper
+from harness.broker_process import BrokerProcess
+from harness.server_process import wait_until
+from mirror.batches import Gap
+from mirror.config import MirrorConfig
+from mirror.looking import Looking
+from mirror.topics import gaps_of
+from tests.mirror.logs import PATIENCE, delete_before, values, write
+from wire.mirrored import ACCEPT_GAP
+
+Pair = tuple[BrokerProcess, BrokerProcess]
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory, zookeeper: EmbeddedZooKeeper) -> Iterator[Pair]:
+    """A cluster of two; the second is started anew by whoever kills it."""
+    chroot = f"{zookeeper.address}/{uuid.uuid4().hex}"
+    settings = {"ledger": False, "zookeeper_session_seconds": 4}
+    first, second = (
+        BrokerProcess(
+            tmp_path_factory.mktemp(f"pair-{number}"),
+            zookeeper=chroot,
+            broker_id=number,
+            settings=settings,
+        )
+        for number in (1, 2)
+    )
+    with first, second:
+        yield first, second
+
+
+@pytest.fixture
+def of_pair(pair: Pair) -> Iterator[Brokers]:
+    with Brokers(Bootstrap.of(pair[0].bootstrap), patience_seconds=60) as brokers:
+        yield brokers
+
+
+def looking(source: BrokerProcess, target: BrokerProcess, **more: Any) -> Looking:
+    settings = {
+        "name": "m",
+        "source": {"cluster": "dc1", "brokers": [source.bootstrap]},
+        "target": {"cluster": "offline", "brokers": [target.bootstrap]},
+        "data_dir": "/nowhere",
+        **more,
+    }
+    return Looking(msgspec.convert(settings, MirrorConfig))
+
+
+def wait_leaderless(brokers: Brokers, topic: str) -> None:
+    def is_leaderless() -> bool:
+        partitions = brokers.refresh([topic]).topics[topic].partitions
+        return any(each.leader == NO_LEADER for each in partitions)
+
+    wait_until(is_leaderless, within=PATIENCE, what=f"{topic} has no leader")
+
+
+def led_by(brokers: Brokers, broker: int, suffix: str = "") -> str:
+    """A new topic of one partition."""
+    while True:
+        name = f"{uuid.uuid4().hex}{suffix}"
+        if admin.create_topic(brokers, name, partitions=1).partition(0).leader == broker:
+            return name
+
+
+@contextmanager
+def away(broker: BrokerProcess) -> Iterator[None]:
+    broker.kill()
+    try:
+        yield
+    finally:
+        broker.start()
+
+
+def gaps(brokers: Brokers, topic: str) -> dict[int, Gap]:
+    """That the copy takes."""
+    configs = {each.name: each.value or "" for each in admin.topic_configs(brokers, topic)}
+    return gaps_of(configs.get(ACCEPT_GAP, ""))
+
+
+def test_schemas_without_a_leader_hold_up_schemas_alone(
+    source: BrokerProcess, pair: Pair, there: Brokers, of_pair: Brokers, new_topic: str
+) -> None:
+    admin.create_topic(there, new_topic, partitions=1)
+    lost = led_by(of_pair, 2, "._schemas")
+    with closing(looking(source, pair[0], topics=[new_topic], schemas=True)) as looks:
+        assert looks.schema_ids is not None
+        with away(pair[1]):
+            wait_leaderless(of_pair, lost)
+            assert looks.look().copies[f"dc1.{new_topic}"].changes  # was made just now
+            seen = looks.look()
+            assert seen.copies[f"dc1.{new_topic}"].partitions == 1
+            said = f"nobody knows which ids of schemas {lost} has: it has no leader"
+            assert said in seen.troubles["dc1._schemas"]
+            assert looks.schema_ids.fault(memoryview(b"")) == said
+        wait_until(lambda: not looks.look().troubles, within=PATIENCE, what="no trouble is left")
+        assert looks.schema_ids.fault(memoryview(b"")) == ""
+
+
+def test_a_copy_is_made_when_the_source_says_where_it_begins(
+    pair: Pair, target: BrokerProcess, of_pair: Brokers, here: Brokers
+) -> None:
+    topic = led_by(of_pair, 2)
+    write(of_pair, topic, values(0, 20))
+    delete_before(of_pair, topic, 10)
+    copy = f"dc1.{topic}"
+    with closing(looking(pair[0], target, topics=[topic])) as looks:
+        with away(pair[1]):
+            wait_leaderless(of_pair, topic)
+            assert "leader not available" in looks.look().troubles[copy]
+            assert copy not in admin.all_topics(here).topics
+        wait_until(
+            lambda: bool(looks.look().copies[copy].partitions), within=PATIENCE, what="it is made"
+        )
+    assert gaps(here, copy) == {0: Gap(0, 10)}
+
+
+def test_a_copy_is_enlarged_when_the_source_says_where_new_partitions_begin(
+    pair: Pair, target: BrokerProcess, of_pair: Brokers, here: Brokers
+) -> None:
+    topic = led_by(of_pair, 1)
+    copy = f"dc1.{topic}"
+    with closing(looking(pair[0], target, topics=[topic])) as looks:
+        looks.look()
+        assert looks.look().copies[copy].partitions == 1
+        admin.add_partitions(of_pair, topic, 4)
+        for partition in (1, 2, 3):
+            write(of_pair, topic, values(0, 20), partition)
+            delete_before(of_pair, topic, 10, partition)
+        with away(pair[1]):
+            wait_leaderless(of_pair, topic)
+            assert "leader not available" in looks.look().troubles[copy]
+            assert len(here.refresh([copy]).topic(copy).partitions) == 1
+        wait_until(
+            lambda: looks.look().copies[copy].partitions == 4,
+            within=PATIENCE,
+            what="it is enlarged",
+        )
+    assert gaps(here, copy) == {each: Gap(0, 10) for each in (1, 2, 3)}
