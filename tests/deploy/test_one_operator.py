@@ -113,19 +113,30 @@ def test_the_second_operator_is_told_and_a_dead_one_is_not_waited_for(
     controller: Controller,
 ) -> None:
     hold = {"ansible.builtin.pause": {"seconds": WITHIN}}  # which leaves no file when it is killed
-    with controller.start(controller.roll("begun", what="rolling"), hold) as first:
+    at_work = controller.roll("at", host="broker-2")
+    with controller.start(controller.roll("begun", what="rolling"), at_work, hold) as first:
         try:
-            wait_until(controller.lock.exists, within=WITHIN, what="the first has begun")
+            wait_until(
+                lambda: controller.lock.exists() and controller.holder().get("host") == "broker-2",
+                within=WITHIN,
+                what="the first is at a host",
+            )
             refused = controller.play(controller.roll("begun", what="rollback"))
             assert refused.code == 2
             assert " runs rolling since " in refused.output
+            assert "Z (at broker-2), and one at a time" in refused.output
             assert "say -e penstock_gate_take_over=true" in refused.output
             assert controller.holder()["what"] == "rolling"
         finally:
             kill_with_all_below(first.pid)
-    begun = controller.play(controller.roll("begun", what="rollback"))
+    begun = controller.play(
+        {**controller.roll("begun", what="rollback"), "register": "begun"},
+        # Where the dead one was is where this one begins.
+        {"ansible.builtin.assert": {"that": ["begun.goes_on", "begun.before.host == 'broker-2'"]}},
+    )
     assert begun.code == 0, begun.output
     assert controller.holder()["what"] == "rollback"
+    assert controller.holder()["host"] == "broker-2"
 
 
 def test_what_was_stopped_is_taken_up_and_what_ended_is_forgotten(controller: Controller) -> None:

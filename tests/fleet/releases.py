@@ -75,6 +75,19 @@ def build_wheel(directory: Path, version: str | None = None, tree: Path = ROOT) 
     return built if version is None else _renamed(built, version)
 
 
+def with_broken_wheel(wheel: Path) -> Path:
+    """A copy in a folder of its own, of the same name, that pip cannot make anything of."""
+    broken = wheel.parent / "broken" / wheel.name
+    broken.parent.mkdir(exist_ok=True)
+    with zipfile.ZipFile(wheel) as source:
+        content = {name: source.read(name) for name in source.namelist()}
+    left = {name: data for name, data in content.items() if not name.endswith("/WHEEL")}
+    _write_wheel(
+        broken, next(each.partition("/")[0] for each in left if "dist-info/" in each), left
+    )
+    return broken
+
+
 def make_release(directory: Path, wheel: Path, extras: Iterable[str] = EXTRAS) -> str:
     """A release of that wheel in `directory`; its version. Wheels of others are made once for all
     releases that lie in one folder."""

@@ -27,13 +27,14 @@ TOPIC: Final = "lines"
 LOGS: Final = "/var/log/app"
 _ARRIVES_WITHIN: Final = 300.0
 
-# A new file after each two hundred lines, in the way of logrotate.
+# A new file after so many lines ($1), in the way of logrotate; 0: always the same. It goes on where
+# it was, and so does the host after a loss of power.
 _WRITER: Final = f"""
-mkdir -p {LOGS}; number=0
+mkdir -p {LOGS}; number=$(cat {LOGS}/*.log 2>/dev/null | wc -l)
 while true; do
     echo "$(hostname) line $number" >> {LOGS}/app.log
     number=$((number + 1))
-    [ $((number % 200)) -eq 0 ] && mv {LOGS}/app.log {LOGS}/app-$((number / 200)).log
+    [ $1 -ne 0 ] && [ $((number % $1)) -eq 0 ] && mv {LOGS}/app.log {LOGS}/app-$((number / $1)).log
     sleep 0.05
 done
 """
@@ -152,17 +153,18 @@ class Site:
 
     # Lines
 
-    def write(self) -> None:
-        """From now on, on every host."""
-        for host in self.fleet.hosts:
+    def write(self, *hosts: str, lines_a_file: int = 200) -> None:
+        """From now on, on these hosts, or on every one. Where agents are away for long, files
+        should not be renamed (lines_a_file=0): nobody could say then what came and went."""
+        for host in hosts or self.fleet.hosts:
             self.fleet.write(
                 host, "/usr/local/bin/write-lines", f"#!/bin/bash{_WRITER}", mode=0o755
             )
             run = "systemd-run --quiet --unit=writes-lines /usr/local/bin/write-lines"
-            self.fleet.ssh(host, run)
+            self.fleet.ssh(host, f"{run} {lines_a_file}")
 
-    def write_no_more(self) -> None:
-        for host in self.fleet.hosts:
+    def write_no_more(self, *hosts: str) -> None:
+        for host in hosts or self.fleet.hosts:
             self.fleet.ssh(host, "systemctl stop writes-lines")
 
     def written(self) -> Counter[str]:
@@ -174,6 +176,22 @@ class Site:
     def landed(self) -> Counter[str]:
         """Each line as often as it lies in the topic."""
         return Counter(self._asked(_READER))
+
+    def must_serve(self, *hosts: str) -> None:
+        """A line that is written on each of them from now on is read from the topic, by a foreign
+        client: what is there still takes lines, and gives them."""
+        wanted = {
+            self.fleet.ssh(host, f"tail -n 1 {LOGS}/app.log; sleep 0.5; tail -n 1 {LOGS}/app.log")
+            .strip()
+            .splitlines()[-1]
+            for host in hosts
+        }
+        wait_until(
+            lambda: wanted <= self.landed().keys(),
+            within=_ARRIVES_WITHIN,
+            what=f"{', '.join(sorted(wanted))}: in the topic",
+            every=2,
+        )
 
     def replicas(self) -> Counter[int]:
         """Of all topics: how many each broker has."""

@@ -17,6 +17,12 @@ import shutil
 import tarfile
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.penstock.pipeline.plugins.module_utils.releases import (
+    IsBusy,
+    NoRoom,
+    alone,
+    check_room,
+)
 
 DOCUMENTATION = r"""
 module: bundle
@@ -77,6 +83,7 @@ class Bundle:
             self.module.fail_json(msg="the archive has come damaged; nothing has changed")
         new = os.path.join(self.releases, f".incoming-{self.version}")
         shutil.rmtree(new, ignore_errors=True)  # of a run that was cut off
+        check_room(self.releases, unpacked_size(archive))
         os.makedirs(new)
         try:
             whole = self.unpack(archive, new)
@@ -139,6 +146,13 @@ class Bundle:
         return found
 
 
+def unpacked_size(archive):
+    """As gzip says it at the end."""
+    with open(archive, "rb") as file:
+        file.seek(-4, os.SEEK_END)
+        return int.from_bytes(file.read(4), "little")
+
+
 def main():
     module = AnsibleModule(
         argument_spec={
@@ -159,9 +173,11 @@ def main():
     changed = missing and bool(given["archive"]) and not module.check_mode
     try:
         if changed:
-            bundle.install(given["archive"], given["sha256"])
-            bundle.forget_old()
-    except (OSError, tarfile.TarError, EOFError) as error:
+            with alone(bundle.releases):
+                if not bundle.is_there():  # nobody has brought it meanwhile
+                    bundle.install(given["archive"], given["sha256"])
+                    bundle.forget_old()
+    except (OSError, tarfile.TarError, EOFError, IsBusy, NoRoom) as error:
         module.fail_json(msg=f"release {given['version']} cannot be unpacked: {error}")
     module.exit_json(
         changed=changed,

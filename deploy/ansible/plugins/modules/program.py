@@ -27,6 +27,7 @@ options:
     description: What PENSTOCK_STARTED_WITH says in its unit.
     type: str
     required: true
+  restart: {description: Start it again in any case., type: bool, default: false}
   timeout: {description: "How long it may take to be ready, in seconds.", type: int, default: 180}
 author: The Penstock authors
 """
@@ -74,14 +75,18 @@ class Unit:
         found = (each[len(VARIABLE) :] for each in pairs if each.startswith(VARIABLE))
         return os.fsdecode(next(found, b""))
 
-    def wait(self, started_with):
-        """Until it is ready with that, and stays."""
+    def wait(self, started_with, before):
+        """Until it is ready with that, as another process than the one before, and stays."""
         deadline = time.monotonic() + self.module.params["timeout"]
         since = None
         pid = ""
         while True:
             state = self.asked()
-            is_up = state.get("ActiveState") == "active" and self.runs_with(state) == started_with
+            is_up = (
+                state.get("ActiveState") == "active"
+                and state.get("MainPID") != before
+                and self.runs_with(state) == started_with
+            )
             if is_up and state["MainPID"] == pid and since is not None:
                 if time.monotonic() - since >= _STAYS:
                     return
@@ -128,6 +133,7 @@ def main():
             "release": {"type": "str", "required": True},
             "root": {"type": "path", "default": "/opt/penstock"},
             "started_with": {"type": "str", "required": True},
+            "restart": {"type": "bool", "default": False},
             "timeout": {"type": "int", "default": 180},
         },
         supports_check_mode=True,
@@ -154,7 +160,8 @@ def main():
         "started_with": given["started_with"],
     }
     turned = {path: to for path, to in links.items() if target_of(path) != to}
-    changed = before != after or bool(turned)
+    restart = given["restart"] and before["state"] == "active"
+    changed = before != after or bool(turned) or restart
     if not module.check_mode:
         for path, to in turned.items():
             link(path, to)
@@ -162,16 +169,17 @@ def main():
             unit.systemctl("daemon-reload")
         if not before["enabled"]:
             unit.systemctl("enable", unit.name)
-        if before["started_with"] != after["started_with"] or before["state"] != "active":
+        other = before["started_with"] != after["started_with"]
+        if other or restart or before["state"] != "active":
             # Not waited for here: where something that it needs is not there yet, systemd tries
             # again until it is.
             if before["state"] == "failed":
                 unit.systemctl("reset-failed", unit.name)
             unit.systemctl("restart", "--no-block", unit.name)
-            unit.wait(given["started_with"])
+            unit.wait(given["started_with"], state.get("MainPID"))
     module.exit_json(
         changed=changed,
-        restarted=before["started_with"] not in {"", after["started_with"]},
+        restarted=restart or before["started_with"] not in {"", after["started_with"]},
         diff={"before": before, "after": after},
     )
 

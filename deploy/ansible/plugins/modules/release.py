@@ -11,6 +11,8 @@ an agent may run from it. So the venv is made within, in `server`, with the agen
 once it is whole, the commands in `bin` become links into it. Nothing else of the bundle is touched,
 and whatever runs from it goes on.
 
+One run at a time installs. What it cannot finish it takes away again, unless programs run from it.
+
 Nothing is fetched: the controller sends an archive with what is needed (the action of the same name
 makes it), and pip installs from that alone, by the hashes that are in it.
 """
@@ -23,8 +25,15 @@ import os
 import re
 import shutil
 import tarfile
+import zipfile
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.penstock.pipeline.plugins.module_utils.releases import (
+    IsBusy,
+    NoRoom,
+    alone,
+    check_room,
+)
 
 DOCUMENTATION = r"""
 module: release
@@ -113,21 +122,27 @@ class Release:
     def install(self, archive):
         incoming = os.path.join(self.root, "releases", f".incoming-{self.version}")
         shutil.rmtree(incoming, ignore_errors=True)
+        unfinished = not self.has
+        if unfinished:
+            # Nobody runs from it: it was never finished.
+            shutil.rmtree(self.venv, ignore_errors=True)
+        check_room(os.path.dirname(self.path), room_for(archive))
         os.makedirs(incoming, mode=0o700)
         try:
             self.unpack(archive, incoming)
-            if not self.has:
-                # Nobody runs from it: it was never finished.
-                shutil.rmtree(self.venv, ignore_errors=True)
+            if unfinished:
                 self.run([self.module.params["python"], "-I", "-m", "venv", "--without-pip"])
             self.pip(incoming)
             if self.jars and not self.has_jars:
                 self.take_jars(incoming)
+            unfinished = False
             if self.is_bundle:
                 self.turn_commands()
             self.mark()
         finally:
             shutil.rmtree(incoming, ignore_errors=True)
+            if unfinished:
+                shutil.rmtree(self.venv, ignore_errors=True)
 
     def run(self, command):
         rc, out, error = self.module.run_command([*command, self.venv])
@@ -238,6 +253,21 @@ class Release:
         return gone
 
 
+def room_for(archive):
+    """At most: what comes, and what pip unpacks and compiles."""
+    needed = 0
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            needed += member.size
+            if member.name.endswith(".whl"):
+                try:
+                    with zipfile.ZipFile(tar.extractfile(member)) as wheel:
+                        needed += sum(each.file_size for each in wheel.infolist()) * 3 // 2
+                except zipfile.BadZipFile:
+                    pass  # pip says what is wrong with it
+    return needed
+
+
 def mtime(path):
     try:
         return os.stat(path).st_mtime
@@ -280,28 +310,48 @@ def main():
         module.fail_json(msg="version: letters, digits, ., _, + and - only")
     if wrong := [each for each in module.params["extras"] if not _EXTRA.fullmatch(each)]:
         module.fail_json(msg=f"extras: {wrong[0]!r} is none")
+    try:
+        module.exit_json(**result_of(module))
+    except (OSError, tarfile.TarError, IsBusy, NoRoom) as error:
+        module.fail_json(
+            msg=f"release {module.params['version']} is not installed, and nothing on this host "
+            f"has changed to it: {error}"
+        )
+
+
+def result_of(module):
+    archive = module.params["archive"]
     release = Release(module)
-    before = {"extras": sorted(release.has), "jars": release.has_jars}
-    after = {
-        "extras": sorted(release.has | release.missing),
-        "jars": release.has_jars or release.jars,
-    }
-    result = {"changed": not release.is_whole, "path": release.path, "missing": []}
-    if not release.is_whole:
-        shown = {"before_header": release.path, "after_header": release.path}
-        result["diff"] = {"before": before, "after": after, **shown}
-        archive = module.params["archive"]
-        if archive is None:
-            # The action sends it, and calls again.
-            python, machine = release.interpreter()
-            result["missing"] = sorted(release.missing)
-            result["needs_jars"] = release.jars and not release.has_jars
-            result["python"], result["machine"] = python, machine
-        elif not module.check_mode:
-            os.makedirs(os.path.join(release.root, "releases"), mode=0o755, exist_ok=True)
+    if archive is None or module.check_mode:
+        return asked(release)
+    with alone(os.path.join(release.root, "releases")):
+        # Somebody else may have done it meanwhile.
+        release = Release(module)
+        result = asked(release)
+        if not release.is_whole:
             release.install(archive)
             result["forgotten"] = release.forget_old()
-    module.exit_json(**result)
+    return result
+
+
+def asked(release):
+    """What it is and is to be, and what the action must send."""
+    result = {"changed": not release.is_whole, "path": release.path, "missing": []}
+    if not release.is_whole:
+        result["diff"] = {
+            "before": {"extras": sorted(release.has), "jars": release.has_jars},
+            "after": {
+                "extras": sorted(release.has | release.missing),
+                "jars": release.has_jars or release.jars,
+            },
+            "before_header": release.path,
+            "after_header": release.path,
+        }
+        if release.module.params["archive"] is None:
+            result["python"], result["machine"] = release.interpreter()
+            result["missing"] = sorted(release.missing)
+            result["needs_jars"] = release.jars and not release.has_jars
+    return result
 
 
 if __name__ == "__main__":

@@ -1,10 +1,13 @@
 #!/usr/bin/python
-"""One who changes a cluster at a time: a file on one of its hosts says who does, since when, and
-how it ended.
+"""One who changes a cluster at a time: a file on one of its hosts says who does, since when, at
+which host, and how it ended.
 
-    nobody ─▶ running ─▶ nobody          it went well
-                │  └──▶ stopped          a gate stayed shut: the next run goes on from there
-                └─ the controller died ─▶ whoever says so takes over
+    nobody ─▶ running ─▶ nobody      it went well
+                │  └──▶ stopped      something failed, or a gate stayed shut
+                └─ the run is over without a word: its controller died, or a host went away
+
+The next run goes on from the last two: after a run without a word that of the same controller, or
+of whoever says so.
 
 The file is read and written under a lock of the kernel's, so that of two who come at once one is
 told of the other.
@@ -26,11 +29,15 @@ description:
   - C(begun) fails while somebody else is at it, and names him. What was C(stopped) may be taken up
     by anybody.
 options:
-  state: {description: What is so now., type: str, choices: [begun, stopped, ended], required: true}
+  state:
+    description: What is so now.
+    type: str
+    choices: [begun, at, stopped, ended]
+    required: true
   path: {description: The file that says so., type: path, default: /var/lib/penstock/roll/roll.json}
   what: {description: "What is being done, in words.", type: str, default: ""}
   why: {description: Why it was stopped., type: str, default: ""}
-  host: {description: At which host it was stopped., type: str, default: ""}
+  host: {description: "At which host it is, or was stopped.", type: str, default: ""}
   take_over: {description: Whoever is at it is not any more., type: bool, default: false}
   run: {description: Which run of Ansible this is; its action says so., type: dict}
 author: The Penstock authors
@@ -43,6 +50,7 @@ EXAMPLES = r"""
     what: rolling
 """
 
+STATES = ["begun", "at", "stopped", "ended"]
 RUNNING = "running"
 STOPPED = "stopped"
 _MOST_BYTES = 65536
@@ -76,17 +84,23 @@ def write(path, holder):
 
 
 def in_words(holder):
+    where = f" (at {holder['host']})" if holder.get("host") else ""
     return (
         f"{holder.get('owner', 'somebody')} runs {holder.get('what') or 'something'} since "
-        f"{holder.get('since', '?')}"
+        f"{holder.get('since', '?')}{where}"
     )
+
+
+def is_ours(holder, ours):
+    """Whether this very run has it already."""
+    return holder.get("token") == ours["token"] and holder.get("state") == RUNNING
 
 
 def begin(module, holder, ours):
     """What is to be written, and what it follows. Fails while another one is at it."""
     if holder is None:
         return ours, None
-    if holder.get("token") == ours["token"] and holder.get("state") == RUNNING:
+    if is_ours(holder, ours):
         return None, holder
     is_over = module.params["take_over"] or holder.get("token") in ours["dead"]
     if holder.get("state") != STOPPED and not is_over:
@@ -95,13 +109,13 @@ def begin(module, holder, ours):
             " if nobody runs it any more, say -e penstock_gate_take_over=true.",
             holder=holder,
         )
-    return ours, holder
+    return {**ours, "host": holder.get("host", "")}, holder
 
 
 def main():
     module = AnsibleModule(
         argument_spec={
-            "state": {"type": "str", "required": True, "choices": ["begun", "stopped", "ended"]},
+            "state": {"type": "str", "required": True, "choices": STATES},
             "path": {"type": "path", "default": "/var/lib/penstock/roll/roll.json"},
             "what": {"type": "str", "default": ""},
             "why": {"type": "str", "default": ""},
@@ -133,6 +147,8 @@ def main():
         new, before = begin(module, holder, ours)
     elif holder is None or not ours["token"] or holder.get("token") != ours["token"]:
         module.exit_json(changed=False, before=holder)
+    elif given["state"] == "at":
+        new = {**holder, "host": given["host"]}
     elif given["state"] == "stopped":
         new = {**holder, "state": STOPPED, "why": given["why"][:1000], "host": given["host"]}
     else:
@@ -143,7 +159,7 @@ def main():
             write(path, new)
         else:
             os.unlink(path)
-    goes_on = given["state"] == "begun" and bool(before) and before.get("state") == STOPPED
+    goes_on = given["state"] == "begun" and bool(before) and not is_ours(before, ours)
     module.exit_json(changed=new is not None, before=before, goes_on=goes_on)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+from urllib.error import HTTPError
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.urls import open_url
@@ -80,7 +81,8 @@ class Collection:
         return out
 
     def configurations(self, folder):
-        ports = set()
+        """Shown; and on which ports which of them listens."""
+        ports = {}
         for path in sorted(
             [
                 *glob.glob(os.path.join(folder, "*.yaml")),
@@ -94,18 +96,35 @@ class Collection:
             with open(path, encoding="utf-8", errors="backslashreplace") as file:
                 text = file.read(MOST)
             self.add(path, without_secrets(text))
-            ports.update(int(each) for each in _LISTENS.findall(text))
-        return sorted(each for each in ports if 0 < each < 65536)
+            program = re.split(r"[.-]", os.path.basename(path))[0]
+            ports.update((int(each), program) for each in _LISTENS.findall(text))
+        return sorted(each for each in ports.items() if 0 < each[0] < 65536)
 
-    def pages(self, ports):
-        for port in ports:
+    def pages(self, ports, tls):
+        for port, program in ports:
+            certificate = os.path.join(tls, f"{program}.pem")
+            ways = [("http", {})]
+            if os.path.exists(certificate):
+                # A page that is locked shows itself to the program's own certificate.
+                shown = {"client_cert": certificate, "ca_path": os.path.join(tls, "ca.pem")}
+                ways.append(("https", shown))
             for page in _PAGES:
-                url = f"http://127.0.0.1:{port}{page}"
-                try:
-                    answer = open_url(url, timeout=5, use_proxy=False)
-                    self.add(url, answer.read(MOST).decode("utf-8", "backslashreplace"))
-                except Exception as error:  # noqa: BLE001 whatever it is belongs into the bundle
-                    self.add(url, f"no answer: {type(error).__name__}\n")
+                self.page(f"127.0.0.1:{port}{page}", ways)
+
+    def page(self, where, ways):
+        refused = []
+        for scheme, shown in ways:
+            try:
+                answer = open_url(f"{scheme}://{where}", timeout=5, use_proxy=False, **shown)
+                text = answer.read(MOST).decode("utf-8", "backslashreplace")
+            except HTTPError as error:  # that is an answer, too
+                text = f"{error.code}\n" + error.read(MOST).decode("utf-8", "backslashreplace")
+            except Exception as error:  # noqa: BLE001 whatever it is belongs into the bundle
+                refused.append(f"{scheme}: {type(error).__name__}: {error}")
+                continue
+            self.add(f"{scheme}://{where}", text)
+            return
+        self.add(where, f"no answer: {'; '.join(refused)}\n")
 
 
 def main():
@@ -130,7 +149,7 @@ def main():
     found.command("free", "-m")
     found.command("systemctl", "--no-pager", "--full", "status", "penstock-*")
     ports = found.configurations(given["config_dir"])
-    found.pages(ports)
+    found.pages(ports, os.path.join(given["config_dir"], "tls"))
     units = module.run_command(
         ["systemctl", "list-units", "--all", "--plain", "--no-legend", "--full", "penstock-*"]
     )[1]
