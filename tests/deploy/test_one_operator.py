@@ -159,6 +159,28 @@ def test_what_was_stopped_is_taken_up_and_what_ended_is_forgotten(controller: Co
     assert not controller.lock.exists()
 
 
+def test_a_host_that_was_lost_in_the_middle_is_not_passed_by(controller: Controller) -> None:
+    at = [controller.roll("at", host=host) for host in ("broker-1", "", "broker-2", "broker-3")]
+    lost = controller.play(controller.roll("begun", what="rolling"), *at)
+    assert lost.code == 2
+    assert "broker-2 was left in the middle" in lost.output
+    assert controller.holder()["host"] == "broker-2"
+    # Nor is that the end of it, where it was the last one.
+    ended = controller.play(
+        controller.roll("begun", what="rolling"), at[2], controller.roll("ended")
+    )
+    assert ended.code == 2
+    assert "broker-2 was left in the middle" in ended.output
+    assert controller.holder()["state"] == "stopped"
+    done = controller.play(
+        {**controller.roll("begun", what="rolling"), "register": "begun"},
+        {"ansible.builtin.assert": {"that": ["begun.goes_on", "begun.before.host == 'broker-2'"]}},
+        *(at[2], at[1], controller.roll("ended")),
+    )
+    assert done.code == 0, done.output
+    assert not controller.lock.exists()
+
+
 def test_another_controllers_run_is_taken_over_only_by_who_says_so(controller: Controller) -> None:
     controller.lock.parent.mkdir()
     there = {"owner": "ada@elsewhere", "what": "rolling", "since": "2026-11-20T07:12:00Z"}
