@@ -136,7 +136,7 @@ def test_the_second_operator_is_told_and_a_dead_one_is_not_waited_for(
     )
     assert begun.code == 0, begun.output
     assert controller.holder()["what"] == "rollback"
-    assert controller.holder()["host"] == "broker-2"
+    assert controller.holder()["left"] == "broker-2"
 
 
 def test_what_was_stopped_is_taken_up_and_what_ended_is_forgotten(controller: Controller) -> None:

@@ -9,8 +9,8 @@ which host, and how it ended.
 The next run goes on from the last two: after a run without a word that of the same controller, or
 of whoever says so.
 
-A host that is begun (C(at)) is done when that is said. Ansible may go on to the next one when it has
-lost a host in the middle; then neither the next one can be begun, nor can it end well.
+A host that is begun (`at`) is done when that is said. Ansible may go on to the next one when it has
+lost a host in the middle: then the next one cannot be begun, nor can the run end well.
 
 The file is read and written under a lock of the kernel's, so that of two who come at once one is
 told of the other.
@@ -122,8 +122,8 @@ def left(holder):
 
 def in_the_middle(host):
     return (
-        f"{host} was left in the middle: it, or the connection to it, was lost. Run the same playbook "
-        "again when it is back; it goes on there."
+        f"{host} was left in the middle: it, or the connection to it, was lost. Run the same "
+        "playbook again when it is back; it goes on there."
     )
 
 
