@@ -136,7 +136,7 @@ def test_the_second_operator_is_told_and_a_dead_one_is_not_waited_for(
     )
     assert begun.code == 0, begun.output
     assert controller.holder()["what"] == "rollback"
-    assert controller.holder()["host"] == "broker-2"
+    assert controller.holder()["left"] == "broker-2"
 
 
 def test_what_was_stopped_is_taken_up_and_what_ended_is_forgotten(controller: Controller) -> None:
@@ -156,6 +156,28 @@ def test_what_was_stopped_is_taken_up_and_what_ended_is_forgotten(controller: Co
         controller.roll("ended"),
     )
     assert taken.code == 0, taken.output
+    assert not controller.lock.exists()
+
+
+def test_a_host_that_was_lost_in_the_middle_is_not_passed_by(controller: Controller) -> None:
+    at = [controller.roll("at", host=host) for host in ("broker-1", "", "broker-2", "broker-3")]
+    lost = controller.play(controller.roll("begun", what="rolling"), *at)
+    assert lost.code == 2
+    assert "broker-2 was left in the middle" in lost.output
+    assert controller.holder()["host"] == "broker-2"
+    # Nor is that the end of it, where it was the last one.
+    ended = controller.play(
+        controller.roll("begun", what="rolling"), at[2], controller.roll("ended")
+    )
+    assert ended.code == 2
+    assert "broker-2 was left in the middle" in ended.output
+    assert controller.holder()["state"] == "stopped"
+    done = controller.play(
+        {**controller.roll("begun", what="rolling"), "register": "begun"},
+        {"ansible.builtin.assert": {"that": ["begun.goes_on", "begun.before.host == 'broker-2'"]}},
+        *(at[2], at[1], controller.roll("ended")),
+    )
+    assert done.code == 0, done.output
     assert not controller.lock.exists()
 
 

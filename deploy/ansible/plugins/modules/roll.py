@@ -9,6 +9,9 @@ which host, and how it ended.
 The next run goes on from the last two: after a run without a word that of the same controller, or
 of whoever says so.
 
+A host that is begun (`at`) is done when that is said. Ansible may go on to the next one when it has
+lost a host in the middle: then the next one cannot be begun, nor can the run end well.
+
 The file is read and written under a lock of the kernel's, so that of two who come at once one is
 told of the other.
 """
@@ -37,7 +40,7 @@ options:
   path: {description: The file that says so., type: path, default: /var/lib/penstock/roll/roll.json}
   what: {description: "What is being done, in words.", type: str, default: ""}
   why: {description: Why it was stopped., type: str, default: ""}
-  host: {description: "At which host it is, or was stopped.", type: str, default: ""}
+  host: {description: At which host it is; empty between two of them., type: str, default: ""}
   take_over: {description: Whoever is at it is not any more., type: bool, default: false}
   run: {description: Which run of Ansible this is; its action says so., type: dict}
 author: The Penstock authors
@@ -109,7 +112,19 @@ def begin(module, holder, ours):
             " if nobody runs it any more, say -e penstock_gate_take_over=true.",
             holder=holder,
         )
-    return {**ours, "host": holder.get("host", "")}, holder
+    return {**ours, "left": left(holder)}, holder
+
+
+def left(holder):
+    """The host that was begun and is not done, by this run or one that it follows."""
+    return holder.get("host") or holder.get("left") or ""
+
+
+def in_the_middle(host):
+    return (
+        f"{host} was left in the middle: it, or the connection to it, was lost. Run the same "
+        "playbook again when it is back; it goes on there."
+    )
 
 
 def main():
@@ -148,9 +163,17 @@ def main():
     elif holder is None or not ours["token"] or holder.get("token") != ours["token"]:
         module.exit_json(changed=False, before=holder)
     elif given["state"] == "at":
+        begun = holder.get("host")
+        if begun and given["host"] not in {"", begun}:
+            module.fail_json(msg=in_the_middle(begun))
         new = {**holder, "host": given["host"]}
     elif given["state"] == "stopped":
-        new = {**holder, "state": STOPPED, "why": given["why"][:1000], "host": given["host"]}
+        new = {**holder, "state": STOPPED, "why": given["why"][:1000], "host": left(holder)}
+    elif holder.get("host"):
+        why = in_the_middle(holder["host"])
+        if not module.check_mode:
+            write(path, {**holder, "state": STOPPED, "why": why})
+        module.fail_json(msg=why)
     else:
         new = {}
     if new is not None and not module.check_mode:
@@ -160,6 +183,7 @@ def main():
         else:
             os.unlink(path)
     goes_on = given["state"] == "begun" and bool(before) and not is_ours(before, ours)
+    before = before and {**before, "host": left(before)}
     module.exit_json(changed=new is not None, before=before, goes_on=goes_on)
 
 
