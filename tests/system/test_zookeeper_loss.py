@@ -63,8 +63,10 @@ def test_a_session_that_expired_is_replaced(
             os.kill(broker.process.pid, signal.SIGCONT)
         wait_until(lambda: look() is not None, within=30, what="it is registered again")
         assert look()["session"] != first["session"]
-        assert wait_writable(broker.bootstrap, "before") == 1
-        assert read_values(broker.bootstrap, "before") == {0: b"before", 1: b"try"}
+        last = wait_writable(broker.bootstrap, "before")
+        # A try that was refused while the lead was settled may be there all the same.
+        tries = dict.fromkeys(range(1, last + 1), b"try")
+        assert read_values(broker.bootstrap, "before") == {0: b"before", **tries}
         # It leads, controls and creates as before.
         wait_until(broker.ready, within=30, what="it is ready again")
         create(broker.bootstrap, "after", partitions=3)
