@@ -272,13 +272,16 @@ class Partitions:
                 raise failed
 
     async def look_for_removed(self) -> None:
-        """Open anew what somebody has removed under us: what is lost with it is then said."""
+        """Open anew what somebody has removed under us: what is lost with it is then said. A log
+        that goes back removes its files itself."""
         active = {key: each.log.active_path for key, each in tuple(self._partitions.items())}
         gone = await self._loop.run_in_executor(self._threads, _missing_of, active)
         for key in gone:
             partition = self._partitions.get(key)
             # It may have been retired meanwhile, as it should.
-            if partition is not None and not partition.log.active_path.exists():
+            if partition is None or partition.goes_back:
+                continue
+            if not partition.log.active_path.exists():
                 self._removed.add(key)
         if self._removed:
             self.follow(self._pending or self.applied)
@@ -291,8 +294,10 @@ class Partitions:
         """What somebody has removed is to be opened anew."""
         while self._removed:
             key = self._removed.pop()
-            partition = self._partitions.pop(key, None)
+            partition = self._partitions.get(key)
             if partition is not None:
+                await partition.gone_back()  # two would work in the same directory
+                del self._partitions[key]
                 self._unsettled.add(key[0])
                 partition.take_offline(f"{partition.log.active_path} was removed while it was open")
                 await partition.flushed()
