@@ -114,6 +114,7 @@ class Partitions:
         self._threads = ThreadPoolExecutor(_OPENING_THREADS, thread_name_prefix="open-log")
         # Gigabytes take the file system a while; nobody waits for that.
         self._remover = ThreadPoolExecutor(1, thread_name_prefix="remove-log")
+        self._told = ClusterSnapshot()  # by the map, last
         self._pending: ClusterSnapshot | None = None
         self._applying: asyncio.Task[None] | None = None
         self._warned: set[Path] = set()
@@ -209,7 +210,7 @@ class Partitions:
 
     def follow(self, snapshot: ClusterSnapshot) -> None:
         """Bring the partitions here in line with `snapshot`, after what is under way."""
-        self._pending = snapshot
+        self._told = self._pending = snapshot
         if self._applying is None or self._applying.done():
             self._applying = self._loop.create_task(self._apply_pending())
 
@@ -284,7 +285,7 @@ class Partitions:
             if not partition.log.active_path.exists():
                 self._removed.add(key)
         if self._removed:
-            self.follow(self._pending or self.applied)
+            self.follow(self._told)
 
     def rest_unused(self) -> None:
         """Close the files of logs that nobody has used since this was last asked."""

@@ -141,3 +141,19 @@ def test_one_whose_files_were_removed_begins_before_it_is_opened_anew(
     assert partitions.find(copy, 0) is not partition
     assert mirror(client, copy, sent).error_code is ErrorCode.none
     assert stored(client, copy, 48) == source_bytes(sent)
+
+
+def test_what_the_map_has_said_last_holds_where_files_were_removed(
+    running: RunningBroker, client: RawClient, copy: str, other: str, thread: OneThread
+) -> None:
+    partitions = running.broker.partitions
+    partition = partitions.find(copy, 0)
+    before = thread.pause()
+    begin_to_delete(running, client, other)
+    thread.pause()  # the map does not forget the topic yet
+    partition.log.active_path.unlink()
+    on_loop(running, partitions.look_for_removed())
+    before.set()
+    on_loop(running, partitions.caught_up())
+    assert partitions.find(copy, 0) is not partition
+    assert not is_here(running, other)
