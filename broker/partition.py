@@ -414,6 +414,11 @@ class Partition:
             if self.log.offline:
                 self.take_offline(self.log.offline)
 
+    @property
+    def goes_back(self) -> bool:
+        """Whether it does so now: files of the log go and come meanwhile."""
+        return self._going_back is not None
+
     async def gone_back(self) -> None:
         """Return when the log is in use by nobody else."""
         while self._going_back is not None:

@@ -114,6 +114,7 @@ class Partitions:
         self._threads = ThreadPoolExecutor(_OPENING_THREADS, thread_name_prefix="open-log")
         # Gigabytes take the file system a while; nobody waits for that.
         self._remover = ThreadPoolExecutor(1, thread_name_prefix="remove-log")
+        self._told = ClusterSnapshot()  # by the map, last
         self._pending: ClusterSnapshot | None = None
         self._applying: asyncio.Task[None] | None = None
         self._warned: set[Path] = set()
@@ -209,7 +210,7 @@ class Partitions:
 
     def follow(self, snapshot: ClusterSnapshot) -> None:
         """Bring the partitions here in line with `snapshot`, after what is under way."""
-        self._pending = snapshot
+        self._told = self._pending = snapshot
         if self._applying is None or self._applying.done():
             self._applying = self._loop.create_task(self._apply_pending())
 
@@ -272,16 +273,19 @@ class Partitions:
                 raise failed
 
     async def look_for_removed(self) -> None:
-        """Open anew what somebody has removed under us: what is lost with it is then said."""
+        """Open anew what somebody has removed under us: what is lost with it is then said. A log
+        that goes back removes its files itself."""
         active = {key: each.log.active_path for key, each in tuple(self._partitions.items())}
         gone = await self._loop.run_in_executor(self._threads, _missing_of, active)
         for key in gone:
             partition = self._partitions.get(key)
             # It may have been retired meanwhile, as it should.
-            if partition is not None and not partition.log.active_path.exists():
+            if partition is None or partition.goes_back:
+                continue
+            if not partition.log.active_path.exists():
                 self._removed.add(key)
         if self._removed:
-            self.follow(self._pending or self.applied)
+            self.follow(self._told)
 
     def rest_unused(self) -> None:
         """Close the files of logs that nobody has used since this was last asked."""
@@ -291,8 +295,10 @@ class Partitions:
         """What somebody has removed is to be opened anew."""
         while self._removed:
             key = self._removed.pop()
-            partition = self._partitions.pop(key, None)
+            partition = self._partitions.get(key)
             if partition is not None:
+                await partition.gone_back()  # two would work in the same directory
+                del self._partitions[key]
                 self._unsettled.add(key[0])
                 partition.take_offline(f"{partition.log.active_path} was removed while it was open")
                 await partition.flushed()

@@ -3,6 +3,7 @@
 - Property tests are the same on every run; HYPOTHESIS_PROFILE=fuzz makes them long and
   random, quick short.
 - Under CI=true a skipped test is a failure: what the tests need must be there.
+- A test that fails shows what its servers wrote last (last_words.py).
 - Programs that tests start find no hypothesis, as at a user's, and no address of a pipeline.
 - When all is over, no process that a test started is left, and no file in the temporary directory;
   and no secret has been told (told_secrets.py).
@@ -29,6 +30,7 @@ pytest_plugins = [
     "tests.selection",
     "tests.forking",
     "tests.told_secrets",
+    "tests.last_words",
     "tests.zookeeper_fixture",
     "tests.running_servers",
     "tests.spark_session",
