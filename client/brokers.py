@@ -6,6 +6,7 @@ time.
 """
 
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
 from typing import Self, TypeVar
@@ -93,12 +94,14 @@ class Brokers:
                 patience.wait(error)
 
     def refresh(self, topics: Collection[str] | None, *, create: bool = False) -> ClusterMetadata:
-        """Asks any broker for the cluster's brokers and for these topics, or all for None."""
+        """Asks any broker for the cluster's brokers and for these topics, or all for None; to
+        `create` them the controller, as far as it is known: of Penstock's brokers no other does."""
         wanted = (
             None if topics is None else tuple(MetadataRequestTopic(name=name) for name in topics)
         )
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=create)
-        answer = metadata_of(self.any_broker().call(metadata_api.API, request), self.who)
+        asked = self._controller() if create else self.any_broker()
+        answer = metadata_of(asked.call(metadata_api.API, request), self.who)
         # What is known of other topics stays: several readers and writers share this.
         others = {} if topics is None else self.known.topics
         self.known = replace(answer, topics={**others, **answer.topics})
@@ -177,6 +180,13 @@ class Brokers:
             leader = self.known.topic(topic).partition(partition).leader
             found.setdefault(leader, []).append(partition)
         return found
+
+    def _controller(self) -> BrokerConnection:
+        """Or whichever broker, where that one cannot be reached."""
+        if self.known.controller in self.known.brokers:
+            with suppress(ClientError):
+                return self.broker(self.known.controller)
+        return self.any_broker()
 
     def _address(self, broker_id: int) -> Address:
         broker = self.known.brokers.get(broker_id)
