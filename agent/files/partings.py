@@ -4,6 +4,10 @@ A source whose file was truncated or replaced goes on in the copy that was made 
 one: among the input's own files, or beside the file under a name that begins like it. Otherwise
 what was not read of it is lost, and said to be.
 
+If its file is gone, it is sought in archives, and then in copies that no input means and that are
+younger than what was seen of it. Of what the file got after it was copied nobody has seen the end:
+that time is said to be unknown before the source goes on, so that no crash comes between.
+
 Where the last byte of a file was seen, its end is known: while it had a handle, or when the kernel
 told that it ceased to exist before anything was added. Everywhere else there may have been more
 than anybody saw, and `EndUnseen` says from which byte on, and since when.
@@ -22,7 +26,7 @@ import errno
 import fcntl
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
 from agent.blind_times import MOMENT_NS, Traces, Unwatched, may_be_emptied
@@ -39,7 +43,14 @@ from agent.files.happenings import (
     Truncated,
     Unpacked,
 )
-from agent.files.identity import IdentityVerdict, Sighting, may_be_made, taken_over
+from agent.files.identity import (
+    Identity,
+    IdentityVerdict,
+    Sighting,
+    left_in_copy,
+    may_be_made,
+    taken_over,
+)
 from agent.files.input_files import InputFiles
 from agent.files.listing import sighting_from
 from agent.files.seeking import related_names
@@ -61,8 +72,12 @@ def settle_orphans(input_files: InputFiles, shared: SharedByInputs) -> None:
     orphans, input_files.orphans = input_files.orphans, []
     for old, following in orphans:
         shared.handles.untrouble(old)
+
+        def can_carry(_path: str, _identity: Identity, fd: int, old: Followed = old) -> bool:
+            return _can_carry(input_files, old, fd)
+
         carrier = _carrier(input_files, old, shared)
-        outside = None if carrier else _beside(input_files, old, shared)
+        outside = None if carrier else _beside(input_files, old, shared, can_carry)
         if following is not None:
             kept = carrier.size if carrier else outside[0].size if outside else 0
             lost = max(0, old.size - max(kept, old.progress.position))
@@ -103,9 +118,14 @@ def is_undecided(input_files: InputFiles) -> bool:
     return bool(input_files.orphans or input_files.again or input_files.wants_all or seeking)
 
 
-def unpack(input_files: InputFiles, shared: SharedByInputs, until: float) -> None:
+def unpack(
+    input_files: InputFiles,
+    every_input: Collection[InputFiles],
+    shared: SharedByInputs,
+    until: float,
+) -> None:
     """Sources without a file are sought in archives, and read from there; until so much of the
-    thread's time has passed."""
+    thread's time has passed. What is in none may be in a copy."""
     for followed, unpacking in list(input_files.unpacking.items()):
         if followed.end.unpacked is not None:
             if input_files.files.get(followed.identity) is not followed:  # it was let go
@@ -122,6 +142,8 @@ def unpack(input_files: InputFiles, shared: SharedByInputs, until: float) -> Non
             unpacking.close()
             del input_files.unpacking[followed]
             is_there = followed.end.traces is Traces.TRUNCATED
+            if not is_there and _goes_on_in_copy(input_files, followed, every_input, shared):
+                continue
             reason = "truncated" if is_there else "truncated, deleted or replaced"
             end(input_files, followed, shared, reason, unseen=followed.end.traces)
 
@@ -138,6 +160,41 @@ def _go_on_unpacked(
     shared.attention.rest(old, shared.now)
     input_files.hold(old, fd)
     shared.say(Unpacked(old, unpacking.archive))
+
+
+def _goes_on_in_copy(
+    input_files: InputFiles,
+    old: Followed,
+    every_input: Collection[InputFiles],
+    shared: SharedByInputs,
+) -> bool:
+    """In one that no input means, of a file that is gone."""
+
+    def is_its(path: str, identity: Identity, fd: int) -> bool:
+        is_read = input_files.memory.has(identity) or any(
+            each.survey.means(path) for each in every_input
+        )
+        return not is_read and left_in_copy(old.remembered(), old.seen(fd)) is IdentityVerdict.COPY
+
+    found = None if old.sealed and not old.unread else _beside(input_files, old, shared, is_its)
+    if found is None:
+        return False
+    old.end.traces = None
+    if not old.sealed:
+        shared.say(NotWatched(_unknown_since_copied(old, found[0], shared)))
+    _go_on_at(input_files, old, *found, shared)
+    return True
+
+
+def _unknown_since_copied(old: Followed, copy: Sighting, shared: SharedByInputs) -> Unwatched:
+    """A time of its folder, and not of the source: what has such a time itself is over."""
+    folder, _, name = old.current_path.rpartition("/")
+    why = (
+        f"{name} vanished while nobody watched; {copy.path.rpartition('/')[2]} has it up to byte"
+        f" {copy.size}, and what it got after it was copied is unknown"
+    )
+    since = old.look.looked_millis or shared.attention.last_millis
+    return changed(old.topic, folder, since, int(shared.wall() * 1000), why)
 
 
 def go_on_in(
@@ -300,7 +357,7 @@ def _lose_what_was_not_copied(followed: Followed, shared: SharedByInputs) -> Non
     position = followed.progress.position
     up_to, followed.end.destroyed_up_to = followed.end.destroyed_up_to, 0
     if up_to > position:
-        reason = "truncated after it was copied"
+        reason = "truncated or deleted after it was copied"
         shared.say(Lost(followed, position, up_to - position, reason))
 
 
@@ -361,7 +418,10 @@ def _can_carry(input_files: InputFiles, old: Followed, fd: int) -> bool:
 
 
 def _beside(
-    input_files: InputFiles, old: Followed, shared: SharedByInputs
+    input_files: InputFiles,
+    old: Followed,
+    shared: SharedByInputs,
+    is_its: Callable[[str, Identity, int], bool],
 ) -> tuple[Sighting, int] | None:
     """A file of none of the input's names that has what was read of this one."""
     if not old.fingerprint.size:
@@ -373,7 +433,7 @@ def _beside(
             continue
         try:
             at = sighting_from(status, path)
-            if at.identity not in input_files.files and _can_carry(input_files, old, fd):
+            if at.identity not in input_files.files and is_its(path, at.identity, fd):
                 return at, fd
         except OSError as error:
             shared.cannot_read(path, error)
@@ -382,14 +442,15 @@ def _beside(
 
 
 def _names_beside(old: Followed) -> Iterator[str]:
-    """Newest first."""
+    """Those that begin with all of its name come first; newest first."""
+    wholes = old.current_path, old.path
     found = [
-        (status.st_mtime_ns, path)
+        (path.startswith(wholes), status.st_mtime_ns, path)
         for path, status in related_names(old)
         if not has_compressed_name(path) and status.st_size >= old.progress.position
     ]
     found.sort(reverse=True)
-    yield from (path for _, path in found[:_MOST_BESIDE])
+    yield from (path for *_, path in found[:_MOST_BESIDE])
 
 
 def may_be_written(followed: Followed) -> bool:
