@@ -439,7 +439,9 @@ class Followed:
         is_asked = may_continue(self.remembered(), status.st_size, head)
         before = self.before(fd) if is_asked else b""
         identity = status.st_dev, status.st_ino
-        return SeenFile(status.st_size, identity, status.st_mtime_ns, head=head, before=before)
+        return SeenFile(
+            status.st_size, identity, status.st_mtime_ns, born_ns(fd), head=head, before=before
+        )
 
     def beside(self, copy: "Followed", fd: int) -> SeenFile:
         """The same of one that is followed, and was looked at."""

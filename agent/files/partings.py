@@ -4,9 +4,9 @@ A source whose file was truncated or replaced goes on in the copy that was made 
 one: among the input's own files, or beside the file under a name that begins like it. Otherwise
 what was not read of it is lost, and said to be.
 
-If its file is gone, it is sought in archives, and then in copies that no input means and that are
-younger than what was seen of it. Of what the file got after it was copied nobody has seen the end:
-that time is said to be unknown before the source goes on, so that no crash comes between.
+Of what a file got after it was copied, and before it was gone, nobody has seen the end: if the copy
+is younger than what was seen of it, that time is said to be unknown, before the source goes on in
+the copy, so that no crash comes between.
 
 Where the last byte of a file was seen, its end is known: while it had a handle, or when the kernel
 told that it ceased to exist before anything was added. Everywhere else there may have been more
@@ -26,11 +26,11 @@ import errno
 import fcntl
 import os
 import signal
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection
 from typing import Final
 
 from agent.blind_times import MOMENT_NS, Traces, Unwatched, may_be_emptied
-from agent.files.compressed import has_compressed_name
+from agent.files.copies import copy_among, copy_beside, copy_left_among, copy_left_beside
 from agent.files.followed import Followed
 from agent.files.happenings import (
     Appeared,
@@ -43,17 +43,9 @@ from agent.files.happenings import (
     Truncated,
     Unpacked,
 )
-from agent.files.identity import (
-    Identity,
-    IdentityVerdict,
-    Sighting,
-    left_in_copy,
-    may_be_made,
-    taken_over,
-)
+from agent.files.identity import Sighting, may_be_made
 from agent.files.input_files import InputFiles
 from agent.files.listing import sighting_from
-from agent.files.seeking import related_names
 from agent.files.seen import born_ns, read_head
 from agent.files.shared_by_inputs import SharedByInputs
 from agent.files.unpacking import Unpacking, archives_of
@@ -64,7 +56,6 @@ DELETED_REST: Final = 15.0
 """A deleted file that is read to its end, and that nobody has open for writing, is let go after so
 long without growth; one that is beyond `hold_deleted.bytes` is not let go before."""
 
-_MOST_BESIDE: Final = 64
 _MILLIS: Final = 1_000_000  # nanoseconds
 
 
@@ -72,31 +63,33 @@ def settle_orphans(input_files: InputFiles, shared: SharedByInputs) -> None:
     orphans, input_files.orphans = input_files.orphans, []
     for old, following in orphans:
         shared.handles.untrouble(old)
-
-        def can_carry(_path: str, _identity: Identity, fd: int, old: Followed = old) -> bool:
-            return _can_carry(input_files, old, fd)
-
-        carrier = _carrier(input_files, old, shared)
-        outside = None if carrier else _beside(input_files, old, shared, can_carry)
+        found = copy_among(input_files, old, shared)
+        outside = None if found else copy_beside(input_files, old, shared)
         if following is not None:
-            kept = carrier.size if carrier else outside[0].size if outside else 0
+            kept = found.size if found else outside[0].size if outside else 0
             lost = max(0, old.size - max(kept, old.progress.position))
             shared.say(Truncated(old, lost, following))
             shared.say(Appeared(following, known_before=False))
-            if carrier is not None:
-                copied_ns = max(carrier.mtime_ns, carrier.born_ns)
+            if found is not None:
+                copied_ns = max(found.mtime_ns, found.born_ns)
                 _say_what_may_have_been_emptied(following, copied_ns, shared)
             elif outside is not None:
                 copied_ns = max(outside[0].mtime_ns, born_ns(outside[1]))
                 _say_what_may_have_been_emptied(following, copied_ns, shared)
-        if carrier is not None:
-            go_on_in(input_files, old, carrier, shared)
+        archives = [] if found or outside else archives_of(old)
+        traces = _traces_of(input_files, old, following)
+        if not (found or outside or archives) and traces is Traces.VANISHED:
+            found = copy_left_among(input_files, old, shared)
+            if found is not None:
+                _say_unknown_since_copied(old, found.current_path, found.size, shared)
+        if found is not None:
+            go_on_in(input_files, old, found, shared)
         elif outside is not None:
             _go_on_at(input_files, old, *outside, shared)
         else:
-            old.end.traces = _traces_of(input_files, old, following)
+            old.end.traces = traces
             input_files.drop(old)
-            input_files.unpacking[old] = Unpacking(old, archives_of(old), shared.spool)
+            input_files.unpacking[old] = Unpacking(old, archives, shared.spool)
 
 
 def _say_what_may_have_been_emptied(
@@ -169,32 +162,30 @@ def _goes_on_in_copy(
     shared: SharedByInputs,
 ) -> bool:
     """In one that no input means, of a file that is gone."""
-
-    def is_its(path: str, identity: Identity, fd: int) -> bool:
-        is_read = input_files.memory.has(identity) or any(
-            each.survey.means(path) for each in every_input
-        )
-        return not is_read and left_in_copy(old.remembered(), old.seen(fd)) is IdentityVerdict.COPY
-
-    found = None if old.sealed and not old.unread else _beside(input_files, old, shared, is_its)
+    if old.sealed and not old.unread:
+        return False
+    surveys = [each.survey for each in every_input]
+    found = copy_left_beside(input_files, old, surveys, shared)
     if found is None:
         return False
     old.end.traces = None
-    if not old.sealed:
-        shared.say(NotWatched(_unknown_since_copied(old, found[0], shared)))
+    _say_unknown_since_copied(old, found[0].path, found[0].size, shared)
     _go_on_at(input_files, old, *found, shared)
     return True
 
 
-def _unknown_since_copied(old: Followed, copy: Sighting, shared: SharedByInputs) -> Unwatched:
+def _say_unknown_since_copied(old: Followed, copy: str, size: int, shared: SharedByInputs) -> None:
     """A time of its folder, and not of the source: what has such a time itself is over."""
+    if old.sealed:
+        return
     folder, _, name = old.current_path.rpartition("/")
     why = (
-        f"{name} vanished while nobody watched; {copy.path.rpartition('/')[2]} has it up to byte"
-        f" {copy.size}, and what it got after it was copied is unknown"
+        f"{name} vanished while nobody watched; {copy.rpartition('/')[2]} has it up to byte"
+        f" {size}, and what it got after it was copied is unknown"
     )
     since = old.look.looked_millis or shared.attention.last_millis
-    return changed(old.topic, folder, since, int(shared.wall() * 1000), why)
+    said = changed(old.topic, folder, since, int(shared.wall() * 1000), why)
+    shared.say(NotWatched(said))
 
 
 def go_on_in(
@@ -395,62 +386,6 @@ def _is_over(followed: Followed, shared: SharedByInputs) -> bool:
         return False
     is_held = followed.nameless and shared.now - (since or 0.0) < shared.hold.seconds
     return not (is_held and may_be_written(followed))
-
-
-def _carrier(input_files: InputFiles, old: Followed, shared: SharedByInputs) -> Followed | None:
-    for followed in list(shared.attention.unclear):
-        if input_files.files.get(followed.identity) is not followed:
-            continue
-        try:
-            fd = followed.open()
-            was_alike = followed.likeness.like.get(old) == followed.size
-            if fd is not None and (was_alike or _can_carry(input_files, old, fd)):
-                return followed
-        except OSError as error:
-            shared.cannot_read(followed.current_path, error)
-    return None
-
-
-def _can_carry(input_files: InputFiles, old: Followed, fd: int) -> bool:
-    there = input_files.files.get(old.identity)
-    born = None if there is None else there.born_ns
-    return taken_over(old.remembered(), old.seen(fd), born) is IdentityVerdict.COPY
-
-
-def _beside(
-    input_files: InputFiles,
-    old: Followed,
-    shared: SharedByInputs,
-    is_its: Callable[[str, Identity, int], bool],
-) -> tuple[Sighting, int] | None:
-    """A file of none of the input's names that has what was read of this one."""
-    if not old.fingerprint.size:
-        return None
-    for path in _names_beside(old):
-        try:
-            fd, status = shared.handles.open(path)
-        except OSError:
-            continue
-        try:
-            at = sighting_from(status, path)
-            if at.identity not in input_files.files and is_its(path, at.identity, fd):
-                return at, fd
-        except OSError as error:
-            shared.cannot_read(path, error)
-        os.close(fd)
-    return None
-
-
-def _names_beside(old: Followed) -> Iterator[str]:
-    """Those that begin with all of its name come first; newest first."""
-    wholes = old.current_path, old.path
-    found = [
-        (path.startswith(wholes), status.st_mtime_ns, path)
-        for path, status in related_names(old)
-        if not has_compressed_name(path) and status.st_size >= old.progress.position
-    ]
-    found.sort(reverse=True)
-    yield from (path for *_, path in found[:_MOST_BESIDE])
 
 
 def may_be_written(followed: Followed) -> bool:

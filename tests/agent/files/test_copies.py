@@ -241,7 +241,8 @@ def test_of_several_copies_the_last_one_is_taken(files: JournalledFiles, log: Pa
     assert "app.log.1 has it" in reason
 
 
-def test_of_two_that_are_alike_each_has_its_own_copy(follow: Follow, tmp_path: Path) -> None:
+def test_of_two_that_begin_alike_neither_is_taken(follow: Follow, tmp_path: Path) -> None:
+    """Either copy may be one of either file, and lines may be read twice."""
     files = follow("*.log")
     logs = [tmp_path / f"{name}.log" for name in ("app", "apple")]
     for each in logs:
@@ -249,15 +250,28 @@ def test_of_two_that_are_alike_each_has_its_own_copy(follow: Follow, tmp_path: P
     for _ in range(3):
         settle(files)
     files.files.close()
-    for number, each in enumerate(logs):
-        append(each, lines(1000 * number, 1000 * number + 100))
-        tick()
+    for each in logs:
+        append(each, lines(200, 300))
         shutil.copy(each, f"{each}.1")
         each.unlink()
     start_again(files)
-    expected = 2 * lines(0, 200) + lines(0, 100) + lines(1000, 1100)
-    assert sorted(files.text.decode().split()) == sorted(expected.split())
-    assert of_sources(files) == []
+    assert files.text.decode() == 2 * lines(0, 200)
+    assert [each.position for each in of_sources(files)] == [1400, 1400]
+
+
+def test_a_copy_may_be_one_of_the_same_that_was_written_again(follow: Follow, log: Path) -> None:
+    files = follow("*.log")
+    append(log, lines(0, 200))
+    rest(files)
+    files.files.close()
+    log.unlink()
+    tick()
+    again = log.with_name("again.log")
+    append(again, lines(0, 300))
+    shutil.copy(again, f"{log}.1")
+    start_again(files)
+    assert files.text.decode() == lines(0, 200) + lines(0, 300)
+    assert [each.position for each in of_sources(files)] == [1400]
 
 
 def test_what_was_known_and_is_not_in_the_copy_is_lost(follow: Follow, log: Path) -> None:
@@ -278,3 +292,68 @@ def test_what_was_known_and_is_not_in_the_copy_is_lost(follow: Follow, log: Path
     assert files.text.decode() == lines(0, 250)
     assert files.lost == 350
     assert len(said_of_copies(files)) == 1
+
+
+@pytest.fixture
+def meant(follow: Follow, log: Path) -> JournalledFiles:
+    """As `files`, but the names of copies are meant."""
+    started = follow("app.log*")
+    append(log, lines(0, 200))
+    rest(started)
+    started.files.close()
+    append(log, lines(200, 300))
+    tick()
+    return started
+
+
+def test_a_copy_with_its_times_cannot_have_been_written_anew(
+    meant: JournalledFiles, log: Path
+) -> None:
+    for number in (2, 1):
+        shutil.copy2(log, f"{log}.{number}")
+        append(log, "gone\n")
+        tick()
+    Path(f"{log}.2").unlink()
+    log.unlink()
+    start_again(meant)
+    assert meant.text.decode() == lines(0, 300) + "gone\n"
+    assert len({source for source, _, _ in meant.read}) == 1
+    assert of_sources(meant) == []
+    assert len(said_of_copies(meant)) == 1
+    meant.restart()
+    assert settle(meant) == b""
+
+
+def test_a_file_that_an_input_means_may_have_been_written_anew(
+    meant: JournalledFiles, log: Path
+) -> None:
+    """A line is rather read twice than not at all."""
+    shutil.copy(log, f"{log}.1")
+    log.unlink()
+    start_again(meant)
+    assert meant.text.decode() == lines(0, 200) + lines(0, 300)
+    assert [each.position for each in of_sources(meant)] == [1400]
+
+
+def test_so_may_one_of_which_there_is_a_copy(meant: JournalledFiles, log: Path) -> None:
+    text = log.read_text()
+    log.unlink()
+    tick()
+    append(log, text)
+    tick()
+    shutil.copy2(log, f"{log}.1")
+    start_again(meant)
+    assert meant.text.decode() == lines(0, 200) + 2 * lines(0, 300)
+    assert [each.position for each in of_sources(meant)] == [1400]
+
+
+def test_an_archive_goes_before_a_copy_with_its_times(meant: JournalledFiles, log: Path) -> None:
+    shutil.copy2(log, f"{log}.1")
+    append(log, lines(300, 400))
+    Path(f"{log}.2.gz").write_bytes(gzip.compress(log.read_bytes()))
+    log.unlink()
+    start_again(meant)
+    first = meant.read[0][0]
+    text = b"".join(data for source, _, data in meant.read if source == first)
+    assert text.decode() == lines(0, 400)
+    assert of_sources(meant) == []

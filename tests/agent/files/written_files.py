@@ -376,6 +376,10 @@ class World:
         self.followed.files.close()
 
     def _start(self) -> None:
+        """What is written from now on to a file that was deleted meanwhile nobody can know."""
+        if self.former is not None and self.former[1].destroyed:
+            os.close(self.former[0])
+            self.former = None
         self.followed.restart_closed()
 
     def restart(self, _number: int) -> None:
