@@ -428,9 +428,13 @@ class Followed:
             self.content.tail = tail if len(tail) == min(TAIL, position) else b""
 
     def take_fingerprint(self) -> bytes:
-        """The first bytes, which its fingerprint covers from now on; none if it is suspect."""
+        """The first bytes, which its fingerprint covers from now on; none if it is suspect. If it
+        has less than was seen of it, it was truncated, and these are the first ones of another."""
         fd = self.open()
         head = b"" if fd is None else read_head(fd)
+        if fd is not None and os.fstat(fd).st_size < self.look.size:
+            self.doubt()
+            return b""
         return head if self._begins(head) else b""
 
     def seen(self, fd: int) -> SeenFile:

@@ -5,11 +5,13 @@ import shutil
 import time
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent.blind_times import Traces
 from agent.config import HoldDeleted
+from agent.files.beginnings import begin
 from agent.files.happenings import (
     Appeared,
     Deleted,
@@ -127,6 +129,27 @@ def test_truncated_and_written_anew_between_a_look_and_reading(
     log.write_text(head + "new\nnext\n")
     assert files.read_some() == b""
     assert files.turn() == (head + "new\nnext\n").encode()
+
+
+def test_truncated_and_written_anew_before_anything_was_read(
+    follow: Follow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After its size was seen: what stands there now was not in the file that had that size."""
+    files, log = follow(), tmp_path / "app.log"
+    files.look()
+    append(log, "one\n" * 100)
+
+    def begin_late(*given: Any) -> None:
+        monkeypatch.undo()
+        log.write_text("two\n" * 10)
+        begin(*given)
+
+    monkeypatch.setattr("agent.files.files.begin", begin_late)
+    settle(files)
+    assert files.text == b"two\n" * 10
+    assert files.lost == 0
+    (unseen,) = files.unwatched
+    assert (unseen.source, unseen.traces) == ("", Traces.CHANGED)
 
 
 def test_a_deleted_file_is_read_to_its_end(follow: Follow, tmp_path: Path) -> None:
