@@ -5,13 +5,13 @@ import shutil
 import time
 import zlib
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from agent.blind_times import Traces
 from agent.config import HoldDeleted
-from agent.files.beginnings import begin
+from agent.files.followed import Followed
+from agent.files.handles import Handles
 from agent.files.happenings import (
     Appeared,
     Deleted,
@@ -131,25 +131,19 @@ def test_truncated_and_written_anew_between_a_look_and_reading(
     assert files.turn() == (head + "new\nnext\n").encode()
 
 
+@pytest.mark.parametrize(("text", "is_its"), [("two\n" * 10, False), ("one\n" * 101, True)])
 def test_truncated_and_written_anew_before_anything_was_read(
-    follow: Follow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, text: str, is_its: bool
 ) -> None:
-    """After its size was seen: what stands there now was not in the file that had that size."""
-    files, log = follow(), tmp_path / "app.log"
-    files.look()
-    append(log, "one\n" * 100)
-
-    def begin_late(*given: Any) -> None:
-        monkeypatch.undo()
-        log.write_text("two\n" * 10)
-        begin(*given)
-
-    monkeypatch.setattr("agent.files.files.begin", begin_late)
-    settle(files)
-    assert files.text == b"two\n" * 10
-    assert files.lost == 0
-    (unseen,) = files.unwatched
-    assert (unseen.source, unseen.traces) == ("", Traces.CHANGED)
+    """After its size was seen: what stands there then was not in the file that had that size."""
+    log, handles = tmp_path / "app.log", Handles(1)
+    log.write_text("one\n" * 100)
+    status = log.stat()
+    followed = Followed(str(log), (status.st_dev, status.st_ino), status, handles)
+    log.write_text(text)
+    assert followed.take_fingerprint() == (text.encode() if is_its else b"")
+    assert followed.suspect is not is_its
+    handles.close(followed)
 
 
 def test_a_deleted_file_is_read_to_its_end(follow: Follow, tmp_path: Path) -> None:
