@@ -12,6 +12,7 @@ from typing import Final
 from agent.files.compressed import has_compressed_name
 from agent.files.followed import Followed
 from agent.files.identity import (
+    FULL,
     IdentityVerdict,
     SeenFile,
     Sighting,
@@ -52,25 +53,22 @@ def copy_left_among(
     input_files: InputFiles, old: Followed, shared: SharedByInputs
 ) -> Followed | None:
     """One of the input's files, the newest, where the original is gone and there is no archive."""
+    if not _is_sought(input_files, old):
+        return None
     found: dict[Followed, int] = {}
     for followed, seen in _unclear(input_files, old, shared):
         if begins(old.fingerprint, seen.head, old.content.head):
             if not shows_copied(seen) or not _is_left(old, seen):
                 return None
             found[followed] = seen.mtime_ns
-    if not found or _begins_another(input_files, old):
-        return None
-    return max(found, key=lambda each: found[each])
+    return max(found, key=lambda each: found[each], default=None)
 
 
 def copy_left_beside(
     input_files: InputFiles, old: Followed, surveys: Collection[Survey], shared: SharedByInputs
 ) -> tuple[Sighting, int] | None:
     """A file that nobody looks for, opened, where the original is gone and there is no archive."""
-    unclear = (seen for _, seen in _unclear(input_files, old, shared))
-    if _begins_another(input_files, old) or any(
-        begins(old.fingerprint, seen.head, old.content.head) for seen in unclear
-    ):
+    if not _is_sought(input_files, old):
         return None
 
     def is_its(at: Sighting, seen: SeenFile) -> bool:
@@ -78,7 +76,14 @@ def copy_left_beside(
         is_known = is_meant or input_files.memory.has(at.identity)
         return not is_known and _is_left(old, seen)
 
-    return _beside(input_files, old, shared, is_its)
+    found = _beside(input_files, old, shared, is_its)
+    if found is not None and any(
+        begins(old.fingerprint, seen.head, old.content.head)
+        for _, seen in _unclear(input_files, old, shared)
+    ):
+        os.close(found[1])
+        return None
+    return found
 
 
 def _unclear(
@@ -98,12 +103,15 @@ def _unclear(
             yield followed, seen
 
 
-def _begins_another(input_files: InputFiles, old: Followed) -> bool:
-    """Whether there is a source that begins as this one does: a copy may be one of its file."""
+def _is_sought(input_files: InputFiles, old: Followed) -> bool:
+    """Whether enough is known of it, and no other source begins so: a copy may be one of its file.
+    Asked before files are opened, as those that have no source yet may be very many."""
+    if old.fingerprint.size < FULL:
+        return False
     followed = [*input_files.files.values(), *input_files.unpacking]
     others = [each.fingerprint for each in followed if each is not old and each.source]
     others += [each.fingerprint for each in input_files.memory.all() if each.id != old.source]
-    return any(each.digest == old.fingerprint.digest for each in others)
+    return all(each.digest != old.fingerprint.digest for each in others)
 
 
 def _is_taken_over(input_files: InputFiles, old: Followed, seen: SeenFile) -> bool:
