@@ -43,9 +43,10 @@ from agent.files.happenings import (
     Truncated,
     Unpacked,
 )
-from agent.files.identity import Sighting, may_be_made
+from agent.files.identity import Identity, Sighting, may_be_made
 from agent.files.input_files import InputFiles
 from agent.files.listing import sighting_from
+from agent.files.seeking import shows_another_copy
 from agent.files.seen import born_ns, read_head
 from agent.files.shared_by_inputs import SharedByInputs
 from agent.files.unpacking import Unpacking, archives_of
@@ -71,11 +72,12 @@ def settle_orphans(input_files: InputFiles, shared: SharedByInputs) -> None:
             shared.say(Truncated(old, lost, following))
             shared.say(Appeared(following, known_before=False))
             if found is not None:
-                copied_ns = max(found.mtime_ns, found.born_ns)
-                _say_what_may_have_been_emptied(following, copied_ns, shared)
+                copy = found.identity, max(found.mtime_ns, found.born_ns)
+                _say_emptied_again(input_files, old, following, copy, shared)
             elif outside is not None:
-                copied_ns = max(outside[0].mtime_ns, born_ns(outside[1]))
-                _say_what_may_have_been_emptied(following, copied_ns, shared)
+                at, fd = outside
+                copy = at.identity, max(at.mtime_ns, born_ns(fd))
+                _say_emptied_again(input_files, old, following, copy, shared)
         archives = [] if found or outside else archives_of(old)
         traces = _traces_of(input_files, old, following)
         if not (found or outside or archives) and traces is Traces.VANISHED:
@@ -92,17 +94,41 @@ def settle_orphans(input_files: InputFiles, shared: SharedByInputs) -> None:
             input_files.unpacking[old] = Unpacking(old, archives, shared.spool)
 
 
-def _say_what_may_have_been_emptied(
-    following: Followed, copied_ns: int, shared: SharedByInputs
+def _say_emptied_again(
+    input_files: InputFiles,
+    old: Followed,
+    following: Followed,
+    copy: tuple[Identity, int],
+    shared: SharedByInputs,
 ) -> None:
-    """Of what was truncated after its content had been copied, and written to after that for
-    longer than a moment before anybody looked: as of a new file."""
-    if following.mtime_ns - copied_ns <= MOMENT_NS:
+    """Of what was truncated after its content had been copied, if it was written to after that for
+    longer than a moment before anybody looked, or copied once more: as of a new file."""
+    identity, copied_ns = copy
+    is_brief = following.mtime_ns - copied_ns <= MOMENT_NS
+    if is_brief and not _was_copied_again(input_files, old, following, identity, shared):
         return
     folder, _, name = following.current_path.rpartition("/")
     since, now = copied_ns // _MILLIS, shared.attention.millis
     why = f"truncated while nobody watched; {may_be_emptied([name])}"
     shared.say(NotWatched(changed(following.topic, folder, since, now, why)))
+
+
+def _was_copied_again(
+    input_files: InputFiles,
+    old: Followed,
+    following: Followed,
+    copy: Identity,
+    shared: SharedByInputs,
+) -> bool:
+    if following.fd is None:
+        return False
+    try:
+        head = read_head(following.fd)
+    except OSError as error:
+        shared.handles.trouble(following, error)
+        return False
+    path, since_ns = old.current_path, old.look.looked_millis * _MILLIS
+    return shows_another_copy(path, head, since_ns, input_files.survey.means, copy)
 
 
 def is_undecided(input_files: InputFiles) -> bool:

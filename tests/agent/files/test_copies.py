@@ -357,3 +357,27 @@ def test_an_archive_goes_before_a_copy_with_its_times(meant: JournalledFiles, lo
     text = b"".join(data for source, _, data in meant.read if source == first)
     assert text.decode() == lines(0, 400)
     assert of_sources(meant) == []
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_what_was_copied_and_emptied_again_between_two_looks(
+    follow: Follow, log: Path, copies: int
+) -> None:
+    """The second copy has what nobody has read, under a name that no pattern means."""
+    files = follow("app.log")
+    append(log, lines(0, 200))
+    rest(files)
+    for number in range(copies):
+        append(log, lines(100 * number, 100 * number + 100))
+        tick()
+        if number:
+            Path(f"{log}.1").rename(f"{log}.2")
+        shutil.copy2(log, f"{log}.1")
+        os.truncate(log, 0)
+    append(log, "new\n")
+    settle(files)
+    expected = lines(0, 200) + lines(0, 100) + "new\n"
+    assert sorted(files.text.decode().split()) == sorted(expected.split())
+    said = [each.reason for each in of_folders(files)]
+    assert len(said) == copies - 1
+    assert all(each.endswith("may have been emptied: app.log") for each in said)
