@@ -162,7 +162,7 @@ class Files:
                 break
         until = time.thread_time() + _UNPACKING
         for input_files in self._by_input.values():
-            unpack(input_files, shared, until)
+            unpack(input_files, self._by_input.values(), shared, until)
         self._vigil.say_what_came_and_went(list(self._by_input.values()), before, millis)
         if now >= self._next_partings:
             self._next_partings = now + _PARTINGS_EVERY

@@ -428,9 +428,13 @@ class Followed:
             self.content.tail = tail if len(tail) == min(TAIL, position) else b""
 
     def take_fingerprint(self) -> bytes:
-        """The first bytes, which its fingerprint covers from now on; none if it is suspect."""
+        """The first bytes, which its fingerprint covers from now on; none if it is suspect. If it
+        has less than was seen of it, it was truncated, and these are the first ones of another."""
         fd = self.open()
         head = b"" if fd is None else read_head(fd)
+        if fd is not None and os.fstat(fd).st_size < self.look.size:
+            self.doubt()
+            return b""
         return head if self._begins(head) else b""
 
     def seen(self, fd: int) -> SeenFile:
@@ -439,7 +443,9 @@ class Followed:
         is_asked = may_continue(self.remembered(), status.st_size, head)
         before = self.before(fd) if is_asked else b""
         identity = status.st_dev, status.st_ino
-        return SeenFile(status.st_size, identity, status.st_mtime_ns, head=head, before=before)
+        return SeenFile(
+            status.st_size, identity, status.st_mtime_ns, born_ns(fd), head=head, before=before
+        )
 
     def beside(self, copy: "Followed", fd: int) -> SeenFile:
         """The same of one that is followed, and was looked at."""

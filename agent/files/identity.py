@@ -52,7 +52,11 @@ gathers the evidence, `RememberedFile` and `SeenFile`, and asks here; the answer
 12. A source that has lost its file goes on in a file that is none's and keeps rules 4 and 5, as far
     as both go. If the original is there, truncated, that is enough. If it is gone, the other one
     may have been written anew: it counts only if 1 KiB is remembered of the source and it was
-    written before the original was last seen.
+    written before the original was last seen. One that is younger counts if what was read last is
+    known, no other source begins so, no archive is the source's, and it cannot have been written
+    anew: no input means its name, so that nobody reads it as a file of its own, or its content is
+    older than the file, as that of a copy with its times. What the original got after it was copied
+    nobody knows then.
 13. A file that is written anew by way of another name (as rsync does) goes on as the source that it
     replaces: if that was deleted and is still open, 1 KiB of it is remembered, and what was read of
     it last, and the new one has both and was written before the old one lost its name.
@@ -431,6 +435,18 @@ def taken_over(known: RememberedFile, seen: SeenFile, there_born_ns: int | None)
     return (
         IdentityVerdict.COPY if known.fingerprint.size >= FULL and is_older else IdentityVerdict.NEW
     )
+
+
+def left_in_copy(known: RememberedFile, seen: SeenFile) -> IdentityVerdict:
+    """Of a source whose file is gone, and one that cannot have been written anew: rule 12."""
+    is_tail_known = bool(known.tail or known.mark or not known.position)
+    is_sure = known.fingerprint.size >= FULL and is_tail_known
+    return IdentityVerdict.COPY if is_sure and continues(known, seen) else IdentityVerdict.NEW
+
+
+def shows_copied(seen: SeenFile) -> bool:
+    """Rule 12: its content is older than the file."""
+    return 0 < seen.mtime_ns < seen.born_ns
 
 
 def replaced(known: RememberedFile, seen: SeenFile, lost_name_ns: int) -> IdentityVerdict:

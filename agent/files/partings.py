@@ -4,6 +4,10 @@ A source whose file was truncated or replaced goes on in the copy that was made 
 one: among the input's own files, or beside the file under a name that begins like it. Otherwise
 what was not read of it is lost, and said to be.
 
+Of what a file got after it was copied, and before it was gone, nobody has seen the end: if the copy
+is younger than what was seen of it, that time is said to be unknown, before the source goes on in
+the copy, so that no crash comes between.
+
 Where the last byte of a file was seen, its end is known: while it had a handle, or when the kernel
 told that it ceased to exist before anything was added. Everywhere else there may have been more
 than anybody saw, and `EndUnseen` says from which byte on, and since when.
@@ -22,11 +26,11 @@ import errno
 import fcntl
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Collection
 from typing import Final
 
 from agent.blind_times import MOMENT_NS, Traces, Unwatched, may_be_emptied
-from agent.files.compressed import has_compressed_name
+from agent.files.copies import copy_among, copy_beside, copy_left_among, copy_left_beside
 from agent.files.followed import Followed
 from agent.files.happenings import (
     Appeared,
@@ -39,10 +43,10 @@ from agent.files.happenings import (
     Truncated,
     Unpacked,
 )
-from agent.files.identity import IdentityVerdict, Sighting, may_be_made, taken_over
+from agent.files.identity import Identity, Sighting, may_be_made
 from agent.files.input_files import InputFiles
 from agent.files.listing import sighting_from
-from agent.files.seeking import related_names
+from agent.files.seeking import shows_another_copy
 from agent.files.seen import born_ns, read_head
 from agent.files.shared_by_inputs import SharedByInputs
 from agent.files.unpacking import Unpacking, archives_of
@@ -53,7 +57,6 @@ DELETED_REST: Final = 15.0
 """A deleted file that is read to its end, and that nobody has open for writing, is let go after so
 long without growth; one that is beyond `hold_deleted.bytes` is not let go before."""
 
-_MOST_BESIDE: Final = 64
 _MILLIS: Final = 1_000_000  # nanoseconds
 
 
@@ -61,40 +64,71 @@ def settle_orphans(input_files: InputFiles, shared: SharedByInputs) -> None:
     orphans, input_files.orphans = input_files.orphans, []
     for old, following in orphans:
         shared.handles.untrouble(old)
-        carrier = _carrier(input_files, old, shared)
-        outside = None if carrier else _beside(input_files, old, shared)
+        found = copy_among(input_files, old, shared)
+        outside = None if found else copy_beside(input_files, old, shared)
         if following is not None:
-            kept = carrier.size if carrier else outside[0].size if outside else 0
+            kept = found.size if found else outside[0].size if outside else 0
             lost = max(0, old.size - max(kept, old.progress.position))
             shared.say(Truncated(old, lost, following))
             shared.say(Appeared(following, known_before=False))
-            if carrier is not None:
-                copied_ns = max(carrier.mtime_ns, carrier.born_ns)
-                _say_what_may_have_been_emptied(following, copied_ns, shared)
+            if found is not None:
+                copy = found.identity, max(found.mtime_ns, found.born_ns)
+                _say_emptied_again(input_files, old, following, copy, shared)
             elif outside is not None:
-                copied_ns = max(outside[0].mtime_ns, born_ns(outside[1]))
-                _say_what_may_have_been_emptied(following, copied_ns, shared)
-        if carrier is not None:
-            go_on_in(input_files, old, carrier, shared)
+                at, fd = outside
+                copy = at.identity, max(at.mtime_ns, born_ns(fd))
+                _say_emptied_again(input_files, old, following, copy, shared)
+        archives = [] if found or outside else archives_of(old)
+        traces = _traces_of(input_files, old, following)
+        if not (found or outside or archives) and traces is Traces.VANISHED:
+            found = copy_left_among(input_files, old, shared)
+            if found is not None:
+                _say_unknown_since_copied(old, found.current_path, found.size, shared)
+        if found is not None:
+            go_on_in(input_files, old, found, shared)
         elif outside is not None:
             _go_on_at(input_files, old, *outside, shared)
         else:
-            old.end.traces = _traces_of(input_files, old, following)
+            old.end.traces = traces
             input_files.drop(old)
-            input_files.unpacking[old] = Unpacking(old, archives_of(old), shared.spool)
+            input_files.unpacking[old] = Unpacking(old, archives, shared.spool)
 
 
-def _say_what_may_have_been_emptied(
-    following: Followed, copied_ns: int, shared: SharedByInputs
+def _say_emptied_again(
+    input_files: InputFiles,
+    old: Followed,
+    following: Followed,
+    copy: tuple[Identity, int],
+    shared: SharedByInputs,
 ) -> None:
-    """Of what was truncated after its content had been copied, and written to after that for
-    longer than a moment before anybody looked: as of a new file."""
-    if following.mtime_ns - copied_ns <= MOMENT_NS:
+    """Of what was truncated after its content had been copied, if it was written to after that for
+    longer than a moment before anybody looked, or copied once more: as of a new file."""
+    identity, copied_ns = copy
+    is_brief = following.mtime_ns - copied_ns <= MOMENT_NS
+    if is_brief and not _was_copied_again(input_files, old, following, identity, shared):
         return
     folder, _, name = following.current_path.rpartition("/")
     since, now = copied_ns // _MILLIS, shared.attention.millis
     why = f"truncated while nobody watched; {may_be_emptied([name])}"
     shared.say(NotWatched(changed(following.topic, folder, since, now, why)))
+
+
+def _was_copied_again(
+    input_files: InputFiles,
+    old: Followed,
+    following: Followed,
+    copy: Identity,
+    shared: SharedByInputs,
+) -> bool:
+    if following.fd is None:
+        return False
+    try:
+        head = read_head(following.fd)
+    except OSError as error:
+        shared.handles.trouble(following, error)
+        return False
+    path, since_ns = old.current_path, old.look.looked_millis * _MILLIS
+    return shows_another_copy(path, head, since_ns, input_files.survey.means, copy)
 
 
 def is_undecided(input_files: InputFiles) -> bool:
@@ -103,9 +137,14 @@ def is_undecided(input_files: InputFiles) -> bool:
     return bool(input_files.orphans or input_files.again or input_files.wants_all or seeking)
 
 
-def unpack(input_files: InputFiles, shared: SharedByInputs, until: float) -> None:
+def unpack(
+    input_files: InputFiles,
+    every_input: Collection[InputFiles],
+    shared: SharedByInputs,
+    until: float,
+) -> None:
     """Sources without a file are sought in archives, and read from there; until so much of the
-    thread's time has passed."""
+    thread's time has passed. What is in none may be in a copy."""
     for followed, unpacking in list(input_files.unpacking.items()):
         if followed.end.unpacked is not None:
             if input_files.files.get(followed.identity) is not followed:  # it was let go
@@ -122,6 +161,8 @@ def unpack(input_files: InputFiles, shared: SharedByInputs, until: float) -> Non
             unpacking.close()
             del input_files.unpacking[followed]
             is_there = followed.end.traces is Traces.TRUNCATED
+            if not is_there and _goes_on_in_copy(input_files, followed, every_input, shared):
+                continue
             reason = "truncated" if is_there else "truncated, deleted or replaced"
             end(input_files, followed, shared, reason, unseen=followed.end.traces)
 
@@ -138,6 +179,39 @@ def _go_on_unpacked(
     shared.attention.rest(old, shared.now)
     input_files.hold(old, fd)
     shared.say(Unpacked(old, unpacking.archive))
+
+
+def _goes_on_in_copy(
+    input_files: InputFiles,
+    old: Followed,
+    every_input: Collection[InputFiles],
+    shared: SharedByInputs,
+) -> bool:
+    """In one that no input means, of a file that is gone."""
+    if old.sealed and not old.unread:
+        return False
+    surveys = [each.survey for each in every_input]
+    found = copy_left_beside(input_files, old, surveys, shared)
+    if found is None:
+        return False
+    old.end.traces = None
+    _say_unknown_since_copied(old, found[0].path, found[0].size, shared)
+    _go_on_at(input_files, old, *found, shared)
+    return True
+
+
+def _say_unknown_since_copied(old: Followed, copy: str, size: int, shared: SharedByInputs) -> None:
+    """A time of its folder, and not of the source: what has such a time itself is over."""
+    if old.sealed:
+        return
+    folder, _, name = old.current_path.rpartition("/")
+    why = (
+        f"{name} vanished while nobody watched; {copy.rpartition('/')[2]} has it up to byte"
+        f" {size}, and what it got after it was copied is unknown"
+    )
+    since = old.look.looked_millis or shared.attention.last_millis
+    said = changed(old.topic, folder, since, int(shared.wall() * 1000), why)
+    shared.say(NotWatched(said))
 
 
 def go_on_in(
@@ -300,7 +374,7 @@ def _lose_what_was_not_copied(followed: Followed, shared: SharedByInputs) -> Non
     position = followed.progress.position
     up_to, followed.end.destroyed_up_to = followed.end.destroyed_up_to, 0
     if up_to > position:
-        reason = "truncated after it was copied"
+        reason = "truncated or deleted after it was copied"
         shared.say(Lost(followed, position, up_to - position, reason))
 
 
@@ -338,58 +412,6 @@ def _is_over(followed: Followed, shared: SharedByInputs) -> bool:
         return False
     is_held = followed.nameless and shared.now - (since or 0.0) < shared.hold.seconds
     return not (is_held and may_be_written(followed))
-
-
-def _carrier(input_files: InputFiles, old: Followed, shared: SharedByInputs) -> Followed | None:
-    for followed in list(shared.attention.unclear):
-        if input_files.files.get(followed.identity) is not followed:
-            continue
-        try:
-            fd = followed.open()
-            was_alike = followed.likeness.like.get(old) == followed.size
-            if fd is not None and (was_alike or _can_carry(input_files, old, fd)):
-                return followed
-        except OSError as error:
-            shared.cannot_read(followed.current_path, error)
-    return None
-
-
-def _can_carry(input_files: InputFiles, old: Followed, fd: int) -> bool:
-    there = input_files.files.get(old.identity)
-    born = None if there is None else there.born_ns
-    return taken_over(old.remembered(), old.seen(fd), born) is IdentityVerdict.COPY
-
-
-def _beside(
-    input_files: InputFiles, old: Followed, shared: SharedByInputs
-) -> tuple[Sighting, int] | None:
-    """A file of none of the input's names that has what was read of this one."""
-    if not old.fingerprint.size:
-        return None
-    for path in _names_beside(old):
-        try:
-            fd, status = shared.handles.open(path)
-        except OSError:
-            continue
-        try:
-            at = sighting_from(status, path)
-            if at.identity not in input_files.files and _can_carry(input_files, old, fd):
-                return at, fd
-        except OSError as error:
-            shared.cannot_read(path, error)
-        os.close(fd)
-    return None
-
-
-def _names_beside(old: Followed) -> Iterator[str]:
-    """Newest first."""
-    found = [
-        (status.st_mtime_ns, path)
-        for path, status in related_names(old)
-        if not has_compressed_name(path) and status.st_size >= old.progress.position
-    ]
-    found.sort(reverse=True)
-    yield from (path for _, path in found[:_MOST_BESIDE])
 
 
 def may_be_written(followed: Followed) -> bool:

@@ -14,7 +14,14 @@ from pathlib import Path, PurePath
 
 from agent.files.followed import Followed
 from agent.files.handles import Handles
-from agent.files.identity import IdentityVerdict, SeenFile, is_shown, moved_away, shows_emptied
+from agent.files.identity import (
+    Identity,
+    IdentityVerdict,
+    SeenFile,
+    is_shown,
+    moved_away,
+    shows_emptied,
+)
 from agent.files.names import folder_of
 from agent.files.seen import born_ns, read_head
 
@@ -113,8 +120,22 @@ def _names_in_its_folders(followed: Followed) -> Iterator[str]:
 def was_copied(path: str, since_ns: int, is_meant: Callable[[str], bool]) -> bool:
     """Whether there is a copy that was made since then and holds anything that the file does not
     begin with. Only names are looked for that rotators give to the newest copy."""
+    with contextlib.suppress(OSError), _opened(path) as fd:
+        return shows_another_copy(path, read_head(fd), since_ns, is_meant)
+    return False
+
+
+def shows_another_copy(
+    path: str,
+    head: bytes,
+    since_ns: int,
+    is_meant: Callable[[str], bool],
+    besides: Identity | None = None,
+) -> bool:
+    """The same of a file that begins so, and was copied to that file."""
     return any(
-        not is_meant(name) and _is_another(name, path, since_ns) for name in _newest_rotated(path)
+        not is_meant(name) and _is_another(name, head, since_ns, besides)
+        for name in _newest_rotated(path)
     )
 
 
@@ -128,16 +149,18 @@ def _newest_rotated(path: str) -> Iterator[str]:
         yield str(named.with_name(f"{named.stem}-{today}{named.suffix}"))
 
 
-def _is_another(copy: str, path: str, since_ns: int) -> bool:
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
-    opened: list[int] = []
+def _is_another(copy: str, head: bytes, since_ns: int, besides: Identity | None) -> bool:
+    with contextlib.suppress(OSError), _opened(copy, os.O_NOFOLLOW) as fd:
+        status = os.fstat(fd)
+        is_another = (status.st_dev, status.st_ino) != besides
+        return is_another and shows_emptied(born_ns(fd), read_head(fd), head, since_ns)
+    return False
+
+
+@contextlib.contextmanager
+def _opened(path: str, flags: int = 0) -> Iterator[int]:
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
     try:
-        opened.append(os.open(copy, flags))
-        opened.append(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
-        copied, there = map(read_head, opened)
-        return shows_emptied(born_ns(opened[0]), copied, there, since_ns)
-    except OSError:
-        return False
+        yield fd
     finally:
-        for fd in opened:
-            os.close(fd)
+        os.close(fd)

@@ -6,7 +6,9 @@ Rule 1: two sources of one host and topic are the same file if different agents 
         digests of their beginnings are equal, as far as both go, and their identities are as well.
         Where the identity of one is not known, the beginning must be a whole one. Where both are
         known and differ, they are different files, however alike. A source that went on in the
-        copy of its file has the copy's identity: the one that was said last. One agent's sources
+        copy of its file has the copy's identity: the one that was said last. What it was before
+        counts only if the beginnings are whole ones, as the file that was copied may be another
+        source's by now. One agent's sources
         are the same only if it says of one that it may have forgotten another, and has not spoken
         of that since: of all others it knows what it has cut off, and why it began anew.
 Rule 2: the copy is the one that was spoken of later; of one agent's, the one of which it says so.
@@ -30,6 +32,7 @@ from audit.store.database import all_changed
 from audit.store.details import stretches_of
 
 WHOLE_HEAD: Final = 1024  # bytes: a shorter beginning may be that of many files
+_IDENTITY: Final = 5  # its column
 _MOST: Final = 20  # other sources that one may be the same as
 
 _KEEP: Final = """
@@ -43,12 +46,19 @@ INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO 
     seq = max(seq, excluded.seq),
     forgotten_before = max(forgotten_before, excluded.forgotten_before)
 """
+# All identities of those that had more than one, whichever was said first.
+_KEEP_FORMER: Final = """
+INSERT OR IGNORE INTO former SELECT files.name, files.source, said.value
+    FROM files, json_each(json_array(files.identity, ?3)) AS said
+    WHERE files.name = ?1 AND files.source = ?2
+    AND files.identity <> '' AND ?3 <> '' AND files.identity <> ?3
+"""
 # The source, what it may be the same as, and whether it is the copy. Each way by its own index.
 _SAME: Final = """
 SELECT mine.source, other.source, CASE WHEN other.journal = mine.journal
         THEN other.seq < mine.forgotten_before
         ELSE (mine.first, mine.source) > (other.first, other.source) END
-    FROM files AS mine CROSS JOIN files AS other {index}
+    FROM files AS mine {others}
     WHERE mine.name = ?1 AND mine.source IN (SELECT value FROM json_each(?2)) AND mine.head <> ''
     AND other.name = mine.name AND other.host = mine.host AND other.source <> mine.source
     AND (other.journal <> mine.journal
@@ -56,7 +66,7 @@ SELECT mine.source, other.source, CASE WHEN other.journal = mine.journal
     AND {alike} LIMIT ?3
 """
 _BY_IDENTITY: Final = _SAME.format(
-    index="INDEXED BY files_by_identity",
+    others="CROSS JOIN files AS other INDEXED BY files_by_identity",
     alike="""other.identity = mine.identity AND other.identity <> ''
     AND CASE WHEN other.head_size = mine.head_size THEN other.head = mine.head
         ELSE min(other.shorter, mine.shorter) <> ''
@@ -64,9 +74,26 @@ _BY_IDENTITY: Final = _SAME.format(
                 = substr(mine.shorter, 1, length(other.shorter)) END""",
 )
 _BY_HEAD: Final = _SAME.format(
-    index="INDEXED BY files_by_head",
+    others="CROSS JOIN files AS other INDEXED BY files_by_head",
     alike=f"""other.head = mine.head AND other.head <> '' AND other.head_size = mine.head_size
     AND mine.head_size >= {WHOLE_HEAD} AND (mine.identity = '' OR other.identity = '')""",
+)
+_ALIKE_WHOLE: Final = f"""other.head = mine.head AND other.head_size = mine.head_size
+    AND mine.head_size >= {WHOLE_HEAD}"""
+# One of the two, or both, had another identity once.
+_BY_FORMER: Final = tuple(
+    _SAME.format(others=others, alike=_ALIKE_WHOLE)
+    for others in (
+        """CROSS JOIN former ON former.name = mine.name AND former.source = mine.source
+    CROSS JOIN files AS other INDEXED BY files_by_identity
+        ON other.identity = former.identity AND other.identity <> ''""",
+        """CROSS JOIN former INDEXED BY former_by_identity ON former.identity = mine.identity
+    CROSS JOIN files AS other ON other.name = former.name AND other.source = former.source""",
+        """CROSS JOIN former ON former.name = mine.name AND former.source = mine.source
+    CROSS JOIN former AS theirs INDEXED BY former_by_identity
+        ON theirs.identity = former.identity
+    CROSS JOIN files AS other ON other.name = theirs.name AND other.source = theirs.source""",
+    )
 )
 # Copies of sources that their agent has not forgotten, as it turns out, and when they happened.
 _REMEMBERED: Final = """
@@ -99,11 +126,14 @@ def keep(chunk: Chunk, source: Numbers) -> None:
         (spoken,),
     ):
         by_name[name].add(text)
+    queries = [_BY_IDENTITY, _BY_HEAD]
+    if connection.execute("SELECT 1 FROM former LIMIT 1").fetchall():
+        queries += _BY_FORMER
     for name, texts in by_name.items():
         asked = (name, msgspec.json.encode(sorted(texts)).decode())
         pairs = {
             (source, other) if is_copy else (other, source)
-            for alike in (_BY_IDENTITY, _BY_HEAD)
+            for alike in queries
             for source, other, is_copy in connection.execute(alike, (*asked, _MOST * len(texts)))
         }
         for copy, original in sorted(pairs):
@@ -140,7 +170,10 @@ def _keep_files(chunk: Chunk) -> list[tuple[int, str]]:
                     each["forgotten_before"],
                 )
             )
-    chunk.connection.executemany(_KEEP, rows)
+    for values in rows:
+        name, source, *_ = values
+        chunk.connection.execute(_KEEP_FORMER, (name, source, values[_IDENTITY]))
+        chunk.connection.execute(_KEEP, values)
     return found
 
 

@@ -118,7 +118,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, check: bool) -> None
             raise StoreDamaged(f"{path} is damaged ({found[0][0]}): it must be built anew")
 
 
-VERSION: Final = 18
+VERSION: Final = 19
 
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -273,13 +273,17 @@ CREATE TABLE loads_tried (name INT, tier INT, time INT, said INT, journal TEXT, 
 CREATE TABLE unwatched (name INT, journal TEXT, seq INT, number INT, time INT, host TEXT, path TEXT,
     source TEXT, position INT, from_time INT, to_time INT, traces TEXT, reason TEXT,
     PRIMARY KEY (name, journal, seq, number)) WITHOUT ROWID;
--- Which file a source is (`seq`: the newest entry that says so); and, of one that is a file which
+-- Which file a source is (`seq`: the newest entry that says so), and all identities of those that
+-- had more than one; and, of one that is a file which
 -- was shipped before as another source, which events and bytes those were (copies.py).
 CREATE TABLE files (name INT, source TEXT, host INT, journal INT, path TEXT, identity TEXT,
     head_size INT, head TEXT, shorter TEXT, first INT, time INT, seq INT, forgotten_before INT,
     PRIMARY KEY (name, source)) WITHOUT ROWID;
 CREATE INDEX files_by_identity ON files (identity, host) WHERE identity <> '';
 CREATE INDEX files_by_head ON files (head, host) WHERE head <> '';
+CREATE TABLE former (name INT, source TEXT, identity TEXT, PRIMARY KEY (name, source, identity))
+    WITHOUT ROWID;
+CREATE INDEX former_by_identity ON former (identity);
 CREATE TABLE copies (source INT, original INT, seq INT, end_seq INT, position INT,
     end_position INT, from_time INT, to_time INT,
     PRIMARY KEY (source, original, seq, end_seq, position)) WITHOUT ROWID;

@@ -42,6 +42,8 @@ _OLD: Final = (
     "DELETE FROM files WHERE time < ?1 AND NOT EXISTS (SELECT 1 FROM sources"
     " JOIN topics ON topics.id = sources.topic WHERE topics.name = files.name"
     " AND sources.source = files.source)",
+    "DELETE FROM former WHERE ?1 > 0 AND NOT EXISTS (SELECT 1 FROM files"
+    " WHERE files.name = former.name AND files.source = former.source)",
     "DELETE FROM alerts WHERE resolved >= 0 AND resolved < ?",
 )
 _SOURCES: Final = """
@@ -104,6 +106,7 @@ _OF_TOPICS: Final = (
     "DELETE FROM counted_under WHERE topic NOT IN (SELECT id FROM topics)",
     "DELETE FROM begun WHERE topic NOT IN (SELECT id FROM topics)",
     "DELETE FROM files WHERE name NOT IN (SELECT name FROM topics)",
+    "DELETE FROM former WHERE name NOT IN (SELECT name FROM topics)",
     "DELETE FROM topic_tiers WHERE topic NOT IN (SELECT id FROM topics)",
     "DELETE FROM histories WHERE topic NOT IN (SELECT id FROM topics)",
     "DELETE FROM replaced WHERE topic NOT IN (SELECT id FROM topics)",

@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from tests.witness.truth import Change, File, Line, Truth
+from tests.witness.truth import NEVER, TICK, Change, File, Line, Truth
 
 FOLDERS: Final = {"a": "one", "b": "one", "c": "two", "s": "links"}
 LABELS: Final = tuple(FOLDERS)
@@ -165,6 +165,8 @@ class Application:
         shutil.copy2(path, copy)
         old = self._current[label]
         self._named(old, copy)
+        age = time.time_ns() - copy.stat().st_mtime_ns
+        old.copied_at_once = age < TICK and old.hidden == NEVER
         self._rotated[copy] = old
         old.copied = now()
         self._changed(path.parent, f"{copy.name} is a copy")

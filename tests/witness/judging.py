@@ -265,8 +265,8 @@ class _Judge:
         for called in self._called:
             if called.kind in {"duplicated", "changed"} or called.is_of_rows:
                 double = self._beside(called, double)
-        small = [each for each in double if each.file.is_small_copy]
-        large = [each for each in double if not each.file.is_small_copy]
+        small = [each for each in double if each.file.may_be_no_copy]
+        large = [each for each in double if not each.file.may_be_no_copy]
         for rule, lines in (("small copy", small), ("double", large)):
             if lines and self._verdict.state != "pending":
                 words = f"{len(lines)} lines are in two rows, and nothing is said of them"
@@ -411,7 +411,7 @@ class _Judge:
             for line in named
             if line.text in self._lost
             or (
-                (id(line) in self._called_again or line.file.is_small_copy)
+                (id(line) in self._called_again or line.file.may_be_no_copy)
                 and (line.text not in still if of_file else self._shipped.log_lost(called, line))
             )
         ]

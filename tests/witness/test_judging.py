@@ -449,7 +449,8 @@ def test_unknown_since_a_file_was_cut_covers_what_was_written_and_cut_again() ->
 
 
 def test_unknown_is_right_of_a_small_file_that_is_there_as_a_copy_only(tmp_path: Path) -> None:
-    """What it was copied from is gone, so nothing shows that it is a copy; of 1 KiB, that does."""
+    """What it was copied from is gone, so nothing shows that it is a copy; of 1 KiB, that does,
+    and its times do, if its name is meant."""
     truth = Truth("web-1", "t", blind=[Blind(0, NEVER)])
     application = Application(tmp_path, truth)
     application.write("a", 3)
@@ -475,6 +476,8 @@ def test_unknown_is_right_of_a_small_file_that_is_there_as_a_copy_only(tmp_path:
     application.remake("a")
     assert broken() == []
     truth.files[0].size = 1024
+    assert broken() == []
+    truth.files[0].copied_at_once = False
     assert broken() == ["unexplained"]
 
 

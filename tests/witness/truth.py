@@ -14,6 +14,7 @@ from tests.witness.reading import Row
 NEVER: Final = 1 << 60
 LAST_LINE: Final = 2  # seconds after which an agent takes a line for whole that has no newline
 KNOWN_COPY: Final = 1024  # bytes; of a smaller file that is gone nobody knows another as its copy
+TICK: Final = 20_000_000  # nanoseconds; of the clock of a file system
 CLOCKS_DIFFER: Final = 50  # milliseconds, as two processes measure
 
 
@@ -62,6 +63,7 @@ class File:
     copied: int = NEVER  # when it was truncated, and a copy was left
     hidden: int = NEVER  # when it lost its last name that a pattern matches
     original_gone: int = NEVER  # when the file that it was copied from was no more, copy or not
+    copied_at_once: bool = False  # as soon as it was written, under a name that a pattern matches
     before: "File | None" = None  # what the same inode was before it was truncated
     cut: bool = False  # it ended in place, to nothing
     folder_made: int = 0  # where it was made, if the folder had been removed before
@@ -80,13 +82,16 @@ class File:
         yield from takewhile(lambda each: each.copied == NEVER, islice(self.lives(), 1, None))
 
     @property
-    def is_small_copy(self) -> bool:
-        return self.original_gone != NEVER and self.size < KNOWN_COPY
+    def may_be_no_copy(self) -> bool:
+        """Whether nothing shows that it is one: it is small, or its times are those of a file that
+        was written anew, and its original is gone."""
+        is_unknown = self.size < KNOWN_COPY or self.copied_at_once
+        return self.original_gone != NEVER and is_unknown
 
     @property
     def can_be_found(self) -> bool:
         """Whether it is there; a copy of a file that is gone is known by what it begins with."""
-        return self.ended == NEVER and not self.is_small_copy
+        return self.ended == NEVER and not self.may_be_no_copy
 
     def inode_is_gone(self, moment: int) -> None:
         for life in self.lives():

@@ -28,6 +28,7 @@ from agent.files.identity import (
     is_unchanged,
     is_untouched,
     kept,
+    left_in_copy,
     may_be_archive,
     may_be_archived,
     may_be_copied,
@@ -399,6 +400,25 @@ def test_a_source_goes_on_in_a_copy(
     source: RememberedFile, there: SeenFile, born: int | None, verdict: IdentityVerdict
 ) -> None:
     assert taken_over(source, there, born) is verdict
+
+
+@pytest.mark.parametrize(
+    ("source", "there", "verdict"),
+    [
+        (known(), shown(mtime_ns=99_000_000_000), COPY),
+        (only_marked(known()), shown(mtime_ns=99_000_000_000), COPY),
+        (known(TEXT, 0), shown(TEXT, 0), COPY),  # nothing was read
+        (replace(known(), tail=b""), shown(), NEW),
+        (known(), shown(ANOTHER_BEGINNING), NEW),
+        (known(), shown(ANOTHER_TAIL), NEW),
+        (known(), shown(TEXT[: POSITION - 1]), NEW),
+        (known(TEXT[:1023], 900), shown(TEXT[:1023], 900), NEW),
+    ],
+)
+def test_a_source_whose_file_is_gone_goes_on_in_a_younger_copy(
+    source: RememberedFile, there: SeenFile, verdict: IdentityVerdict
+) -> None:
+    assert left_in_copy(source, there) is verdict
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ import pytest
 
 from agent.blind_times import Traces
 from agent.config import HoldDeleted
+from agent.files.followed import Followed
+from agent.files.handles import Handles
 from agent.files.happenings import (
     Appeared,
     Deleted,
@@ -127,6 +129,21 @@ def test_truncated_and_written_anew_between_a_look_and_reading(
     log.write_text(head + "new\nnext\n")
     assert files.read_some() == b""
     assert files.turn() == (head + "new\nnext\n").encode()
+
+
+@pytest.mark.parametrize(("text", "is_its"), [("two\n" * 10, False), ("one\n" * 101, True)])
+def test_truncated_and_written_anew_before_anything_was_read(
+    tmp_path: Path, text: str, is_its: bool
+) -> None:
+    """After its size was seen: what stands there then was not in the file that had that size."""
+    log, handles = tmp_path / "app.log", Handles(1)
+    log.write_text("one\n" * 100)
+    status = log.stat()
+    followed = Followed(str(log), (status.st_dev, status.st_ino), status, handles)
+    log.write_text(text)
+    assert followed.take_fingerprint() == (text.encode() if is_its else b"")
+    assert followed.suspect is not is_its
+    handles.close(followed)
 
 
 def test_a_deleted_file_is_read_to_its_end(follow: Follow, tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ RARE = {
     "begin_anew_while_down": 2,
     "compress": 1,
     "compress_while_down": 2,
+    "copy_and_delete_while_down": 3,
 }
 ACTIONS = [each for each, n in (OFTEN | ROTATIONS | RARE).items() for _ in range(n)]
 
@@ -247,6 +248,21 @@ class World:
         self.compress(number // 2)
         self._start()
 
+    def copy_and_delete_while_down(self, number: int) -> None:
+        """The copy has a name that no pattern means; sometimes it has not all, or others are there
+        as well."""
+        if "app.log" not in self.names:
+            return
+        self._stop(number)
+        for at in range(1 + number % 3):
+            if number % 4:
+                self.write(number + at)
+            shutil.copy(self.path("app.log"), self.path(f"app-{self.next_token}-{at}"))
+        if number % 5 == 0:
+            self.write(number)
+        self._delete("app.log")
+        self._start()
+
     def _decide(self) -> None:
         """Beside a twin it is not clear at once what it is."""
         if any("twin" in each for each in self.names):
@@ -360,6 +376,10 @@ class World:
         self.followed.files.close()
 
     def _start(self) -> None:
+        """What is written from now on to a file that was deleted meanwhile nobody can know."""
+        if self.former is not None and self.former[1].destroyed:
+            os.close(self.former[0])
+            self.former = None
         self.followed.restart_closed()
 
     def restart(self, _number: int) -> None:

@@ -198,6 +198,32 @@ def test_a_source_that_went_on_in_a_copy_is_the_copy(
     assert (finding.source, finding.events) == ("T", 100)
 
 
+COPIED = {"identity": "8:1-88-1800000000"}
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("backwards", [True, False])
+@pytest.mark.parametrize("head", [FILE, FILE | {"head_size": 40}])
+def test_one_that_goes_on_in_a_copy_later_was_the_same_file(
+    tmp_path: Path, together: bool, backwards: bool, head: Json
+) -> None:
+    """Unless its beginning may be that of many files: those that a copied file has later are."""
+    entries = [
+        *said(0, "A", "S", 0, lines("S", 0, 100), files=[file("S", **head)]),
+        *said(1, "B", "T", 100, lines("T", 0, 60), files=[file("T", **head)]),
+        *said(2, "B", "T", 160, lines("T", 60, 40), files=[file("T", **head | COPIED)]),
+    ]
+    if backwards:
+        entries.reverse()
+    chunks = [entries] if together else [[each] for each in entries]
+    found = duplicated(judged(tmp_path, chunks))
+    if head == FILE:
+        ((finding),) = found
+        assert (finding.source, finding.events) == ("T", 100)
+    elif together or backwards:
+        assert found == []
+
+
 def test_an_agent_knows_what_it_begins_anew(tmp_path: Path) -> None:
     """A file that it has truncated itself keeps its inode, and may begin with the same lines."""
     verdict = judged(tmp_path, [shipped_twice(agent="A")])
