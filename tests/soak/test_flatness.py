@@ -82,6 +82,15 @@ def test_steps_by_restarts_are_no_growth() -> None:
     assert not judged(series(value, lambda at: str(at // 1200))).grows
 
 
+def test_the_beginning_of_each_life_is_left_out() -> None:
+    """They warm up for half of it; taken whole, they would grow."""
+    lives = series(
+        lambda at: 80 * MIB + 20 * MIB * min(at % 900, 450) / 450, lambda at: str(at // 900)
+    )
+    assert not judged(lives, span=Span(HOUR, 2 * HOUR, 450)).grows
+    assert judged(lives, span=Span(HOUR, 2 * HOUR, 0)).grows
+
+
 def test_a_leak_is_found_over_restarts() -> None:
     """Each process begins anew, and all grow."""
     restarted = series(
