@@ -83,10 +83,11 @@ def run(
         stored = StoreWatch(store)
         loads = Loads(site.loader, pace.load_every)
         registrant = Registrant(site.registries, _SCHEMAS)
-        for worker in (
+        workers: list[Worker] = [
             *(sampler, shipped[0], leaders, chapters, verdicts),
             *(log, stored, registrant, loads, application),
-        ):
+        ]
+        for worker in workers:
             worker.start()
             ends.callback(worker.end, within=_ENDS)
         ends.callback(site.loader.end)
@@ -95,7 +96,8 @@ def run(
         until = sampler.began + pace.seconds
         nemesis.play(
             _noted(_troubles(seed, site, pace, sampler.began, until), sampler, results),
-            lambda: time.monotonic() >= until,
+            # Who has failed raises it below.
+            lambda: time.monotonic() >= until or any(each.failure for each in workers),
         )
         say("rest")
         for worker in (sampler, application, registrant):

@@ -63,10 +63,13 @@ def of_process(name: str, pid: Callable[[], int | None], memory: Kind = Kind.MEM
         if process is None:
             return
         try:
-            status = [_status(each) for each in tree(process)]
+            # A process that has ended and was not waited for has no memory any more.
+            status = [found for each in tree(process) if "VmRSS" in (found := _status(each))]
             descriptors = sum(len(os.listdir(f"/proc/{each}/fd")) for each in tree(process))  # noqa: PTH208
-        except (OSError, KeyError):
+        except OSError:
             return  # it is just ending, or one of its children is
+        if not status:
+            return
         life = str(process)
         yield Look(f"{name} memory", memory, life, sum(each["VmRSS"] for each in status) * 1024)
         yield Look(f"{name} threads", Kind.THREADS, life, sum(each["Threads"] for each in status))
