@@ -39,7 +39,11 @@ def test_a_process_is_measured_with_what_it_opens(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_children_count_as_their_parent() -> None:
     alone = looked()["own memory"].value
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+    there = "import json; print(1, flush=True); input()"
+    command = [sys.executable, "-c", there]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
         assert looked()["own memory"].value > alone + 1024 * 1024
         child.communicate(b"\n")
 
