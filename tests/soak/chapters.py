@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from tests.cluster_pipeline.asking import AskedTopic, now
+from tests.cluster_pipeline.judging import TIERS
 from tests.system.crash import Worker
 
 _EVERY: Final = 2.0
@@ -61,7 +62,10 @@ class Chapters(Worker):
 
 
 def is_closed(report: Json) -> bool:
-    return report["state"] != "pending" and not report["waits_total"]
+    """Nobody is waited for, and each tier has spoken: before its first load, a topic is not
+    expected in files, and would be complete without them."""
+    tiers = {each["tier"] for each in report["tiers"]}
+    return tiers >= set(TIERS) and report["state"] != "pending" and not report["waits_total"]
 
 
 def added(reports: Sequence[Json]) -> Json:

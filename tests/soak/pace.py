@@ -16,8 +16,10 @@ from tests.soak.flatness import Kind, Span
 
 _TROUBLES: Final = 40
 _KEEPS: Final = 720  # loads take minutes where much else runs, and must come before retention
-# What these have, goes by time: they are as they will be once something was forgotten.
-FORGETS: Final = frozenset({Kind.LOGS, Kind.STATE})
+_SETTLES: Final = 120.0
+# All others have something for each segment, file or window there is: they are as they will be
+# once something was forgotten.
+_WHAT_COMES_AND_GOES_AT_ONCE: Final = frozenset({Kind.THREADS, Kind.NODES, Kind.WATCHES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +51,11 @@ class Pace:
 
     @property
     def settles(self) -> float:
-        return min(180.0, self.seconds / 20)
+        return max(_SETTLES, min(300.0, self.seconds / 20))
 
     def span(self, kind: Kind) -> Span:
         warm = self.seconds / 2
-        if kind in FORGETS:
+        if kind not in _WHAT_COMES_AND_GOES_AT_ONCE:
             warm = max(warm, 1.5 * self.keeps)
         return Span(warm, self.seconds, self.settles)
 

@@ -68,7 +68,7 @@ def test_one_broker_is_not_ended_after_the_middle() -> None:
 def test_what_is_kept_is_forgotten_while_there_is_time_to_see_it(hours: float) -> None:
     pace = Pace(hours * 3600)
     assert pace.load_every + 2 * pace.chapter < pace.keeps
-    assert pace.span(Kind.MEMORY).warm == pace.seconds / 2
+    assert pace.span(Kind.THREADS).warm == pace.seconds / 2
     if hours > 0.5:
         assert pace.keeps * 1.5 <= pace.span(Kind.LOGS).warm < 0.75 * pace.seconds
 
@@ -122,6 +122,8 @@ def test_a_chapter_is_closed_when_nobody_is_waited_for() -> None:
     assert is_closed(report())
     assert not is_closed(report(state="pending"))
     assert not is_closed(report(waits_total=2))
+    unloaded = [each for each in report()["tiers"] if each["tier"] != "hdfs"]
+    assert not is_closed(report(tiers=unloaded))
 
 
 def test_the_verdict_names_what_grows() -> None:
