@@ -8,7 +8,7 @@ PYTHON := $(VENV)/bin/python
 PIP_INSTALL := $(PYTHON) -m pip install --quiet --disable-pip-version-check --use-pep517 --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long quick test-elsewhen check bench fuzz spec witness history group-history mirror-history pipeline mirror-pipeline fleet format reference newcomer release release-tried release-twice clean
+.PHONY: help demo test test-long quick test-elsewhen check bench fuzz spec witness history group-history mirror-history pipeline mirror-pipeline soak fleet format reference newcomer release release-tried release-twice clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +66,9 @@ pipeline: $(VENV)/.installed-development ## does every line arrive, whoever lead
 
 mirror-pipeline: $(VENV)/.installed-development ## does every line of two datacenters arrive at an offline cluster? Everything killed and cut off in turn, and one line lost on purpose; ARGS="--minutes 60", "--help"
 	@$(PYTHON) -m tests.mirror_pipeline $(ARGS)
+
+soak: $(VENV)/.installed-development ## does anything grow? The pipeline for hours, under faults: memory, descriptors, threads, files, ZooKeeper; HOURS=0.1, ARGS="--help"
+	@$(PYTHON) -m tests.soak --hours $(or $(HOURS),2) $(ARGS)
 
 fleet: $(VENV)/.installed-development ## as root: hosts that boot systemd, the collection installed on them by ssh; PENSTOCK_ANSIBLE=/where/ansible/bin, ARGS="-k whole"
 	PYTHONMALLOC=pymalloc PENSTOCK_FLEET=1 $(PYTHON) -X dev -m pytest tests/fleet -p no:randomly $(ARGS)

@@ -50,7 +50,8 @@ class Service:
     _reading: StoreReading | None = None
     _damage: str = ""
     _guard: threading.Lock = field(default_factory=threading.Lock)
-    _kept: "OrderedDict[Hashable, tuple[int, object]]" = field(default_factory=OrderedDict)
+    _kept: "OrderedDict[Hashable, object]" = field(default_factory=OrderedDict)
+    _kept_version: int = -1  # of all that is kept
 
     @property
     def window_millis(self) -> int:
@@ -88,15 +89,19 @@ class Service:
         """What was made for that key while nothing has changed, or what is made now."""
         version = self.standing.version
         with self._guard:
-            found = self._kept.get(key)
-        if found is not None and found[0] == version:
-            return found[1]  # type: ignore[return-value]
+            if version == self._kept_version and key in self._kept:
+                return self._kept[key]  # type: ignore[return-value]
         made = make()
         with self._guard:
-            self._kept[key] = (version, made)
-            self._kept.move_to_end(key)
-            while len(self._kept) > _MOST_KEPT:
-                self._kept.popitem(last=False)
+            if version > self._kept_version:
+                # What was made before something changed is never asked for again.
+                self._kept.clear()
+                self._kept_version = version
+            if version == self._kept_version:
+                self._kept[key] = made
+                self._kept.move_to_end(key)
+                while len(self._kept) > _MOST_KEPT:
+                    self._kept.popitem(last=False)
         return made
 
 

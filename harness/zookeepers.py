@@ -19,6 +19,8 @@ from harness.server_process import RunningServer, ServerFailed, ServerProcess, f
 
 Mode = Literal["leader", "follower", "standalone"]
 _TRIES: Final = 5  # a ZooKeeper gives up soon where much else runs
+# Beside what the embedded one answers: what it holds.
+_COMMANDS: Final = "4lw.commands.whitelist=ruok,srvr,mntr\n"
 _LIMITS: Final = {"initLimit": "20", "syncLimit": "4"}  # in ticks
 _ANSWERS_WITHIN: Final = 2.0
 
@@ -32,7 +34,7 @@ class ZooKeeperProcess(RunningServer):
         data.mkdir(parents=True, exist_ok=True)
         for name, text in zookeeper_files.logging_files().items():
             (directory / name).write_text(text)
-        config = zookeeper_files.server_config("127.0.0.1", port) + ensemble
+        config = zookeeper_files.server_config("127.0.0.1", port) + _COMMANDS + ensemble
         (directory / zookeeper_files.SERVER_CONFIG).write_text(config)
         if ensemble:
             (data / "myid").write_text(str(number))

@@ -176,18 +176,22 @@ class _Connection:
 
     async def _answer(self) -> Passed:
         answer = _Answer()
-        while not answer.complete:
-            data = await self._reader.read(_READ_BYTES)
-            if not data:
-                raise EOFError("the connection was closed")
-            answer.parser.feed_data(data)
-        self._kept = answer.keeps_alive
-        return Passed(
-            status=answer.parser.get_status_code(),
-            content_type=answer.headers.get("content-type", ""),
-            body=bytes(answer.body),
-            offset=int(answer.headers.get(OFFSET, "0")),
-        )
+        try:
+            while not answer.complete:
+                data = await self._reader.read(_READ_BYTES)
+                if not data:
+                    raise EOFError("the connection was closed")
+                answer.parser.feed_data(data)
+            self._kept = answer.keeps_alive
+            return Passed(
+                status=answer.parser.get_status_code(),
+                content_type=answer.headers.get("content-type", ""),
+                body=bytes(answer.body),
+                offset=int(answer.headers.get(OFFSET, "0")),
+            )
+        finally:
+            # They have each other, and a registry looks for rings seldom.
+            del answer.parser
 
 
 class _Answer:

@@ -26,6 +26,7 @@ class Application(Worker):
         super().__init__("application")
         self.lines: dict[str, list[str]] = {host: [] for host in hosts}
         self.rotations = 0
+        self._counts = dict.fromkeys(hosts, 0)
         self._directory = directory
         self._chance = random.Random(f"application {seed}")
         self._sizes: dict[Path, int] = {}
@@ -52,6 +53,13 @@ class Application(Worker):
             with self._lock:
                 self._unwatched.discard(host)
 
+    def note(self, host: str, lines: list[str]) -> None:
+        """They are about to be written."""
+        self.lines[host] += lines
+
+    def rotated(self, host: str, path: Path) -> None:
+        """A file has this name from now on. Nothing else of this host is rotated meanwhile."""
+
     def write_one(self, host: str) -> tuple[Path, int, int]:
         """One line more, once it has ended: its file, where it begins there, and where it ends."""
         path = self.folder(host) / f"{FILES[0]}.log"
@@ -66,22 +74,25 @@ class Application(Worker):
             self._write(host, path, self._chance.randint(1, _MOST))
             with self._lock:
                 if self._sizes[path] >= _ROTATES_AT and host not in self._unwatched:
-                    self._rotate(path)
+                    self._rotate(host, path)
 
     def _write(self, host: str, path: Path, count: int) -> None:
-        known = self.lines[host]
+        begins = self._counts[host]
         filler = "x" * self._chance.randrange(60)
         texts = [
             f"{host} {path.stem} line {number} at {time.time_ns()} {filler}"
-            for number in range(len(known), len(known) + count)
+            for number in range(begins, begins + count)
         ]
+        self.note(host, texts)
+        self._counts[host] += count
         content = "".join(f"{each}\n" for each in texts).encode()
         with path.open("ab") as file:
             file.write(content)
         self._sizes[path] = self._sizes.get(path, 0) + len(content)
-        known += texts
 
-    def _rotate(self, path: Path) -> None:
+    def _rotate(self, host: str, path: Path) -> None:
         self.rotations += 1
-        path.rename(path.with_name(f"{path.stem}-{self.rotations}.log"))
+        name = path.with_name(f"{path.stem}-{self.rotations}.log")
+        path.rename(name)
         self._sizes[path] = 0
+        self.rotated(host, name)

@@ -45,8 +45,14 @@ def judge(evidence: Evidence) -> list[str]:
             _compared("the log", evidence.written, evidence.logged),
             _doubled_numbers(evidence.sources),
             _compared("the store", evidence.written, evidence.landed),
-            _verdict(evidence),
-            _registry(evidence),
+            verdict(
+                evidence.report,
+                evidence.exit_code,
+                evidence.cells,
+                len(evidence.written),
+                evidence.tiers,
+            ),
+            registry(evidence.answered, evidence.registered),
             (f"meanwhile: {each}" for each in dict.fromkeys(evidence.faults_meanwhile)),
         )
     )
@@ -68,16 +74,22 @@ def _doubled_numbers(sources: Sequence[tuple[str, int]]) -> Iterator[str]:
         yield f"in the log: {len(doubled)} numbers of sources twice: {_some(map(str, doubled))}"
 
 
-def _verdict(evidence: Evidence) -> Iterator[str]:
-    report, lines = evidence.report, len(evidence.written)
-    if evidence.exit_code != 0 or report.get("state") != "complete":
+def verdict(
+    report: Json,
+    exit_code: int,
+    cells: Sequence[Json],
+    lines: int,
+    tiers: Sequence[str] = TIERS,
+) -> Iterator[str]:
+    """Against so many lines. The arguments are `Evidence`'s."""
+    if exit_code != 0 or report.get("state") != "complete":
         words = [each["words"] for each in [*report.get("findings", []), *report.get("waits", [])]]
-        said = f"{report.get('state', 'nothing')} ({evidence.exit_code})"
+        said = f"{report.get('state', 'nothing')} ({exit_code})"
         yield f"the verdict: {said}; {_some(words)}"
     for name in ("missing", "excess", "unclaimed", "pending", "findings_total", "waits_total"):
         if report.get(name, 0):
             yield f"the verdict: {name} {report[name]}"
-    events = dict.fromkeys(evidence.tiers, 0)
+    events = dict.fromkeys(tiers, 0)
     for tier in report.get("tiers", []):
         if tier["tier"] in events:
             events[tier["tier"]] += tier["events"]
@@ -87,17 +99,20 @@ def _verdict(evidence: Evidence) -> Iterator[str]:
     flow = report.get("flow", {})
     if (flow.get("read"), flow.get("shipped"), flow.get("lost")) != (lines, lines, 0):
         yield f"the flow: {dict(flow)} of {lines} lines"
-    incomplete = [each for each in evidence.cells if each["state"] != "complete"]
-    if incomplete or not evidence.cells:
-        yield f"{len(incomplete)} of {len(evidence.cells)} windows are not complete"
+    incomplete = [each for each in cells if each["state"] != "complete"]
+    if incomplete or not cells:
+        yield f"{len(incomplete)} of {len(cells)} windows are not complete"
 
 
-def _registry(evidence: Evidence) -> Iterator[str]:
-    ids = Counter(number for _, number in evidence.answered)
+def registry(
+    answered: Sequence[tuple[int, int]], registered: Sequence[Mapping[int, int]]
+) -> Iterator[str]:
+    """The arguments are `Evidence`'s."""
+    ids = Counter(number for _, number in answered)
     if doubled := [each for each, count in ids.items() if count > 1]:
         yield f"the registry: ids given to two schemas: {_some(map(str, doubled))}"
-    for place, known in enumerate(evidence.registered, 1):
-        wrong = [each for each in evidence.answered if known.get(each[0]) != each[1]]
+    for place, known in enumerate(registered, 1):
+        wrong = [each for each in answered if known.get(each[0]) != each[1]]
         if wrong:
             yield f"registry {place}: {len(wrong)} registrations changed: {_some(map(str, wrong))}"
 

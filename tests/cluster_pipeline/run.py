@@ -9,7 +9,7 @@ judge    what is in the log, in the store, in the registries and in the verdict
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -58,15 +58,11 @@ class Outcome:
 
     def figures(self) -> list[str]:
         """In words, for people."""
-        of = {verb: sum(each.verb is verb for each in self.troubles) for verb in Verb}
-        agents = sum(each.beside is Beside.AGENT for each in self.troubles)
         by_agent = ", ".join(f"{name} {waited:.1f} s" for name, waited in self.longest.items())
         tiers = ", ".join(f"{name} {count:,}" for name, count in self.tiers.items())
         loads = ", ".join(map(str, self.loads)) or "none"
         return [
-            f"{self.seconds:.0f} s of trouble: brokers killed {of[Verb.KILL]}, stopped"
-            f" {of[Verb.STOP]}, frozen {of[Verb.FREEZE]}; beside that agents killed {agents},"
-            f" writing registries frozen {self.writers_frozen}",
+            shown(self.troubles, self.writers_frozen, self.seconds),
             f"leaders changed {self.leader_changes} times; partitions had none"
             f" {self.leaderless} times",
             f"lines written {self.lines:,}, in files rotated {self.rotations} times; rows"
@@ -77,6 +73,17 @@ class Outcome:
             f" verdicts asked for meanwhile {self.verdicts}",
             f"verdict: {self.state} ({self.exit_code})",
         ]
+
+
+def shown(troubles: Sequence[Trouble], writers_frozen: int, seconds: float) -> str:
+    """What happened, in words."""
+    of = {verb: sum(each.verb is verb for each in troubles) for verb in Verb}
+    agents = sum(each.beside is Beside.AGENT for each in troubles)
+    return (
+        f"{seconds:.0f} s of trouble: brokers killed {of[Verb.KILL]}, stopped {of[Verb.STOP]},"
+        f" frozen {of[Verb.FREEZE]}; beside that agents killed {agents}, writing registries frozen"
+        f" {writers_frozen}"
+    )
 
 
 def run(
@@ -167,7 +174,7 @@ def _evidence(
         report=report,
         cells=site.asked.cells(since, now()),
         answered=registrant.answered,
-        registered=[_ids(each, registrant) for each in site.registries],
+        registered=[ids_of(each, registrant) for each in site.registries],
     )
 
 
@@ -180,7 +187,7 @@ def _records(site: Site) -> list[Record]:
     ]
 
 
-def _ids(registry: RegistryProcess, registrant: Registrant) -> dict[int, int]:
+def ids_of(registry: RegistryProcess, registrant: Registrant) -> dict[int, int]:
     """By which id it knows each schema that was registered."""
     found = {}
     for number, _ in registrant.answered:

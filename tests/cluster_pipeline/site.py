@@ -5,6 +5,7 @@ Every topic, those of Penstock itself included, has a replica on each of three b
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -30,11 +31,45 @@ GRACE: Final = 10.0
 _REGISTRY: Final = "PIPELINE_REGISTRY"
 
 
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """How much of the past a site keeps: nothing grows with the time it runs."""
+
+    seconds: int  # in topics, and by the audit
+    journal_bytes: int = 512 * 1024
+    manifests: int = 10
+
+    @property
+    def topic(self) -> dict[str, str]:
+        return {
+            "retention.ms": str(self.seconds * 1000),
+            "segment.ms": str(self.seconds * 1000 // 8),
+        }
+
+    @property
+    def broker(self) -> dict[str, object]:
+        return {"intervals": {"retention": 5}}
+
+    @property
+    def agent(self) -> dict[str, object]:
+        return {"limits": {"journal_bytes": self.journal_bytes}}
+
+    @property
+    def audit(self) -> dict[str, object]:
+        return {"retention": self.seconds}
+
+    @property
+    def loader(self) -> dict[str, object]:
+        return {"keep_manifests": self.manifests, "forget_sources": self.seconds}
+
+
 class Site:
     """`with Site.started(directory, folders) as site`."""
 
-    def __init__(self, directory: Path, folders: Mapping[str, Path]) -> None:
-        """`folders`: where each host's applications write."""
+    def __init__(
+        self, directory: Path, folders: Mapping[str, Path], keeping: Keeping | None = None
+    ) -> None:
+        """`folders`: where each host's applications write. Without `keeping`, all is kept."""
         self.directory = directory
         self.cluster = BrokerCluster(
             directory,
@@ -45,6 +80,7 @@ class Site:
                 "window": WINDOW,
                 "ledger_interval": 0.5,
                 "replication": {"lag_seconds": LAG_SECONDS},
+                **(keeping.broker if keeping else {}),
             },
         )
         self.registries = [self._registry(number) for number in (1, 2)]
@@ -55,9 +91,15 @@ class Site:
             directory / "audit",
             brokers=self.cluster.bootstrap,
             registry=urls,
-            settings={"window": WINDOW, "grace": GRACE, "alerts": {"silent": 3600}},
+            settings={
+                "window": WINDOW,
+                "grace": GRACE,
+                "alerts": {"silent": 3600},
+                **(keeping.audit if keeping else {}),
+            },
         )
-        self.agents = [self._agent(host, folder, urls) for host, folder in folders.items()]
+        agent = keeping.agent if keeping else {}
+        self.agents = [self._agent(host, folder, urls, agent) for host, folder in folders.items()]
         self.loader = Loader(
             directory,
             {
@@ -66,6 +108,7 @@ class Site:
                 "registry": urls,
                 "topics": [TOPIC],
                 "window": WINDOW,
+                **(keeping.loader if keeping else {}),
             },
         )
         self.asked = AskedTopic(self.audit, CLUSTER, TOPIC, WINDOW)
@@ -78,7 +121,9 @@ class Site:
             settings={"replication_factor": BROKERS, "zookeeper_session_seconds": 4},
         )
 
-    def _agent(self, host: str, folder: Path, registries: str) -> AgentProcess:
+    def _agent(
+        self, host: str, folder: Path, registries: str, settings: Mapping[str, object]
+    ) -> AgentProcess:
         return AgentProcess(
             self.directory / host,
             brokers=self.cluster.bootstrap,
@@ -88,20 +133,26 @@ class Site:
                 "window": WINDOW,
                 "ledger_interval": 0.5,
                 "batches": {"linger": 0.05, "bytes": 4096},
+                **settings,
             },
         )
 
     @classmethod
     @contextmanager
-    def started(cls, directory: Path, folders: Mapping[str, Path]) -> Iterator["Site"]:
+    def started(
+        cls, directory: Path, folders: Mapping[str, Path], keeping: Keeping | None = None
+    ) -> Iterator["Site"]:
         directory.mkdir(parents=True, exist_ok=True)
         with ExitStack() as ends:
-            site = cls(directory, folders)
+            site = cls(directory, folders, keeping)
             ends.callback(site.cluster.close)
             ends.callback(site.loader.end)
             site.cluster.start()
             for topic in (TOPIC, "_audit"):
-                configs = {"min.insync.replicas": str(IN_SYNC)}
+                configs = {
+                    "min.insync.replicas": str(IN_SYNC),
+                    **(keeping.topic if keeping else {}),
+                }
                 replicas = [spread(site.cluster.ids, each) for each in range(TOPICS[topic])]
                 site.cluster.create_topic(topic, replicas=replicas, configs=configs)
             for program in (*site.registries, site.audit, *site.agents):

@@ -1,6 +1,7 @@
 """Writes that another registry decides: passed on once, and answered when they can be read here."""
 
 import asyncio
+import gc
 import threading
 from collections.abc import Callable, Iterator
 
@@ -68,6 +69,26 @@ def test_a_connection_that_the_other_side_closes_is_not_used_again() -> None:
     with Peer(lambda _: Answer(headers={"Connection": "close"})) as peer:
         ask(peer.address, POST, POST)
     assert [asked.connection for asked in peer.asked] == [1, 2]
+
+
+def test_what_was_passed_on_leaves_no_rings() -> None:
+    """A registry looks for them once in thousands of requests; until then they would stay."""
+
+    async def run(address: str) -> int:
+        forwarder = Forwarder(1)
+        await forwarder.pass_on(address, POST)
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(20):
+                await forwarder.pass_on(address, POST)
+            return gc.collect()
+        finally:
+            gc.enable()
+            forwarder.close()
+
+    with Peer(lambda _: Answer()) as peer:
+        assert asyncio.run(run(peer.address)) < 20
 
 
 def test_there_are_not_more_connections_than_allowed() -> None:
