@@ -77,9 +77,10 @@ format: $(VENV)/.installed-development ## let ruff put the code into form
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/ruff check --fix .
 
-reference: $(VENV)/.installed-programs ## the tables of keys in docs/, the map of the code, and the pages of roles, written anew from what the code says
+reference: $(VENV)/.installed-programs ## the tables of keys in docs/, the map of the code, what shells complete, and the pages of roles, written anew from what the code says
 	@$(PYTHON) -m penstock.config.pages docs
 	@$(PYTHON) docs/code_map.py
+	@$(PYTHON) -m penstock.outlining
 	@$(PYTHON) -m deploy.role_pages
 
 newcomer: ## as root: what the README promises, tried in a minimal Debian made by debootstrap; ARGS="--test" for make test too

@@ -35,7 +35,8 @@ from audit.store.store import AuditStore
 from ledger.reading import LedgerChunk, LedgerPositions
 
 _CHUNKS: Final = 1  # that wait to be folded: they are large
-_IDLE_S: Final = 0.05
+_AT_WORK_S: Final = 0.05  # until hours are judged on
+_AT_REST_S: Final = 0.25  # until it is seen that time has passed, or that all is over
 _ALERTS_S: Final = 1.0
 _INVENTORY_S: Final = 2.0
 _EXPIRE_S: Final = 600.0
@@ -88,6 +89,7 @@ class Rounds:
         self._news_due = _Every(_NEWS_S)
         self._others_due = _Every(_OTHERS_S)
         self._folded = False  # since there were news
+        self._is_behind = True  # with judging
 
     def hand_over(self, cluster: str, handed: Handed) -> None:
         """Waits while others wait. Raises FollowingStopped."""
@@ -107,7 +109,7 @@ class Rounds:
         """Until it is told to stop. Raises StoreDamaged, AuditStoreError."""
         self._look_at_inventory()
         while not told.is_set():
-            self._take()
+            self._take(_AT_WORK_S if self._is_behind else _AT_REST_S)
             changed = False
             if (self._all_read() and self._queue.empty()) or self._others_due.is_due():
                 changed = self._judge()
@@ -122,9 +124,9 @@ class Rounds:
             if changed:
                 self._standing.changed()
 
-    def _take(self) -> None:
+    def _take(self, seconds: float) -> None:
         try:
-            cluster, handed = self._queue.get(timeout=_IDLE_S)
+            cluster, handed = self._queue.get(timeout=seconds)
         except queue.Empty:
             return
         if isinstance(handed, ReadTo):
@@ -178,7 +180,8 @@ class Rounds:
         if self._standing.unjudged != self._judging.failing:
             self._standing.unjudged = self._judging.failing
             changed = True
-        if self._judging.is_behind(as_of):
+        self._is_behind = self._judging.is_behind(as_of)
+        if self._is_behind:
             return changed
         for name in as_of:
             if not self._standing.clusters[name].judged:

@@ -38,6 +38,7 @@ from bench.rsyslog_process import rsyslog_version, why_no_rsyslog
 from bench.shippers import RSYSLOG, shippers
 from bench.spark_peer import VERSION as SPARK_VERSION
 from bench.spark_peer import spark_peer
+from bench.whole_pipelines import whole_pipeline
 from harness.apache_kafka import VERSION as KAFKA_VERSION
 from harness.apache_kafka import kafka_classpath, why_no_kafka
 from harness.mirror_maker import mirror_maker_classpath, why_no_mirror_maker
@@ -259,6 +260,8 @@ def main(  # noqa: PLR0917 -- one for each option
                     servers = _loaders(Path(work), brokers, stack)
                 elif what is Measured.MIRRORS:
                     servers = _mirrors(brokers)
+                elif what is Measured.PIPELINES:
+                    servers = {PENSTOCK: whole_pipeline}
                 elif what is Measured.AUDITS:
                     servers = _audits(name, Path(work), scale, brokers, stack)
                 else:

@@ -46,6 +46,8 @@ class Scale:
     told_minutes: int  # of that fleet, as entries in `_audit`
     kept_hours: int  # of that fleet, in the database whose pages are asked for
     questions: int  # to each of these pages
+    settling_seconds: float  # of a whole pipeline that has just come up
+    idle_seconds: float  # for which it is watched
     ledger_seconds: float  # of a load on whoever keeps a ledger
     ledger_interval: float  # between his entries
     warm_up: bool  # a round that is not counted
@@ -56,6 +58,8 @@ class Scale:
             self,
             seconds=min(self.seconds, 3.0),
             latency_seconds=min(self.latency_seconds, 3.0),
+            settling_seconds=60.0,
+            idle_seconds=1.0,
             lines=self.lines // 10,
             rows=self.rows // 10,
             told_minutes=max(1, self.told_minutes // 60),
@@ -91,6 +95,8 @@ FULL = Scale(
     told_minutes=180,
     kept_hours=24,
     questions=50,
+    settling_seconds=5.0,
+    idle_seconds=120.0,
     ledger_seconds=40.0,
     ledger_interval=10.0,
     warm_up=True,
@@ -120,6 +126,8 @@ QUICK = Scale(
     told_minutes=60,
     kept_hours=2,
     questions=3,
+    settling_seconds=1.0,
+    idle_seconds=1.0,
     ledger_seconds=2.0,
     ledger_interval=0.5,
     warm_up=False,

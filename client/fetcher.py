@@ -59,11 +59,20 @@ class _Fetch:
 class Fetcher:
     """Reads partitions of one topic from their positions on."""
 
-    def __init__(self, brokers: Brokers, topic: str, positions: Mapping[int, int]) -> None:
+    def __init__(
+        self,
+        brokers: Brokers,
+        topic: str,
+        positions: Mapping[int, int],
+        *,
+        held_ms: int = MAX_WAIT_MS,
+    ) -> None:
+        """`held_ms`: for how long a broker that has nothing new does not answer."""
         self.topic = topic
         self.positions = dict(positions)
         self.ends: dict[int, int] = {}  # high watermarks, as of the last answers
         self._brokers = brokers
+        self._held_ms = held_ms
         self._connections: dict[int, BrokerConnection] = {}
         self._under_way: dict[int, _Fetch] = {}  # by leader
         self._patience = brokers.patience()
@@ -134,7 +143,7 @@ class Fetcher:
             for partition in partitions
         )
         return FetchRequest(
-            max_wait=MAX_WAIT_MS,
+            max_wait=self._held_ms,
             min_bytes=1,
             max_bytes=MAX_BYTES,
             topics=(FetchTopic(topic=self.topic, partitions=wanted),),

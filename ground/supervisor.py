@@ -4,7 +4,6 @@ A datagram to the socket that NOTIFY_SOCKET names. Without one, nothing is done.
 does not listen is no reason to stop: what cannot be sent is dropped.
 """
 
-import asyncio
 import os
 import socket
 import time
@@ -71,6 +70,9 @@ def _watchdog_seconds(environment: Mapping[str, str]) -> float:
 async def stay_alive(manager: Supervisor) -> None:
     """Says so from the event loop, again and again, as long as that turns; without a watchdog it
     is not said. To be cancelled."""
+    # Those who have no event loop do without the megabytes of it.
+    import asyncio  # noqa: PLC0415
+
     while manager.watchdog_seconds:
         manager.tell(ALIVE)
         await asyncio.sleep(manager.watchdog_seconds / 3)

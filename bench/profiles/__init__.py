@@ -29,6 +29,7 @@ from bench.profiles import (
     registry_writes,
     startup,
     tls,
+    up_idle,
 )
 
 _OF_GROUPS = (groups.PROFILE,)
@@ -44,6 +45,7 @@ _OF_REGISTRIES = (registry_startup.PROFILE, registry_reads.PROFILE, registry_wri
 _OF_AGENTS = (agent_backlog.PROFILE, agent_steady.PROFILE, agent_latency.PROFILE)
 _OF_MIRRORS = (mirror.PROFILE,)
 _OF_LOADERS = (loader.PROFILE,)
+_OF_PIPELINES = (up_idle.PROFILE,)
 _OF_AUDITS = (*audit.PROFILES, *audit_overhead.PROFILES)
 
 PROFILES: dict[str, Profile] = {
@@ -65,6 +67,7 @@ PROFILES: dict[str, Profile] = {
         *_OF_LOADERS,
         *_OF_MIRRORS,
         *_OF_AUDITS,
+        *_OF_PIPELINES,
     )
 }
 
@@ -82,6 +85,7 @@ class Measured(Enum):
     LOADERS = auto()
     AUDITS = auto()
     MIRRORS = auto()
+    PIPELINES = auto()
 
 
 def measured_by(name: str) -> Measured:
@@ -100,6 +104,8 @@ def measured_by(name: str) -> Measured:
         return Measured.AGENTS
     if profile in _OF_MIRRORS:
         return Measured.MIRRORS
+    if profile in _OF_PIPELINES:
+        return Measured.PIPELINES
     if profile in _OF_AUDITS:
         return Measured.AUDITS
     return Measured.LOADERS if profile in _OF_LOADERS else Measured.BROKERS

@@ -17,6 +17,8 @@ import click
 if TYPE_CHECKING:
     from types import FrameType
 
+    from penstock.cli.lazy_group import Lazy
+
 VARIABLE: Final = "_PENSTOCK_COMPLETE"
 SHELLS: Final = ("bash", "zsh", "fish")
 _PATIENCE_SECONDS: Final = 1.0  # somebody waits, with a finger on the key
@@ -36,9 +38,16 @@ def complete(group: click.Group, asked: str) -> int:
     shell, _, _ = asked.partition("_")
     if shell not in SHELLS:
         return 1
-    with suppress(click.ClickException):  # a command that lacks its extra
-        click.echo(completer(shell, group, VARIABLE).complete())
+    with suppress(click.ClickException):  # what a command has against the line so far
+        click.echo(completer(shell, group, VARIABLE, _stand_in).complete())
     return 0
+
+
+def _stand_in(lazy: "Lazy") -> click.Command:
+    # Who completes the name of a command does without it.
+    from penstock.cli.outlines import outlined  # noqa: PLC0415
+
+    return outlined(lazy)
 
 
 def said(context: click.Context, option: str, variable: str, default: str) -> str:

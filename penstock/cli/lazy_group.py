@@ -1,10 +1,11 @@
 """A group of commands of which only the one that is called gets imported.
 
-Help, completion and the search for the nearest name go by the table's own words.
+Help, completion and the search for the nearest name go by the table's own words. Whoever completes
+what comes after a command's name has a stand-in for it, as the context's `obj`.
 """
 
 import gc
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from itertools import chain
@@ -42,6 +43,9 @@ class Lazy(NamedTuple):
         return command
 
 
+StandIn = Callable[[Lazy], click.Command]
+
+
 @contextmanager
 def _no_collection() -> Iterator[None]:
     """What is imported stays. To look through it for garbage, again and again while it grows, is a
@@ -65,6 +69,10 @@ class LazyGroup(click.Group):
         self.sections = sections
         self.table = dict(chain.from_iterable(each.items() for each in sections.values()))
 
+    def is_beside(self, lazy: Lazy) -> bool:
+        """Whether a command is in the module of this group, and so imported with it."""
+        return self.callback is not None and self.callback.__module__ == lazy.module
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.table)
 
@@ -72,6 +80,9 @@ class LazyGroup(click.Group):
         if cmd_name not in self.table:
             return None
         lazy = self.table[cmd_name]
+        if ctx.obj is not None and not self.is_beside(lazy):
+            stand_in: StandIn = ctx.obj
+            return stand_in(lazy)
         try:
             return lazy.command()
         except ModuleNotFoundError as missing:

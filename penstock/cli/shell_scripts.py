@@ -9,6 +9,8 @@ from typing import Any, ClassVar, Final
 import click
 from click.shell_completion import CompletionItem, FishComplete, ShellComplete, ZshComplete
 
+from penstock.cli.lazy_group import StandIn
+
 _BASH: Final = """\
 %(complete_func)s() {
     local line=${COMP_LINE:0:COMP_POINT} kind value
@@ -44,6 +46,9 @@ _COMPLETERS: Final[dict[str, type[ShellComplete]]] = {
 }
 
 
-def completer(shell: str, group: click.Command, variable: str) -> ShellComplete:
-    """Of one of the shells that there are. `variable` says which of them asks."""
-    return _COMPLETERS[shell](group, {}, "penstock", variable)
+def completer(
+    shell: str, group: click.Command, variable: str, stand_in: StandIn | None = None
+) -> ShellComplete:
+    """Of one of the shells that there are. `variable` says which of them asks; `stand_in` spares it
+    the import of a command."""
+    return _COMPLETERS[shell](group, {"obj": stand_in}, "penstock", variable)

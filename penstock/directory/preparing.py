@@ -46,6 +46,7 @@ SETTINGS_HEADER: Final = """\
 """
 _LEDGER_SECONDS: Final = 2.0
 _GRACE_SECONDS: Final = 10.0  # nothing is far away
+_POLL_SECONDS: Final = _LEDGER_SECONDS  # of the audit: entries come no sooner
 _GROUPS_SECONDS: Final = 5.0
 _DRAIN_SECONDS: Final = 3.0  # all must be stopped within ten
 _LOOKS_SECONDS: Final = 2.0  # a mirror for new topics
@@ -138,6 +139,7 @@ def _settings(places: Places, ports: Ports, addresses: Addresses) -> dict[str, d
             "data_dir": literal(str(places.data("audit"))),
             "port": ports.audit,
             "grace": _GRACE_SECONDS,
+            "poll": _POLL_SECONDS,
             "groups": {"interval": _GROUPS_SECONDS},
         },
     }

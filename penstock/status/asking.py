@@ -31,7 +31,7 @@ from schemas.registry_client import RegistryClient
 T = TypeVar("T")
 _SECONDS: Final = 2.0
 _LONGEST: Final = 300  # of what is said about one
-_EVERY_S: Final = 1.0
+EVERY_SECONDS: Final = 1.0
 
 
 class Asking:
@@ -145,11 +145,12 @@ def _part_of_pages(at: HttpUrl, within: float, access: HttpAccess) -> Part[Seque
 
 
 class KeptStatus:
-    """Asks every second from when it is entered until it is left. A context."""
+    """Asks again and again from when it is entered until it is left. A context."""
 
-    def __init__(self, asking: Asking) -> None:
-        """It is closed in the end."""
+    def __init__(self, asking: Asking, every_seconds: float = EVERY_SECONDS) -> None:
+        """`asking` is closed in the end."""
         self._asking = asking
+        self._every = every_seconds
         self._left = threading.Event()
         self._latest: PipelineStatus | None = None
         self._thread = threading.Thread(target=self._run, name="standing", daemon=True)
@@ -171,5 +172,5 @@ class KeptStatus:
         with self._asking as asking:
             due = time.monotonic()
             while not self._left.wait(max(0.0, due - time.monotonic())):
-                due = time.monotonic() + _EVERY_S
+                due = time.monotonic() + self._every
                 self._latest = asking.ask()

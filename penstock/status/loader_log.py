@@ -73,8 +73,10 @@ class LoaderLog:
         self._loaded: set[str] = set()
 
     def read(self) -> None:
-        """What is new in it."""
+        """What is new in it: mostly nothing, and it is asked for several times a second."""
         try:
+            if self._path.stat().st_size == self._read:
+                return
             with self._path.open("rb") as file:
                 end = file.seek(0, os.SEEK_END)
                 if self._read > end:  # it was cut

@@ -26,6 +26,7 @@ DIRECTORY: Final = Path("penstock-data")
 _CANNOT_START: Final = 1
 _OTHERS: Final = 0o077  # of a mode: all but its user
 _TURN_SECONDS: Final = 0.2
+_AT_REST_SECONDS: Final = 1.0  # while all run: the end of one of them is told
 _STOPPING_TURN_SECONDS: Final = 0.05
 
 
@@ -194,12 +195,12 @@ def _run(
             words = f"no file matches {each.pattern} yet: those to come are followed"
             screen.note(words, until=each.topic)
         loader_log = LoaderLog(pipeline.places.log("loader"))
-        with KeptStatus(Asking(pipeline.offline)) as following:
+        with KeptStatus(Asking(pipeline.offline), screen.asks_every) as following:
             while not asked.times:
                 standing = following.latest
                 loader_log.read()
                 screen.show(pipeline.turn(), standing and loader_log.added_to(standing))
-                asked.wait(0 if pipeline.in_a_hurry else _TURN_SECONDS)
+                asked.wait(_pause(pipeline))
         pipeline.begin_to_stop()
         while not pipeline.stopped:
             if asked.times > 1:
@@ -208,6 +209,13 @@ def _run(
             asked.wait(_STOPPING_TURN_SECONDS)
     finally:
         screen.close()
+
+
+def _pause(pipeline: LocalPipeline) -> float:
+    """Before the next turn."""
+    if pipeline.in_a_hurry:
+        return 0
+    return _AT_REST_SECONDS if pipeline.ready else _TURN_SECONDS
 
 
 def _say_how_to_go_on(directory: Path, *, killed: bool) -> None:

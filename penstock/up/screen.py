@@ -31,10 +31,13 @@ from penstock.up.programs import ProgramPhase, ProgramStanding
 
 _FIGURES_S: Final = 60.0
 _AT_ONCE: Final = 0.05
+_PLAIN_ASKS_S: Final = 3.0  # nobody looks at it all the time
 
 
 class PlainScreen:
     """Events are told from what was shown before."""
+
+    asks_every: float = _PLAIN_ASKS_S
 
     def __init__(
         self,
@@ -153,6 +156,8 @@ def _figures(standing: PipelineStatus, rates: Rates) -> str:
 
 class Screen(Protocol):
     """Shows what it is given. Call `show` as often as you like; it decides what is new."""
+
+    asks_every: float  # seconds, of how all are asked what there is to show
 
     def show(
         self, programs: Sequence[ProgramStanding], standing: PipelineStatus | None

@@ -25,13 +25,13 @@ from rich.text import Text
 from penstock.cli.output import give_up
 from penstock.directory.locks import ADMIN, Locks
 from penstock.directory.places import Addresses, Places
+from penstock.status.asking import EVERY_SECONDS
 from penstock.status.loader_log import load_at_work
 from penstock.status.values import PipelineStatus, Rates
 from penstock.status.words import shown
 from penstock.up.programs import ProgramPhase, ProgramStanding
 from penstock.up.screen_picture import ScreenState, all_run, picture
 
-_EVERY_S: Final = 0.5
 _USUAL_SIZE: Final = (80, 24)  # of a terminal that says 0, as one on a serial line does
 _UNTIL_IT_RUNS_S: Final = 2.0  # after its start, in which it has begun to work
 _ENTER: Final = "\x1b[?1049h\x1b[?25l"  # the other screen, no cursor
@@ -57,7 +57,9 @@ class _Note:
 
 
 class TerminalScreen:
-    """Draws twice a second, and at once when a program has changed. Of the main thread."""
+    """Draws every second, and at once when a program has changed. Of the main thread."""
+
+    asks_every: float = EVERY_SECONDS
 
     def __init__(self, stream: TextIO, places: Places, addresses: Addresses) -> None:
         self._stream = stream
@@ -91,7 +93,7 @@ class TerminalScreen:
                 self._notes = [each for each in self._notes if not each.is_over(ends)]
         if self._is_to_stand_still:
             self._stand_still()
-        if changed or time.monotonic() - self._drawn_at >= _EVERY_S:
+        if changed or time.monotonic() - self._drawn_at >= EVERY_SECONDS:
             self._draw()
 
     def note(self, text: str, *, until: str = "") -> None:

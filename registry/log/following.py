@@ -36,7 +36,8 @@ from wire.messages.offset_for_leader_epoch import (
 )
 from wire.records import records
 
-_POLL_SECONDS: Final = 0.1  # how soon it stops
+_POLL_SECONDS: Final = 0.5  # how soon it stops
+_HELD_MS: Final = 2_000  # by a broker that has nothing new: what is new is sent at once
 _STOP_SECONDS: Final = 2.0
 MISSING_SECONDS: Final = 10.0  # brokers that have just started may not know all topics yet
 _AT_ONCE: Final = 500  # records: what is handed over keeps the taker busy for a moment only
@@ -153,7 +154,9 @@ class TopicFollower:
         return found.end_offset
 
     def _follow(self, brokers: Brokers) -> None:
-        with closing(Fetcher(brokers, self._topic.name, {0: self._position})) as fetcher:
+        with closing(
+            Fetcher(brokers, self._topic.name, {0: self._position}, held_ms=_HELD_MS)
+        ) as fetcher:
             while not self.stopping:
                 try:
                     batches = fetcher.poll(_POLL_SECONDS)

@@ -81,13 +81,31 @@ def test_help_of_a_group_imports_nothing_but_click(arguments: list[str]) -> None
 @pytest.mark.not_quick("starts a process")
 @pytest.mark.parametrize("line", ["penstock re", "penstock topics de", "penstock --"])
 def test_a_tab_for_a_command_imports_nothing_but_click(line: str) -> None:
+    assert imported_by_tab(line) <= AT_ONCE | {"penstock.cli.shell_scripts"}
+
+
+@pytest.mark.not_quick("starts a process")
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("penstock consume --", "penstock produce t --codec=z", "penstock broker --"),
+        *("penstock topics create --", "penstock schemas show --", "penstock up --"),
+        *("penstock mirror promote --", "penstock report --", "penstock load --"),
+    ],
+)
+def test_a_tab_for_an_option_imports_no_command(line: str) -> None:
+    first = f"{CLICKS_OWN}\nimport json, pathlib"
+    own = {"penstock.cli.shell_scripts", "penstock.cli.outlines"}
+    assert imported_by_tab(line, first) <= AT_ONCE | own
+
+
+def imported_by_tab(line: str, first: str = CLICKS_OWN) -> set[str]:
     asked = {
         "_PENSTOCK_COMPLETE": "bash_complete",
         "COMP_WORDS": line,
         "COMP_CWORD": line.rpartition(" ")[2],
     }
-    imported = imported_after(CLICKS_OWN, RUN, **asked)
-    assert imported <= AT_ONCE | {"penstock.cli.shell_scripts"}
+    return imported_after(first, RUN, **asked)
 
 
 def test_the_version() -> None:

@@ -145,7 +145,7 @@ def test_nothing_is_imported_for_the_name_of_a_command() -> None:
 
 
 @pytest.mark.not_quick("starts a process")
-def test_a_command_that_lacks_its_extra_offers_nothing(tmp_path: Path) -> None:
+def test_a_command_that_lacks_its_extra_is_completed_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "kazoo.py").write_text("raise ModuleNotFoundError(name='kazoo')\n")
     environment = {
         **os.environ,
@@ -156,7 +156,8 @@ def test_a_command_that_lacks_its_extra_offers_nothing(tmp_path: Path) -> None:
     }
     run = [sys.executable, "-m", "penstock"]
     ended = subprocess.run(run, env=environment, cwd=tmp_path, capture_output=True, check=False)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
+    offered = b"plain,--config\nplain,--set\nplain,--log-format\nplain,--help\n"
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, offered, b"")
 
 
 def test_a_shell_that_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,87 @@
+"""What a shell has to know of every command, without the imports that the command works with.
+
+`outlines.json` has of each command its parameters: what they are called, what comes after them and
+what they are for, as `penstock/outlining.py` finds it in the commands themselves. Completion builds
+a command of that. The command itself is imported for what no file can know: names that come from a
+cluster or a registry. Of such a parameter, it says that it `asks`.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from penstock.cli.lazy_group import Lazy, LazyGroup
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+FILE: Final = Path(__file__).with_suffix(".json")
+_TYPED: Final = "penstock.typed"  # in a command's context: what its parameters were parsed from
+
+Outline = Mapping[str, Any]
+
+
+def outlined(lazy: Lazy) -> click.Command:
+    """Completes as the command does, which stays where it is."""
+    outline = json.loads(FILE.read_bytes())[lazy.where]
+    parameters = [_parameter(each, lazy) for each in outline["parameters"]]
+    if "commands" in outline:
+        table = {name: Lazy(*lines) for name, lines in outline["commands"].items()}
+        return LazyGroup(
+            params=parameters, sections={"": table}, invoke_without_command=True, callback=None
+        )
+    return _Outlined(None, params=parameters)
+
+
+class _Outlined(click.Command):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[_TYPED] = list(args)
+        return super().parse_args(ctx, args)
+
+
+def _parameter(outline: Outline, lazy: Lazy) -> click.Parameter:
+    settings: dict[str, Any] = {"type": _type(outline), "nargs": outline.get("nargs", 1)}
+    if outline.get("asks"):
+        settings["shell_complete"] = _Asking(lazy)
+    if "options" not in outline:
+        return click.Argument([outline["name"]], required=False, **settings)
+    if outline.get("flag"):
+        settings = {"is_flag": True}
+    return click.Option(
+        [outline["name"], *outline["options"]],
+        multiple=outline.get("multiple", False),
+        hidden=outline.get("hidden", False),
+        help=outline.get("help"),
+        **settings,
+    )
+
+
+def _type(outline: Outline) -> click.ParamType[Any]:
+    if "choices" in outline:
+        return click.Choice(outline["choices"], case_sensitive=not outline.get("any_case"))
+    if "path" in outline:
+        return click.Path(file_okay=outline["path"] == "file")
+    return click.STRING
+
+
+class _Asking:
+    """What the command itself offers, imported now, for a line that is parsed anew."""
+
+    def __init__(self, lazy: Lazy) -> None:
+        self._lazy = lazy
+
+    def __call__(
+        self, context: click.Context, parameter: click.Parameter, incomplete: str
+    ) -> "list[CompletionItem]":
+        command = self._lazy.command()
+        with command.make_context(
+            context.info_name,
+            list(context.meta[_TYPED]),
+            parent=context.parent,
+            resilient_parsing=True,
+        ) as parsed:
+            (asked,) = (each for each in command.params if each.name == parameter.name)
+            return asked.shell_complete(parsed, incomplete)
