@@ -202,8 +202,9 @@ def test_what_somebody_needs_who_is_to_help(site: Site) -> None:
             if each.isfile()
         }
     assert set(said) == set(site.fleet.hosts)
-    for text in said.values():
-        assert f"penstock {NEXT}" in text
+    versions = site.versions()
+    for host, text in said.items():
+        assert f"penstock {versions[host]}\n" in text
         assert "penstock_broker_" in text  # of /metrics, behind its lock
         assert "journalctl --no-pager --unit penstock-agent.service" in text
         assert secret not in text
