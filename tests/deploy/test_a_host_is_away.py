@@ -18,6 +18,16 @@ pytestmark = [
 ]
 
 AWAY = "web-away"
+STOPS = """
+- hosts: penstock_agent
+  gather_facts: false
+  any_errors_fatal: true
+  tasks:
+    - block:
+        - ansible.builtin.fail: {msg: it broke}
+      rescue:
+        - ansible.builtin.include_role: {name: penstock.pipeline.gate, tasks_from: stopped.yml}
+"""
 
 
 @pytest.fixture
@@ -56,6 +66,16 @@ def test_brokers_go_on_while_one_is_away_with_its_topics(
     assert said.code != 0
     assert f"{AWAY} does not answer, and nothing was changed: topics come from" in said.said
     assert "Stop them" not in said.said
+
+
+def test_who_is_stopped_is_told_also_where_the_lock_is_out_of_reach(
+    hosts: SimulatedHosts, tmp_path: Path
+) -> None:
+    playbook = tmp_path / "stops.yml"
+    playbook.write_text(STOPS)
+    said = hosts.play(playbook, penstock_gate_lock_host=AWAY)
+    assert said.code != 0
+    assert f"Stopped at {hosts.names[0]}: it broke" in said.said
 
 
 def test_a_bundle_for_support_has_those_that_answer(hosts: SimulatedHosts) -> None:
