@@ -172,58 +172,6 @@ def test_a_teams_file(fleet: SimulatedHosts, tmp_path: Path) -> None:
     assert (gone.code, file.exists()) == (0, False), gone.said
 
 
-def test_logs_become_readable_by_acl_and_are_so_no_more(
-    fleet: SimulatedHosts, tmp_path: Path
-) -> None:
-    open_to_others(tmp_path)
-    logs = tmp_path / "logs"
-    (logs / "old").mkdir(parents=True, mode=0o750)
-    logs.chmod(0o750)
-    secret = tmp_path / "secret"
-    secret.write_text("not a log\n")
-    secret.chmod(0o600)
-    (logs / "link").symlink_to(secret)
-    first, later = logs / "old/a.log", logs / "old/b.log"
-    write(first)
-    assert not reads_as_daemon(first)
-
-    def allow(state: str, *options: str) -> str:
-        words = f"name=shop directories={logs} user=daemon state={state}"
-        module = ("--module-name", "penstock.pipeline.readable", "--args", words, *options)
-        said = fleet.run("ansible", "--inventory", str(fleet.inventory), fleet.names[0], *module)
-        assert said.code == 0, said.said
-        return said.said
-
-    assert "CHANGED" in allow("present", "--check")
-    assert not reads_as_daemon(first)
-    assert "CHANGED" in allow("present")
-    write(later)
-    assert (reads_as_daemon(first), reads_as_daemon(later)) == (True, True)
-    assert not reads_as_daemon(secret)
-    assert "SUCCESS" in allow("present")
-    assert first.stat().st_mode & 0o7 == 0
-    assert "CHANGED" in allow("absent")
-    assert (reads_as_daemon(first), reads_as_daemon(later)) == (False, False)
-    assert "SUCCESS" in allow("absent")
-
-
-def write(log: Path) -> None:
-    log.write_text("line\n")
-    log.chmod(0o640)
-
-
-def reads_as_daemon(path: Path) -> bool:
-    command = ["setpriv", "--reuid=daemon", "--regid=daemon", "--clear-groups", "cat", str(path)]
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0
-
-
-def open_to_others(path: Path) -> None:
-    """pytest's own folders are for root alone."""
-    for above in [path, *path.parents]:
-        if above.stat().st_mode & 0o77 == 0:
-            above.chmod(0o711)
-
-
 def releases(fleet: SimulatedHosts, name: str) -> list[str]:
     return sorted(each.name for each in (fleet.host(name) / "opt/releases").iterdir())
 

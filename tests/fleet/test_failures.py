@@ -30,6 +30,20 @@ NEXT: Final = "0.1.1"  # what the tree is called for an upgrade
 AGAIN: Final = {"penstock_rolling_restart": True}
 LOCK: Final = "/var/lib/penstock/roll/roll.json"
 BROKEN_START: Final = "/etc/systemd/system/penstock-broker.service.d/99-broken.conf"
+# An application's team, and who may read what below a directory by ACL.
+_TEAM: Final = """
+- hosts: {host}
+  gather_facts: false
+  tasks:
+    - ansible.builtin.include_role: {{name: penstock.pipeline.agent, tasks_from: application}}
+      vars:
+        penstock_agent_application: shop
+        penstock_agent_application_inputs: [{{paths: ["{logs}/*.log"], topic: shop}}]
+        penstock_agent_application_logs: ["{logs}"]
+"""
+_ACLS: Final = (
+    "import os, sys; print([(each[0], os.listxattr(each[0])) for each in os.walk(sys.argv[1])])"
+)
 
 pytestmark = plays_on_hosts(3_600)
 
@@ -188,8 +202,9 @@ def test_what_somebody_needs_who_is_to_help(site: Site) -> None:
             if each.isfile()
         }
     assert set(said) == set(site.fleet.hosts)
-    for text in said.values():
-        assert f"penstock {NEXT}" in text
+    versions = site.versions()
+    for host, text in said.items():
+        assert f"penstock {versions[host]}\n" in text
         assert "penstock_broker_" in text  # of /metrics, behind its lock
         assert "journalctl --no-pager --unit penstock-agent.service" in text
         assert secret not in text
@@ -208,6 +223,14 @@ def test_a_host_retires_and_every_line_has_arrived_once(site: Site) -> None:
 
 
 def test_nothing_is_left(site: Site) -> None:
+    shop = "/var/log/shop"
+    site.fleet.ssh(SMALL, f"mkdir -m 750 {shop} && install -m 600 /dev/null {shop}/shop.log")
+    rights = f"find {shop} -printf '%m %p\\n' && python3 -c '{_ACLS}' {shop}"
+    before = site.fleet.ssh(SMALL, rights)
+    team = site.fleet.directory / "team.yml"
+    team.write_text(_TEAM.format(host=SMALL, logs=shop))
+    site.play(str(team)).must_succeed()
+    assert site.fleet.ssh(SMALL, rights) != before
     everything = {"penstock_uninstall": "all", "penstock_uninstall_data": True}
     site.play("uninstall", everything).must_succeed()
     looks = (
@@ -219,6 +242,7 @@ def test_nothing_is_left(site: Site) -> None:
     )
     for host in site.fleet.hosts:
         assert site.fleet.ssh(host, looks) == ""
+    assert site.fleet.ssh(SMALL, rights) == before
 
 
 def must_have_stopped(played: Played, host: str, why: str) -> None:

@@ -1,0 +1,88 @@
+"""What playbooks do where a host does not answer: nothing, and say so; or as much as they can."""
+
+import os
+import socket
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from harness.simulated_hosts import SimulatedHosts, ansible_bin, simulated_hosts
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(ansible_bin() is None, reason="no ansible-playbook (PENSTOCK_ANSIBLE)"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="files are root's"),
+]
+
+AWAY = "web-away"
+STOPS = """
+- hosts: penstock_agent
+  gather_facts: false
+  any_errors_fatal: true
+  tasks:
+    - block:
+        - ansible.builtin.fail: {msg: it broke}
+      rescue:
+        - ansible.builtin.include_role: {name: penstock.pipeline.gate, tasks_from: stopped.yml}
+"""
+
+
+@pytest.fixture
+def hosts(tmp_path: Path) -> Iterator[SimulatedHosts]:
+    """One that answers, and one whose port of ssh is closed; both are brokers."""
+    with simulated_hosts(tmp_path, 1) as hosts, socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        hosts.write_inventory()
+        inventory = yaml.safe_load(hosts.inventory.read_text())
+        away = {
+            "ansible_connection": "ssh",
+            "ansible_host": "127.0.0.1",
+            "ansible_port": nobody.getsockname()[1],
+            "ansible_ssh_retries": 0,
+        }
+        inventory["all"]["children"]["penstock_broker"] = {
+            "hosts": {hosts.names[0]: None, AWAY: away}
+        }
+        hosts.inventory.write_text(yaml.safe_dump(inventory))
+        yield hosts
+
+
+def test_a_site_is_not_touched_while_a_broker_is_away(hosts: SimulatedHosts) -> None:
+    said = hosts.play("site")
+    assert said.code != 0
+    assert f"{AWAY} does not answer, and nothing was changed: with another host" in said.said
+    assert set(said.changed.values()) == {0}
+    assert "Nobody else changes the cluster" not in said.said
+
+
+def test_brokers_go_on_while_one_is_away_with_its_topics(
+    hosts: SimulatedHosts, tmp_path: Path
+) -> None:
+    (tmp_path / "zookeeper.json").touch()
+    said = hosts.play("restore", penstock_restore_from=str(tmp_path))
+    assert said.code != 0
+    assert f"{AWAY} does not answer, and nothing was changed: topics come from" in said.said
+    assert "Stop them" not in said.said
+
+
+def test_who_is_stopped_is_told_also_where_the_lock_is_out_of_reach(
+    hosts: SimulatedHosts, tmp_path: Path
+) -> None:
+    playbook = tmp_path / "stops.yml"
+    playbook.write_text(STOPS)
+    said = hosts.play(playbook, penstock_gate_lock_host=AWAY)
+    assert said.code != 0
+    assert f"Stopped at {hosts.names[0]}: it broke" in said.said
+
+
+def test_a_bundle_for_support_has_those_that_answer(hosts: SimulatedHosts) -> None:
+    said = hosts.play("support_bundle")
+    assert said.failed[AWAY] == 1
+    archive = hosts.inventory.with_name("support.tar.gz")
+    with tarfile.open(archive) as tar:
+        names = [Path(each.name).name for each in tar.getmembers() if each.isfile()]
+    assert names == [f"{hosts.names[0]}.txt"]
+    assert not archive.with_name("support").exists()
