@@ -17,7 +17,7 @@ _WIDTH: Final = 1040
 _LEFT, _TOP, _GAP = 64, 64, 44
 _PLOT: Final = 700
 _HEIGHT: Final = 150
-_MOST_POINTS: Final = 240  # of a series
+_MOST_POINTS: Final = 150  # of a series
 _LEGEND: Final = 13
 # By the beginnings of names.
 _COLOURS: Final = (
@@ -65,6 +65,7 @@ PANELS: Final = (
     Panel("Threads", (Kind.THREADS,)),
     Panel("Logs on disk, MiB", (Kind.LOGS,)),
     Panel("Databases, journals and other files, MiB", (Kind.STATE,)),
+    Panel("Log ahead of the audit's database, MiB", (Kind.AHEAD,)),
     Panel("ZooKeeper: nodes and watches", (Kind.NODES, Kind.WATCHES)),
     Panel("Load of the machine", (Kind.OTHER,)),
 )

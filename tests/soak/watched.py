@@ -37,7 +37,7 @@ def watched(site: Site) -> Iterator[Looking]:
     for agent in site.agents:
         yield of_files(f"{agent.host} journal", Kind.STATE, lambda of=agent.data_dir: [of])
     yield of_files("audit database", Kind.STATE, lambda: [site.audit.data_dir / "audit.db"])
-    yield of_files("audit journal", Kind.STATE, lambda: [site.audit.data_dir / "audit.db-wal"])
+    yield of_files("audit log ahead", Kind.AHEAD, lambda: [site.audit.data_dir / "audit.db-wal"])
     yield of_files("loader commit log", Kind.STATE, lambda: [site.loader.warehouse / "_penstock"])
     yield of_files("zookeeper files", Kind.STATE, lambda: [directory / "zookeeper-1" / "data"])
     yield of_files("said by programs", Kind.STATE, lambda: _outputs(directory))
