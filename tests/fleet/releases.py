@@ -81,7 +81,8 @@ def with_broken_wheel(wheel: Path) -> Path:
     broken.parent.mkdir(exist_ok=True)
     with zipfile.ZipFile(wheel) as source:
         content = {name: source.read(name) for name in source.namelist()}
-    left = {name: data for name, data in content.items() if not name.endswith("/WHEEL")}
+    gone = ("/WHEEL", "/RECORD")  # the latter is written anew
+    left = {name: data for name, data in content.items() if not name.endswith(gone)}
     _write_wheel(
         broken, next(each.partition("/")[0] for each in left if "dist-info/" in each), left
     )
