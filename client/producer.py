@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from aiokafka.partitioner import murmur2
+
 from client.batch_producer import BatchProducer
 from client.brokers import Brokers
 from client.connection import REQUEST_SECONDS
@@ -22,7 +24,6 @@ from client.identity import Identity, take_identity
 from client.lookup import look_up
 from client.shipping import ShippingLimits
 from wire.acls import Operation
-from wire.from_aiokafka import murmur2
 from wire.records import Codec, Record, build_batch
 
 __all__ = ["BATCH_BYTES", "Acks", "Delivered", "Identity", "Producer", "take_identity"]

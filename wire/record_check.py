@@ -23,10 +23,12 @@ batch where no more comes than that, and of a sample where more does.
 from operator import attrgetter, ne
 from typing import Final
 
+from aiokafka.errors import CorruptRecordException
+from aiokafka.record._crecords import DefaultRecordBatch
+
 from wire.batch import CODEC_MASK, HEADER, HEADER_SIZE, MAX_SEQUENCE, BatchHeader
 from wire.compression import Codec, TooLarge, unpack_frame
 from wire.errors import BatchError, ErrorCode
-from wire.from_aiokafka import CorruptRecordException, DefaultRecordBatch
 
 try:
     from wire._record_walk import walk

@@ -14,11 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from aiokafka.partitioner import murmur2
+
 from agent.batches.framing import Stretch
 from agent.batches.pieces import Piece, joined_runs
 from agent.batches.plan import SourceHeader, TopicPlan
 from agent.runs import Run
-from wire.from_aiokafka import murmur2
 
 
 @dataclass(frozen=True, slots=True)
