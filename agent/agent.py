@@ -112,6 +112,7 @@ class Agent:
             seen={each.input for each in state.sources} if followed is None else followed,
             looked=since | dict(state.looked),
             forgotten_before=state.ledger_seq if state.damage else -1,
+            torn=state.is_torn,
             spool=directory,
             keeping=Keeping(DescriptorStore(), journal.agent_id),
             left=self._left,

@@ -68,7 +68,8 @@ class Files:
     `seen` are the names of inputs that were followed before, also if they have no source yet:
     `start` is not for them. Without it, those of the known sources are taken. If the journal was
     damaged, sources may be known as they stood long ago, or not at all, whatever entries of the
-    ledger below `forgotten_before` said of them. `keeping` has the handles kept over a crash;
+    ledger below `forgotten_before` said of them. If it was `torn`, the last of what was shipped may
+    not be known. `keeping` has the handles kept over a crash;
     `left` is what was kept, and handed over.
     """
 
@@ -86,6 +87,7 @@ class Files:
         seen: Collection[str] | None = None,
         looked: Mapping[str, Looked] = _NEVER,
         forgotten_before: int = -1,
+        torn: bool = False,
         spool: Path | None = None,
         rest: float = REST,
         events: bool = True,
@@ -108,9 +110,10 @@ class Files:
         self._told: set[str] = set()  # of this listing: folders in which something happened
         self._wider: set[InputFiles] = set()  # means more than when everything was listed
         self._said_polling = False
+        if torn or forgotten_before >= 0:
+            self._shared.doubtful = {each.id: each.progress.position for each in known}
         if forgotten_before >= 0:
             self._shared.forgotten_before = forgotten_before
-            self._shared.doubtful = {each.id: each.progress.position for each in known}
             looked = {name: each.if_forgotten() for name, each in looked.items()}
         self._vigil = Vigil(self._shared, looked, boot)
         shared = self._shared

@@ -263,7 +263,8 @@ def end(
     known = max(followed.size, followed.end.destroyed_up_to, followed.progress.position)
     since, is_sealed = followed.look.looked_millis, followed.sealed
     if followed.unread and shared.is_doubtful(followed):
-        unseen, why = unseen or Traces.VANISHED, "the journal was damaged: it may have been shipped"
+        unseen = unseen or Traces.VANISHED
+        why = "the journal was damaged or torn: it may have been shipped"
         known, since = followed.progress.position, min(since, input_files.caught_up_millis or since)
         followed.end.destroyed_up_to, is_sealed = 0, False
     elif followed.unread:

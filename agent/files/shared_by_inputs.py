@@ -30,7 +30,7 @@ class SharedByInputs:
     now: float = 0.0
     said: list[Happening] = field(default_factory=list)
     unreadable: dict[str, str] = field(default_factory=dict)
-    doubtful: dict[SourceId, int] = field(default_factory=dict)  # positions of a damaged journal
+    doubtful: dict[SourceId, int] = field(default_factory=dict)  # positions, if it may know less
     forgotten_before: int = -1  # of a damaged journal: the ledger's next entry
 
     def is_doubtful(self, followed: Followed) -> bool:

@@ -382,4 +382,5 @@ class Journal:
             acknowledged_offsets=dict(contents.acknowledged_offsets),
             ledger_seq=contents.ledger_seq,
             looked=dict(contents.looked),
+            is_torn=found.is_torn,
         )

@@ -29,6 +29,7 @@ class OpenedJournal:
     file: GenerationFile
     generation: int
     stood_at: int
+    is_torn: bool = False
     damage: str | None = None
     is_copy_of: str | None = None
     copied: str | None = None
@@ -86,7 +87,9 @@ def _continued(
             # The disk is full: it need not be written down today.
     generations.remove([path for each, path in files.items() if each > found.generation])
     file = GenerationFile.reopen(found.path, found.end)
-    return OpenedJournal(found.owner, found.contents, file, found.generation, found.stood_at)
+    return OpenedJournal(
+        found.owner, found.contents, file, found.generation, found.stood_at, found.is_torn
+    )
 
 
 def _begun_anew(
@@ -96,7 +99,9 @@ def _begun_anew(
     owner = replace(found.owner, binding=binding)
     file = made(directory, newest + 1, owner, found.contents)
     generations.remove(generations.before(found.path))
-    return OpenedJournal(owner, found.contents, file, newest + 1, file.size, damage=found.damage)
+    return OpenedJournal(
+        *(owner, found.contents, file, newest + 1, file.size, found.is_torn), damage=found.damage
+    )
 
 
 def _copied(
@@ -116,7 +121,13 @@ def _copied(
         f"{len(theirs.statements)} statements for the ledger, are left to the other agent"
     )
     founded = _founded(directory, newest, owner, contents)
-    return replace(founded, is_copy_of=theirs.agent_id, copied=words, damage=found.damage)
+    return replace(
+        founded,
+        is_copy_of=theirs.agent_id,
+        copied=words,
+        is_torn=found.is_torn,
+        damage=found.damage,
+    )
 
 
 def _founded(

@@ -3,7 +3,8 @@
 The newest file that stands is read. A file stands from its entry STANDS on: before it, the one of
 the generation before is current, and holds the same. So
 
-- a torn end is cut off: the entry was not finished, and nobody was told that it was;
+- a torn end is cut off. As a rule the entry was not finished, and nobody was told that it was; but
+  if power was lost it may have been, and what it said of bytes shipped is not known any more;
 - a newest file that does not stand yet is none;
 - damage before STANDS costs nothing as long as the file before is whole: what it ends with is what
   the newer one begins with;
@@ -52,6 +53,7 @@ class RecoveredJournal:
     path: Path
     stood_at: int = 0
     end: int = 0
+    is_torn: bool = False
     damage: str | None = None
 
 
@@ -205,7 +207,7 @@ def _go_on(reading: _Reading, found: RecoveredJournal) -> RecoveredJournal:
     while True:
         frame = reading.at(position)
         if frame is None or (isinstance(frame, FrameFault) and frame.torn):
-            found.end = position
+            found.end, found.is_torn = position, frame is not None
             return found
         if isinstance(frame, FrameFault) or not _applied(found.contents, frame):
             break

@@ -111,8 +111,8 @@ class Chosen:
 class JournalState:
     """What was found when the journal was opened.
 
-    `copied` and `damage` say in words what must be said, if there is anything. `open` is in the
-    order in which batches are to be sent.
+    `copied` and `damage` say in words what must be said, if there is anything. `is_torn`: the end
+    of an entry was missing. `open` is in the order in which batches are to be sent.
     """
 
     agent_id: str
@@ -126,3 +126,4 @@ class JournalState:
     acknowledged_offsets: Mapping[TopicPartition, int]  # of each partition the last
     ledger_seq: int
     looked: Mapping[str, Looked] = field(default_factory=dict)  # by input
+    is_torn: bool = False

@@ -63,6 +63,7 @@ class JournalledFiles:
         self._boot = boot
         self._store = store
         self.forgotten_before = -1
+        self.torn = False
         self.agent_id = "0123456789ABCDEFGHIJ"
         self.files = self._start()
 
@@ -83,6 +84,7 @@ class JournalledFiles:
             seen=self.seen,
             looked=self.looked,
             forgotten_before=self.forgotten_before,
+            torn=self.torn,
             events=self._events,
             boot=self._boot,
             keeping=keeping,

@@ -43,9 +43,12 @@ def test_a_file_that_grew_and_went_while_nobody_looked(follow: Follow, tmp_path:
     assert len(of_sources(files)) == 1
 
 
-@pytest.mark.parametrize("damaged", [False, True])
-def test_a_file_that_went_before_it_was_read(follow: Follow, tmp_path: Path, damaged: bool) -> None:
-    """It is lost; unless the journal was damaged, and may have forgotten that it was shipped."""
+@pytest.mark.parametrize(("damaged", "torn"), [(False, False), (True, False), (False, True)])
+def test_a_file_that_went_before_it_was_read(
+    follow: Follow, tmp_path: Path, damaged: bool, torn: bool
+) -> None:
+    """It is lost; unless the journal was damaged, or its last entry torn, and may have forgotten
+    that it was shipped."""
     files, log = follow(), tmp_path / "app.log"
     files.look()
     append(log, "one\ntwo\n")
@@ -60,15 +63,17 @@ def test_a_file_that_went_before_it_was_read(follow: Follow, tmp_path: Path, dam
     files.crash()
     log.unlink()
     files.forgotten_before = 7 if damaged else -1
+    files.torn = torn
     files.restart_closed()
     settle(files)
-    assert files.lost == (0 if damaged else 8)
+    knows_less = damaged or torn
+    assert files.lost == (0 if knows_less else 8)
     (unseen,) = of_sources(files)
-    assert unseen.position == (0 if damaged else 8)
+    assert unseen.position == (0 if knows_less else 8)
+    assert (unseen.from_millis <= caught_up) is knows_less
     (folder,) = of_folders(files)
-    for each in (unseen, folder):
-        assert (each.from_millis <= caught_up) is damaged
-    assert ("the journal was damaged" in unseen.reason) is damaged
+    assert (folder.from_millis <= caught_up) is damaged
+    assert ("the journal was damaged or torn" in unseen.reason) is knows_less
 
 
 def test_a_file_that_was_there_may_have_been_another_source(follow: Follow, tmp_path: Path) -> None:

@@ -238,10 +238,12 @@ def test_a_file_grown_with_zeros_is_torn(tmp_path: Path) -> None:
     os.truncate(path, size + 300_000)
     journal, state = open_journal(tmp_path)
     assert state.damage is None
+    assert state.is_torn
     assert path.stat().st_size == size
     journal.source(known(B))
     journal.close()
     journal, state = open_journal(tmp_path)
+    assert not state.is_torn
     assert len(state.sources) == 2
     journal.close()
 
