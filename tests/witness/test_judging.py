@@ -475,7 +475,7 @@ def test_unknown_is_right_of_a_small_file_that_is_there_as_a_copy_only(tmp_path:
     assert broken() == ["unexplained"]
     application.remake("a")
     assert broken() == []
-    truth.files[0].size = 1024
+    truth.files[0].size, truth.files[0].copied_at_once = 1024, True
     assert broken() == []
     truth.files[0].copied_at_once = False
     assert broken() == ["unexplained"]
