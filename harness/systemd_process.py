@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -137,12 +138,21 @@ class Systemd:
         except OSError:
             return False
 
+    def _end_services(self) -> None:
+        """Their private directories lie in those of the machine, and are removed by who made them."""
+        if not self._first:
+            return
+        with suppress(subprocess.TimeoutExpired):
+            self("kill", "--signal=KILL", "*.service", check=False)
+            self("stop", "*.service", check=False)
+
     @property
     def _namespace(self) -> Path:
         return Path(f"/proc/{self._first}/ns/pid").readlink()
 
     def _end(self) -> None:
         assert self._process is not None
+        self._end_services()
         self._process.kill()
         self._process.communicate()
         # The kernel takes a moment to end all that was in there.
