@@ -98,8 +98,8 @@ def java_command(
             "log4j.appender.stderr.layout=org.apache.log4j.PatternLayout\n"
             "log4j.appender.stderr.layout.ConversionPattern=[%d] %p %m (%c)%n\n"
         )
-    options = [f"-Xmx{heap}", f"-Dlog4j.configuration=file:{logging}", "-cp", classpath]
-    return ["java", *jvm, *options, *arguments]
+    folders = [f"-Dlog4j.configuration=file:{logging}", f"-Djava.io.tmpdir={directory}"]
+    return ["java", *jvm, f"-Xmx{heap}", *folders, "-cp", classpath, *arguments]
 
 
 def run_tool(

@@ -139,7 +139,7 @@ class Systemd:
             return False
 
     def _end_services(self) -> None:
-        """Their private directories lie in those of the machine, and are removed by who made them."""
+        """Who made their private directories, in those of the machine, removes them."""
         if not self._first:
             return
         with suppress(subprocess.TimeoutExpired):

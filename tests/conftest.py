@@ -130,8 +130,11 @@ def nothing_is_left_behind(
 ) -> Iterator[None]:
     mark = uuid.uuid4().hex
     temporary = tmp_path_factory.mktemp("temporary")
+    # What a JVM of Spark's leaves that is killed lies beside that, and not in /tmp.
+    of_spark = f"-XX:-UsePerfData -Djava.io.tmpdir={tmp_path_factory.mktemp('jvms')}"
     path = os.pathsep.join([str(AS_USERS), *filter(None, [os.environ.get("PYTHONPATH")])])
     inherited = {SESSION: mark, "TMPDIR": str(temporary), "PYTHONPATH": path}
+    inherited["SPARK_SUBMIT_OPTS"] = of_spark
     before = _set({**inherited, **dict.fromkeys(NOBODYS)})
     tempfile.tempdir = None
     yield
