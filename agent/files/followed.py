@@ -428,14 +428,10 @@ class Followed:
             self.content.tail = tail if len(tail) == min(TAIL, position) else b""
 
     def take_fingerprint(self) -> bytes:
-        """The first bytes, which its fingerprint covers from now on; none if it is suspect. If it
-        has less than was seen of it, it was truncated, and these are the first ones of another."""
+        """The first bytes, which its fingerprint covers from now on; none if it is suspect."""
         fd = self.open()
         head = b"" if fd is None else read_head(fd)
-        if fd is not None and os.fstat(fd).st_size < self.look.size:
-            self.doubt()
-            return b""
-        return head if self._begins(head) else b""
+        return head if fd is not None and self._begins(fd, head) else b""
 
     def seen(self, fd: int) -> SeenFile:
         """What an open file shows, to be held against this one."""
@@ -480,11 +476,14 @@ class Followed:
             if not goes_on(content.tail, content.mark_alone, before):
                 self.doubt()
                 return False
-        return self._begins(read_head(fd))
+        return self._begins(fd, read_head(fd))
 
-    def _begins(self, head: bytes) -> bool:
+    def _begins(self, fd: int, head: bytes) -> bool:
+        """Whether these are its first bytes. If none are known, and it has less than was seen, it
+        was truncated, and they are another's."""
         content = self.content
-        if not begins(content.fingerprint, head, content.head):
+        has_less = not content.fingerprint.size and os.fstat(fd).st_size < self.look.size
+        if has_less or not begins(content.fingerprint, head, content.head):
             self.doubt()
             return False
         if content.show(head):

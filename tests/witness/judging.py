@@ -17,8 +17,9 @@ two rows of its offset have it. Then:
 - Rule `not double`: a range that is called duplicated holds double lines only, or records.
 - Rule `unexplained`: nothing else is red. What is called unknown lies in a time in which the agent
   was dead or frozen, and names changed there, or a file was gone or cut before it could be looked
-  at; or it is rows, and an agent has forgotten all; or lay in a log that lost more than anybody
-  could count. What is called changed was spoilt.
+  at, or is there as a copy only, and nothing of it was read before; or it is rows, and an agent
+  has forgotten all; or lay in a log that lost more than anybody could count. What is called
+  changed was spoilt.
 - Rule `rows`: a row is a line that was written, at the byte where it was, or what another producer
   has sent, at an offset where it was. A line is two if its beginning was, and had stood alone for
   long enough to be taken for a whole one.
@@ -552,7 +553,8 @@ class _Judge:
             yield Objection("unexplained", f"{away}: {called.words}")
         if called.source:
             files = [each for each in self._truth.files if self._is_source(called, each)]
-            if files and all(each.can_be_found for each in files):
+            was_read = any(source == called.source for source, _ in self._by_seq)
+            if was_read and files and all(each.can_be_found for each in files):
                 yield Objection("unexplained", f"that file is still there: {called.words}")
         elif not torn and not any(
             since - slack <= each <= until + slack for each in self._changed(called.path)

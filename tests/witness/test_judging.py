@@ -481,6 +481,31 @@ def test_unknown_is_right_of_a_small_file_that_is_there_as_a_copy_only(tmp_path:
     assert broken() == ["unexplained"]
 
 
+def test_unknown_is_right_of_a_file_of_which_nothing_was_read_but_by_way_of_its_copy(
+    tmp_path: Path,
+) -> None:
+    """Nobody knew how it begins, so that nothing shows whose copy it is."""
+    truth = Truth("web-1", "t", blind=[Blind(0, NEVER)])
+    application = Application(tmp_path, truth)
+    application.write("a", 30)
+    application.copytruncate("a")
+    vanished = Called(
+        *("unknown", "vanished while nobody watched"),
+        path=str(application.path("a")),
+        source="s1",
+        position=0,
+        from_time=truth.files[0].lines[0].written,
+        to_time=truth.files[0].lines[0].written + 60_000,
+    )
+    said = red(vanished, state="unknown")
+    read = [
+        Row("part.parquet", "s2", each.number, each.start, 0, each.text) for each in truth.lines()
+    ]
+    assert [each.rule for each in judge(truth, Seen(read), said)] == []
+    read[0] = replace(read[0], source="s1")
+    assert [each.rule for each in judge(truth, Seen(read), said)] == ["unexplained"]
+
+
 def test_what_is_called_changed_or_unproven_was_spoilt() -> None:
     truth = written(3)
     for kind, cause in (("changed", "flip-segment"), ("unproven", "tear-journal")):
