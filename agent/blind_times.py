@@ -28,10 +28,7 @@ MOST_FOLDERS: Final = 10_000
 MOST_SAID: Final = 20
 """Folders of a topic that have a statement of their own; if there are more, one speaks of all."""
 
-MOMENT_NS: Final = 5_000_000_000
-"""Nobody empties a file in place so soon after making it; and an agent that is started again at
-once is not away for longer, on a busy machine too."""
-
+_MOMENT_NS: Final = 5_000_000_000
 _TICK_NS: Final = 20_000_000
 _COARSE_TICK_NS: Final = 2_100_000_000  # of file systems that know full seconds only
 _SECOND_NS: Final = 1_000_000_000
@@ -212,7 +209,7 @@ def statements(
     """What is to be said of the folders of an input: one statement for each, or, if they are many,
     one for all that changed and one for all that did not. `accounted` are those of which every name
     that came or went is known, and none is missed; `written` has names of files there of which
-    nothing had been read, and that were copied, or written to for longer than a moment: they may
+    nothing had been read, and that were copied, or not written to for a brief time only: they may
     have been emptied in between, which leaves no trace. `unsought` are those that no pattern leads
     to now. With nothing `before`, it was forgotten how any of them stood.
     """
@@ -292,11 +289,18 @@ def _news(names: Names) -> list[tuple[str, Sequence[str]]]:
     return [(word, each) for word, each in told if each]
 
 
+def was_brief(written_ns: int, away_ns: int) -> bool:
+    """Whether a file that was written to for so long cannot have been emptied meanwhile, in a time
+    in which nobody looked for so long. An agent that is started again at once is not away for
+    longer than a moment, on a busy machine too, and in a moment nobody does that to a new file;
+    where it was away for longer, all that is later than the file's beginning may be a second one.
+    """
+    is_away_for_a_moment = 0 <= away_ns <= _MOMENT_NS
+    return written_ns <= (_MOMENT_NS if is_away_for_a_moment else _TICK_NS)
+
+
 def may_be_emptied(names: Sequence[str]) -> str:
-    return (
-        "copied, or written to for longer than five seconds, and may have been emptied:"
-        f" {some_of(names)}"
-    )
+    return f"copied, or written to more than once, and may have been emptied: {some_of(names)}"
 
 
 def some_of(names: Sequence[str]) -> str:

@@ -366,9 +366,8 @@ class Files:
             accounted = {
                 path for path in input_files.folders.stamps if self._is_accounted(input_files, path)
             }
-            written = set(input_files.written_unread(before.millis * _MILLIS)) - self._moved_in(
-                accounted
-            )
+            times = before.millis * _MILLIS, self._shared.attention.millis * _MILLIS
+            written = set(input_files.written_unread(*times)) - self._moved_in(accounted)
             self._vigil.say(
                 *(input_files, before, listing), known=known, accounted=accounted, written=written
             )

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from agent.blind_times import MOMENT_NS, Looked
+from agent.blind_times import Looked, was_brief
 from agent.files.barred import Barred, Left, NeverRead
 from agent.files.compressed import has_compressed_name
 from agent.files.followed import Followed
@@ -141,14 +141,14 @@ class InputFiles:
             self.orphans.append((old, following))
         self.hold(following, fd)
 
-    def written_unread(self, since_ns: int) -> list[str]:
-        """Where files are of which nothing was read before, and that were written to since then
-        for longer than a moment, or copied: nobody knows whether they were emptied meanwhile."""
+    def written_unread(self, since_ns: int, until_ns: int) -> list[str]:
+        """Where files are of which nothing was read before, and that were written to in that time
+        not only briefly, or copied: nobody knows whether they were emptied meanwhile."""
         files = [each for each in self.files.values() if not each.source]
         return [
             each.current_path
             for each in files
-            if each.mtime_ns - max(each.born_ns, since_ns) > MOMENT_NS
+            if not was_brief(each.mtime_ns - max(each.born_ns, since_ns), until_ns - since_ns)
             or was_copied(each.current_path, max(each.born_ns, since_ns), self.survey.means)
         ]
 

@@ -158,8 +158,9 @@ class Vigil:
     def note_what_was_written(self, every_input: Iterable[InputFiles]) -> None:
         """If the process stood still: before it is decided what new files are."""
         if self.stood_still:
-            since_ns = time.time_ns() - int((self._looked_at - self._before) * 1e9)
-            self._written = {each: each.written_unread(since_ns) for each in every_input}
+            now_ns = time.time_ns()
+            times = now_ns - int((self._looked_at - self._before) * 1e9), now_ns
+            self._written = {each: each.written_unread(*times) for each in every_input}
 
     def say_what_came_and_went(self, every_input: list[InputFiles], before: int, now: int) -> None:
         """Between the look before and this one. What has come and is neither followed nor gone yet

@@ -11,6 +11,7 @@ from agent.blind_times import (
     gaps,
     is_sure,
     statements,
+    was_brief,
 )
 
 SURE = Stamp(1, 2, 3, 4, is_sure=True)
@@ -75,3 +76,19 @@ def test_a_clock_that_was_set_back() -> None:
     looked = Looked(millis=100_000, booted_millis=1_000)
     blind = blind_since("t", looked, now_millis=40_000, booted_millis=31_000, reason="x")
     assert (blind.from_millis, blind.to_millis) == (10_000, 130_001)
+
+
+@pytest.mark.parametrize(
+    ("written_ms", "away_ms", "is_brief"),
+    [
+        (4_900, 4_900, True),
+        (20, 5_001, True),
+        (21, 5_001, False),
+        (6_000, 5_000, False),  # by the clocks of a file system and of a machine
+        (21, -1, False),  # the clock was set back: nobody knows for how long
+    ],
+)
+def test_what_is_too_brief_to_have_been_emptied(
+    written_ms: int, away_ms: int, is_brief: bool
+) -> None:
+    assert was_brief(written_ms * 1_000_000, away_ms * 1_000_000) is is_brief

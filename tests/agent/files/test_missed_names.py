@@ -253,7 +253,7 @@ def test_a_new_file_may_have_been_emptied_while_the_agent_was_frozen(
     files = follow("*.log", boot=lambda: time.monotonic() + frozen[0])
     log, later = tmp_path / "app.log", time.time() + 60.0
     append(log, "one\n")
-    append(tmp_path / "older.log", "one\n")
+    append(tmp_path / "older.log", "another\n")
     (tmp_path / "empty.log").touch()
     rest(files)
     log.rename(tmp_path / "app.log.1")
@@ -273,6 +273,25 @@ def test_a_new_file_may_have_been_emptied_while_the_agent_was_frozen(
     assert (said.path, said.source, said.traces) == (str(tmp_path), "", Traces.CHANGED)
     assert said.reason.startswith("the agent stood still for 6 s; ")
     assert said.reason.endswith("may have been emptied: app.log, empty.log")
+
+
+@pytest.mark.parametrize(("seconds", "is_said"), [(4.0, False), (6.0, True)])
+def test_a_new_file_may_have_been_emptied_soon_if_nobody_looked_for_long(
+    follow: Follow, tmp_path: Path, seconds: float, is_said: bool
+) -> None:
+    """An agent that is started again at once is away for a moment, and rotations go on meanwhile;
+    what was there at one tick of the clock only was not emptied."""
+    frozen = [0.0]
+    files = follow("*.log", boot=lambda: time.monotonic() + frozen[0])
+    rest(files)
+    for name in ("once.log", "twice.log"):
+        append(tmp_path / name, f"nobody may have seen this in {name}\n")
+    time.sleep(0.05)
+    (tmp_path / "twice.log").write_text("two\n")
+    frozen[0] = seconds
+    settle(files)
+    ends = [each.reason.rpartition(": ")[2] for each in files.unwatched]
+    assert ends == (["twice.log"] if is_said else [])
 
 
 def test_a_new_file_whose_name_was_that_of_one_that_is_held_open(
