@@ -20,7 +20,9 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 SOURCES = (
     "wire/_record_walk.c",
     "agent/events/_line_splitting.c",
+    "agent/events/_iso_times.c",
     "agent/batches/_record_framing.c",
+    "agent/batches/_json_bodies.c",
 )
 _ROOT = Path(__file__).resolve().parent
 _SUFFIX = sysconfig.get_config_var("EXT_SUFFIX") or ".so"

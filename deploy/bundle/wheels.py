@@ -32,7 +32,9 @@ _LAST_WORDS: Final = 2000
 MODULES: Final = (
     "wire/_record_walk",
     "agent/events/_line_splitting",
+    "agent/events/_iso_times",
     "agent/batches/_record_framing",
+    "agent/batches/_json_bodies",
 )
 
 
