@@ -41,7 +41,7 @@ def stretches(draw: st.DrawFn) -> Stretch:
     count = len(bodies)
     first = draw(numbers)
     many = st.lists(a_time, min_size=count, max_size=count)
-    ascending = st.lists(numbers, min_size=count, max_size=count).map(sorted)
+    ascending = st.lists(numbers, min_size=count, max_size=count, unique=True).map(sorted)
     return Stretch(
         Frame(*draw(st.tuples(*[st.binary(max_size=40)] * 3)), plain=draw(st.booleans())),
         times=draw(a_time | many),
