@@ -25,8 +25,10 @@ import msgspec
 from prometheus_client.metrics_core import Metric
 
 from agent.agent import Agent
+from agent.batches import framing, plain_json
 from agent.config import AgentConfig
 from agent.errors import AgentError, NotTaken
+from agent.events import splitting, times
 from agent.http.pages import AgentServer, agent_pages
 from agent.inputs_directory import InputsDirectory, ReadFile
 from agent.kept.store import take_over
@@ -123,6 +125,12 @@ class _Program:
                 "insecure: other machines reach http_host=%s, and there is %s",
                 config.http_host,
                 "no TLS" if config.http.has_logins else "no login",
+            )
+        if not all(each.NATIVE for each in (splitting, times, plain_json, framing)):
+            log.warning(
+                "lines become batches without the agent's modules in C, which are not compiled: "
+                "twice the processor time; with a C compiler and Python's headers "
+                "(gcc, python3-dev) there, install Penstock again"
             )
         log.info(
             "agent ready cluster=%s host=%s inputs=%d http_port=%d",

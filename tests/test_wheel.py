@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from deploy.bundle.wheels import MODULES
 from harness.server_process import ServerProcess, free_ports
 from wire.record_check import NATIVE
 
@@ -70,8 +71,9 @@ def test_it_is_of_one_platform_if_there_was_a_compiler(wheel: Path, tmp_path: Pa
     if NATIVE:
         assert not wheel.name.endswith("-py3-none-any.whl")
     assert without.name.endswith("-py3-none-any.whl")
-    module = f"penstock/programs/wire/_record_walk{sysconfig.get_config_var('EXT_SUFFIX')}"
-    for built, expected in ((wheel, {module} if NATIVE else set()), (without, set())):
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    modules = {f"penstock/programs/{name}{suffix}" for name in MODULES}
+    for built, expected in ((wheel, modules if NATIVE else set()), (without, set())):
         with zipfile.ZipFile(built) as archive:
             found = {path for path in archive.namelist() if path.endswith((".so", ".c"))}
         assert found == expected

@@ -33,7 +33,7 @@ def dead_piece(
     end = max(each.position + each.size for each in dead)
     run = Run(source.id, first_seq, len(dead), dead[0].position, end, len(dead))
     overhead = len(frame.identity) + 40
-    return Piece(run, stretch, overhead, sum(stretch.lengths) + len(dead) * overhead)
+    return Piece(run, stretch, overhead, stretch.total + len(dead) * overhead)
 
 
 def _body(dead: DeadLine, source: SourceHeader, plan: TopicPlan) -> bytes:

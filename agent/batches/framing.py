@@ -4,16 +4,17 @@
     value   0 | schema id | time | host | app | source | seq | position | … | body
 
 Most of it is the same for all events of a stretch, or for most: host, app, source and path; the
-high bytes of seqs, positions and times (`varints`). So the pieces of all records are laid out in
-one flat list, constant ones by repetition, and the list is joined. A stretch is cut where a number
-gets longer: between two cuts, everything but the bodies has fixed sizes.
+high bytes of seqs, positions and times (`varints`). Where `_record_framing.c` is compiled
+(`NATIVE`), it writes them one after the other. Where it is not, the pieces of all records are laid
+out in one flat list, constant ones by repetition, and the list is joined: a stretch is cut where a
+number gets longer, and between two cuts everything but the bodies has fixed sizes.
 """
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import add
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from ground.varints import (
     BLOCK,
@@ -27,8 +28,21 @@ from ground.varints import (
     size_of,
 )
 
+try:
+    from agent.batches._record_framing import frame, measure
+except ImportError:
+    NATIVE = False
+else:
+    NATIVE = True
+
 Column: TypeAlias = bytes | Sequence[bytes]
 """A piece of every record: the same of all, or one for each."""
+
+_Item = TypeVar("_Item")
+_Numbers: TypeAlias = list[int] | int
+_Columns: TypeAlias = tuple[
+    bytes, bytes, bytes, bool, _Numbers, _Numbers, _Numbers, list[bytes], list[bytes] | None
+]
 
 NO_KEY: Final = b"\1"
 
@@ -56,13 +70,13 @@ class Frame:
 class Stretch:
     """Events of one source that follow each other in a batch, as columns; one at least.
 
-    `lengths` are those of the bodies, `longest` of none more. One time may stand for all; `seqs`
+    `total` is the size of all bodies, `longest` of none more. One time may stand for all; `seqs`
     ascend, and so do `positions`.
     """
 
     __slots__ = (
-        *("frame", "times", "seqs", "positions", "bodies", "lengths", "keys"),
-        *("longest", "earliest", "latest"),
+        *("frame", "times", "seqs", "positions", "bodies", "keys"),
+        *("total", "longest", "earliest", "latest"),
     )
 
     def __init__(
@@ -74,8 +88,6 @@ class Stretch:
         positions: Sequence[int],
         bodies: Sequence[bytes],
         keys: Sequence[bytes] | None = None,
-        lengths: Sequence[int] | None = None,
-        longest: int | None = None,
     ) -> None:
         self.frame = frame
         self.times = times
@@ -83,13 +95,17 @@ class Stretch:
         self.positions = positions
         self.bodies = bodies
         self.keys = keys
-        self.lengths = lengths if lengths is not None else list(map(len, bodies))
-        self.longest = longest if longest is not None else max(self.lengths)
+        self.total, self.longest = _measured(bodies)
         self.earliest = times if isinstance(times, int) else min(times)
         self.latest = times if isinstance(times, int) else max(times)
 
     def __len__(self) -> int:
         return len(self.bodies)
+
+    @property
+    def lengths(self) -> list[int]:
+        """Of the bodies."""
+        return list(map(len, self.bodies))
 
     def part(self, start: int, stop: int) -> "Stretch":
         return Stretch(
@@ -99,8 +115,6 @@ class Stretch:
             positions=self.positions[start:stop],
             bodies=self.bodies[start:stop],
             keys=None if self.keys is None else self.keys[start:stop],
-            lengths=self.lengths[start:stop],
-            longest=self.longest,
         )
 
     def chosen(self, places: Sequence[int]) -> "Stretch":
@@ -116,8 +130,45 @@ class Stretch:
         )
 
 
-def framed(stretches: Sequence[Stretch], base_time: int) -> bytes:
+def _measured(bodies: Sequence[bytes], *, native: bool = NATIVE) -> tuple[int, int]:
+    """The size of all, and of the longest."""
+    if native:
+        return measure(_listed(bodies))
+    lengths = list(map(len, bodies))
+    return sum(lengths), max(lengths)
+
+
+def framed(stretches: Sequence[Stretch], base_time: int, *, native: bool = NATIVE) -> bytes:
     """The records of a batch, uncompressed, with offsets from 0 on."""
+    if native:
+        return frame(tuple(map(_columns, stretches)), base_time)
+    return _joined(stretches, base_time)
+
+
+def _columns(stretch: Stretch) -> _Columns:
+    """As C takes them: lists, and of numbers that ascend one by one the first."""
+    its, times, keys = stretch.frame, stretch.times, stretch.keys
+    return (
+        *(its.head, its.identity, its.before_body, its.plain),
+        times if isinstance(times, int) else _listed(times),
+        _first_or_all(stretch.seqs),
+        _first_or_all(stretch.positions),
+        _listed(stretch.bodies),
+        None if keys is None else _listed(keys),
+    )
+
+
+def _first_or_all(numbers: Sequence[int]) -> list[int] | int:
+    if isinstance(numbers, range) and numbers.step == 1:
+        return numbers.start
+    return _listed(numbers)
+
+
+def _listed(column: Sequence[_Item]) -> list[_Item]:
+    return column if isinstance(column, list) else list(column)
+
+
+def _joined(stretches: Sequence[Stretch], base_time: int) -> bytes:
     pieces: list[bytes] = []
     offset = 0
     for stretch in stretches:

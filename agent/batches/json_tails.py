@@ -1,5 +1,6 @@
 """JSON lines to the fields of events, many at once and column by column.
 
+Lines that need no conversion are done first (`plain_json`). Of the others, and where there is no C,
 msgspec reads each line into a struct that has the schema's simple types, and every field becomes
 one column, which is encoded in a pass of its own (`json_columns`). That knows no conversions: where
 a line needs one, or is wrong, its block is done again line by line with `TailEncoder.encode`, whose
@@ -26,6 +27,7 @@ from agent.batches.json_columns import (
     field_column,
     joined,
 )
+from agent.batches.plain_json import NATIVE, PlainJson
 from agent.batches.tail_encoder import TailEncoder
 from schemas.bodies.refusals import Misfit
 
@@ -47,7 +49,7 @@ class Tails:
     """
 
     bodies: list[bytes | None]
-    taken: tuple[Column, ...]
+    taken: tuple[list[Any], ...]
     refused: dict[int, str]
 
 
@@ -66,10 +68,22 @@ class JsonTails:
         take: Sequence[str] = (),
         constants: Mapping[str, Any] | None = None,
         only_known: bool = False,
+        native: bool = NATIVE,
     ) -> None:
         """Raises ValueError if a constant does not fit the schema."""
         self._encoder = encoder
         self._constants = dict(constants or {})
+        self._plain = PlainJson(
+            encoder,
+            take=take,
+            constants={
+                name: encoder.encode_field(name, value)
+                for name, value in self._constants.items()
+                if name in encoder.types
+            },
+            only_known=only_known,
+            native=native,
+        )
         former = [old for several in encoder.aliases.values() for old in several]
         names = [*dict.fromkeys([*encoder.names, *take, *self._constants, *former])]
         self._attributes = {name: f"f{at}" for at, name in enumerate(names)}
@@ -94,6 +108,19 @@ class JsonTails:
         self._needed = {field[0] for field in encoder.fields if field[-1] is None}
 
     def encode(self, lines: Sequence[bytes]) -> Tails:
+        bodies, taken = self._plain.encode(lines)
+        left = [at for at, body in enumerate(bodies) if body is None]
+        if not left:
+            return Tails(bodies, taken, {})
+        others = self._converted([lines[at] for at in left])
+        if len(left) == len(lines):
+            return others
+        for column, theirs in zip((bodies, *taken), (others.bodies, *others.taken), strict=True):
+            for at, value in zip(left, theirs, strict=True):
+                column[at] = value
+        return Tails(bodies, taken, {left[at]: why for at, why in others.refused.items()})
+
+    def _converted(self, lines: Sequence[bytes]) -> Tails:
         bodies: list[bytes | None] = []
         taken: list[list[Any]] = [[] for _ in range(self._takes)]
         refused: dict[int, str] = {}

@@ -108,7 +108,7 @@ class Packer:
             added_up(cut.excepted),
         )
         overhead = len(frame.identity) + len(frame.before_body) + _PER_EVENT
-        size = sum(stretch.lengths) + count * overhead if stretch is not None else 0
+        size = stretch.total + count * overhead if stretch is not None else 0
         self._pieces.setdefault(source, []).append(Piece(run, stretch, overhead, size))
         if cut.dead:
             self._dead.append(dead_piece(source, self.plan, cut.dead, progress.dead_seq))

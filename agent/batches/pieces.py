@@ -60,9 +60,7 @@ class Piece:
     def _part(self, start: int, stop: int, run: Run | None) -> "Piece":
         assert self.stretch is not None
         stretch = self.stretch.part(start, stop)
-        return Piece(
-            run, stretch, self.overhead, self.overhead * len(stretch) + sum(stretch.lengths)
-        )
+        return Piece(run, stretch, self.overhead, self.overhead * len(stretch) + stretch.total)
 
 
 def joined_runs(runs: Iterable[Run]) -> list[Run]:

@@ -75,4 +75,4 @@ def _by_key(piece: Piece, partitions: int) -> list[tuple[int, Piece]]:
 
 
 def _size(part: Stretch, overhead: int) -> int:
-    return sum(part.lengths) + len(part) * overhead
+    return part.total + len(part) * overhead

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+from agent.events.splitting import ALL, lines_of
+
 _NO_LINES: Final = {"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined"}
 _SHIFTING: Final = ("iso2022", "hz", "utf-7")
 _MARK: Final = b"\xef\xbb\xbf"
@@ -59,17 +61,15 @@ class ByteLines:
 
     def lines(self, chunk: bytes, position: int, most: int | None, *, final: bool) -> Lines:
         """At most so many. `final`: the last one may lack its line break."""
-        bodies = chunk.split(self._newline, -1 if most is None else most)
-        rest = len(bodies.pop())
-        unfinished = final and rest > 0 and (most is None or len(bodies) < most)
+        some = ALL if most is None else most
+        bodies, positions, longest = lines_of(chunk, self._newline[0], position, some)
+        rest = position + len(chunk) - positions[-1]
+        unfinished = final and rest > 0 and len(bodies) < some
         if unfinished:
             bodies.append(chunk[len(chunk) - rest :])
+            positions.append(position + len(chunk))
+            longest = max(longest, rest)
             rest = 0
-        at = position
-        positions = [position]
-        positions += [at := at + len(body) + 1 for body in bodies]
-        positions[-1] = position + len(chunk) - rest  # the last one may have no line break
-        longest = max(map(len, bodies), default=0)
         bodies = self._utf8(bodies, chunk, position, len(chunk) - rest)
         return Lines(bodies, positions, rest, longest, unfinished)
 

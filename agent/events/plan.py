@@ -36,7 +36,7 @@ from agent.events.schema_fit import (
     key_field,
     names_of,
 )
-from agent.events.times import Iso8601, Rfc3164, time_reader, zone_of
+from agent.events.times import Iso8601, Rfc3164, time_reader, times_of, zone_of
 from schemas.parsing import AvroSchema
 
 _SAY_THE_TIME: Final = {Format.CRI, Format.DOCKER, Format.SYSLOG}
@@ -97,10 +97,9 @@ class JsonColumns:
         when = self._rules.when
         times = [made.now] * len(tails.bodies)
         if when is not None:
-            read, now = when.read, made.now
             column = tails.taken[self._names.index(when.field)]
             try:
-                times = [read(value, now) for value in column]
+                times = times_of(when.read, column, made.now)
             except LineFault:
                 return False
         made.all_events(times, cast("list[bytes]", tails.bodies))

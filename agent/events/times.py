@@ -8,11 +8,18 @@ import math
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Any, Final
+from typing import Any, Final, cast
 from zoneinfo import ZoneInfo
 
 from agent.config_lines import Time
 from agent.events.faults import LineFault, shown
+
+try:
+    from agent.events._iso_times import moments
+except ImportError:
+    NATIVE = False
+else:
+    NATIVE = True
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY: Final = 86_400_000
@@ -51,6 +58,16 @@ def time_reader(time: Time) -> Millis:
 def zone_of(time: Time) -> tzinfo:
     """UTC is there without a database of zones, too."""
     return UTC if time.zone == "UTC" else ZoneInfo(time.zone)
+
+
+def times_of(read: Millis, values: list[Any], now: int, *, native: bool = NATIVE) -> list[int]:
+    """All of a column. Raises `LineFault` if one cannot be read."""
+    if not native or not isinstance(read, Iso8601):
+        return [read(value, now) for value in values]
+    found = moments(values)
+    if None not in found:
+        return cast("list[int]", found)
+    return [read(value, now) if at is None else at for value, at in zip(values, found, strict=True)]
 
 
 class Iso8601:

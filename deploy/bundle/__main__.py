@@ -173,8 +173,8 @@ class Release:
         pinned = wheels.pins((source / "constraints.txt").read_text())
         own = dict.fromkeys(PROCESSORS, pure)
         if here in processors:
-            module = wheels.compiled(source / "wire/_record_walk.c", self._work)
-            own[here] = wheels.with_module(pure, module, PROCESSORS[here], self._work / "own")
+            modules = wheels.compiled(source, self._work)
+            own[here] = wheels.with_modules(pure, modules, PROCESSORS[here], self._work / "own")
         for name in processors:
             for python in pythons:
                 self._wheelhouse(Target(PROCESSORS[name], python), own[name], pinned, spark=spark)

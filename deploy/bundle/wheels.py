@@ -28,7 +28,14 @@ from deploy.bundle.targets import GLIBC, Processor, Target
 _STABLE_ABI: Final = ("-DPy_LIMITED_API=0x030b0000", "-DNDEBUG", "-g0", "-O3", "-fPIC", "-shared")
 _LINKED: Final = ("-fvisibility=hidden", "-Wl,--build-id=none", "-Wl,-s")
 _LAST_WORDS: Final = 2000
-_MODULE: Final = "penstock/programs/wire/_record_walk.abi3.so"
+# What `hatch_build` compiles for one Python.
+MODULES: Final = (
+    "wire/_record_walk",
+    "agent/events/_line_splitting",
+    "agent/events/_iso_times",
+    "agent/batches/_record_framing",
+    "agent/batches/_json_bodies",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,36 +158,44 @@ def run_pip(command: str, *options: str, more: Mapping[str, str] | None = None) 
         raise SystemExit(f"pip {command} failed, and nothing was made:\n{said}")
 
 
-def compiled(source: Path, into: Path) -> Path:
-    """The walk over records for this machine's processor, for every Python from 3.11 on. Raises
-    SystemExit if there is no compiler, or if it needs a younger glibc than was promised."""
-    module = into / "_record_walk.abi3.so"
+def compiled(source: Path, into: Path) -> dict[str, Path]:
+    """The modules in C for this machine's processor, for every Python from 3.11 on, by where they
+    lie in the wheel. Raises SystemExit if there is no compiler, or if one needs a younger glibc
+    than was promised."""
+    return {f"penstock/programs/{name}.abi3.so": _compiled(source, name, into) for name in MODULES}
+
+
+def _compiled(source: Path, name: str, into: Path) -> Path:
+    code = source / f"{name}.c"
+    module = into / f"{code.stem}.abi3.so"
     headers = f"-I{sysconfig.get_path('include')}"
     # Named without its folder, which would be in there.
     compiler = os.environ.get("CC", "cc")
     ended = subprocess.run(
-        [compiler, *_STABLE_ABI, headers, source.name, *_LINKED, "-o", str(module)],
-        cwd=source.parent,
+        [compiler, *_STABLE_ABI, headers, code.name, *_LINKED, "-o", str(module)],
+        cwd=code.parent,
         capture_output=True,
         text=True,
         check=False,
     )
     if ended.returncode:
-        raise SystemExit(f"wire/_record_walk.c is not compiled:\n{ended.stderr}")
+        raise SystemExit(f"{name}.c is not compiled:\n{ended.stderr}")
     if elf.needs(module).glibc() > GLIBC:
-        raise SystemExit(f"{compiler} made wire/_record_walk.c need a younger glibc than {GLIBC}")
+        raise SystemExit(f"{compiler} made {name}.c need a younger glibc than {GLIBC}")
     return module
 
 
-def with_module(wheel: Path, module: Path, processor: Processor, into: Path) -> Path:
-    """The same wheel, of one platform, and the module in it."""
+def with_modules(
+    wheel: Path, modules: Mapping[str, Path], processor: Processor, into: Path
+) -> Path:
+    """The same wheel, of one platform, and the modules in it."""
     tag = f"cp311-abi3-manylinux_{GLIBC[0]}_{GLIBC[1]}_{processor.name}"
     into.mkdir(parents=True, exist_ok=True)
     made = into / wheel.name.replace("py3-none-any", tag)
     with zipfile.ZipFile(wheel) as former:
         time = former.infolist()[0].date_time
         files = {each.filename: former.read(each) for each in former.infolist()}
-    files[_MODULE] = module.read_bytes()
+    files |= {there: module.read_bytes() for there, module in modules.items()}
     (record,) = (name for name in files if name.endswith(".dist-info/RECORD"))
     del files[record]
     about = record.replace("RECORD", "WHEEL")
@@ -193,7 +208,7 @@ def with_module(wheel: Path, module: Path, processor: Processor, into: Path) -> 
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in files.items():
             member = zipfile.ZipInfo(name, time)
-            member.external_attr = (0o755 if name == _MODULE else 0o644) << 16
+            member.external_attr = (0o755 if name in modules else 0o644) << 16
             member.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(member, data)
     return made

@@ -13,7 +13,7 @@ import pytest
 
 from deploy.bundle import elf, wheelhouse, wheels
 from deploy.bundle.targets import GLIBC, PROCESSORS, Target
-from deploy.bundle.wheels import Wanted, Wheel, closure, pins, with_module
+from deploy.bundle.wheels import Wanted, Wheel, closure, pins, with_modules
 
 ROOT = Path(__file__).resolve().parents[2]
 INTEL = PROCESSORS["x86_64"]
@@ -154,12 +154,12 @@ def test_pip_installs_from_a_wheelhouse_with_sums_alone(tmp_path: Path) -> None:
     assert subprocess.check_output(ran, text=True) == "two\n"
 
 
-def test_the_walk_over_records_lies_in_a_wheel_for_every_python(tmp_path: Path) -> None:
-    """It is loaded from there, and needs no glibc that is too young."""
-    module = wheels.compiled(ROOT / "wire/_record_walk.c", tmp_path)
-    assert elf.needs(module).glibc() <= GLIBC
+def test_modules_in_c_lie_in_a_wheel_for_every_python(tmp_path: Path) -> None:
+    """They are loaded from there, and need no glibc that is too young."""
+    modules = wheels.compiled(ROOT, tmp_path)
+    assert all(elf.needs(each).glibc() <= GLIBC for each in modules.values())
     pure = made_wheel(tmp_path / "pure", "penstock", "0.1.0")
-    made = [with_module(pure, module, INTEL, tmp_path / each) for each in ("one", "two")]
+    made = [with_modules(pure, modules, INTEL, tmp_path / each) for each in ("one", "two")]
     assert made[0].name == "penstock-0.1.0-cp311-abi3-manylinux_2_28_x86_64.whl"
     assert made[0].read_bytes() == made[1].read_bytes()
     with zipfile.ZipFile(made[0]) as archive:
@@ -168,11 +168,14 @@ def test_the_walk_over_records_lies_in_a_wheel_for_every_python(tmp_path: Path) 
         record = archive.read("penstock-0.1.0.dist-info/RECORD").decode()
     assert "Tag: cp311-abi3-manylinux_2_28_x86_64" in about
     assert "py3-none-any" not in about
-    assert "penstock/programs/wire/_record_walk.abi3.so,sha256=" in record
-    load = "import _record_walk; print(_record_walk.walk.__name__)"
-    there = tmp_path / "there/penstock/programs/wire"
-    ran = subprocess.check_output([sys.executable, "-c", load], text=True, cwd=there)
-    assert ran == "walk\n"
+    assert {Path(each).parts[2] for each in modules} == {"wire", "agent"}
+    for there in map(Path, modules):
+        assert f"{there},sha256=" in record
+        name = there.name.partition(".")[0]
+        load = f"import {name}; print({name}.__name__)"
+        folder = tmp_path / "there" / there.parent
+        ran = subprocess.check_output([sys.executable, "-c", load], text=True, cwd=folder)
+        assert ran == f"{name}\n"
 
 
 def test_what_a_program_asks_of_the_system() -> None:

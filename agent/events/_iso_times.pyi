@@ -1,0 +1,3 @@
+from typing import Any
+
+def moments(values: list[Any], /) -> list[int | None]: ...

@@ -1,0 +1,3 @@
+def split(
+    chunk: bytes, line_break: int, position: int, most: int, /
+) -> tuple[list[bytes], list[int], int]: ...
