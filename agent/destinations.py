@@ -5,9 +5,10 @@ one makes a parcel of what was added since, and hands it over: to the journal, t
 What the journal could not take is handed over first the next time, before anything else is read.
 
 One that is not full is closed when it has waited for `linger`, or sooner, when `agent.departures`
-allows it. It is not sooner where what it sent before is still on its way by then: so brokers that
-have much to do get as few batches as `linger` makes. Nor where every batch is flushed, nor while so
-much waits for the ledger that more of it might be given up.
+allows it and nothing of its topic is on its way. Where something was on its way by then twice in a
+row, it is not sooner: so brokers that have much to do get as few batches as `linger` makes. Nor is
+it where every batch is flushed, nor while so much waits for the ledger that more of it might be
+given up.
 
 The pipeline's thread; what is counted may be looked at by others.
 """
@@ -52,7 +53,8 @@ class Destination:
     ) -> None:
         self.topic = topic
         self.closed = 0  # how often
-        self._waits = False  # for `linger`
+        self._is_held_up = False  # by what was sent before
+        self._was_held_up = False  # the last time
         self._config = config
         self._shipper = shipper
         self._schemas = schemas
@@ -91,9 +93,12 @@ class Destination:
         return oldest is not None and now - oldest >= self._config.batches.linger
 
     def leaves_early(self) -> bool:
-        """Whether it does, when it might; if not, it waits for `linger`."""
-        self._waits |= self.holds_something and self._shipper.in_flight(self.topic)[0] > 0
-        return self.holds_something and not self._waits
+        """Whether it does, when it might."""
+        if not self.holds_something:
+            return False
+        on_its_way = self._shipper.in_flight(self.topic)[0] > 0
+        self._is_held_up |= on_its_way
+        return not on_its_way and not (self._is_held_up and self._was_held_up)
 
     def lacks_dead_letters(self, source: SourceHeader, cut: Cut, progress: Progress) -> bool:
         """Whether something of it will be a dead letter, and it is not known yet to where."""
@@ -110,7 +115,7 @@ class Destination:
 
     def close(self, now_millis: int, journal: Journal) -> Parcel:
         self.closed += 1
-        self._waits = False
+        self._was_held_up, self._is_held_up = self._is_held_up, False
         return self._packer.close(now_millis, journal.next_number)
 
     def _take_plan(self, *, for_dead: bool) -> bool:
