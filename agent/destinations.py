@@ -4,11 +4,17 @@ A destination is open while the cluster has said where its topic is, and the top
 one makes a parcel of what was added since, and hands it over: to the journal, then to shipping.
 What the journal could not take is handed over first the next time, before anything else is read.
 
+One that is not full is closed when it has waited for `linger`, or sooner, when `agent.departures`
+allows it and nothing of its topic is on its way. Where something was on its way by then twice in a
+row, it is not sooner: so brokers that have much to do get as few batches as `linger` makes. Nor is
+it where every batch is flushed, nor while so much waits for the ledger that more of it might be
+given up.
+
 The pipeline's thread; what is counted may be looked at by others.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -17,6 +23,7 @@ from agent.batches.plan import SourceHeader, TopicPlan
 from agent.batches.tail_encoder import TailEncoder
 from agent.config import AgentConfig
 from agent.cuts import Cut
+from agent.departures import Departures
 from agent.feeds import Feed
 from agent.files.followed import Followed
 from agent.files.happenings import Lost
@@ -42,9 +49,12 @@ class Destination:
         config: AgentConfig,
         shipper: Shipper,
         schemas: TopicSchemas,
+        clock: Callable[[], float],
     ) -> None:
         self.topic = topic
         self.closed = 0  # how often
+        self._is_held_up = False  # by what was sent before
+        self._was_held_up = False  # the last time
         self._config = config
         self._shipper = shipper
         self._schemas = schemas
@@ -58,7 +68,7 @@ class Destination:
             window_millis=config.window * 1000,
             batches=config.batches,
         )
-        self._packer = Packer(self._plan)
+        self._packer = Packer(self._plan, clock=clock)
         self._knows_dead = False
 
     @property
@@ -82,6 +92,14 @@ class Destination:
         oldest = self._packer.oldest
         return oldest is not None and now - oldest >= self._config.batches.linger
 
+    def leaves_early(self) -> bool:
+        """Whether it does, when it might."""
+        if not self.holds_something:
+            return False
+        on_its_way = self._shipper.in_flight(self.topic)[0] > 0
+        self._is_held_up |= on_its_way
+        return not on_its_way and not (self._is_held_up and self._was_held_up)
+
     def lacks_dead_letters(self, source: SourceHeader, cut: Cut, progress: Progress) -> bool:
         """Whether something of it will be a dead letter, and it is not known yet to where."""
         end = progress.position + cut.consumed
@@ -97,6 +115,7 @@ class Destination:
 
     def close(self, now_millis: int, journal: Journal) -> Parcel:
         self.closed += 1
+        self._was_held_up, self._is_held_up = self._is_held_up, False
         return self._packer.close(now_millis, journal.next_number)
 
     def _take_plan(self, *, for_dead: bool) -> bool:
@@ -136,12 +155,17 @@ class Destinations:
         shipper: Shipper,
         schemas: TopicSchemas,
         feeds: Mapping[str, Feed],
+        *,
+        departures: Departures,
+        clock: Callable[[], float],
     ) -> None:
         self._config = config
         self._journal = journal
         self._shipper = shipper
         self._schemas = schemas
         self._feeds = feeds
+        self._departures = departures
+        self._clock = clock
         self._open: dict[tuple[str, int], Destination] = {}
         self._headers: dict[SourceId, SourceHeader] = {}
         self._inputs: dict[SourceId, str] = {}
@@ -164,6 +188,7 @@ class Destinations:
                 config=self._config,
                 shipper=self._shipper,
                 schemas=self._schemas,
+                clock=self._clock,
             )
         return found
 
@@ -218,9 +243,20 @@ class Destinations:
         return replace(progress, mark=followed.mark)
 
     def close_due(self, now: float) -> None:
-        for destination in self._open.values():
-            if destination.is_due(now):
-                self.close(destination)
+        early = self._may_leave_early(now)
+        leaving = [
+            each
+            for each in self._open.values()
+            if each.is_due(now) or (early and each.leaves_early())
+        ]
+        if leaving:
+            self._departures.left(now)
+        for each in leaving:
+            self.close(each)
+
+    def _may_leave_early(self, now: float) -> bool:
+        allowed = now >= self._departures.due and not self._config.journal_sync
+        return allowed and self._journal.ledger_keeps_up
 
     def close_all(self) -> None:
         self.hand_over_again()

@@ -3,7 +3,8 @@
 A turn looks at what has happened to files, reads from those that have something, a piece each, and
 closes what is full or has waited long enough. What is closed is in the journal before anybody else
 sees it. While there is no room for more on the way to the brokers, or none on the disk, nothing is
-read: the files are the buffer.
+read: the files are the buffer. The next turn comes when lines may leave again, so that they were
+read just before.
 
 What other threads want done is put into a queue, and is done between turns.
 """
@@ -17,6 +18,7 @@ from typing import Final
 
 from agent.config import AgentConfig, AgentLimits
 from agent.config_inputs import Input
+from agent.departures import Departures
 from agent.destinations import Destination, Destinations
 from agent.errors import JournalFull
 from agent.feeds import Feed
@@ -36,6 +38,7 @@ from agent.shipping.shipper import Shipper
 from agent.topic_schemas.following import TopicSchemas
 
 _TURN_SECONDS: Final = 0.025
+_CALM_TURN_SECONDS: Final = 0.02  # where lines could leave at once
 _REST_SECONDS: Final = 0.25
 _PAUSE_WHEN_FULL: Final = 1.0
 _WEIGHED_EVERY: Final = 1.0
@@ -59,8 +62,11 @@ class Pipeline:
         shipper: Shipper,
         schemas: TopicSchemas,
         begun: Callable[[Collection[str]], None],
+        clock: Callable[[], float] = time.monotonic,
+        cpu: Callable[[], float] = cpu_seconds,
     ) -> None:
-        """`begun` is told of inputs by name, when the first look at their files is written down."""
+        """`begun` is told of inputs by name, when the first look at their files is written down.
+        `cpu` says how many seconds the process has computed."""
         self._config = config
         self._files = files
         self._journal = journal
@@ -70,15 +76,22 @@ class Pipeline:
         self._begins = True
         self._orders: deque[Order] = deque()
         self._stopping = threading.Event()
-        self._cpu = CpuAllowance(config.limits.cpu, time.monotonic(), cpu_seconds())
+        self._clock = clock
+        self._cpu = cpu
+        self._allowance = CpuAllowance(config.limits.cpu, clock(), cpu())
+        self._departures = Departures(config.batches.linger, config.limits.cpu, clock(), cpu())
         self.feeds: dict[str, Feed] = {}
-        self.destinations = Destinations(config, journal, shipper, schemas, self.feeds)
+        self.destinations = Destinations(
+            *(config, journal, shipper, schemas, self.feeds),
+            departures=self._departures,
+            clock=clock,
+        )
         self.following = Following(files, journal, self.destinations)
         self._beating = Beating(files, self.destinations, shipper, self.following.intakes)
         self.paused_seconds = 0.0
         self.over_memory = False
         self.full = ""  # why nothing can be written down now
-        self.turned_at = time.monotonic()
+        self.turned_at = clock()
         self._now_millis = 0
         self._weighed_at = 0.0
         self._feed(inputs)
@@ -104,7 +117,7 @@ class Pipeline:
 
     def run(self) -> None:
         while not self._stopping.is_set():
-            self.turned_at = time.monotonic()
+            self.turned_at = self._clock()
             try:
                 is_behind = self._turn(self.turned_at)
             except JournalFull as error:
@@ -119,8 +132,10 @@ class Pipeline:
 
     def _until_next(self) -> float:
         """Seconds. Longer where only an event, which is waited for, can bring something."""
-        at_rest = self._files.at_rest and not self.destinations.hold_something
-        return _REST_SECONDS if at_rest else _TURN_SECONDS
+        if self._files.at_rest and not self.destinations.hold_something:
+            return _REST_SECONDS
+        due = self._departures.due - self._clock()
+        return min(due, _TURN_SECONDS) if due > 0 else _CALM_TURN_SECONDS
 
     def _turn(self, now: float) -> bool:
         """Whether there is more to be read at once."""
@@ -136,6 +151,7 @@ class Pipeline:
         is_behind = self._read(now)
         self.destinations.close_due(now)
         self._beating.beat(now)
+        self._departures.spent(self._cpu())
         self._keep_to_limits(now)
         return is_behind
 
@@ -209,7 +225,7 @@ class Pipeline:
             self._weighed_at = now
             self._weigh(limits)
         if limits.cpu:
-            pause = self._cpu.pause(now, cpu_seconds())
+            pause = self._allowance.pause(now, self._cpu())
             if pause:
                 self._stopping.wait(pause)
                 self.paused_seconds += pause
@@ -231,7 +247,7 @@ class Pipeline:
         if not self.full:
             log.error("nothing can be written down, nothing is read until it can error=%s", error)
         self.full = str(error)
-        now = time.monotonic()
+        now = self._clock()
         self.following.expect(self._files.look(now))  # handles keep what is deleted
         self.following.are_behind(self._files.ready(), now)
         self._stopping.wait(_PAUSE_WHEN_FULL)
@@ -254,7 +270,7 @@ class Pipeline:
 
     def _feed(self, inputs: Sequence[Input]) -> None:
         self._begins = True
-        now = time.monotonic()
+        now = self._clock()
         wanted = {each.label: each for each in inputs}
         for name in [name for name in self.feeds if name not in wanted]:
             del self.feeds[name]

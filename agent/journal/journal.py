@@ -28,7 +28,7 @@ from typing import Final, Self
 from agent.blind_times import LookedAt, Unwatched
 from agent.journal import conversion, entries
 from agent.journal.binding import Binding
-from agent.journal.contents import Numbering
+from agent.journal.contents import MOST_WAITING, Numbering
 from agent.journal.entries import EntryKind
 from agent.journal.frames import Buffer, framed
 from agent.journal.ledger_numbers import LedgerNumbers
@@ -333,6 +333,11 @@ class Journal:
     def acknowledged_offset(self, target: TopicPartition) -> int | None:
         """The last one, or the one before that of `begins`."""
         return self._contents.acknowledged_offsets.get(target)
+
+    @property
+    def ledger_keeps_up(self) -> bool:
+        """Whether what waits for the ledger is less than a tenth of what may."""
+        return self._contents.waiting < MOST_WAITING // 10
 
     @property
     def trouble(self) -> str | None:

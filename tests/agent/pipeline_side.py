@@ -95,6 +95,7 @@ class PipelineSide:
         begun: Callable[[Collection[str]], None] = lambda _: None,
         seen: Collection[str] | None = None,
         shipper: Callable[..., Shipper] = ToldCluster,
+        cpu: Callable[[], float] = lambda: 0.0,
         **settings: Any,
     ) -> None:
         data = directory / "data"
@@ -133,6 +134,8 @@ class PipelineSide:
             shipper=self.shipper,
             schemas=self.schemas,
             begun=begun,
+            clock=lambda: self.now,
+            cpu=cpu,
         )
 
     def _place(self, inputs: Sequence[Input]) -> None:

@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import Collection
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -18,7 +20,7 @@ from tests.agent.pipeline_side import (
     wait_for,
 )
 
-HOUR = {"batches": {"linger": 60.0}}
+HOUR: dict[str, Any] = {"batches": {"linger": 60.0}, "cpu": count(0, 60).__next__}  # and busy
 
 
 def test_a_configuration_that_comes_while_the_journal_is_full_is_taken_in_the_end(

@@ -340,7 +340,7 @@ def test_the_end_drains(site: Site) -> None:
     a = written(site.logs / "a.log", 2_000)
     agent = site.agent(
         {"paths": [str(site.logs / "a.log")], "topic": topic.name},
-        settings={"batches": {"linger": 5.0, "bytes": 64 * 1024 * 1024}},
+        settings={"batches": {"linger": 60.0, "bytes": 64 * 1024 * 1024}},
     )
     with agent:
         time.sleep(0.5)
