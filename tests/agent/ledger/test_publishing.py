@@ -67,7 +67,10 @@ def test_numbers_go_on_over_restarts(tmp_path: Path) -> None:
         for _ in range(3):
             with agent_side(broker.bootstrap, tmp_path, ledger_interval=1_000.0) as side:
                 ship(side, 5)
-        assert seqs(broker) == [0, 1, 2]  # each at the end of a life
+        said = seqs(broker)
+        # Each at the end of a life; and the first one says something as soon as it can.
+        assert said == list(range(len(said)))
+        assert len(said) in {3, 4}
         assert {entry["header"]["source"] for entry in broker.events(LEDGER_TOPIC)} == {
             side.journal.agent_id
         }
