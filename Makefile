@@ -8,7 +8,7 @@ PYTHON := $(VENV)/bin/python
 PIP_INSTALL := $(PYTHON) -m pip install --quiet --disable-pip-version-check --use-pep517 --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long quick test-elsewhen check bench fuzz spec witness history group-history mirror-history pipeline mirror-pipeline soak fleet format reference newcomer release release-tried release-twice clean
+.PHONY: help demo test test-long quick test-elsewhen check bench bench-peers fuzz spec witness history group-history mirror-history pipeline mirror-pipeline soak fleet format reference newcomer release release-tried release-twice clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ check: $(VENV)/.installed-development ## formatting, lint, types, the direction 
 
 bench: $(VENV)/.installed-development ## measurements side by side with Apache Kafka; ARGS="--help" for more
 	$(PYTHON) -m bench $(ARGS)
+
+bench-peers: $(VENV)/.installed-development ## what the agent is measured beside and no package installs: Filebeat built, syslog-ng unpacked; ARGS="syslog-ng" for one
+	nice $(PYTHON) -m bench.peers $(ARGS)
 
 fuzz: $(VENV)/.installed-development ## the long profile: property tests and crashes, for hours
 	HYPOTHESIS_PROFILE=fuzz $(PYTHON) -m pytest --timeout=0 --long -m "hypothesis or fuzz" $(ARGS)

@@ -29,13 +29,13 @@ from bench.loaders import SPARK, loaders
 from bench.locked_brokers import LOCKED
 from bench.measurement import NotMeasured
 from bench.mirrors import MIRROR_MAKER, MIRRORED
+from bench.peers import PEERS
 from bench.profile import FULL, QUICK, Results, Scale, ServerKind
 from bench.profiles import PROFILES, Measured, called, measured_by
 from bench.registry_servers import Registry, elsewhere, penstock, running
 from bench.requests import AnswerError
 from bench.rounds import measure
-from bench.rsyslog_process import rsyslog_version, why_no_rsyslog
-from bench.shippers import RSYSLOG, shippers
+from bench.shippers import shippers
 from bench.spark_peer import VERSION as SPARK_VERSION
 from bench.spark_peer import spark_peer
 from bench.whole_pipelines import whole_pipeline
@@ -44,7 +44,7 @@ from harness.apache_kafka import kafka_classpath, why_no_kafka
 from harness.mirror_maker import mirror_maker_classpath, why_no_mirror_maker
 from harness.server_process import ServerFailed
 
-_WIDTH = 160  # a table is not folded when it goes into a file
+_WIDTH = 280  # a table is not folded when it goes into a file
 
 
 Kinds = Mapping[str, ServerKind]
@@ -87,12 +87,16 @@ def _registries(wanted: tuple[str, ...], other: Registry | None) -> Kinds:
 
 
 def _agents(directory: Path, wanted: tuple[str, ...], stack: contextlib.ExitStack) -> Kinds:
-    """Ours, and rsyslog unless only ours is wanted; ended with the stack."""
-    why = why_no_rsyslog()
-    if not wanted and why is not None:
-        print(f"without {RSYSLOG}: {why}", file=sys.stderr)
+    """Ours and those of its peers that are here, or those that are wanted; ended with the stack."""
+    names = [name for name in (PENSTOCK, *PEERS) if not wanted or name in wanted]
+    for name in [name for name in names if name in PEERS]:
+        if why := PEERS[name].why_not():
+            print(f"without {name}: {why}", file=sys.stderr)
+            names.remove(name)
+    if not names:
+        return {}
     try:
-        return stack.enter_context(shippers(directory, beside=not wanted and why is None))
+        return stack.enter_context(shippers(directory, names))
     except NotMeasured as missing:
         print(f"no agents: {missing}", file=sys.stderr)
         return {}
@@ -155,7 +159,9 @@ def _list_profiles() -> None:
 @click.option("--list", "only_list", is_flag=True, help="Name the profiles and end.")
 @click.option("--quick", is_flag=True, help="Seconds instead of minutes: shows that it works.")
 @click.option("--rounds", type=click.IntRange(1), help="Default 3; 1 with --quick.")
-@click.option("--broker", "brokers", multiple=True, type=click.Choice([*KINDS]), help="Only this.")
+@click.option(
+    "--broker", "brokers", multiple=True, type=click.Choice([*KINDS, *PEERS]), help="Only this."
+)
 @click.option(
     "--beside", metavar="URL", help="A registry to measure ours with; what it is told, it keeps."
 )
@@ -211,7 +217,8 @@ def main(  # noqa: PLR0917 -- one for each option
 
     `cluster` stands for those of three brokers each, with three replicas of everything.
     `registry` stands for the profiles of the registry: on Penstock, and on the one --beside.
-    `agent` stands for those of the agent, with rsyslog in turns unless there is a --broker.
+    `agent` stands for those of the agent, in turns with those of its peers that are here; --broker
+    names one of them, too.
     `loader` is measured beside Spark's own Kafka source unless there is a --broker.
     `mirror` is measured beside MirrorMaker 2 unless there is a --broker.
     `audit` stands for those of the audit, in turns with what each of them is compared with.
@@ -286,8 +293,9 @@ def main(  # noqa: PLR0917 -- one for each option
             console.print(f"{name}: {measured.profile.about}", style="bold")
             console.print(report.table(measured))
     versions = {name: version(name) for name in (PENSTOCK, *compared)}
-    if any(RSYSLOG in each.brokers for each in all_results):
-        versions[RSYSLOG] = rsyslog_version()
+    for name, peer in PEERS.items():
+        if any(name in each.brokers for each in all_results):
+            versions[name] = peer.version()
     if any(each.profile.name == "loader" for each in all_results):
         versions["PySpark"] = importlib.metadata.version("pyspark")
         versions[SPARK] = SPARK_VERSION

@@ -36,45 +36,55 @@ def _medians(figure: Figure, case: Case, results: Results) -> dict[str, float]:
     return {name: each.median for name, each in summaries.items() if isinstance(each, Summary)}
 
 
-def _ratio(medians: Mapping[str, float]) -> float | None:
-    """Of Penstock's median to the peer's."""
-    peers = [value for name, value in medians.items() if name != PENSTOCK]
-    if PENSTOCK not in medians or not peers or not peers[0]:
-        return None
-    return medians[PENSTOCK] / peers[0]
+def _peers(results: Results) -> list[str]:
+    return [name for name in results.brokers if name != PENSTOCK]
+
+
+def _ratios(medians: Mapping[str, float], results: Results) -> list[str]:
+    """Of Penstock's median to that of each peer."""
+    ratios = []
+    for name in _peers(results) or [""]:
+        known = PENSTOCK in medians and medians.get(name)
+        ratios.append(f"{medians[PENSTOCK] / medians[name]:.2f}" if known else "")
+    return ratios
 
 
 def _verdict(goal: Goal, medians: Mapping[str, float]) -> bool | None:
+    """Ahead is who is ahead of the best of its peers."""
     if PENSTOCK not in medians:
         return None
     peers = [value for name, value in medians.items() if name != PENSTOCK]
-    return goal.met(medians[PENSTOCK], peers[0] if peers else None)
+    best = max if goal.figure.more_is_better else min
+    return goal.met(medians[PENSTOCK], best(peers, default=None))
 
 
 _WORDS = {True: "met", False: "NOT MET", None: "not judged"}
 
 
 def _rows(case: Case, results: Results) -> Iterator[list[str]]:
-    """A line for each figure: median (smallest..largest), ratio of the medians, goal."""
+    """A line for each figure: median (smallest..largest), ratios of the medians, goal."""
     outcomes = {name: results.outcomes[case.name, name] for name in results.brokers}
     goals = {goal.figure: goal for goal in case.goals}
     for figure in _figures(outcomes.values()):
         medians = _medians(figure, case, results)
-        ratio, goal = _ratio(medians), goals.get(figure)
+        goal = goals.get(figure)
         yield [
             figure.name,
             *(_cell(figure, outcome) for outcome in outcomes.values()),
-            "" if ratio is None else f"{ratio:.2f}",
+            *_ratios(medians, results),
             "" if goal is None else f"{goal.text}: {_WORDS[_verdict(goal, medians)]}",
         ]
     for name, outcome in outcomes.items():
         if outcome.failure is not None:
             what = "skipped" if outcome.skipped else "failed"
-            yield [f"{name} {what}", outcome.failure, *[""] * (len(outcomes) + 1)]
+            yield [f"{name} {what}", outcome.failure, *[""] * (len(_columns(results)) - 3)]
 
 
 def _columns(results: Results) -> list[str]:
-    return ["case", "figure", *results.brokers, "ratio", "goal"]
+    """One ratio needs no name."""
+    peers = _peers(results)
+    ratios = [f"to {name}" for name in peers] if len(peers) > 1 else ["ratio"]
+    return ["case", "figure", *results.brokers, *ratios, "goal"]
 
 
 def table(results: Results) -> Table:

@@ -1,11 +1,11 @@
-"""What carries lines of files into a broker: Penstock's agent, and rsyslog.
+"""What carries lines of files into a broker: Penstock's agent, and its peers.
 
-Both are given the same files and the same broker, each on a core of its own: the last that there
+All are given the same files and the same broker, each on a core of its own: the last that there
 is; broker, ZooKeeper, registry and whoever writes the files share the others. A run begins with
 nothing remembered, and with one line that has arrived: connections are there, the topic is known.
 
 The agent has its default settings, and does without Hypothesis: kio imports it where it is there,
-which it is only where Penstock is developed. rsyslog's settings are in `bench.rsyslog_process`.
+which it is only where Penstock is developed. The peers' settings are in `bench.peers`.
 """
 
 import contextlib
@@ -15,20 +15,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.brokers import PENSTOCK, penstock_cluster
+from bench.brokers import penstock_cluster
 from bench.log_files import first_line
 from bench.log_lines import REQUEST_SCHEMA
 from bench.measurement import NotMeasured
+from bench.peers import PEERS
+from bench.peers.peer import Task
 from bench.plain_python import without_hypothesis
 from bench.profile import Place, ServerKind
-from bench.rsyslog_process import rsyslog_process
 from bench.topics import create, topic, wait_for_end
 from harness.agent_process import AgentProcess
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
 from harness.server_process import ServerProcess, wait_until
 
-RSYSLOG = "rsyslog"
 _PATIENCE = 60.0
 _DEFAULTS: Mapping[str, object] = {"scan_interval": 5.0, "ledger_interval": 10.0, "batches": {}}
 _FIRST = "first.txt"  # what follows is called otherwise, and comes after it
@@ -133,14 +133,9 @@ def _started(
     shipper: Shipper, home: Path, watched: Path, name: str, *, json: bool
 ) -> Iterator[ServerProcess]:
     site = shipper.site
-    if shipper.name == RSYSLOG:
-        process = rsyslog_process(
-            home,
-            port=site.broker.port,
-            topic=name,
-            pattern=watched / "*",
-            wrapper=site.wrapper,
-        )
+    if shipper.name in PEERS:
+        task = Task(home, watched, site.broker.port, name)
+        process = PEERS[shipper.name].process(task, site.wrapper)
         shipper.process = process
         with process:
             process.spawn()
@@ -163,9 +158,8 @@ def _started(
 
 
 @contextlib.contextmanager
-def shippers(directory: Path, *, beside: bool) -> Iterator[Mapping[str, ServerKind]]:
-    """By their names, with what they ship to started; rsyslog if it is wanted and there."""
-    names = [PENSTOCK, RSYSLOG] if beside else [PENSTOCK]
+def shippers(directory: Path, names: Sequence[str]) -> Iterator[Mapping[str, ServerKind]]:
+    """Ours, and peers that are here, with what they ship to started."""
     with _started_site(directory) as site:
         yield {name: _kind(name, site, {}) for name in names}
 

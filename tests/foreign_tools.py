@@ -5,6 +5,7 @@ Run before the tests, so that downloads are not counted as some test's time. One
 
 import shutil
 
+from bench.peers import PEERS
 from cluster.errors import EmbeddedError
 from cluster.jars import DEBIAN_JARS, find_class_path, find_java
 from harness.apache_kafka import NEWEST, VERSION, kafka_classpath, why_no_kafka
@@ -89,6 +90,11 @@ def _client(client: Client, package: str) -> str:
     return f"{client.version}, {client.made}"
 
 
+def _peers() -> str:
+    here = [name for name, peer in PEERS.items() if peer.why_not() is None]
+    return ", ".join(here) or "none"
+
+
 def _kerberos() -> str:
     why = why_no_kerberos()
     return f"its tests are skipped: {why}" if why else "krb5kdc"
@@ -116,6 +122,7 @@ def main() -> None:
     print(f"kcat          {_found('kcat', 'kcat')}")
     print(f"chromium      {_found('chromium', 'chromium')}")
     print(f"promtool      {_found('promtool', 'prometheus')}")
+    print(f"log shippers  {_peers()}")
     print(f"valgrind      {_found('valgrind', 'valgrind')}")
     print(f"C compiler    {_found('cc', 'gcc libc6-dev')}")
     print(f"systemd       {_systemd()}")

@@ -6,15 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from bench.brokers import PENSTOCK
 from bench.measurement import Figure
+from bench.peers import PEERS
 from bench.profile import QUICK, ServerKind
 from bench.profiles import PROFILES, Measured, called, measured_by
 from bench.profiles.latency import P99
 from bench.rounds import measure
-from bench.rsyslog_process import why_no_rsyslog
-from bench.shippers import RSYSLOG, shippers
+from bench.shippers import shippers
 from bench.shipping_figures import CORES, LINES_PER_SECOND
 
+# Of Debian, and what was made here by `make bench-peers`.
+HERE = [name for name, peer in PEERS.items() if peer.why_not() is None]
 _TINY = replace(QUICK, lines=3_000, files=10, latency_seconds=0.2, warm_up_seconds=0.1)
 
 
@@ -28,7 +31,7 @@ Kinds = Mapping[str, ServerKind]
 
 @pytest.fixture(scope="module")
 def kinds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kinds]:
-    with shippers(tmp_path_factory.mktemp("site"), beside=True) as started:
+    with shippers(tmp_path_factory.mktemp("site"), [PENSTOCK, *HERE]) as started:
         yield started
 
 
@@ -63,8 +66,8 @@ def test_agents_are_measured(kinds: Kinds, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_rsyslog_is_measured(kinds: Kinds, tmp_path: Path) -> None:
-    if why := why_no_rsyslog():
-        pytest.skip(why)
-    sample = _run("agent-backlog", "plain, in 100 files", kinds, RSYSLOG, tmp_path)
+@pytest.mark.parametrize("peer", HERE)
+def test_peers_are_measured(kinds: Kinds, tmp_path: Path, peer: str) -> None:
+    """A case fails unless the topic holds as many messages as there are lines."""
+    sample = _run("agent-backlog", "plain, in 100 files", kinds, peer, tmp_path)
     assert sample[LINES_PER_SECOND] > 0
