@@ -296,11 +296,16 @@ def was_brief(written_ns: int, away_ns: int) -> bool:
     where it was away for longer, all that is later than the file's beginning may be a second one.
     """
     is_away_for_a_moment = 0 <= away_ns <= _MOMENT_NS
-    return written_ns <= (_MOMENT_NS if is_away_for_a_moment else _TICK_NS)
+    return written_ns <= (_MOMENT_NS if is_away_for_a_moment else 0)
+
+
+def was_brief_since_copied(written_ns: int, away_ns: int) -> bool:
+    """The same of a file that was copied and truncated: that comes soon after the copy."""
+    return was_brief(written_ns - _TICK_NS, away_ns)
 
 
 def may_be_emptied(names: Sequence[str]) -> str:
-    return f"copied, or written to more than once, and may have been emptied: {some_of(names)}"
+    return f"copied, or written to, and may have been emptied: {some_of(names)}"
 
 
 def some_of(names: Sequence[str]) -> str:

@@ -29,7 +29,7 @@ import signal
 from collections.abc import Collection
 from typing import Final
 
-from agent.blind_times import Traces, Unwatched, may_be_emptied, was_brief
+from agent.blind_times import Traces, Unwatched, may_be_emptied, was_brief_since_copied
 from agent.files.copies import copy_among, copy_beside, copy_left_among, copy_left_beside
 from agent.files.followed import Followed
 from agent.files.happenings import (
@@ -105,7 +105,7 @@ def _say_emptied_again(
     only briefly before anybody looked, or copied once more: as of a new file."""
     identity, copied_ns = copy
     away_ns = (shared.attention.millis - old.look.looked_millis) * _MILLIS
-    is_brief = was_brief(following.mtime_ns - copied_ns, away_ns)
+    is_brief = was_brief_since_copied(following.mtime_ns - copied_ns, away_ns)
     if is_brief and not _was_copied_again(input_files, old, following, identity, shared):
         return
     folder, _, name = following.current_path.rpartition("/")

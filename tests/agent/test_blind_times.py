@@ -12,6 +12,7 @@ from agent.blind_times import (
     is_sure,
     statements,
     was_brief,
+    was_brief_since_copied,
 )
 
 SURE = Stamp(1, 2, 3, 4, is_sure=True)
@@ -82,13 +83,14 @@ def test_a_clock_that_was_set_back() -> None:
     ("written_ms", "away_ms", "is_brief"),
     [
         (4_900, 4_900, True),
-        (20, 5_001, True),
-        (21, 5_001, False),
+        (0, 5_001, True),
+        (1, 5_001, False),
         (6_000, 5_000, False),  # by the clocks of a file system and of a machine
-        (21, -1, False),  # the clock was set back: nobody knows for how long
+        (1, -1, False),  # the clock was set back: nobody knows for how long
     ],
 )
 def test_what_is_too_brief_to_have_been_emptied(
     written_ms: int, away_ms: int, is_brief: bool
 ) -> None:
     assert was_brief(written_ms * 1_000_000, away_ms * 1_000_000) is is_brief
+    assert was_brief_since_copied((written_ms + 20) * 1_000_000, away_ms * 1_000_000) is is_brief
