@@ -1,7 +1,7 @@
 """Who writes the lines of a long run, and who finds them again while it goes on: applications whose
 rotated files go when they are shipped, a consumer of the topic, and a reader of the store."""
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -16,6 +16,7 @@ from tests.witness.reading import Message, NotToTheEnd, Schemas, landed_files, r
 
 _KEPT: Final = 6  # rotated files of each name
 _EVERY: Final = 2.0
+_MERGED: Final = "part-merged-"
 
 
 class ShippedFiles(Worker):
@@ -118,23 +119,43 @@ class LogReader(Worker):
 
 
 class StoreReader:
-    """What has landed, a file at a time, each once; and whether files stay as they were."""
+    """What has landed, a file at a time, each once; and whether files stay as they were. When an
+    hour is complete, one that begins with `part-merged-` has what was in smaller ones that go."""
 
     def __init__(self, root: Path, topic: str, awaited: Awaited) -> None:
         self._root, self._topic = root, topic
         self._awaited = awaited
         self._known: dict[Path, tuple[int, int]] = {}
+        self._lines: dict[Path, list[int]] = {}  # of each file, by their hashes
+        self._hours: defaultdict[Path, set[int]] = defaultdict(set)
 
     def read(self) -> None:
         for path in landed_files(self._root, self._topic):
             if path not in self._known:
                 self._known[path] = _state(path)
-                self._awaited.find(each.text for each in rows_of(path))
+                self._note(path, [each.text for each in rows_of(path)])
+
+    def _note(self, path: Path, lines: Sequence[str]) -> None:
+        hour = self._hours[path.parent]
+        is_merged = path.name.startswith(_MERGED)
+        self._awaited.find(each for each in lines if not (is_merged and hash(each) in hour))
+        self._lines[path] = [hash(each) for each in lines]
+        hour.update(self._lines[path])
 
     def objections(self) -> Iterator[str]:
-        for path, state in self._known.items():
-            if not path.exists() or _state(path) != state:
+        there = [path for path in self._known if path.exists()]
+        for path in there:
+            if _state(path) != self._known[path]:
                 yield f"in the store: {path.name} is not what it was when it was read"
+        for hour, lines in self._hours.items():
+            left = Counter(
+                each for path in there if path.parent == hour for each in self._lines[path]
+            )
+            if left.keys() != lines:
+                gone = len(lines - left.keys())
+                yield f"in the store: {gone} lines of {hour.name} are gone again"
+            if again := sum(count - 1 for count in left.values()):
+                yield f"in the store: {again} lines of {hour.name} are in two files"
 
 
 def _state(path: Path) -> tuple[int, int]:
