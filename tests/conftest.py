@@ -133,8 +133,12 @@ def nothing_is_left_behind(
     # What a JVM of Spark's leaves that is killed lies beside that, and not in /tmp.
     of_spark = f"-XX:-UsePerfData -Djava.io.tmpdir={tmp_path_factory.mktemp('jvms')}"
     path = os.pathsep.join([str(AS_USERS), *filter(None, [os.environ.get("PYTHONPATH")])])
-    inherited = {SESSION: mark, "TMPDIR": str(temporary), "PYTHONPATH": path}
-    inherited["SPARK_SUBMIT_OPTS"] = of_spark
+    inherited = {
+        SESSION: mark,
+        "TMPDIR": str(temporary),
+        "PYTHONPATH": path,
+        "SPARK_SUBMIT_OPTS": of_spark,
+    }
     before = _set({**inherited, **dict.fromkeys(NOBODYS)})
     tempfile.tempdir = None
     yield

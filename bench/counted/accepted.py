@@ -13,12 +13,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from agent.batches import framing, plain_json
+from agent.events import splitting, times
 from bench.counted.paths import PATHS
+from wire import record_check
 
 FILE: Final = Path(__file__).resolve().parent.parent / "counts.json"
 ACCEPT: Final = 'make bench ARGS="--accept-counts"'
 TOLERANCE: Final = 0.05
 _CONSTRAINTS: Final = Path(__file__).resolve().parents[2] / "constraints.txt"
+
+_IN_C: Final = (framing, plain_json, splitting, times, record_check)  # where there is a compiler
 
 Counts = Mapping[str, int]
 
@@ -32,6 +37,7 @@ def circumstances() -> dict[str, str]:
         "libc": " ".join(platform.libc_ver()),
         "built": _digest(built.encode()),
         "constraints": _digest(_CONSTRAINTS.read_bytes()),
+        "in C": "all" if all(each.NATIVE for each in _IN_C) else "not all",
     }
 
 
