@@ -554,9 +554,10 @@ class Log:
         self._pending.slot = slot
         if slot is not None:
             slot.note(self.start_offset, self.end_offset)
-        if exposed < self.end_offset:
-            self.exposed_offset = max(exposed, self.start_offset)
-            self._reader.expose_before(self.exposed_offset)
+        self.exposed_offset = min(self.end_offset, max(exposed, self.start_offset))
+        self._reader.expose_before(self.exposed_offset)
+        if self._replicated < inf:  # what others have of another log says nothing of this one
+            self._replicated = min(self._replicated, self.end_offset)
 
     # The end
 

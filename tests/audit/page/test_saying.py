@@ -9,6 +9,16 @@ from tests.audit.http.locked import ALICE, OLGA, LockedAudit
 from tests.audit.page.browsing import CLICKS, FOUR_HOURS, HOSTILE, ORDERS, Keep, Write
 from tests.audit.page.test_login import log_in, opened
 
+# Why what is shown may not be what there is.
+HOW_IT_STANDS = """() => [
+    document.getElementById("live").title,
+    document.getElementById("notices").innerText,
+    document.querySelectorAll("[data-held]").length,
+    document.querySelector("[aria-busy]") !== null,
+    document.hidden,
+    getSelection().toString(),
+]"""
+
 
 @pytest.fixture(scope="module")
 def locked(
@@ -38,6 +48,8 @@ def accepted(fault: Locator, audit: LockedAudit) -> None:
     except AssertionError as stayed:
         stayed.add_note(fault.inner_text())
         stayed.add_note(audit.log()[-4_000:])
+        stayed.add_note(str(fault.page.evaluate(HOW_IT_STANDS)))
+        stayed.add_note(str(audit.ask("/api/v1/findings?accepted=false").body[:4_000]))
         if not (send.is_visible() and send.is_enabled()):
             raise
         send.click()

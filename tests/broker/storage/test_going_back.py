@@ -184,6 +184,41 @@ def test_readers_see_what_the_other_replicas_have(tmp_path: Path) -> None:
     log.abandon()
 
 
+def test_what_others_have_of_another_log_is_not_shown(tmp_path: Path) -> None:
+    log = create(tmp_path)
+    log.replicated(0)
+    for base_offset in range(0, 30, 3):
+        copied(log, base_offset)
+    flush(log)
+    log.replicated(12)
+    log.truncate(8, NOW)
+    copied(log, 6, epoch=1, count=4)
+    copied(log, 10, epoch=1)
+    flush(log)
+    assert (log.end_offset, log.exposed_offset) == (13, 6), "its leader has not said so yet"
+    assert offsets(log) == [0, 3]
+    log.replicated(10)
+    assert offsets(log) == [0, 3, 6]
+    log.begin_anew(5, NOW)
+    copied(log, 5, epoch=2, count=4)
+    flush(log)
+    assert (log.exposed_offset, offsets(log)) == (5, [])
+    log.abandon()
+
+
+def test_what_was_seen_stays_seen_where_the_log_goes_back_to_it(tmp_path: Path) -> None:
+    log = create(tmp_path)
+    for base_offset in (0, 3, 6):
+        copied(log, base_offset)
+    flush(log)
+    log.replicated(inf)
+    copied(log, 9)
+    log.replicated(3)  # a new leader knows less at first
+    log.truncate(9, NOW)
+    assert (log.exposed_offset, offsets(log)) == (9, [0, 3, 6])
+    log.abandon()
+
+
 def with_gaps(tmp_path: Path) -> Log:
     """As a follower has a log that its leader compacted: 0 to 2, 10 to 12, 40 to 42, …"""
     log = create(tmp_path, segment_bytes=300)

@@ -197,12 +197,18 @@ class LogMachine(RuleBasedStateMachine):
             self.flushed = self.end
             self.exposed = min(self.exposed, self.end)
             self.sequence = _next_sequence(self.batches)
+        self._goes_back()
 
     @rule(offset=st.integers(0, 200))
     def begin_anew(self, offset: int) -> None:
         self.log.begin_anew(offset, NOW)
         self._is_new(offset)
+        self._goes_back()
         self.tidy = True
+
+    def _goes_back(self) -> None:
+        if self.replicated < inf:
+            self.replicated = min(self.replicated, self.end)
 
     def _is_new(self, offset: int) -> None:
         self.batches, self.sequence = [], 0
