@@ -8,7 +8,10 @@ Rule 1: two sources of one host and topic are the same file if different agents 
         known and differ, they are different files, however alike. A source that went on in the
         copy of its file has the copy's identity: the one that was said last. What it was before
         counts only if the beginnings are whole ones, as the file that was copied may be another
-        source's by now. One agent's sources
+        source's by now. Nor are they different where the identity of the earlier one has begun
+        otherwise since: a file that was copied and emptied while no agent ran is in its copy, which
+        begins with the same whole beginning and of which the earlier agent knew nothing. One
+        agent's sources
         are the same only if it says of one that it may have forgotten another, and has not spoken
         of that since: of all others it knows what it has cut off, and why it began anew.
 Rule 2: the copy is the one that was spoken of later; of one agent's, the one of which it says so.
@@ -95,6 +98,38 @@ _BY_FORMER: Final = tuple(
     CROSS JOIN files AS other ON other.name = theirs.name AND other.source = theirs.source""",
     )
 )
+# The original was copied and emptied while no agent ran. Whichever of the three is spoken of.
+_EMPTIED: Final = """
+SELECT copy.source, original.source, 1 FROM {files}
+    WHERE {spoken}.name = ?1 AND {spoken}.source IN (SELECT value FROM json_each(?2))
+    AND copy.name = original.name AND emptied.name = original.name
+    AND copy.host = original.host AND emptied.host = original.host
+    AND copy.journal <> original.journal AND emptied.journal <> original.journal
+    AND (copy.first, copy.source) > (original.first, original.source)
+    AND emptied.head <> '' AND copy.identity <> ''
+    AND copy.head = original.head AND copy.head <> '' AND original.head <> ''
+    AND copy.head_size = original.head_size AND original.head_size >= {whole}
+    AND emptied.identity = original.identity AND emptied.identity <> '' AND original.identity <> ''
+    AND copy.identity <> original.identity
+    AND CASE WHEN emptied.head_size = original.head_size THEN emptied.head <> original.head
+        ELSE min(emptied.shorter, original.shorter) <> ''
+            AND substr(emptied.shorter, 1, length(original.shorter))
+                <> substr(original.shorter, 1, length(emptied.shorter)) END
+    AND NOT EXISTS (SELECT 1 FROM files AS known INDEXED BY files_by_identity
+        WHERE known.identity = copy.identity AND known.identity <> '' AND known.host = copy.host
+        AND known.name = copy.name AND known.journal = original.journal)
+    LIMIT ?3
+"""
+_AMONG_EMPTIED: Final = "CROSS JOIN files AS emptied INDEXED BY files_by_identity"
+_BY_EMPTIED: Final = tuple(
+    _EMPTIED.format(spoken=files.split()[2], files=files, whole=WHOLE_HEAD)
+    for files in (
+        f"files AS copy CROSS JOIN files AS original INDEXED BY files_by_head {_AMONG_EMPTIED}",
+        f"files AS original CROSS JOIN files AS copy INDEXED BY files_by_head {_AMONG_EMPTIED}",
+        """files AS emptied CROSS JOIN files AS original INDEXED BY files_by_identity
+    CROSS JOIN files AS copy INDEXED BY files_by_head""",
+    )
+)
 # Copies of sources that their agent has not forgotten, as it turns out, and when they happened.
 _REMEMBERED: Final = """
 SELECT copies.source, copies.original, mine.topic, from_time FROM copies
@@ -126,7 +161,7 @@ def keep(chunk: Chunk, source: Numbers) -> None:
         (spoken,),
     ):
         by_name[name].add(text)
-    queries = [_BY_IDENTITY, _BY_HEAD]
+    queries = [_BY_IDENTITY, _BY_HEAD, *_BY_EMPTIED]
     if connection.execute("SELECT 1 FROM former LIMIT 1").fetchall():
         queries += _BY_FORMER
     for name, texts in by_name.items():

@@ -76,6 +76,12 @@ class GroupMember:
 
     def sync(self, assignments: dict[str, Assignment] | None = None) -> Assignment:
         """Hand in what each member is to do, as the leader, and be told one's own part."""
+        told = self.try_to_sync(assignments)
+        assert told is not None
+        return told
+
+    def try_to_sync(self, assignments: dict[str, Assignment] | None = None) -> Assignment | None:
+        """Nothing if somebody has joined again before this was asked."""
         request = SyncGroupRequest(
             group_id=self.group,
             generation_id=self.generation,
@@ -88,6 +94,8 @@ class GroupMember:
             ),
         )
         answer = self.ask(sync_group.API, request)
+        if answer.error_code is ErrorCode.rebalance_in_progress:
+            return None
         assert answer.error_code is ErrorCode.none
         if self.version(sync_group.API) >= 5:
             assert (answer.protocol_type, answer.protocol_name) == (PROTOCOL_TYPE, self._protocol)

@@ -148,15 +148,16 @@ def _it_leads(raw: RawClient, theirs: Librdkafka, leader: str) -> None:
     """We come back as somebody new, and get our part from it. What it must give up first is not in
     the first assignment where the protocol is cooperative."""
     ours = GroupMember(raw, theirs.group, theirs.protocol)
-    assignment = Assignment()
+    assignment: Assignment | None = None
     for rebalance in range(_MOST_REBALANCES):
         if rebalance:
             ours.wait_until_others_join(theirs.check)
         joined = ours.join(Subscription(topics=(theirs.topic,)))
         assert (joined.leader, joined.members) == (leader, ())
-        assignment = ours.sync()
-        if assignment.assigned_partitions:
+        assignment = ours.try_to_sync()
+        if assignment is not None and assignment.assigned_partitions:
             break
+    assert assignment is not None
     (part,) = assignment.assigned_partitions
     assert part.topic == theirs.topic
     assert len(part.partitions) == len(PARTITIONS) / 2

@@ -1,7 +1,7 @@
 """Files that are shipped once more, by an agent that knows nothing of the first time."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -222,6 +222,55 @@ def test_one_that_goes_on_in_a_copy_later_was_the_same_file(
         assert (finding.source, finding.events) == ("T", 100)
     elif together or backwards:
         assert found == []
+
+
+LONG_AGO: Final = {"shorter_heads": shorter("01", "02", "03", "04", "05", "06", "07")}
+EMPTIED: Final = file("U", head_size=300, head="ef", shorter_heads=shorter("91", "92", "93"))
+
+
+def copied_and_emptied(original: Json, copy: Json, emptied: Json) -> list[Json]:
+    """While no agent ran, whose data directory was deleted: the copy is met first."""
+    told = entry("agent", "B", 1, AGAIN + 1, files=[emptied])
+    told["header"]["host"] = HOST
+    return [
+        *said(0, "A", "S", 0, lines("S", 0, 100), files=[file("S", **LONG_AGO | original)]),
+        *said(1, "B", "T", 100, lines("T", 0, 100), files=[file("T", **LONG_AGO | copy)]),
+        told,
+    ]
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("order", [1, -1])
+def test_one_that_was_copied_and_emptied_meanwhile_is_its_copy(
+    tmp_path: Path, together: bool, order: int
+) -> None:
+    entries = copied_and_emptied({}, COPIED, EMPTIED)[::order]
+    (finding,) = duplicated(judged(tmp_path, [entries] if together else [[e] for e in entries]))
+    assert (finding.source, finding.events) == ("T", 100)
+    assert "had been shipped before by agent A as source S" in finding.words
+
+
+@pytest.mark.parametrize(
+    ("original", "copy", "emptied"),
+    [
+        ({}, COPIED | {"head": "cd"}, {}),  # another file
+        ({"head_size": 300}, COPIED | {"head_size": 300}, {}),  # as many files begin
+        ({}, COPIED, LONG_AGO),  # the original goes on
+        ({}, COPIED, {"identity": "8:1-99-1900000000"}),  # a new file in its place
+        ({}, COPIED, {"shorter_heads": ""}),  # nobody knows whether it goes on
+    ],
+)
+def test_two_files_that_begin_alike_stay_two(
+    tmp_path: Path, original: Json, copy: Json, emptied: Json
+) -> None:
+    verdict = judged(tmp_path, [copied_and_emptied(original, copy, EMPTIED | emptied)])
+    assert duplicated(verdict) == []
+
+
+def test_a_file_that_the_first_agent_knew_is_no_copy_of_another_one(tmp_path: Path) -> None:
+    entries = copied_and_emptied({}, COPIED, EMPTIED)
+    entries[0]["files"].append(file("V", **LONG_AGO | COPIED | {"head": "cd"}))
+    assert duplicated(judged(tmp_path, [entries])) == []
 
 
 def test_an_agent_knows_what_it_begins_anew(tmp_path: Path) -> None:
