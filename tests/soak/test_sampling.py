@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -20,20 +21,24 @@ def looked(pid: int | None = None) -> dict[str, Look]:
 
 
 def test_a_process_is_measured_with_what_it_opens(tmp_path: Path) -> None:
+    """More of each than other tests may have left that ends just now."""
     before = looked()
     over = threading.Event()
-    thread = threading.Thread(target=over.wait)
-    thread.start()
-    # Not from malloc, which may have as much left of what other tests have freed.
-    with mmap.mmap(-1, 48 * 1024 * 1024) as taken:
+    threads = [threading.Thread(target=over.wait) for _ in range(30)]
+    with ExitStack() as stack:
+        stack.callback(over.set)
+        for number, thread in enumerate(threads):
+            thread.start()
+            stack.enter_context((tmp_path / str(number)).open("w"))
+        # Not from malloc, which may have as much left of what other tests have freed.
+        taken = stack.enter_context(mmap.mmap(-1, 48 * 1024 * 1024))
         taken.write(b"x" * len(taken))
-        with (tmp_path / "a").open("w"), (tmp_path / "b").open("w"):
-            after = looked()
-    over.set()
-    thread.join()
+        after = looked()
+    for thread in threads:
+        thread.join()
     grown = {name: after[name].value - before[name].value for name in before}
-    assert grown["own threads"] >= 1
-    assert grown["own descriptors"] >= 2
+    assert grown["own threads"] >= 20
+    assert grown["own descriptors"] >= 20
     assert grown["own memory"] > 40 * 1024 * 1024
     assert {each.life for each in after.values()} == {str(os.getpid())}
 

@@ -23,7 +23,7 @@ from tests.penstock.running import PENSTOCK, REPOSITORY, penstock, running
 
 WITHIN = 700  # on a machine that does other things as well
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(WITHIN + 60)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(2 * WITHIN + 60)]
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,16 @@ class Ended:
 
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory: pytest.TempPathFactory) -> Ended:
-    directory = tmp_path_factory.mktemp("demo")
+    """Once more where the machine was so busy that the agent was away for longer than a moment: of
+    files that were begun meanwhile it cannot vouch for every line, and the audit says so."""
+    first = whole_run(tmp_path_factory.mktemp("demo"))
+    differences = first.document["differences"]
+    if differences and all("no agent followed these files" in each for each in differences):
+        return whole_run(tmp_path_factory.mktemp("demo"))
+    return first
+
+
+def whole_run(directory: Path) -> Ended:
     run = subprocess.run(
         [*PENSTOCK, "demo", "--secure", "--seconds", "8", "--dir", str(directory), "--json"],
         cwd=REPOSITORY,

@@ -143,11 +143,13 @@ def test_files_are_followed_while_another_has_its_port(
     with socket.create_server(("127.0.0.1", agent.http_port)):
         agent.spawn()
         until(lambda: agent.said("agent ready", "http_port=0"), "it follows its files")
-        consumed = agent.command(
-            *("consume", new_topic, "--from", "beginning", "--count", "2", "--json"),
-            *("-b", agent.settings["brokers"][0]),  # type: ignore[index]
-        )
-        assert len(consumed.stdout.splitlines()) == 2
+        consume = ("consume", new_topic, "--from", "beginning", "--count", "2", "--json")
+        brokers = agent.settings["brokers"][0]  # type: ignore[index]
+
+        def arrived() -> bool:
+            return len(agent.command(*consume, "-b", brokers).stdout.splitlines()) == 2
+
+        until(arrived, "both lines are there")
         until(lambda: agent.said("warning", "cannot listen on", "http_port"), "that is said")
     until(agent.ready, "it answers where the port is free")
     until(lambda: agent.said("pages are served", f"http_port={agent.http_port}"), "that is said")
