@@ -25,7 +25,7 @@ test-long: $(VENV)/.installed-development ## the tests that take minutes of a pr
 	PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -X dev -m pytest --long -m long --forks $$(nproc) $(ARGS)
 
 quick: $(VENV)/.installed-development ## the tests that need no server and no Java, and answer at once
-	HYPOTHESIS_PROFILE=quick PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -m pytest -q --quick --forks $$(nproc) $(ARGS)
+	HYPOTHESIS_PROFILE=quick PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -m pytest -q --quick --forks $$(($$(nproc) * 4)) $(ARGS)
 
 test-elsewhen: $(VENV)/.installed-development ## the tests at other dates, in other time zones, in a Turkish locale: hours; ARGS="leap-day", ARGS="--help"
 	PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -m tests.elsewhen $(ARGS)

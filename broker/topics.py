@@ -13,7 +13,6 @@ when it starts.
 """
 
 import asyncio
-import random
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -48,6 +47,7 @@ from cluster.errors import (
 from cluster.session import Session
 from cluster.values import NO_LEADER, ClusterSnapshot, ControllerEpoch, PartitionInfo, TopicInfo
 from cluster.view import ClusterView
+from ground.jitter import chance
 
 _AUTO_CREATE_MS = 5_000
 _CONFIGS_SEEN_SECONDS = 5.0
@@ -105,8 +105,7 @@ class TopicAdmin:
         epoch = await self.controllership(timeout_ms)
         snapshot = self._view.snapshot
         check_new_name(topic.name, snapshot)
-        chance = random.random()  # noqa: S311  # spreads load, guards nothing
-        assignment = placement(topic, self.defaults, snapshot, chance)
+        assignment = placement(topic, self.defaults, snapshot, chance())
         config = TopicConfig.parse(topic.configs, self.defaults.for_replicas(len(assignment[0])))
         self._check_room(topic.name, assignment)
         if validate_only:

@@ -1,10 +1,10 @@
 """Where brokers are: `host:port`, several of them separated by commas."""
 
-import random
 from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
 from client.errors import BadAddress
+from ground.jitter import in_any_order
 
 DEFAULT_PORT: Final = 9092
 _HIGHEST_PORT: Final = 65_535
@@ -52,4 +52,4 @@ def _parse(part: str, text: str) -> Address:
 
 def shuffled(addresses: Collection[Address]) -> list[Address]:
     """In any order, so that clients spread over the brokers."""
-    return random.sample(list(addresses), len(addresses))
+    return in_any_order(addresses)

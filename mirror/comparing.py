@@ -18,7 +18,6 @@ A thread of its own with two connections of its own. The rate is that of both si
 """
 
 import logging
-import random
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -30,6 +29,7 @@ from client.bootstrap import Bootstrap
 from client.connection import BrokerConnection
 from client.errors import ClientError, ErrorCode, Refused, refusal
 from client.metadata import NO_LEADER, ClusterMetadata
+from ground.jitter import any_below
 from mirror.bandwidth import Bandwidth
 from mirror.batches import Cut, cut
 from mirror.beginnings import Span, spans
@@ -119,7 +119,7 @@ class Comparing:
         due = [key for key, each in self._partitions().items() if _is_due(each)]
         if not due:
             return False
-        first = random.randrange(len(due))  # noqa: S311
+        first = any_below(len(due))
         due = [*due[first:], *due[:first]]
         number = 0
         while due and not self._told.is_set() and (number < _TRIES or time.monotonic() < ends):

@@ -9,7 +9,6 @@ Where the events of a source go to several partitions, no batch can name the byt
 of: the run stands for itself then.
 """
 
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -20,6 +19,7 @@ from agent.batches.framing import Stretch
 from agent.batches.pieces import Piece, joined_runs
 from agent.batches.plan import SourceHeader, TopicPlan
 from agent.runs import Run
+from ground.jitter import any_below
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Spread:
 
 def spread_out(pieces: Mapping[SourceHeader, Sequence[Piece]], plan: TopicPlan) -> Spread:
     spread = Spread()
-    any_one = random.randrange(plan.partitions)  # noqa: S311
+    any_one = any_below(plan.partitions)
     for source, its in pieces.items():
         by_key = source.partition_by.startswith("field:") and plan.partitions > 1
         if by_key:
