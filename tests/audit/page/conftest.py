@@ -37,12 +37,12 @@ from tests.audit.page.browsing import (
 def write(
     tmp_path_factory: pytest.TempPathFactory, zookeeper: EmbeddedZooKeeper
 ) -> Iterator[tuple[Write, str, str]]:
-    """Writes entries to `_audit` of a broker that nobody else speaks of."""
-    address = f"{zookeeper.address}/page"
+    """Writes entries to `_audit` of a broker that nobody else speaks of, and whose cluster has no
+    topics of another module: an acceptance is of the topic that there is, if there is one."""
+    directory = tmp_path_factory.mktemp("broker")
+    address = f"{zookeeper.address}/page-{directory.name}"
     with ExitStack() as stack:
-        broker = stack.enter_context(
-            BrokerProcess(tmp_path_factory.mktemp("broker"), zookeeper=address)
-        )
+        broker = stack.enter_context(BrokerProcess(directory, zookeeper=address))
         registry = stack.enter_context(
             RegistryProcess(tmp_path_factory.mktemp("registry"), brokers=broker.bootstrap)
         )
