@@ -20,7 +20,7 @@ from audit.standing import BrokerFacts, Standing
 from client.brokers import Brokers
 from client.errors import ClientError, NotAllowed
 from client.metadata import ClusterMetadata
-from ground.jitter import chance
+from ground.chance import chance
 from ledger.lookup import lookup_at
 from ledger.names import topic_id_text
 from ledger.reading import LedgerChunk, LedgerPositions, LedgerReader

@@ -47,7 +47,7 @@ from cluster.errors import (
 from cluster.session import Session
 from cluster.values import NO_LEADER, ClusterSnapshot, ControllerEpoch, PartitionInfo, TopicInfo
 from cluster.view import ClusterView
-from ground.jitter import chance
+from ground.chance import chance
 
 _AUTO_CREATE_MS = 5_000
 _CONFIGS_SEEN_SECONDS = 5.0

@@ -1,10 +1,9 @@
 """Where brokers are: `host:port`, several of them separated by commas."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from client.errors import BadAddress
-from ground.jitter import in_any_order
 
 DEFAULT_PORT: Final = 9092
 _HIGHEST_PORT: Final = 65_535
@@ -48,8 +47,3 @@ def _parse(part: str, text: str) -> Address:
     if not (port.isascii() and port.isdigit() and 0 < int(port) <= _HIGHEST_PORT):
         raise BadAddress(f"bootstrap {text!r}: {port!r} is not a port")
     return Address(host, int(port))
-
-
-def shuffled(addresses: Collection[Address]) -> list[Address]:
-    """In any order, so that clients spread over the brokers."""
-    return in_any_order(addresses)

@@ -11,13 +11,14 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self, TypeVar
 
-from client.addresses import Address, shuffled
+from client.addresses import Address
 from client.bootstrap import Bootstrap
 from client.connection import REQUEST_SECONDS, BrokerConnection
 from client.conversation import Memory, fresh_memory
 from client.errors import ClientError, ErrorCode, NotReachable, Refused, UnknownTopic
 from client.metadata import ClusterMetadata, TopicMetadata, metadata_of
 from client.patience import Patience
+from ground.chance import shuffled
 from wire.acls import Operation
 from wire.codec import Api
 from wire.messages import metadata as metadata_api

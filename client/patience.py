@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from client.errors import ClientError
-from ground.jitter import chance
+from ground.chance import chance
 
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 2.0

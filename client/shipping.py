@@ -16,7 +16,7 @@ from functools import partial
 from itertools import chain
 from typing import Final
 
-from client.addresses import Address, shuffled
+from client.addresses import Address
 from client.bootstrap import Bootstrap
 from client.channel import Channel
 from client.delivery import Acks, Batch, Event, Stamped, TopicPartition
@@ -28,6 +28,7 @@ from client.patience import NEVER, Pauses
 from client.routes import PartitionRoutes
 from client.stream import Numbering, Stream
 from client.verdicts import MOVED
+from ground.chance import shuffled
 from ground.varints import unsigned_varint
 from wire.batch import Buffer
 from wire.messages import produce

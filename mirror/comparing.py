@@ -29,7 +29,7 @@ from client.bootstrap import Bootstrap
 from client.connection import BrokerConnection
 from client.errors import ClientError, ErrorCode, Refused, refusal
 from client.metadata import NO_LEADER, ClusterMetadata
-from ground.jitter import any_below
+from ground.chance import any_below
 from mirror.bandwidth import Bandwidth
 from mirror.batches import Cut, cut
 from mirror.beginnings import Span, spans

@@ -19,7 +19,7 @@ from agent.batches.framing import Stretch
 from agent.batches.pieces import Piece, joined_runs
 from agent.batches.plan import SourceHeader, TopicPlan
 from agent.runs import Run
-from ground.jitter import any_below
+from ground.chance import any_below
 
 
 @dataclass(frozen=True, slots=True)

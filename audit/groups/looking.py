@@ -22,7 +22,7 @@ from client.delivery import TopicPartition
 from client.errors import ClientError, NotAllowed, Unsupported, check
 from client.group_lag import lag
 from client.group_offsets import Committed, ListedGroup, committed_offsets
-from ground.jitter import chance
+from ground.chance import chance
 from wire.messages import list_groups
 from wire.messages.list_groups import ListGroupsRequest
 

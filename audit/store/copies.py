@@ -11,9 +11,9 @@ Rule 1: two sources of one host and topic are the same file if different agents 
         source's by now. Nor are they different where the identity of the earlier one has begun
         otherwise since: a file that was copied and emptied while no agent ran is in its copy, which
         begins with the same whole beginning and of which the earlier agent knew nothing. One
-        agent's sources
-        are the same only if it says of one that it may have forgotten another, and has not spoken
-        of that since: of all others it knows what it has cut off, and why it began anew.
+        agent's sources are the same only if it says of one that it may have forgotten another, and
+        has not spoken of that since: of all others it knows what it has cut off, and why it began
+        anew.
 Rule 2: the copy is the one that was spoken of later; of one agent's, the one of which it says so.
         Of it those bytes are copies that its original had shipped as well; they are kept with their
         events and windows, run by run, as long as agents' stretches are kept, so in whichever order
@@ -56,6 +56,13 @@ INSERT OR IGNORE INTO former SELECT files.name, files.source, said.value
     WHERE files.name = ?1 AND files.source = ?2
     AND files.identity <> '' AND ?3 <> '' AND files.identity <> ?3
 """
+# Whether two files begin alike, or otherwise, as far as both beginnings are known.
+_BEGIN: Final = """CASE WHEN {one}.head_size = {two}.head_size THEN {one}.head {are} {two}.head
+        ELSE min({one}.shorter, {two}.shorter) <> ''
+            AND substr({one}.shorter, 1, length({two}.shorter))
+                {are} substr({two}.shorter, 1, length({one}.shorter)) END"""
+_BEGIN_ALIKE: Final = _BEGIN.format(one="other", two="mine", are="=")
+_BEGIN_OTHERWISE: Final = _BEGIN.format(one="emptied", two="original", are="<>")
 # The source, what it may be the same as, and whether it is the copy. Each way by its own index.
 _SAME: Final = """
 SELECT mine.source, other.source, CASE WHEN other.journal = mine.journal
@@ -70,11 +77,7 @@ SELECT mine.source, other.source, CASE WHEN other.journal = mine.journal
 """
 _BY_IDENTITY: Final = _SAME.format(
     others="CROSS JOIN files AS other INDEXED BY files_by_identity",
-    alike="""other.identity = mine.identity AND other.identity <> ''
-    AND CASE WHEN other.head_size = mine.head_size THEN other.head = mine.head
-        ELSE min(other.shorter, mine.shorter) <> ''
-            AND substr(other.shorter, 1, length(mine.shorter))
-                = substr(mine.shorter, 1, length(other.shorter)) END""",
+    alike=f"""other.identity = mine.identity AND other.identity <> '' AND {_BEGIN_ALIKE}""",
 )
 _BY_HEAD: Final = _SAME.format(
     others="CROSS JOIN files AS other INDEXED BY files_by_head",
@@ -106,28 +109,34 @@ SELECT copy.source, original.source, 1 FROM {files}
     AND copy.host = original.host AND emptied.host = original.host
     AND copy.journal <> original.journal AND emptied.journal <> original.journal
     AND (copy.first, copy.source) > (original.first, original.source)
-    AND emptied.head <> '' AND copy.identity <> ''
     AND copy.head = original.head AND copy.head <> '' AND original.head <> ''
     AND copy.head_size = original.head_size AND original.head_size >= {whole}
     AND emptied.identity = original.identity AND emptied.identity <> '' AND original.identity <> ''
-    AND copy.identity <> original.identity
-    AND CASE WHEN emptied.head_size = original.head_size THEN emptied.head <> original.head
-        ELSE min(emptied.shorter, original.shorter) <> ''
-            AND substr(emptied.shorter, 1, length(original.shorter))
-                <> substr(original.shorter, 1, length(emptied.shorter)) END
+    AND copy.identity <> original.identity AND copy.identity <> ''
+    AND {otherwise}
     AND NOT EXISTS (SELECT 1 FROM files AS known INDEXED BY files_by_identity
         WHERE known.identity = copy.identity AND known.identity <> '' AND known.host = copy.host
         AND known.name = copy.name AND known.journal = original.journal)
     LIMIT ?3
 """
-_AMONG_EMPTIED: Final = "CROSS JOIN files AS emptied INDEXED BY files_by_identity"
 _BY_EMPTIED: Final = tuple(
-    _EMPTIED.format(spoken=files.split()[2], files=files, whole=WHOLE_HEAD)
-    for files in (
-        f"files AS copy CROSS JOIN files AS original INDEXED BY files_by_head {_AMONG_EMPTIED}",
-        f"files AS original CROSS JOIN files AS copy INDEXED BY files_by_head {_AMONG_EMPTIED}",
-        """files AS emptied CROSS JOIN files AS original INDEXED BY files_by_identity
+    _EMPTIED.format(spoken=spoken, files=files, whole=WHOLE_HEAD, otherwise=_BEGIN_OTHERWISE)
+    for spoken, files in (
+        (
+            "copy",
+            """files AS copy CROSS JOIN files AS original INDEXED BY files_by_head
+    CROSS JOIN files AS emptied INDEXED BY files_by_identity""",
+        ),
+        (
+            "original",
+            """files AS original CROSS JOIN files AS copy INDEXED BY files_by_head
+    CROSS JOIN files AS emptied INDEXED BY files_by_identity""",
+        ),
+        (
+            "emptied",
+            """files AS emptied CROSS JOIN files AS original INDEXED BY files_by_identity
     CROSS JOIN files AS copy INDEXED BY files_by_head""",
+        ),
     )
 )
 # Copies of sources that their agent has not forgotten, as it turns out, and when they happened.

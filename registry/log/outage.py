@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from ground.jitter import chance
+from ground.chance import chance
 
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 2.0

@@ -19,6 +19,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from ground.chance import chance
 from ground.http_client import (
     HttpAnswer,
     HttpClient,
@@ -29,7 +30,6 @@ from ground.http_client import (
     TooLarge,
 )
 from ground.http_security import access_to
-from ground.jitter import chance
 from schemas.errors import RegistryError, RegistryNotReachable, RegistryRefused
 from schemas.remote.address import RegistryAddress, check_registry
 from schemas.remote.urls import parse_urls

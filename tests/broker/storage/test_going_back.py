@@ -157,12 +157,18 @@ def test_a_producer_goes_on_where_the_log_does(tmp_path: Path) -> None:
     kept.close()
 
 
-def test_readers_see_what_the_other_replicas_have(tmp_path: Path) -> None:
+def unseen(tmp_path: Path) -> Log:
+    """Ten batches of three; of none it is known whether others have it."""
     log = create(tmp_path)
     log.replicated(0)
     for base_offset in range(0, 30, 3):
         copied(log, base_offset)
     flush(log)
+    return log
+
+
+def test_readers_see_what_the_other_replicas_have(tmp_path: Path) -> None:
+    log = unseen(tmp_path)
     assert log.read(0, 1000) is None
     log.replicated(12)
     assert offsets(log) == [0, 3, 6, 9]
@@ -185,11 +191,7 @@ def test_readers_see_what_the_other_replicas_have(tmp_path: Path) -> None:
 
 
 def test_what_others_have_of_another_log_is_not_shown(tmp_path: Path) -> None:
-    log = create(tmp_path)
-    log.replicated(0)
-    for base_offset in range(0, 30, 3):
-        copied(log, base_offset)
-    flush(log)
+    log = unseen(tmp_path)
     log.replicated(12)
     log.truncate(8, NOW)
     copied(log, 6, epoch=1, count=4)

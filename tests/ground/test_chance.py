@@ -5,12 +5,14 @@ import random
 
 import pytest
 
-from ground.jitter import chance
+from ground.chance import any_below, chance, shuffled
 
 
 def test_it_disturbs_nobodys_sequence() -> None:
     before = random.getstate()
     assert 0 <= chance() < 1
+    assert any_below(3) in range(3)
+    assert sorted(shuffled(range(5))) == [*range(5)]
     assert random.getstate() == before
 
 

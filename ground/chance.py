@@ -16,7 +16,7 @@ chance = _system.random
 any_below = _system.randrange
 
 
-def in_any_order(several: Iterable[T]) -> list[T]:
+def shuffled(several: Iterable[T]) -> list[T]:
     made = list(several)
     _system.shuffle(made)
     return made
