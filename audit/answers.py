@@ -132,6 +132,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     page: ListPage
     items: list[Finding]
     topics: list[str]  # of each item, as cluster/topic
+    topic_ids: list[str]  # of each item: a topic of that name may have been deleted
 
 
 class HostRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,14 +26,18 @@ _RANDOM_BYTES: Final = 8
 def write_accepted(
     brokers: Brokers, registry: RegistryClient, cluster: str, accepted: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """All of it, with the id of the topic that there is now: if there is none, any of that name is
-    meant. Raises ClientError or SchemaError."""
-    topic = accepted["topic"]
-    known = brokers.persist(lambda: brokers.refresh([topic]))
-    topic_id = topic_id_text(known.topic(topic).id) if known.has(topic) else ""
-    whole = {**accepted, "topic_id": topic_id}
+    """All of it. Where its topic's id is None, that of the topic is written that there is now: if
+    there is none, any of that name is meant. Raises ClientError or SchemaError."""
+    whole = accepted
+    if accepted["topic_id"] is None:
+        whole = {**accepted, "topic_id": _current_id(brokers, accepted["topic"])}
     _write(brokers, registry, cluster, {"accepted": [whole]})
     return whole
+
+
+def _current_id(brokers: Brokers, topic: str) -> str:
+    known = brokers.persist(lambda: brokers.refresh([topic]))
+    return topic_id_text(known.topic(topic).id) if known.has(topic) else ""
 
 
 def write_retired(

@@ -55,10 +55,12 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class Acceptance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A fault that will not be put right. All that is given must apply to it."""
+    """A fault that will not be put right. All that is given must apply to it. Without `topic_id`
+    the topic is meant that there is now; with an empty one, any of that name."""
 
     cluster: Name = ""
     topic: Annotated[str, Meta(min_length=1, max_length=249)]
+    topic_id: Annotated[str, Meta(max_length=64)] | None = None
     partition: Annotated[int, Meta(ge=-1, lt=2**31)] = -1
     offsets: Annotated[tuple[Offsets, ...], Meta(max_length=500)] = ()
     runs: Annotated[tuple[Run, ...], Meta(max_length=500)] = ()

@@ -121,7 +121,7 @@ def _former(service: Service, key: TopicKey) -> list[str]:
 
 def all_findings(service: Service, query: queries.FindingsQuery) -> answers.Findings:
     found = [
-        (finding, f"{key.cluster}/{key.topic}")
+        (key, finding)
         for key, finding in _findings(service, query)
         if query.host in {"", finding.host}
         and query.kind in {None, finding.kind}
@@ -130,8 +130,9 @@ def all_findings(service: Service, query: queries.FindingsQuery) -> answers.Find
     chosen = query.cut(found)
     return answers.Findings(
         page=query.of(len(found)),
-        items=[finding for finding, _ in chosen],
-        topics=[name for _, name in chosen],
+        items=[finding for _, finding in chosen],
+        topics=[f"{key.cluster}/{key.topic}" for key, _ in chosen],
+        topic_ids=[key.topic_id for key, _ in chosen],
     )
 
 

@@ -43,6 +43,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _RANGE: Final = re.compile(r"(\d[\d,]{0,30})(?:\s*(?:-|–|to)\s*(\d[\d,]{0,30}))?", re.ASCII)
 _MOST: Final = 2**62  # what the ledger can add up
 _PAGE_SIZE: Final = 500
+_TOPIC_ID: Final = re.compile(r"[A-Za-z0-9_-]{22}", re.ASCII)  # 16 bytes in base64
 
 
 class LedgerPlace(NamedTuple):
@@ -171,6 +172,17 @@ class BytesType(click.ParamType[NumberRange]):
         return found
 
 
+class TopicIdType(click.ParamType[str]):
+    """As reports and Kafka's tools print it."""
+
+    name = "id"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not _TOPIC_ID.fullmatch(value):
+            self.fail(f"{value!r} is no topic's id: 22 letters, digits, - and _")
+        return value
+
+
 def _is_range(found: NumberRange) -> bool:
     return 0 <= found.first < found.end <= _MOST
 
@@ -190,6 +202,12 @@ def _number(text: str) -> int:
 
 @click.command()
 @click.argument("topic", shell_complete=existing_topics)
+@click.option(
+    "--topic-id",
+    type=TopicIdType(),
+    metavar="ID",
+    help="Of a topic that was deleted; otherwise the one is meant that there is now.",
+)
 @click.option("--partition", type=click.IntRange(0), metavar="N", help="Only there.")
 @click.option(
     "--offsets",
@@ -225,6 +243,7 @@ def _number(text: str) -> int:
 def accept(
     *,
     topic: str,
+    topic_id: str | None,
     partition: int | None,
     offsets: tuple[NumberRange, ...],
     source: str | None,
@@ -270,6 +289,7 @@ def accept(
     (ledger,) = ledgers
     given: dict[str, Any] = {
         "topic": topic,
+        "topic_id": topic_id,
         "partition": -1 if partition is None else partition,
         "offsets": [{"first": each.first, "count": each.size} for each in offsets],
         "runs": [*_runs(source or "", seqs, byte_ranges)],

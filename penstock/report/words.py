@@ -124,7 +124,8 @@ def headline(report: ReportAnswer) -> str:
 
 
 def topic_name(topic: TopicReport) -> str:
-    return f"{topic.topic} (deleted)" if topic.deleted else topic.topic
+    """With the id of one that was deleted: another one may have that name."""
+    return f"{topic.topic} (deleted, id {topic.topic_id})" if topic.deleted else topic.topic
 
 
 def flow(topic: TopicReport) -> str:

@@ -5,9 +5,30 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from client.admin import create_topic
+from client.bootstrap import Bootstrap
+from client.brokers import Brokers
 from tests.audit.http.locked import ALICE, OLGA, LockedAudit
-from tests.audit.page.browsing import CLICKS, FOUR_HOURS, HOSTILE, ORDERS, Keep, Write
+from tests.audit.page.browsing import (
+    BEGAN,
+    CLICKS,
+    FOUR_HOURS,
+    HOSTILE,
+    NOW,
+    ORDERS,
+    Keep,
+    Write,
+)
+from tests.audit.page.pipeline_said import Said
 from tests.audit.page.test_login import log_in, opened
+
+# Of a topic that was deleted; another one has its name.
+REMADE = Said(
+    *("remade", "web-5", "/var/log/shop/r.log", BEGAN),
+    missing=(300, 305),
+    until=NOW,
+    topic_id="KDgxFnW2R0a2uYd7rJ5T4g",
+)
 
 # Why what is shown may not be what there is.
 HOW_IT_STANDS = """() => [
@@ -25,7 +46,9 @@ def locked(
     tmp_path_factory: pytest.TempPathFactory, write: tuple[Write, str, str]
 ) -> Iterator[LockedAudit]:
     say, brokers, registry = write
-    say([entry for said in (CLICKS, ORDERS, HOSTILE) for entry in said.entries()])
+    with Brokers(Bootstrap.of(brokers)) as admin:
+        create_topic(admin, REMADE.topic)
+    say([entry for said in (CLICKS, ORDERS, HOSTILE, REMADE) for entry in said.entries()])
     directory = tmp_path_factory.mktemp("locked")
     with LockedAudit(
         directory, settings={"grace": 3600}, brokers=brokers, registry=registry
@@ -97,6 +120,17 @@ def test_an_operator_accepts_and_retires(browser: Browser, locked: LockedAudit, 
         "operator accepted cluster=test operator='olga by session from 127.0.0.1'" in locked.log()
     )
     assert "operator retired cluster=test operator='olga by session from 127.0.0.1'" in locked.log()
+
+
+def test_a_fault_of_a_topic_that_was_made_again_is_accepted(
+    browser: Browser, locked: LockedAudit
+) -> None:
+    with opened(browser, locked, expected="status of 503") as page:
+        arrived(page, OLGA, "/#/findings")
+        fault = page.locator(".finding").filter(has_text="events 300 to 304")
+        fault.get_by_text("Accept…").click()
+        fault.get_by_label("Reason").fill("it was thrown away")
+        accepted(fault, locked)
 
 
 def test_the_form_has_room_on_a_phone(browser: Browser, locked: LockedAudit, keep: Keep) -> None:

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from audit.answers import AgentRow, AgentsAnswer, ListPage
-from client.admin import create_topic
+from client.admin import create_topic, delete_topic
 from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.consumer import Consumer
@@ -181,6 +181,20 @@ def test_events_of_a_file_are_accepted(cluster: Cluster, new_topic: str) -> None
     assert (run["source"], run["seq"], run["events"], run["position"]) == ("a1-7", 120, 12, -1)
 
 
+def test_a_fault_of_a_topic_that_was_made_again_is_accepted(
+    cluster: Cluster, new_topic: str
+) -> None:
+    with Brokers(Bootstrap.of(cluster.bootstrap)) as brokers:
+        former = topic_id_text(create_topic(brokers, new_topic).id)
+        delete_topic(brokers, new_topic)
+        current = topic_id_text(create_topic(brokers, new_topic).id)
+    assert former != current
+    cluster.said(
+        *("accept", new_topic, "--topic-id", former, "--host", "web-3", "--reason", "known")
+    )
+    assert accepted(cluster)["topic_id"] == former
+
+
 def test_bytes_of_a_file_are_accepted(cluster: Cluster, new_topic: str) -> None:
     said = cluster.said(
         *("accept", new_topic, "--source", "a1-7", "--bytes", "8192-9216", "--reason", "known")
@@ -241,6 +255,7 @@ def test_clusters_stand_in_the_audits_configuration(cluster: Cluster, tmp_path: 
         (["retire", "web-3", "--since", "soon", "--reason", "x"], "is no time like"),
         (["accept", "clicks", "--reason", "x"], "say what is accepted"),
         (["accept", "clicks", "--host", "h"], "--reason"),
+        (["accept", "clicks", "--topic-id", "7", "--host", "h"], "is no topic's id"),
         (["accept", "clicks", "--offsets", "1-2", "--reason", "x"], "are those of a --partition"),
         (["accept", "clicks", "--bytes", "1-2", "--reason", "x"], "are those of a --source"),
         (["accept", "clicks", "--source", "s", "--reason", "x"], "give --seqs or --bytes of this"),

@@ -4,14 +4,15 @@ import { plain } from "../names.js";
 import { stretch } from "../times.js";
 import { saying } from "./saying.js";
 
-export function accepting(fault, { cluster, topic }) {
+/** `topicId`: another topic of that name may be there by now. */
+export function accepting(fault, { cluster, topic, topicId }) {
   if (fault.accepted) return null;
   return saying({
     statement: "accept",
     title: "Accept…",
     what: `It counts as complete then, and stays shown: ${what(fault)}. Nobody can undo that.`,
     button: "Accept",
-    body: named(fault, { cluster, topic }),
+    body: named(fault, { cluster, topic, topic_id: topicId }),
   });
 }
 

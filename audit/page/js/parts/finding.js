@@ -8,7 +8,7 @@ import { at } from "../times.js";
 import { accepting } from "./accepting.js";
 
 /** `named`: findings of several topics stand together. `here`: the host whose view this is. */
-export function finding(fault, { cluster, topic, named = false, here = "" }) {
+export function finding(fault, { cluster, topic, topicId, named = false, here = "" }) {
   const meta = [
     named ? h("a", { href: link("topic", { cluster, topic }) }, name(topic)) : null,
     fault.host && fault.host !== here && !fault.words.includes(fault.host)
@@ -29,7 +29,7 @@ export function finding(fault, { cluster, topic, named = false, here = "" }) {
       { class: "text" },
       words(fault.words),
       h("div", { class: "meta" }, meta),
-      accepting(fault, { cluster, topic }),
+      accepting(fault, { cluster, topic, topicId }),
     ),
     fault.host && fault.host !== here
       ? h(

@@ -33,7 +33,11 @@ export function findings(page) {
           "ul",
           { class: "findings" },
           answer.items.map((each, index) =>
-            finding(each, { ...whose(answer.topics[index]), named: true }),
+            finding(each, {
+              ...whose(answer.topics[index]),
+              topicId: answer.topic_ids[index],
+              named: true,
+            }),
           ),
         ),
         pager(page, answer.page, "finding"),

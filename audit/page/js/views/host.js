@@ -65,7 +65,9 @@ export function host(page) {
         h(
           "ul",
           { class: "findings" },
-          answer.items.map((each) => finding(each, { cluster, topic, here: hostName })),
+          answer.items.map((each, index) =>
+            finding(each, { cluster, topic, topicId: answer.topic_ids[index], here: hostName }),
+          ),
         ),
         answer.page.total > answer.items.length
           ? h(

@@ -199,7 +199,9 @@ function faults(answer, params) {
     h(
       "ul",
       { class: "findings" },
-      answer.findings.map((each) => finding(each, { cluster, topic: topicName })),
+      answer.findings.map((each) =>
+        finding(each, { cluster, topic: topicName, topicId: answer.topic_id }),
+      ),
     ),
     more > 0
       ? h(
