@@ -7,6 +7,7 @@ unless others are asked for; its directory is the caller's, and is all it leaves
 is broker and controller at once (KRaft, combined mode), and votes.
 """
 
+import functools
 import shutil
 import socket
 import subprocess
@@ -17,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.class_archives import with_archive
 from harness.maven_jars import CACHE, MavenJars
 from harness.server_process import RunningServer, RunningServers, ServerProcess, free_ports
 
@@ -57,6 +59,7 @@ QUICK_JVM = (
 # What a new directory has beside its identity: what the cluster begins with. It is the same for all
 # of a release, but where there are users from the beginning.
 _CHECKPOINT = "bootstrap.checkpoint"
+_BY_SIGTERM = 143  # a JVM's exit code
 
 
 class KafkaUnavailable(Exception):
@@ -84,7 +87,8 @@ def java_command(
     jvm: Sequence[str] = JVM,
     version: str = VERSION,
 ) -> list[str]:
-    """The command line of a main class of Apache Kafka; its logging is set up in `directory`."""
+    """The command line of a main class of Apache Kafka; its logging is set up in `directory`. One
+    that is to live for seconds finds its classes in an archive."""
     classpath = kafka_classpath(version)
     if classpath is None:
         raise KafkaUnavailable(why_no_kafka(version))
@@ -98,8 +102,22 @@ def java_command(
             "log4j.appender.stderr.layout=org.apache.log4j.PatternLayout\n"
             "log4j.appender.stderr.layout.ConversionPattern=[%d] %p %m (%c)%n\n"
         )
+    if COMPILED_ONCE in jvm:
+        jvm = (*jvm, *_read_before(version))
     folders = [f"-Dlog4j.configuration=file:{logging}", f"-Djava.io.tmpdir={directory}"]
     return ["java", *jvm, f"-Xmx{heap}", *folders, "-cp", classpath, *arguments]
+
+
+@functools.cache
+def _read_before(version: str) -> tuple[str, ...]:
+    """Options of a JVM that finds the classes of a broker, and so most of a tool's, in an
+    archive."""
+
+    def train(folder: Path, options: tuple[str, ...]) -> bool:
+        with ApacheKafka(folder / "kafka", heap="256m", jvm=options, version=version) as kafka:
+            return kafka.process.terminate() == _BY_SIGTERM
+
+    return with_archive("apache-kafka-classes", kafka_classpath(version), train)
 
 
 def run_tool(
@@ -107,10 +125,11 @@ def run_tool(
     directory: Path,
     stdin: bytes = b"",
     within: float = 60,
+    jvm: Sequence[str] = QUICK_JVM,
     version: str = VERSION,
 ) -> subprocess.CompletedProcess[bytes]:
     """Runs a main class to its end; its standard output and error come back as bytes."""
-    command = java_command(*arguments, directory=directory, jvm=QUICK_JVM, version=version)
+    command = java_command(*arguments, directory=directory, jvm=jvm, version=version)
     run = subprocess.run(command, input=stdin, capture_output=True, timeout=within, check=False)
     if run.returncode:
         said = (run.stdout + run.stderr).decode(errors="replace")
@@ -178,6 +197,7 @@ class ApacheKafka(RunningServer):
         self.directory = directory
         self.version = version
         self._scram = scram
+        self._tools = QUICK_JVM if COMPILED_ONCE in jvm else JVM
         self._node = node
         self._quorum = quorum or Quorum.of([node])
         self.data_dir = directory / "data"
@@ -234,8 +254,13 @@ class ApacheKafka(RunningServer):
         arguments = ["format", cluster_id, "--config", str(self._properties)]
         for user in self._scram:
             arguments += ["--add-scram", user]
-        tool = "kafka.tools.StorageTool"
-        run_tool(tool, *arguments, directory=self.directory, within=300, version=self.version)
+        run_tool(
+            *("kafka.tools.StorageTool", *arguments),
+            directory=self.directory,
+            within=300,
+            jvm=self._tools,
+            version=self.version,
+        )
 
     def _format_like(self, checkpoint: Path) -> None:
         """As the tool has done it before."""

@@ -85,11 +85,14 @@ class ConnectWorker(RunningServer):
             "log4j.appender.stderr.layout=org.apache.log4j.PatternLayout\n"
             "log4j.appender.stderr.layout.ConversionPattern=[%d] %p %m (%c)%n\n"
         )
-        logging = f"-Dlog4j.configuration=file:{directory / 'log4j.properties'}"
+        folders = (
+            f"-Dlog4j.configuration=file:{directory / 'log4j.properties'}",
+            f"-Djava.io.tmpdir={directory}",
+        )
         main = "org.apache.kafka.connect.cli.ConnectDistributed"
         self.process = ServerProcess(
             [
-                *("java", "-Xmx256m", *QUICK_JVM, logging, "-cp", classpath),
+                *("java", "-Xmx256m", *QUICK_JVM, *folders, "-cp", classpath),
                 *(main, str(directory / "worker.properties")),
             ],
             output=directory / "worker.log",

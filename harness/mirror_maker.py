@@ -78,7 +78,8 @@ class MirrorMaker(RunningServer):
             "log4j.appender.stderr.layout=org.apache.log4j.PatternLayout\n"
             "log4j.appender.stderr.layout.ConversionPattern=[%d] %p %t %m (%c)%n\n"
         )
-        options = [*_HEAP, *JVM, f"-Dlog4j.configuration=file:{logging}", "-cp", classpath]
+        folders = [f"-Dlog4j.configuration=file:{logging}", f"-Djava.io.tmpdir={directory}"]
+        options = [*_HEAP, *JVM, *folders, "-cp", classpath]
         self.process = ServerProcess(
             ["java", *options, _MAIN, str(file)], output=directory / "mirror-maker.log"
         )
