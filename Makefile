@@ -18,7 +18,7 @@ demo: $(VENV)/.installed-programs ## the whole pipeline on this machine, for a m
 
 test: $(VENV)/.installed-development ## all tests, in random order; ARGS="-k name" for some, ARGS="--forks=0" in one process
 	@$(PYTHON) -m tests.foreign_tools
-	PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -X dev -m pytest --forks $$(($$(nproc) * 3)) $(ARGS)
+	PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -X dev -m pytest --forks $$(($$(nproc) * 4)) $(ARGS)
 
 test-long: $(VENV)/.installed-development ## the tests that take minutes of a processor each: half an hour
 	@$(PYTHON) -m tests.foreign_tools
