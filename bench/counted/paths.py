@@ -1,4 +1,4 @@
-"""What is counted: twelve hot paths, each a small program that does the same on every run.
+"""What is counted: thirteen hot paths, each a small program that does the same on every run.
 
 A path is prepared once; `Act` then does it so many times. What a module of them imports, it imports
 when it is loaded, so a commit that lacks something leaves only the paths of that module uncounted.
@@ -46,6 +46,7 @@ PATHS: Final = {
         CountedPath("reconcile", "picture", "audit_paths", "reconciled", 1),
         CountedPath("decode", "event", "loader_path", "decoded", 1, 5_000),
         CountedPath("schema-by-id", "request", "registry_path", "by_id", 200),
+        CountedPath("schema-check", "request", "registry_path", "checked", 200),
         CountedPath("start", "start", "start_path", "help_shown", 0),
         CountedPath("tab", "Tab", "start_path", "option_completed", 0),
     )

@@ -1,6 +1,9 @@
-"""A registry is asked for a schema by its id: from the request's bytes to the answer's body."""
+"""A registry is asked for a schema by its id, and whether a new one may follow another: from the
+request's bytes to the answer's body."""
 
 import asyncio
+import itertools
+from collections.abc import Awaitable, Coroutine
 from dataclasses import dataclass
 from json import dumps
 from pathlib import Path
@@ -8,6 +11,7 @@ from typing import Any, cast
 
 from bench.counted.paths import Act
 from bench.log_lines import REQUEST_SCHEMA
+from bench.registry_requests import NUMBER, numbered, post_schema, wide_schema
 from registry.access.door import Door, Locks
 from registry.access.permissions import Permissions
 from registry.contents import RegistryContents
@@ -20,6 +24,7 @@ from registry.values import Version
 from schemas.parsing import parse
 
 _SCHEMAS = 1_000
+_WIDE = "checked"
 
 
 @dataclass(slots=True)
@@ -31,6 +36,13 @@ async def _open_door() -> Door:
     return Door(Locks(), Permissions(()))
 
 
+def _opened(contents: RegistryContents) -> tuple[RegistryRoutes, RequestReader]:
+    registry: Any = _Registry(contents)
+    metrics = RegistryMetrics(cast(Any, None))
+    routes = RegistryRoutes(registry, metrics, asyncio.run(_open_door()), None)
+    return routes, RequestReader(Bodies(1_000_000, 1_000_000))
+
+
 def by_id(_: Path) -> Act:
     contents = RegistryContents()
     text = parse(dumps(REQUEST_SCHEMA)).text
@@ -38,10 +50,7 @@ def by_id(_: Path) -> Act:
         subject, own = f"topic{number}-value", text.replace("Request", f"Request{number}")
         made = Version(subject=subject, version=1, id=number, text=own)
         contents.take(SchemaRecord(subject, 1, made))
-    registry: Any = _Registry(contents)
-    metrics = RegistryMetrics(cast(Any, None))
-    routes = RegistryRoutes(registry, metrics, asyncio.run(_open_door()), None)
-    reader = RequestReader(Bodies(1_000_000, 1_000_000))
+    routes, reader = _opened(contents)
     asked = b"GET /schemas/ids/500 HTTP/1.1\r\nHost: registry:8081\r\nAccept: */*\r\n\r\n"
 
     def act(times: int) -> None:
@@ -54,3 +63,36 @@ def by_id(_: Path) -> Act:
             raise RuntimeError(f"schema 500 was not answered: {answer}")
 
     return act
+
+
+def checked(_: Path) -> Act:
+    contents = RegistryContents()
+    first = Version(subject=_WIDE, version=1, id=1, text=parse(wide_schema()).text)
+    contents.take(SchemaRecord(_WIDE, 1, first))
+    routes, reader = _opened(contents)
+    template = post_schema(
+        f"/compatibility/subjects/{_WIDE}/versions/latest?verbose=true", wide_schema(NUMBER)
+    )
+    new = numbered(template, itertools.count())
+
+    def act(times: int) -> None:
+        answer: object = None
+        for asked in itertools.islice(new, times):
+            (request,) = reader.feed(asked)
+            answer = _ended(routes.serve(request))
+            reader.let_go(request)
+        if not isinstance(answer, HttpResponse) or b'"is_compatible":true' not in answer.body:
+            raise RuntimeError(f"it may not follow: {answer}")
+
+    return act
+
+
+def _ended(served: HttpResponse | Awaitable[HttpResponse]) -> HttpResponse:
+    """What waits for nothing needs no loop."""
+    if isinstance(served, HttpResponse):
+        return served
+    try:
+        cast(Coroutine[None, None, HttpResponse], served).send(None)
+    except StopIteration as done:
+        return cast(HttpResponse, done.value)
+    raise RuntimeError("it waits for something")

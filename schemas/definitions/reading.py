@@ -14,9 +14,11 @@ A `Reading` takes one text after the other, the first of which depend on no othe
 """
 
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import cast
+from functools import lru_cache
+from typing import TypeVar, cast
 
 from schemas.definitions.names import check_definition, check_name, name_of, nearest, shown
 from schemas.definitions.same_definition import same_definition
@@ -41,6 +43,7 @@ from schemas.errors import InvalidSchema
 
 __all__ = ["Reading"]
 
+T = TypeVar("T")
 Object = dict[str, Json]
 Where = tuple[str, str, str]  # kind and full name of a definition, and a field of it
 
@@ -49,6 +52,9 @@ RESERVED = frozenset(
 )
 RESERVED_OF_ENUM = RESERVED | {"default"}
 RESERVED_OF_FIELD = frozenset(("default", "doc", "name", "order", "type", "aliases"))
+_PLAIN_FIELD = frozenset(("name", "type", "doc"))
+_SHORT = 500  # characters
+_MOST_FIELDS = 10_000
 ORDERS = frozenset(("ascending", "descending", "ignore"))
 MAX_SIZE = 2**31 - 9  # of fixed: what Java can allocate
 MAX_ALIASES = 10_000  # each takes up the namespace of its type again
@@ -103,7 +109,7 @@ class Reading:
 
     def _type(self, value: Json, namespace: str | None) -> Type:
         if isinstance(value, str):
-            return self._find(value, namespace)
+            return BARE.get(value) or self._find(value, namespace)
         if isinstance(value, list):
             return self._union(value, namespace)
         if not isinstance(value, dict):
@@ -133,14 +139,13 @@ class Reading:
     # --- names
 
     def _find(self, name: str, namespace: str | None) -> Type:
-        if name in PRIMITIVES:
-            return BARE[name]
+        """Of what has been defined: a primitive type is none of these."""
         full = f"{namespace}.{name}" if namespace and "." not in name else name
         found = self.known.get(full) or self.known.get(name)
         return cast(Type, found or Later(full))
 
     def _await(self, holder: Array | Map | Field | Union, *inner: Type) -> None:
-        if any(isinstance(each, Later) for each in inner):
+        if Later in map(type, inner):
             self._unfinished.append((holder, self._where))
             self.looked_ahead = True
 
@@ -184,7 +189,7 @@ class Reading:
         name = name_of(value["name"], own if isinstance(own, str) else namespace)
         self._where = (kind, name.full, "")
         check_definition(name, strict=self._strict)
-        aliases = tuple(dict.fromkeys(name_of(each, name.namespace) for each in _aliases(value)))
+        aliases = _once(name_of(each, name.namespace) for each in _aliases(value))
         self._count_aliases += len(aliases)
         if self._count_aliases > MAX_ALIASES:
             raise InvalidSchema(f"there are more than {MAX_ALIASES:,} aliases")
@@ -218,23 +223,26 @@ class Reading:
     def _field(self, value: Json, namespace: str | None) -> Field:
         if not isinstance(value, dict):
             raise InvalidSchema(f"a field is an object, not {shown(value)}")
-        if not isinstance(value.get("name"), str):
+        name = value.get("name")
+        if not isinstance(name, str):
             raise InvalidSchema('a field without a "name"')
-        here = self._where = (*self._where[:2], value["name"])
-        name = check_name(value["name"], "the name", strict=self._strict)
+        kind, record, _ = self._where
+        here = self._where = (kind, record, name)
+        plain = _plain(value)
+        if plain is not None:
+            return _plain_field(name, *plain, self._strict)
+        check_name(name, "the name", strict=self._strict)
         if "type" not in value:
             raise InvalidSchema('a field needs a "type"')
         of = self._type(value["type"], namespace)
         self._where = here
-        order = value.get("order", "ascending")
-        if not isinstance(order, str) or order.lower() not in ORDERS:
-            raise InvalidSchema(f'"order" is {shown(order)}: ascending, descending or ignore')
         default = value.get("default", ABSENT)
         if isinstance(default, str) and of.kind in {"float", "double"}:
             default = _number(default)
-        aliases = tuple(dict.fromkeys(_aliases(value)))
-        props = _others(value, RESERVED_OF_FIELD)
-        field = Field(name, of, _text(value, "doc"), default, order.lower(), aliases, props)
+        field = Field(
+            *(name, of, _text(value, "doc"), default, _order(value), _once(_aliases(value))),
+            props=_others(value, RESERVED_OF_FIELD),
+        )
         self._await(field, of)
         return field
 
@@ -300,6 +308,25 @@ class Reading:
         return union
 
 
+def _plain(field: Object) -> tuple[str, str | None] | None:
+    """Type and documentation of a field that has nothing else but a name, and is of a primitive
+    type; if it is short."""
+    kind, doc = field.get("type"), field.get("doc")
+    if not (isinstance(kind, str) and kind in BARE and field.keys() <= _PLAIN_FIELD):
+        return None
+    if doc is None:
+        return (kind, None) if len(field["name"]) <= _SHORT else None
+    is_short = isinstance(doc, str) and len(doc) + len(field["name"]) <= _SHORT
+    return (kind, doc) if is_short else None
+
+
+@lru_cache(_MOST_FIELDS)
+def _plain_field(name: str, kind: str, doc: str | None, strict: bool) -> Field:
+    """Made once: most fields of a schema stood in the one before it."""
+    check_name(name, "the name", strict=strict)
+    return Field(name, BARE[kind], doc, ABSENT, "ascending", (), {})
+
+
 def _told(where: Where) -> str:
     kind, name, field = (shown(part)[1:-1] for part in where)
     return f"{kind} {name}, field {field}" if field else f"{kind} {name}".strip()
@@ -329,14 +356,31 @@ def _text(value: Object, key: str) -> str | None:
     return found if isinstance(found, str) else None
 
 
+def _order(value: Object) -> str:
+    if "order" not in value:
+        return "ascending"
+    order = value["order"]
+    if not isinstance(order, str) or order.lower() not in ORDERS:
+        raise InvalidSchema(f'"order" is {shown(order)}: ascending, descending or ignore')
+    return order.lower()
+
+
+def _once(names: Iterable[T]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys(names)) if names else ()
+
+
 def _aliases(value: Object) -> list[str]:
-    aliases = value.get("aliases", [])
+    if "aliases" not in value:
+        return []
+    aliases = value["aliases"]
     if not isinstance(aliases, list) or not all(isinstance(each, str) for each in aliases):
         raise InvalidSchema(f'"aliases" is {shown(aliases)}: a list of names is wanted')
     return aliases
 
 
 def _others(value: Object, reserved: frozenset[str]) -> Object:
+    if value.keys() <= reserved:
+        return {}
     return {key: value[key] for key in value if key not in reserved}
 
 

@@ -219,9 +219,15 @@ class _Check:
 
     def _records(self, reader: Record, writer: Record, place: Place) -> _Judging:
         found: list[FoundBelow | Below] = [*_names(reader, writer, place)]
+        written = self._lookups.fields_by_name(writer)
+        self._effort.spend(len(reader.fields))
         for index, field in enumerate(reader.fields):
+            source = written.get(field.name)
+            if field.aliases:
+                source = self._lookups.source(reader, index, writer, place)
+            if source is not None and self._lookups.read_at_sight(field.type, source.type):
+                continue
             steps = _type_of_field(index)
-            source = self._lookups.source(reader, index, writer, place)
             if source is not None:
                 verdict = yield field.type, source.type, (place, steps)
                 if verdict:

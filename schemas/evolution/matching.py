@@ -9,7 +9,17 @@ from collections.abc import Sequence
 from typing import Final
 
 from schemas.definitions.text import schema_text
-from schemas.definitions.types import Enum, Field, Named, Primitive, Record, Type, Union
+from schemas.definitions.types import (
+    Array,
+    Enum,
+    Field,
+    Map,
+    Named,
+    Primitive,
+    Record,
+    Type,
+    Union,
+)
 from schemas.errors import InvalidSchema
 from schemas.evolution.findings import Effort, FoundBelow, IncompatibilityKind, NotJudged, Place
 
@@ -40,18 +50,36 @@ class Lookups:
         self._branches: dict[int, dict[str, dict[int, Type]]] = {}
 
     def source(self, reader: Record, index: int, writer: Record, place: Place) -> Field | None:
-        """The writer's field that is read into the reader's: of its name, or of an alias."""
+        """The writer's field that is read into one of the reader's that has aliases: of its name,
+        or of one of these."""
         field = reader.fields[index]
-        self._effort.spend(1 + len(field.aliases))
-        written = self._fields_by_name(writer)
-        if not field.aliases:
-            return written.get(field.name)
+        self._effort.spend(len(field.aliases))
+        written = self.fields_by_name(writer)
         names = [field.name, *dict.fromkeys(field.aliases)]
         sources = [written[name] for name in names if name in written]
         if len(sources) > 1:
             # Java gives up on the whole question. A field that is its own alias is enough.
             raise NotJudged(_ambiguous(reader, index, sources, writer, place))
         return sources[0] if sources else None
+
+    def read_at_sight(self, reader: Type, writer: Type) -> bool:
+        """Whether the one is primitive, or a small union of what is, or an array or a map of these,
+        and the other reads it: most fields are so, and on none of these another pair depends."""
+        if isinstance(reader, Primitive) and isinstance(writer, Primitive):
+            return promoted(reader, writer)
+        match reader, writer:
+            case Array(), Array():
+                reader, writer = reader.items, writer.items
+            case Map(), Map():
+                reader, writer = reader.values, writer.values
+        readers = _branches(reader)
+        return all(self._is_read(each, readers) for each in _branches(writer))
+
+    def _is_read(self, writer: Type, readers: Sequence[Type]) -> bool:
+        if not isinstance(writer, Primitive):
+            return False
+        self._effort.spend(len(readers))
+        return any(isinstance(each, Primitive) and promoted(each, writer) for each in readers)
 
     def missing_symbols(self, reader: Enum, writer: Enum) -> tuple[str, ...]:
         """The symbols that may be written and are not known to the reader, in Java's order."""
@@ -74,7 +102,7 @@ class Lookups:
         found = by_name.get(writer.name.simple, {}) | by_name.get("=" + writer.name.full, {})
         return [found[index] for index in sorted(found)]
 
-    def _fields_by_name(self, record: Record) -> dict[str, Field]:
+    def fields_by_name(self, record: Record) -> dict[str, Field]:
         known = self._fields.get(id(record))
         if known is None:
             known = {field.name: field for field in record.fields}
@@ -109,6 +137,13 @@ class Lookups:
 def names_agree(reader: Named, writer: Named) -> bool:
     """Whether what was written under the writer's name is read under the reader's."""
     return reader.name.simple == writer.name.simple or writer.name.full in _aliases(reader)
+
+
+def _branches(type_: Type) -> Sequence[Type]:
+    """It is its own, if it is no small union."""
+    if isinstance(type_, Union) and len(type_.branches) <= _LARGE_UNION:
+        return type_.branches
+    return (type_,)
 
 
 def promoted(reader: Primitive, writer: Primitive) -> bool:
