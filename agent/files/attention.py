@@ -1,8 +1,9 @@
 """Which files are looked at, and when, so that an idle one costs nothing.
 
 A busy file is asked for its size at every look. After a while without growth it is *idle*: inotify
-tells when it grows. Where inotify cannot, it is *polled*: asked once a second, or less often if
-there are thousands. Whatever all this misses the scan finds.
+tells when it grows. One that had not grown for as long before that is idle again as soon as it was
+asked: what grows now and then costs what it grows. Where inotify cannot, it is *polled*: asked once
+a second, or less often if there are thousands. Whatever all this misses the scan finds.
 """
 
 import os
@@ -42,7 +43,7 @@ class Attention:
 
     def rouse(self, followed: Followed, now: float) -> None:
         """It may have grown, or is new here."""
-        followed.look.roused_at = now
+        self._wake(followed, now)
         self._unwatch(followed)
         self._polled.pop(followed, None)
         self._busy[followed] = None
@@ -101,13 +102,17 @@ class Attention:
         for watch in grown:
             for followed in self._idle.pop(watch, ()):
                 followed.look.watch = None
-                followed.look.roused_at = now
+                self._wake(followed, now)
                 followed.look.looked_millis = max(followed.look.looked_millis, self._told_millis)
                 self._busy[followed] = None
         for followed in list(self._busy):
             if not self.refresh(followed, now) and self._is_quiet(followed, now):
                 self._let_rest(followed, now)
         self._poll(now)
+
+    def _wake(self, followed: Followed, now: float) -> None:
+        was_quiet = now - followed.look.idle_since > _QUIET
+        followed.look.roused_at, followed.look.patience = now, 0.0 if was_quiet else _QUIET
 
     def refresh(self, followed: Followed, now: float) -> bool:
         """Whether it has grown. What is odd about it is noted; what is away is sought at each scan,
@@ -163,7 +168,8 @@ class Attention:
         return followed.status()
 
     def _is_quiet(self, followed: Followed, now: float) -> bool:
-        return now - max(followed.look.idle_since, followed.look.roused_at) > _QUIET
+        since = max(followed.look.idle_since, followed.look.roused_at)
+        return now - since > followed.look.patience
 
     def _let_rest(self, followed: Followed, now: float) -> None:
         del self._busy[followed]

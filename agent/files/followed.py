@@ -52,6 +52,7 @@ class Look:
     looked_millis: int = 0  # when its size was last seen: what is beyond is younger
     idle_since: float = 0.0
     roused_at: float = 0.0
+    patience: float = 0.0  # with which it is asked for its size after that
     watch: int | None = None
 
 

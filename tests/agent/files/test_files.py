@@ -64,6 +64,23 @@ def test_at_rest_nothing_but_an_event_can_bring_something(follow: Follow, tmp_pa
     assert not files.files.at_rest
 
 
+def test_what_grows_now_and_then_is_watched_again_at_once(follow: Follow, tmp_path: Path) -> None:
+    files = follow(scan_interval=1e9)
+    with (tmp_path / "app.log").open("ab", buffering=0) as log:
+        log.write(b"one\n")
+        for _ in range(3):
+            files.turn(1.0)
+        assert files.files.at_rest
+        log.write(b"two\n")
+        assert files.turn(1.0) == b"two\n"
+        files.turn()
+        assert files.files.at_rest
+        log.write(b"three\n")
+        assert files.turn() == b"three\n"
+        files.turn()
+        assert not files.files.at_rest  # so soon after the last one it may grow on
+
+
 def test_without_events_there_is_no_rest(tmp_path: Path, follow: Follow) -> None:
     files, log = follow(scan_interval=1e9, events=False), tmp_path / "app.log"
     append(log, "one\n")
