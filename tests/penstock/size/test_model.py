@@ -139,13 +139,13 @@ CHECKED = {
     "agent, 100 files": (
         agent_cores(100_000, reads=1000),
         cores_of("plain, 100 files"),
-        2.0,
+        2.6,
     ),
-    "agent, backlog, plain": (agent_cores(1e6), million("plain"), 1.3),
+    "agent, backlog, plain": (agent_cores(1e6), million("plain"), 1.7),
     "agent, backlog, JSON": (
         agent_cores(1e6, json=True),
         million("JSON, six typed fields and a time"),
-        1.3,
+        1.8,
     ),
     "agent, backlog, JSON in disorder": (
         agent_cores(1e6, json=True),
