@@ -6,6 +6,7 @@ Nothing has to be compiled: a JRE is enough. What Java returns is of types that 
 
 import contextlib
 import functools
+import tempfile
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -13,7 +14,13 @@ from typing import Any, Self
 from py4j import java_gateway, protocol
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
+_OPTIONS = (
+    "-Xmx256m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
+    "-Djava.awt.headless=true",
+)
 
 
 class Jvm:
@@ -39,9 +46,11 @@ class Jvm:
         return made
 
     def __enter__(self) -> Self:
+        # Libraries unpack what they load, and leave it there when they are killed.
+        self._folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         port, token, self._process = launch_gateway(
             classpath=self._classpath,
-            javaopts=self._options,
+            javaopts=[f"-Djava.io.tmpdir={self._folder.name}", *self._options],
             die_on_exit=True,
             enable_auth=True,
             return_proc=True,
@@ -66,3 +75,4 @@ class Jvm:
         with contextlib.suppress(OSError, ValueError):
             self._process.communicate()
         self._process.wait()
+        self._folder.cleanup()
