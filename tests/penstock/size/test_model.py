@@ -139,7 +139,7 @@ CHECKED = {
     "agent, 100 files": (
         agent_cores(100_000, reads=1000),
         cores_of("plain, 100 files"),
-        2.6,
+        1.5,
     ),
     "agent, backlog, plain": (agent_cores(1e6), million("plain"), 1.7),
     "agent, backlog, JSON": (
