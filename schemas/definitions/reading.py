@@ -311,12 +311,11 @@ class Reading:
 def _plain(field: Object) -> tuple[str, str | None] | None:
     """Type and documentation of a field that has nothing else but a name, and is of a primitive
     type; if it is short."""
-    kind, doc = field.get("type"), field.get("doc")
+    kind = field.get("type")
     if not (isinstance(kind, str) and kind in BARE and field.keys() <= _PLAIN_FIELD):
         return None
-    if doc is None:
-        return (kind, None) if len(field["name"]) <= _SHORT else None
-    is_short = isinstance(doc, str) and len(doc) + len(field["name"]) <= _SHORT
+    doc = _text(field, "doc")
+    is_short = len(field["name"]) + len(doc or "") <= _SHORT
     return (kind, doc) if is_short else None
 
 
@@ -366,7 +365,7 @@ def _order(value: Object) -> str:
 
 
 def _once(names: Iterable[T]) -> tuple[T, ...]:
-    return tuple(dict.fromkeys(names)) if names else ()
+    return tuple(dict.fromkeys(names))
 
 
 def _aliases(value: Object) -> list[str]:

@@ -222,9 +222,10 @@ class _Check:
         written = self._lookups.fields_by_name(writer)
         self._effort.spend(len(reader.fields))
         for index, field in enumerate(reader.fields):
-            source = written.get(field.name)
             if field.aliases:
                 source = self._lookups.source(reader, index, writer, place)
+            else:
+                source = written.get(field.name)
             if source is not None and self._lookups.read_at_sight(field.type, source.type):
                 continue
             steps = _type_of_field(index)

@@ -1,6 +1,8 @@
 """One registry writes. Whoever did before it is refused by the brokers, and notices."""
 
 import threading
+from contextlib import ExitStack
+from functools import partial
 
 import pytest
 
@@ -99,13 +101,11 @@ class Pause:
 def test_a_writer_that_was_paused_gives_no_number_twice(
     bootstrap: str, chroot: str, new_topic: str
 ) -> None:
-    with (
-        RunningRegistry(bootstrap, new_topic, zookeeper=chroot, port=1) as one,
-        RunningRegistry(bootstrap, new_topic, zookeeper=chroot, port=2) as other,
-    ):
-        # The first to start, unless a busy machine took its session from it.
-        first = wait_writer(one, other)
-        second = other if first is one else one
+    with ExitStack() as stack:
+        start = partial(RunningRegistry, bootstrap, new_topic, zookeeper=chroot)
+        first = stack.enter_context(start(port=1))
+        assert wait_writer(first) is first  # before there is anybody else who could be
+        second = stack.enter_context(start(port=2))
         assert first.number(b"a") == 1
         pause = Pause(b"late")
         late = first.begin(pause, DELETE)
