@@ -34,17 +34,22 @@ _COARSE_TICK_NS: Final = 2_100_000_000  # of file systems that know full seconds
 _SECOND_NS: Final = 1_000_000_000
 _MOST_NAMES: Final = 5
 _NO_SOURCE: Final = SourceId("")
-_NOTHING: Final[Mapping[str, Sequence[str]]] = {}
 
 
 class Traces(StrEnum):
-    """What can be told afterwards. The words are the ledger's."""
+    """What can be told afterwards. The words are the ledger's; one that only a later release knows
+    is `OTHER`."""
 
     OTHER = "other"
     UNCHANGED = "unchanged"
     CHANGED = "changed"
     VANISHED = "vanished"
     TRUNCATED = "truncated"
+    BRIEF = "brief"
+
+    @classmethod
+    def _missing_(cls, _word: object) -> "Traces":
+        return cls.OTHER
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +75,7 @@ def united(one: Unwatched, other: Unwatched) -> Unwatched:
         -1,
         min(one.from_millis, other.from_millis),
         max(one.to_millis, other.to_millis),
-        Traces.CHANGED,
+        Traces.BRIEF if one.traces is other.traces is Traces.BRIEF else Traces.CHANGED,
         "more such times than can wait one by one",
     )
 
@@ -173,6 +178,19 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
+class MaybeEmptied:
+    """Names of files of which nothing had been read, and that were written to: they may have been
+    emptied in between, which leaves no trace. Those that could only within a moment are apart."""
+
+    names: Sequence[str] = ()
+    briefly: Sequence[str] = ()
+
+
+_NONE: Final = MaybeEmptied()
+_NOWHERE: Final[Mapping[str, MaybeEmptied]] = {}
+
+
+@dataclass(frozen=True, slots=True)
 class Blind:
     """A time in which nobody looked at the files of a topic, and why."""
 
@@ -203,15 +221,14 @@ def statements(
     unreadable: Iterable[str],
     names: Mapping[str, Names],
     accounted: Collection[str] = (),
-    written: Mapping[str, Sequence[str]] = _NOTHING,
+    written: Mapping[str, MaybeEmptied] = _NOWHERE,
     unsought: Collection[str] = (),
 ) -> list[Unwatched]:
     """What is to be said of the folders of an input: one statement for each, or, if they are many,
     one for all that changed and one for all that did not. `accounted` are those of which every name
-    that came or went is known, and none is missed; `written` has names of files there of which
-    nothing had been read, and that were copied, or not written to for a brief time only: they may
-    have been emptied in between, which leaves no trace. `unsought` are those that no pattern leads
-    to now. With nothing `before`, it was forgotten how any of them stood.
+    that came or went is known, and none is missed; `written` has those where files may have been
+    emptied. `unsought` are those that no pattern leads to now. With nothing `before`, it was
+    forgotten how any of them stood.
     """
     found: dict[Traces, dict[str, str]] = defaultdict(dict)
     for path in unreadable:
@@ -221,8 +238,11 @@ def statements(
             continue
         known = before.get(path)
         is_same = known is not None and known.shows(stamp)
-        if path in written and (is_same or path in accounted):
-            found[Traces.CHANGED][path] = may_be_emptied(written[path])
+        emptied = written.get(path, _NONE)
+        if emptied.names and (is_same or path in accounted):
+            found[Traces.CHANGED][path] = may_be_emptied(emptied.names)
+        elif emptied.briefly and (is_same or path in accounted):
+            found[Traces.BRIEF][path] = may_be_emptied(emptied.briefly)
         elif is_same:
             found[Traces.UNCHANGED][path] = "no name came or went"
         elif path in accounted:
@@ -289,19 +309,20 @@ def _news(names: Names) -> list[tuple[str, Sequence[str]]]:
     return [(word, each) for word, each in told if each]
 
 
-def was_brief(written_ns: int, away_ns: int) -> bool:
-    """Whether a file that was written to for so long cannot have been emptied meanwhile, in a time
-    in which nobody looked for so long. An agent that is started again at once is not away for
-    longer than a moment, on a busy machine too, and in a moment nobody does that to a new file;
-    where it was away for longer, all that is later than the file's beginning may be a second one.
-    """
-    is_away_for_a_moment = 0 <= away_ns <= _MOMENT_NS
-    return written_ns <= (_MOMENT_NS if is_away_for_a_moment else 0)
+def may_hide(written_ns: int, away_ns: int) -> Traces:
+    """What to say of a file of which nothing was read before, and that was written to for so long,
+    in a time in which nobody looked for so long: whether it was emptied in it, nobody knows. An
+    agent that is started again at once is not away for longer than a moment, on a busy machine too,
+    and in a moment hardly anybody does that to a new file."""
+    if written_ns <= 0:
+        return Traces.UNCHANGED
+    is_brief = 0 <= away_ns <= _MOMENT_NS and written_ns <= _MOMENT_NS
+    return Traces.BRIEF if is_brief else Traces.CHANGED
 
 
-def was_brief_since_copied(written_ns: int, away_ns: int) -> bool:
+def may_hide_since_copied(written_ns: int, away_ns: int) -> Traces:
     """The same of a file that was copied and truncated: that comes soon after the copy."""
-    return was_brief(written_ns - _TICK_NS, away_ns)
+    return may_hide(written_ns - _TICK_NS, away_ns)
 
 
 def may_be_emptied(names: Sequence[str]) -> str:

@@ -186,7 +186,7 @@ class Following:
 
     def _not_watched(self, unwatched: Unwatched) -> None:
         self._journal.unwatched(unwatched)
-        is_harmless = unwatched.traces is Traces.UNCHANGED
+        is_harmless = unwatched.traces in {Traces.UNCHANGED, Traces.BRIEF}
         log.log(
             logging.INFO if is_harmless else logging.WARNING,
             "not watched topic=%s path=%s seconds=%.1f traces=%s reason=%s",

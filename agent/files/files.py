@@ -367,7 +367,9 @@ class Files:
                 path for path in input_files.folders.stamps if self._is_accounted(input_files, path)
             }
             times = before.millis * _MILLIS, self._shared.attention.millis * _MILLIS
-            written = set(input_files.written_unread(*times)) - self._moved_in(accounted)
+            moved_in = self._moved_in(accounted)
+            written = input_files.written_unread(*times)
+            written = {path: each for path, each in written.items() if path not in moved_in}
             self._vigil.say(
                 *(input_files, before, listing), known=known, accounted=accounted, written=written
             )

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from agent.blind_times import Looked, was_brief
+from agent.blind_times import Looked, Traces, may_hide
 from agent.files.barred import Barred, Left, NeverRead
 from agent.files.compressed import has_compressed_name
 from agent.files.followed import Followed
@@ -141,16 +141,20 @@ class InputFiles:
             self.orphans.append((old, following))
         self.hold(following, fd)
 
-    def written_unread(self, since_ns: int, until_ns: int) -> list[str]:
-        """Where files are of which nothing was read before, and that were written to in that time
-        not only briefly, or copied: nobody knows whether they were emptied meanwhile."""
-        files = [each for each in self.files.values() if not each.source]
-        return [
-            each.current_path
-            for each in files
-            if not was_brief(each.mtime_ns - max(each.born_ns, since_ns), until_ns - since_ns)
-            or was_copied(each.current_path, max(each.born_ns, since_ns), self.survey.means)
-        ]
+    def written_unread(self, since_ns: int, until_ns: int) -> dict[str, Traces]:
+        """Where files are of which nothing was read before, and that were written to or copied in
+        that time; whether only briefly. Nobody knows whether they were emptied meanwhile."""
+        found: dict[str, Traces] = {}
+        for each in self.files.values():
+            if each.source:
+                continue
+            path, from_ns = each.current_path, max(each.born_ns, since_ns)
+            traces = may_hide(each.mtime_ns - from_ns, until_ns - since_ns)
+            if traces is not Traces.CHANGED and was_copied(path, from_ns, self.survey.means):
+                traces = Traces.CHANGED
+            if traces is not Traces.UNCHANGED:
+                found[path] = traces
+        return found
 
     def fails(self, followed: Followed, error: OSError) -> None:
         """It was opened, and cannot be read any more."""

@@ -29,7 +29,7 @@ import signal
 from collections.abc import Collection
 from typing import Final
 
-from agent.blind_times import Traces, Unwatched, may_be_emptied, was_brief_since_copied
+from agent.blind_times import Traces, Unwatched, may_be_emptied, may_hide_since_copied
 from agent.files.copies import copy_among, copy_beside, copy_left_among, copy_left_beside
 from agent.files.followed import Followed
 from agent.files.happenings import (
@@ -50,7 +50,7 @@ from agent.files.seeking import shows_another_copy
 from agent.files.seen import born_ns, read_head
 from agent.files.shared_by_inputs import SharedByInputs
 from agent.files.unpacking import Unpacking, archives_of
-from agent.files.unwatched import changed
+from agent.files.unwatched import changed, of_folder
 from agent.runs import SourceId
 
 DELETED_REST: Final = 15.0
@@ -101,17 +101,22 @@ def _say_emptied_again(
     copy: tuple[Identity, int],
     shared: SharedByInputs,
 ) -> None:
-    """Of what was truncated after its content had been copied, if it was written to after that not
-    only briefly before anybody looked, or copied once more: as of a new file."""
+    """Of what was truncated after its content had been copied, if it was written to or copied once
+    more after that, before anybody looked: as of a new file."""
     identity, copied_ns = copy
     away_ns = (shared.attention.millis - old.look.looked_millis) * _MILLIS
-    is_brief = was_brief_since_copied(following.mtime_ns - copied_ns, away_ns)
-    if is_brief and not _was_copied_again(input_files, old, following, identity, shared):
+    traces = may_hide_since_copied(following.mtime_ns - copied_ns, away_ns)
+    if traces is not Traces.CHANGED and _was_copied_again(
+        input_files, old, following, identity, shared
+    ):
+        traces = Traces.CHANGED
+    if traces is Traces.UNCHANGED:
         return
     folder, _, name = following.current_path.rpartition("/")
     since, now = copied_ns // _MILLIS, shared.attention.millis
     why = f"truncated while nobody watched; {may_be_emptied([name])}"
-    shared.say(NotWatched(changed(following.topic, folder, since, now, why)))
+    said = of_folder(following.topic, folder, since, now, why, traces=traces)
+    shared.say(NotWatched(said))
 
 
 def _was_copied_again(

@@ -23,6 +23,7 @@ from agent.blind_times import (
     Blind,
     Looked,
     LookedAt,
+    MaybeEmptied,
     Names,
     Patterns,
     Stamp,
@@ -125,7 +126,7 @@ def told(
     *,
     known: set[Place],
     accounted: Collection[str],
-    written: Iterable[str],
+    written: Mapping[str, Traces],
 ) -> list[Unwatched]:
     """What is to be said, after everything was listed. `known` are the files that were known,
     `accounted` the folders of which every name that came or went is known, `written` the files that
@@ -135,7 +136,7 @@ def told(
     unreadable = [each for each in listing.failures if each in before.folders]
     if before.patterns.paths:
         sought = Survey(*before.patterns, before=_do_nothing)
-        written = filter(sought.means, written)
+        written = {path: each for path, each in written.items() if sought.means(path)}
         now = {
             path: each for path, each in now.items() if path in before.folders or sought.asks(path)
         }
@@ -153,16 +154,21 @@ def told(
         unreadable=unreadable,
         names=names,
         accounted=accounted,
-        written=_by_folder(written),
+        written=by_folder(written),
         unsought=unsought,
     )
 
 
-def _by_folder(paths: Iterable[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for path in paths:
-        found.setdefault(folder_of(path), []).append(_name(path))
-    return found
+def by_folder(written: Mapping[str, Traces]) -> dict[str, MaybeEmptied]:
+    """Files that may have been emptied, by the folders where they are."""
+    names: dict[str, dict[Traces, list[str]]] = {}
+    for path, traces in written.items():
+        here = names.setdefault(folder_of(path), {Traces.CHANGED: [], Traces.BRIEF: []})
+        here[traces].append(_name(path))
+    return {
+        folder: MaybeEmptied(here[Traces.CHANGED], here[Traces.BRIEF])
+        for folder, here in names.items()
+    }
 
 
 def _do_nothing(_folder: str) -> None:
@@ -201,9 +207,15 @@ def _name(path: str) -> str:
 
 def changed(topic: str, folder: str, since: int, now: int, why: str) -> Unwatched:
     """A time in which there was something in a folder that nobody has read."""
+    return of_folder(topic, folder, since, now, why, traces=Traces.CHANGED)
+
+
+def of_folder(
+    topic: str, folder: str, since: int, now: int, why: str, *, traces: Traces
+) -> Unwatched:
     return Unwatched(
         *(topic, folder or "/", SourceId(""), -1),
-        *(min(since, now), max(since, now) + 1, Traces.CHANGED),
+        *(min(since, now), max(since, now) + 1, traces),
         why,
     )
 

@@ -15,6 +15,7 @@ from typing import Final
 from agent.blind_times import (
     Looked,
     LookedAt,
+    Traces,
     Unwatched,
     blind_since,
     may_be_emptied,
@@ -28,7 +29,7 @@ from agent.files.name_events import NameHistory, Places, follow
 from agent.files.names import below
 from agent.files.shared_by_inputs import SharedByInputs
 from agent.files.unpacking import Unpacking
-from agent.files.unwatched import Place, changed, told
+from agent.files.unwatched import Place, by_folder, changed, of_folder, told
 
 _FROZEN: Final = 5.0
 _STOOD_STILL: Final = 1.0
@@ -52,7 +53,7 @@ class Vigil:
         self._looked_at = self._before = boot()
         self._why = ""
         self._came: Places[str] = {}  # and was not looked at yet
-        self._written: dict[InputFiles, list[str]] = {}  # while the process stood still
+        self._written: dict[InputFiles, dict[str, Traces]] = {}  # while the process stood still
         self._came_since = 0
         self._unsure: set[NameHistory[str]] = set()  # of these, those of the last look
         self._gone: dict[InputFiles, list[NameHistory[str]]] = {}  # and an archive of it is sought
@@ -134,7 +135,7 @@ class Vigil:
         *,
         known: set[Place],
         accounted: Collection[str],
-        written: Iterable[str],
+        written: Mapping[str, Traces],
     ) -> None:
         """Everything was listed again; `known` are the files that were known before, `accounted`
         the folders of which every name that came or went meanwhile is known, `written` the files
@@ -216,19 +217,19 @@ class Vigil:
         written, self._written = self._written, {}
         came = {below(*at): each for at, each in self._came.items()}
         for input_files, paths in written.items():
-            folders: dict[str, list[str]] = {}
-            for path in paths:
-                named = came.get(path)
-                if named is None or (
-                    named.is_made and _is_meant(input_files, below(*named.places[0]))
-                ):
-                    folder, _, name = path.rpartition("/")
-                    folders.setdefault(folder, []).append(name)
-            for folder, those in folders.items():
-                why = f"the agent stood still for {passed:.0f} s; {may_be_emptied(those)}"
-                self._shared.say(
-                    NotWatched(changed(input_files.input.topic, folder, before, now, why))
-                )
+            mine = {
+                path: traces
+                for path, traces in paths.items()
+                if (named := came.get(path)) is None
+                or (named.is_made and _is_meant(input_files, below(*named.places[0])))
+            }
+            for folder, emptied in by_folder(mine).items():
+                traces = Traces.CHANGED if emptied.names else Traces.BRIEF
+                names = emptied.names or emptied.briefly
+                why = f"the agent stood still for {passed:.0f} s; {may_be_emptied(names)}"
+                topic = input_files.input.topic
+                said = of_folder(topic, folder, before, now, why, traces=traces)
+                self._shared.say(NotWatched(said))
 
     def _not_unpacked(
         self,

@@ -143,7 +143,10 @@ def _pieces(fault: Fault, points: Sequence[int]) -> list[Fault]:
     if _is_time(one):
         times = zip((one.from_time, *points), (*points, one.to_time), strict=True)
         pieces = (replace(one, from_time=first, to_time=after) for first, after in times)
-        return [Fault(piece, reason=fault.reason, traces=fault.traces) for piece in pieces]
+        return [
+            Fault(piece, reason=fault.reason, harmless=fault.harmless, traces=fault.traces)
+            for piece in pieces
+        ]
     size = fault.named or fault.count
     return [
         _piece(fault, first, after - first)

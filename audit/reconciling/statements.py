@@ -78,7 +78,8 @@ def lost(picture: TopicPicture) -> Iterator[Fault]:
 
 
 def unknown(picture: TopicPicture) -> Iterator[Fault]:
-    """Times in which nobody watched, and something happened."""
+    """Times in which nobody watched, and something happened. What would have had to happen within a
+    moment is said, and waits for nobody."""
     for each in picture.unwatched:
         finding = Finding(
             kind=FaultKind.UNKNOWN,
@@ -92,7 +93,8 @@ def unknown(picture: TopicPicture) -> Iterator[Fault]:
             from_time=each.from_time,
             to_time=each.to_time,
         )
-        yield Fault(finding, reason=each.reason, traces=each.traces)
+        harmless = words.within_a_moment() if each.traces == "brief" else ""
+        yield Fault(finding, reason=each.reason, harmless=harmless, traces=each.traces)
 
 
 def withdrawn(picture: TopicPicture) -> Iterator[Fault]:

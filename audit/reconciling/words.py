@@ -126,9 +126,10 @@ def _unknown(topic: str, fault: Fault) -> str:
     when = f"from {moment(one.from_time)} to {moment(one.to_time)}"
     why = f": {fault.reason}" if fault.reason else ""
     if not one.source:
-        names = {"changed": "and names changed there"}.get(
-            fault.traces, "and nobody knows what happened there"
-        )
+        names = {
+            "changed": "and names changed there",
+            "brief": "and a file was begun there",
+        }.get(fault.traces, "and nobody knows what happened there")
         return f"{_file(one)} was not watched {when}, {names}{why}"
     if fault.traces == "truncated":
         return (
@@ -161,6 +162,11 @@ def copy_of(run: Copied, agent: str) -> str:
         f"had been shipped before by {who} as source {run.original}: the agent's data directory is"
         f" another one{since}"
     )
+
+
+def within_a_moment() -> str:
+    """Why nobody needs to accept that a new file may have been emptied."""
+    return "for a moment only, and hardly anybody empties a new file within one"
 
 
 def landed_once() -> str:

@@ -228,8 +228,10 @@ def _keep_unwatched(chunk: Chunk, row: int, number: int, said: Json) -> None:
         key = (name, journal, int(entries.seq[row]), number)
         chunk.connection.execute(_UNWATCHED, (*key, *values))
     else:
-        rest = (values[0], host, "several folders", "", -1, from_time, to_time, "changed", "")
-        chunk.connection.execute(_MORE_UNWATCHED, (name, journal, -1, 0, *rest))
+        is_brief = said["traces"] == "brief"
+        traces, number = ("brief", 1) if is_brief else ("changed", 0)
+        rest = (values[0], host, "several folders", "", -1, from_time, to_time, traces, "")
+        chunk.connection.execute(_MORE_UNWATCHED, (name, journal, -1, number, *rest))
     first = from_time - from_time % HOUR
     hours = range(first, min(to_time, first + _MOST_HOURS * HOUR), HOUR)
     for (topic,) in _topics(chunk, name):

@@ -23,6 +23,7 @@ from penstock.report.words import (
     finding_words,
     flow,
     headline,
+    is_partly_unseen,
     left_out,
     overview,
     several_roots,
@@ -58,7 +59,7 @@ class _Remark(NamedTuple):
 
 
 def show_report(report: ReportAnswer, *, everything: bool) -> None:
-    """`everything`: also of topics with which all is well."""
+    """`everything`: also of topics with which all is well, and somebody watched all the time."""
     shown = verdict_shown(verdict(report), report.topics)
     _print(shown.words, _STYLES.get(shown.words, ""), f": {shown.meaning}")
     print(headline(report))
@@ -69,7 +70,7 @@ def show_report(report: ReportAnswer, *, everything: bool) -> None:
     _show_overview(report.topics)
     several = len({each.cluster for each in report.topics}) > 1
     for topic in report.topics:
-        if everything or topic.state is not State.COMPLETE:
+        if everything or topic.state is not State.COMPLETE or is_partly_unseen(topic):
             _show_topic(topic, cluster=several)
 
 

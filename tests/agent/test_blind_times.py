@@ -1,19 +1,25 @@
 """What can be told of a time in which nobody watched."""
 
+from dataclasses import replace
+
 import pytest
 
 from agent.blind_times import (
     Blind,
     Looked,
+    MaybeEmptied,
     Stamp,
     Traces,
+    Unwatched,
     blind_since,
     gaps,
     is_sure,
+    may_hide,
+    may_hide_since_copied,
     statements,
-    was_brief,
-    was_brief_since_copied,
+    united,
 )
+from agent.runs import SourceId
 
 SURE = Stamp(1, 2, 3, 4, is_sure=True)
 BLIND = Blind("t", 10, 20, "nobody looked")
@@ -80,17 +86,45 @@ def test_a_clock_that_was_set_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written_ms", "away_ms", "is_brief"),
+    ("written_ms", "away_ms", "traces"),
     [
-        (4_900, 4_900, True),
-        (0, 5_001, True),
-        (1, 5_001, False),
-        (6_000, 5_000, False),  # by the clocks of a file system and of a machine
-        (1, -1, False),  # the clock was set back: nobody knows for how long
+        (0, 4_900, Traces.UNCHANGED),  # its times are those of its making
+        (-10_000, 4_900, Traces.UNCHANGED),  # it is older
+        (1, 4_900, Traces.BRIEF),
+        (4_900, 4_900, Traces.BRIEF),
+        (0, 5_001, Traces.UNCHANGED),
+        (1, 5_001, Traces.CHANGED),
+        (6_000, 5_000, Traces.CHANGED),  # by the clocks of a file system and of a machine
+        (1, -1, Traces.CHANGED),  # the clock was set back: nobody knows for how long
     ],
 )
-def test_what_is_too_brief_to_have_been_emptied(
-    written_ms: int, away_ms: int, is_brief: bool
-) -> None:
-    assert was_brief(written_ms * 1_000_000, away_ms * 1_000_000) is is_brief
-    assert was_brief_since_copied((written_ms + 20) * 1_000_000, away_ms * 1_000_000) is is_brief
+def test_what_may_have_been_emptied(written_ms: int, away_ms: int, traces: Traces) -> None:
+    assert may_hide(written_ms * 1_000_000, away_ms * 1_000_000) is traces
+    assert may_hide_since_copied((written_ms + 20) * 1_000_000, away_ms * 1_000_000) is traces
+
+
+@pytest.mark.parametrize(
+    ("emptied", "traces", "name"),
+    [
+        (MaybeEmptied(["a"], ["b"]), Traces.CHANGED, "a"),
+        (MaybeEmptied((), ["b"]), Traces.BRIEF, "b"),
+    ],
+)
+def test_files_that_may_have_been_emptied(emptied: MaybeEmptied, traces: Traces, name: str) -> None:
+    (said,) = statements(
+        *(BLIND, {"/a": SURE}, {"/a": SURE}), unreadable=[], names={}, written={"/a": emptied}
+    )
+    assert said.traces is traces
+    assert said.reason.endswith(f"may have been emptied: {name}")
+
+
+def test_moments_that_are_united_stay_moments() -> None:
+    brief = Unwatched("t", "/a/b", SourceId(""), -1, 10, 20, Traces.BRIEF, "x")
+    both = united(brief, replace(brief, path="/a/c", from_millis=30, to_millis=40))
+    assert (both.path, both.from_millis, both.to_millis) == ("/a", 10, 40)
+    assert both.traces is Traces.BRIEF
+    assert united(brief, replace(brief, traces=Traces.CHANGED)).traces is Traces.CHANGED
+
+
+def test_traces_of_a_later_release() -> None:
+    assert Traces("not thought of yet") is Traces.OTHER

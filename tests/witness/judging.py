@@ -8,7 +8,8 @@ two rows of its offset have it. Then:
 - Rule `hole`: each lost line or record lies in a range that is called missing, lost or unknown; or
   the window in which it was written is still pending. It is a `brief hole` where no agent could
   have read the line: what it stood in was gone within a second, before an agent that looked, or
-  was emptied in place before anything of it was read.
+  was emptied in place before anything of it was read. Of such lines the verdict may say, without
+  being red, that nobody looked for a moment and a file was begun in it.
 - Rule `double`: each double line or record lies in a range that is called duplicated; or one of
   its rows in one of which it is said that nobody knows.
 - Rule `not lost`: a range that is called missing or lost holds lost lines only; where it is known
@@ -23,7 +24,7 @@ two rows of its offset have it. Then:
 - Rule `rows`: a row is a line that was written, at the byte where it was, or what another producer
   has sent, at an offset where it was. A line is two if its beginning was, and had stood alone for
   long enough to be taken for a whole one.
-- Rule `green`: exit code 0 never comes with a lost or a double line.
+- Rule `green`: exit code 0 never comes with a lost or a double line, but for such moments.
 - Rule `exit`: exit code 0 and the state complete come together, and 1 only where something is
   called wrong.
 - Rule `sums`: what is shown in several places is the same.
@@ -45,7 +46,7 @@ from tests.witness.reading import Record, Row
 from tests.witness.shipping import Shipped
 from tests.witness.sums import sums
 from tests.witness.truth import NEVER, File, Line, Truth
-from tests.witness.vanishing import came_and_went, is_beyond, log_lost_unknown
+from tests.witness.vanishing import came_and_went, is_beyond, log_lost_unknown, was_brief
 from tests.witness.verdict import Called, Seen, Verdict
 
 CALLED_LOST: Final = {"missing", "lost"}
@@ -55,7 +56,6 @@ VAGUE: Final = {"unknown", "unproven", "unnamed"}  # nobody knows which lines; w
 SLACK: Final = 15_000
 # Of times that the agent takes for a line's, which is when it read it.
 BRIEF: Final = 100
-SECOND: Final = 1000
 
 
 def judge(truth: Truth, seen: Seen, verdict: Verdict) -> list[Objection]:
@@ -98,6 +98,7 @@ class _Judge:
                 self._by_seq[one.source, one.seq] = known
         self._know_records(seen)
         self._called = [each for each in verdict.findings if not each.accepted]
+        self._moments = [each for each in verdict.findings if each.is_moment]
         known_files = set().union(*self._file_of.values())
         unknown = [each for each in truth.files if id(each) not in known_files]
         named = [each for each in self._called if each.source not in self._file_of]
@@ -190,8 +191,9 @@ class _Judge:
             if not any(each.start <= line.written < each.start + each.length for each in waits)
         ]
         lost.sort(key=lambda each: (each.written, each.start))
-        brief = [each for each in lost if self._was_brief(each)]
-        long = [each for each in lost if not self._was_brief(each)]
+        lost = [each for each in lost if not self._is_said(each)]
+        brief = [each for each in lost if was_brief(each, self._truth, self._read)]
+        long = [each for each in lost if not was_brief(each, self._truth, self._read)]
         for rule, lines in (("brief hole", brief), ("hole", long)):
             if lines:
                 words = f"{len(lines)} lines are in no row, and nothing is said of them"
@@ -242,23 +244,10 @@ class _Judge:
         offsets = range(called.offset, called.offset + called.offsets)
         return [kept for each in offsets for kept in self._at.get(each, ())]
 
-    def _was_brief(self, line: Line) -> bool:
-        gone = min(line.file.ended, line.file.copied)
-        if gone - line.written < SECOND and self._truth.watched(gone):
-            return True
-        hidden = min(gone, line.file.hidden)
-        if hidden - line.file.folder_made < SECOND and self._has_followed(line.file):
-            return True
-        return line.file.cut and not any(
-            id(each) in self._read for each in line.file.since_copied()
-        )
-
-    def _has_followed(self, file: File) -> bool:
-        """Whether another file was made in that folder, after this one."""
-        folder = PurePath(file.names[0]).parent
-        return any(
-            each.number > file.number and PurePath(each.names[0]).parent == folder
-            for each in self._truth.files
+    def _is_said(self, line: Line) -> bool:
+        """Whether it was gone within a moment of which the verdict says so, without being red."""
+        return was_brief(line, self._truth, self._read) and any(
+            self._within(called, line) for called in self._moments
         )
 
     def _doubles(self) -> Iterable[Objection]:
@@ -574,7 +563,8 @@ class _Judge:
 
     def _state(self) -> Iterable[Objection]:
         verdict = self._verdict
-        lost = sum(self._truth.must_arrive(self._lines[text]) for text in self._lost)
+        lost = [self._lines[text] for text in self._lost]
+        lost = [each for each in lost if self._truth.must_arrive(each) and not self._is_said(each)]
         others = len(self._others_lost())
         again = sum(kept.others for kept in self._seen.records if id(kept) in self._again)
         wrong = bool(lost or self._double or others or again)
@@ -585,7 +575,7 @@ class _Judge:
             yield Objection("exit", f"exit code {verdict.exit_code}, state {verdict.state}")
         if verdict.exit_code == 0 and wrong:
             said = (
-                f"exit code 0; {lost} lines lost, {len(self._double)} double;"
+                f"exit code 0; {len(lost)} lines lost, {len(self._double)} double;"
                 f" of others' records {others} lost, {again} double"
             )
             yield Objection("green", said)

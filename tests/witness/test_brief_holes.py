@@ -1,12 +1,15 @@
 """The witness tells what no program could know from what is wrong, by rules of their own."""
 
+from dataclasses import replace
+from pathlib import PurePath
+
 import pytest
 
 from tests.witness.judging import judge
 from tests.witness.reading import Row
 from tests.witness.test_judging import GREEN, PATH, SIZE, landed, rules, written
 from tests.witness.truth import NEVER, Blind, File, Line
-from tests.witness.verdict import Seen
+from tests.witness.verdict import Called, Seen
 
 
 def test_a_line_that_nobody_could_read_is_a_hole_of_its_own_kind() -> None:
@@ -53,6 +56,32 @@ def test_what_came_and_went_in_a_folder_that_is_a_second_old_is_such_a_hole_too(
     assert [each.rule for each in judge(truth, seen, GREEN)] == ["hole", "green"]
     file.ended, file.hidden = NEVER, 3_300  # it is there, by a name that nobody looks for
     assert [each.rule for each in judge(truth, seen, GREEN)] == ["brief hole", "green"]
+
+
+def test_that_it_may_be_so_can_be_said_without_being_red() -> None:
+    """Of such lines alone, in that time and that place."""
+    truth = written(3)
+    (file,) = truth.files
+    file.ended, file.cut = 60_000, True
+    truth.blind.append(Blind(0, 90_000))
+    moment = Called(
+        *("unknown", "words", "agent", truth.host, str(PurePath(PATH).parent)),
+        from_time=0,
+        to_time=90_000,
+        accepted="for a moment only, and hardly anybody does that",
+    )
+    seen = Seen(landed(), [])
+    assert judge(truth, seen, replace(GREEN, findings=(moment,))) == []
+    for other in (
+        replace(moment, accepted="by an operator"),
+        replace(moment, path="/elsewhere"),
+        replace(moment, from_time=80_000),
+    ):
+        broken = [each.rule for each in judge(truth, seen, replace(GREEN, findings=(other,)))]
+        assert broken == ["brief hole", "green"]
+    file.cut = False
+    broken = [each.rule for each in judge(truth, seen, replace(GREEN, findings=(moment,)))]
+    assert broken == ["hole", "green"], "it was not emptied in place"
 
 
 @pytest.mark.parametrize(("size", "rule"), [(1023, "small copy"), (1024, "double")])

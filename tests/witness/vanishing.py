@@ -1,17 +1,38 @@
 """What nobody could know: files that came and went, logs that lost what was not counted. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import PurePath
 from typing import Final
 
 from tests.witness.history import Kept
 from tests.witness.objections import Objection
-from tests.witness.truth import NEVER, File, Truth
+from tests.witness.truth import NEVER, File, Line, Truth
 from tests.witness.verdict import Called, Seen
 
 _SECOND: Final = 1000
 # After which a broker may not know how far its log had reached.
 _LOSES_ALL: Final = {"remove-partition", "remove-replicas", "wipe-broker"}
+
+
+def was_brief(line: Line, truth: Truth, read: Collection[int]) -> bool:
+    """Whether no agent could have read it: `read` are the ids of files of which something was."""
+    file = line.file
+    gone = min(file.ended, file.copied)
+    if gone - line.written < _SECOND and truth.watched(gone):
+        return True
+    hidden = min(gone, file.hidden)
+    if hidden - file.folder_made < _SECOND and _has_followed(file, truth):
+        return True
+    return file.cut and not any(id(each) in read for each in file.since_copied())
+
+
+def _has_followed(file: File, truth: Truth) -> bool:
+    """Whether another file was made in that folder, after this one."""
+    folder = PurePath(file.names[0]).parent
+    return any(
+        each.number > file.number and PurePath(each.names[0]).parent == folder
+        for each in truth.files
+    )
 
 
 def came_and_went(file: File, called: Called) -> bool:

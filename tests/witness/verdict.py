@@ -34,6 +34,11 @@ class Called:
         """That they may be there twice."""
         return self.kind == "unknown" and self.seq >= 0 and self.events > 0
 
+    @property
+    def is_moment(self) -> bool:
+        """That a file may have been emptied while nobody looked for a moment: said, and not red."""
+        return self.kind == "unknown" and self.accepted.startswith("for a moment only")
+
     @classmethod
     def of(cls, answer: Mapping[str, Any]) -> "Called":
         return cls(**{name: answer[name] for name in cls.__slots__ if name in answer})

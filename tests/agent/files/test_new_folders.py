@@ -19,8 +19,8 @@ def settle(files: JournalledFiles) -> None:
 
 def said_of(folder: Path, files: JournalledFiles) -> list[str]:
     assert all(each.path == str(folder) for each in files.unwatched)
-    assert all(each.traces is Traces.CHANGED for each in files.unwatched)
-    return [each.reason for each in files.unwatched]
+    assert all(each.traces in {Traces.CHANGED, Traces.BRIEF} for each in files.unwatched)
+    return [each.reason for each in files.unwatched if each.traces is Traces.CHANGED]
 
 
 @pytest.fixture(params=["new", "replaced"])

@@ -102,6 +102,27 @@ def test_where_nothing_changed_it_is_as_if_somebody_had_watched(tmp_path: Path) 
     assert (verdict.state, verdict.findings, len(verdict.windows)) == (State.COMPLETE, [], 1)
 
 
+def test_a_moment_is_said_and_waits_for_nobody(tmp_path: Path) -> None:
+    """Also where a part of it was accepted."""
+    moment = unwatched(TIME, TIME + 900, "brief", reason="x; may have been emptied: app.log")
+    verdict = judged(tmp_path, [[*fine(), said_later(moment)]])
+    (finding,) = verdict.findings
+    assert finding.words.endswith(
+        "09:10:00, and a file was begun there: x; may have been emptied: app.log"
+    )
+    assert finding.kind is FaultKind.UNKNOWN
+    assert finding.accepted.startswith("for a moment only")
+    assert (verdict.state, states(verdict)) == (State.COMPLETE, {})
+    assert (verdict.totals.unknown, verdict.totals.state) == (0, State.COMPLETE)
+    given = operator(from_time=TIME, to_time=TIME + 500)
+    verdict = judged(tmp_path / "in-part", [[*fine(), said_later(moment), given]])
+    assert verdict.state is State.COMPLETE
+    assert {each.accepted.partition(",")[0] for each in verdict.findings} == {
+        "for a moment only",
+        verdict.findings[0].accepted.partition(",")[0],
+    }
+
+
 def test_what_nobody_understands_is_a_change(tmp_path: Path) -> None:
     verdict = judged(tmp_path, [[*fine(), said_later(unwatched(TIME, TIME, "other"))]])
     assert states(verdict) == {10: "unknown"}
@@ -256,6 +277,10 @@ def test_of_very_many_the_rest_is_one_that_covers_them(tmp_path: Path) -> None:
     late = [unwatched(TIME + HOUR, TIME + HOUR + 1), unwatched(TIME + MINUTE, TIME + MINUTE + 1)]
     verdict = judged(tmp_path, [[*fine(), said_later(*many, *late)]])
     assert states(verdict).keys() == set(range(10, 71))
+    moments = [unwatched(each["from_time"], each["to_time"], "brief") for each in late]
+    verdict = judged(tmp_path / "moments", [[*fine(), said_later(*many, *moments)]])
+    assert states(verdict).keys() == {10}
+    assert len(verdict.findings) > 1
 
 
 def test_what_is_too_old_goes(tmp_path: Path) -> None:

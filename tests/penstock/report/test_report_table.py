@@ -117,6 +117,16 @@ def test_of_no_events_not_every_line_is_accounted_for(capsys: pytest.CaptureFixt
     assert shown(capsys, report(quiet, COMPLETE))[0] == "✓ complete: every line is accounted for"
 
 
+def test_what_is_accepted_of_times_without_a_watch_is_in_the_first_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = Finding(kind=FaultKind.UNKNOWN, words="web-3: /var/log", accepted="for a moment only")
+    accepted = topic("clicks", findings=[found], findings_total=1)
+    lines = shown(capsys, report(accepted, COMPLETE))
+    assert lines[0] == "✓ complete: every line is accounted for, as far as anybody was watching"
+    assert "✓ web-3: /var/log (accepted: for a moment only)" in lines
+
+
 def test_what_nobody_watched_has_a_sign_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
     found = Finding(kind=FaultKind.UNKNOWN, words="web-3: nobody watched /var/log", host="web-3")
     unknown = topic("clicks", state=State.UNKNOWN, findings=[found], findings_total=1)
