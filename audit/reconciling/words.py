@@ -199,7 +199,8 @@ def _of_file(topic: str, fault: Fault) -> str:
     if one.kind is FaultKind.DUPLICATED and one.tier == TierKind.HDFS:
         return f"{_file(one)}, {_events(one)} are {place(one.tier, one.destination)} twice"
     if one.kind is FaultKind.DUPLICATED:
-        return f"{_file(one)}, {_events(one)} were shipped more than once"
+        were = "was" if one.events == 1 else "were"
+        return f"{_file(one)}, {_events(one)} {were} shipped more than once"
     if one.partition < 0:
         return f"{_file(one)}: the agent's statement about {_events(one)} is missing" + (
             f", {fault.reason}" if fault.reason else ""

@@ -385,9 +385,9 @@ class _Judge:
             words = f"{len(there)} of {len(named) + len(others)} have landed: {called.words}"
             yield Objection("not lost", words, tuple(there))
             return
-        most = len(lost) + len(gone)
+        most = len(lost) + len(gone) + self._halves_there(called)
         # What has no newline is a line to some.
-        least = most - sum(line.unfinished for line in lost)
+        least = len(lost) + len(gone) - sum(line.unfinished for line in lost)
         if called.events > 0 and not (0 if rough else least) <= called.events <= most:
             yield Objection("count", f"{most} lines are lost there: {called.words}")
 
@@ -405,6 +405,11 @@ class _Judge:
                 and (line.text not in still if of_file else self._shipped.log_lost(called, line))
             )
         ]
+
+    def _halves_there(self, called: Called) -> int:
+        """Rows of a landed file that were halves of lines: they may count, although another agent
+        has read such a line whole."""
+        return sum(row.text in self._halves for row in self._truth.landed.get(called.path, ()))
 
     def _gone_there(self, called: Called, others: Iterable[Kept]) -> list[Kept]:
         """Likewise, of others' records in a landed file."""

@@ -10,7 +10,7 @@ from tests.witness.history import Kept
 from tests.witness.judging import judge
 from tests.witness.objections import Objection
 from tests.witness.reading import DeadLetter, Record, Row
-from tests.witness.truth import LAST_LINE, NEVER, Blind, Change, File, Line, Truth
+from tests.witness.truth import NEVER, Blind, Change, File, Line, Truth
 from tests.witness.verdict import Called, Cell, Seen, Verdict
 
 PATH = "/logs/one/a.log"
@@ -95,26 +95,6 @@ def test_a_lost_line_under_a_green_verdict_is_named() -> None:
         ("green", "false green"),
     ]
     assert numbers_of(found[0]) == [2]
-
-
-def in_two_pieces(apart: int) -> Truth:
-    """The last of three lines was written in two pieces, so many milliseconds apart."""
-    truth = written(3)
-    line = truth.files[0].lines[2]
-    line.beginning, line.begun = line.text[:5], line.written - apart
-    return truth
-
-
-def test_a_line_in_two_pieces_is_one_or_if_these_stood_apart_two() -> None:
-    half = Row("part.parquet", "s1", 2, 20, 2, "line ")
-    rest = Row("part.parquet", "s1", 3, 25, 3, "0002")
-    for apart, broken in ((100, ["rows"]), (LAST_LINE * 1000, [])):
-        assert rules(in_two_pieces(apart), landed(0, 1, 2), GREEN) == []
-        rows = [*landed(0, 1), half, rest]
-        found = judge(in_two_pieces(apart), Seen(rows, logged(0, 1)), GREEN)
-        assert [each.rule for each in found] == broken
-    found = judge(in_two_pieces(5_000), Seen([*landed(0, 1), half], logged(0, 1)), GREEN)
-    assert [each.rule for each in found] == ["hole", "green"]
 
 
 def test_a_line_without_end_is_a_line_or_none_where_lines_are_counted() -> None:
@@ -553,20 +533,6 @@ def test_rows_are_what_was_written() -> None:
     assert rules(truth, [*landed(0, 1, 2), made_up], GREEN) == ["rows"]
     elsewhere = replace(landed(2)[0], position=7)
     assert rules(truth, [*landed(0, 1), elsewhere], GREEN) == ["rows"]
-
-
-def test_what_one_agent_read_in_two_and_another_whole_is_double() -> None:
-    truth = written(3)
-    line = truth.files[0].lines[2]
-    line.beginning, line.begun, line.written = "line", 0, 60_000
-    first = Row("part.parquet", "s1", 2, 20, 2, "line")
-    rest = Row("part.parquet", "s1", 3, 24, 3, " 0002")
-    rows = [*landed(0, 1), first, rest, *landed(0, 1, 2, source="s2")]
-    twice = Called("duplicated", "twice", source="s2", seq=0, events=3, path=PATH)
-    records = [
-        Kept(Record(row.offset, row.source, row.seq, row.position, row.text)) for row in rows
-    ]
-    assert judge(truth, Seen(rows, records), red(twice, state="duplicated")) == []
 
 
 def test_sums_agree() -> None:
