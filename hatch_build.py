@@ -18,7 +18,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 SOURCES = (
-    "wire/_record_walk.c",
+    "wire/_records.c",
     "agent/events/_line_splitting.c",
     "agent/events/_iso_times.c",
     "agent/batches/_record_framing.c",

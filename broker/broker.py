@@ -181,7 +181,7 @@ class Broker:
 
         if not NATIVE:
             log.warning(
-                "records are looked through without wire/_record_walk.c, which is not compiled: "
+                "records are looked through without wire/_records.c, which is not compiled: "
                 "up to half of the throughput in large batches; with a C compiler and Python's "
                 "headers (gcc, python3-dev) there, install Penstock again"
             )

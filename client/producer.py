@@ -13,14 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from aiokafka.partitioner import murmur2
-
 from client.batch_producer import BatchProducer
 from client.brokers import Brokers
 from client.connection import REQUEST_SECONDS
 from client.delivery import Acknowledged, Acks, Batch, Rejected, TopicPartition, Unsettled
 from client.errors import ErrorCode, Refused
 from client.identity import Identity, take_identity
+from client.keys import partition_of
 from client.lookup import look_up
 from client.shipping import ShippingLimits
 from wire.acls import Operation
@@ -137,8 +136,7 @@ class Producer:
         """By the key, as all of Kafka's clients do it; without one, a batch's worth to each."""
         if key is None:
             return self._current
-        hashed: int = murmur2(key)
-        return (hashed & 0x7FFFFFFF) % self._partitions
+        return partition_of(key, self._partitions)
 
     def _ship(self, partition: int) -> list[Delivered]:
         """Puts a batch on its way, as soon as there is room for it."""

@@ -4,7 +4,7 @@ The same questions as `wire.record_check` asks, for batches that would hold up a
 memory if they were looked through at once: a megabyte may unpack to sixty, or be a record with half
 a million headers, each of which becomes an object. `unpack_large` may run on any thread, and leaves
 the interpreter to others meanwhile. So does `walk_large`, which does all there is to do, where
-`_record_walk.c` is compiled. Where it is not, `LargeBatch.check` takes turns: it yields after each
+`_records.c` is compiled. Where it is not, `LargeBatch.check` takes turns: it yields after each
 piece. Records are cut by their lengths, and those of usual size are parsed many at a time by
 aiokafka's C parser; the header that it wants before them is written over records that have been
 looked at already. Large records are looked at here, without copying what they hold.

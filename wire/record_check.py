@@ -6,9 +6,9 @@ through. Refused is what is not: `record_count` records that end where the batch
 that ascend from the base one by one, headers whose names are UTF-8, in one compressed frame with
 nothing behind it.
 
-Where `_record_walk.c` is compiled (`NATIVE`), it walks over all records where they lie, and asks
+Where `_records.c` is compiled (`NATIVE`), it walks over all records where they lie, and asks
 all that is asked, for 7 to 10 ns a record. The rest of this file is for where it is not: there,
-aiokafka's C parser makes an object of each, which costs 100 to 300 ns a record.
+aiokafka's C parser (`wire.unaided_records`) makes an object of each.
 
 The parser looks up to twenty bytes behind the end before it notices that it is there, and believes
 none of them: a record that went on there would not end where it must. So it is given a room of its
@@ -20,18 +20,14 @@ to look for them costs five times as much, so that is done as far as an allowanc
 batch where no more comes than that, and of a sample where more does.
 """
 
-from operator import attrgetter, ne
 from typing import Final
-
-from aiokafka.errors import CorruptRecordException
-from aiokafka.record._crecords import DefaultRecordBatch
 
 from wire.batch import CODEC_MASK, HEADER, HEADER_SIZE, MAX_SEQUENCE, BatchHeader
 from wire.compression import Codec, TooLarge, unpack_frame
 from wire.errors import BatchError, ErrorCode
 
 try:
-    from wire._record_walk import walk
+    from wire._records import walk
 except ImportError:
     NATIVE = False
 else:
@@ -50,8 +46,6 @@ _MOST_ALLOWED: Final = 20_000
 
 _OFFSETS: Final = list(range(_MOST_RECORDS))
 _INT32_SIZE: Final = 5  # bytes that a varint of 32 bits may have
-_offset: Final = attrgetter("offset")
-_key: Final = attrgetter("key")
 
 
 class RecordCheck:
@@ -130,28 +124,20 @@ def walk_batch(plain: memoryview, count: int, keyed: bool) -> None:
 
 def parse(plain: memoryview, offsets: list[int], keyed: bool) -> None:
     """Raise `BatchError` unless the batch that `plain` holds has records with these offsets."""
+    from wire import unaided_records  # noqa: PLC0415  it imports all of aiokafka
+
     try:
-        if keyed:
-            records = list(DefaultRecordBatch(plain))
-            found = list(map(_offset, records))
-            if None in map(_key, records):
-                raise invalid("a compacted topic needs a key in every record")
-        else:
-            found = list(map(_offset, DefaultRecordBatch(plain)))
-    except (CorruptRecordException, UnicodeDecodeError, OverflowError, MemoryError) as error:
-        # MemoryError: a length near 2⁶³ overflows in the parser's own check.
-        raise invalid(f"malformed records: {error or type(error).__name__}") from None
-    if found != offsets:
-        delta, expected = next(pair for pair in zip(found, offsets, strict=True) if ne(*pair))
-        raise invalid(f"offset delta {delta} where {expected} must be")
+        unaided_records.parse(plain, offsets, keyed)
+    except ValueError as error:
+        raise invalid(str(error)) from None
 
 
 def check_forms(plain: memoryview, count: int) -> None:
-    """Raise `BatchError` if some client cannot read records that `parse` has read.
+    """Raise `BatchError` if some client cannot read records that could be parsed.
 
-    The parser takes a record's attributes for a varint, where others see one byte. It reads numbers
-    of up to ten bytes where Java reads five. And all lengths below zero are null to it, where
-    librdkafka knows only -1, and stops at others.
+    The parser of aiokafka takes a record's attributes for a varint, where others see one byte. It
+    reads numbers of up to ten bytes where Java reads five. And all lengths below zero are null to
+    it, where librdkafka knows only -1, and stops at others.
     """
     at = HEADER_SIZE
     try:

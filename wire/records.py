@@ -1,8 +1,9 @@
-"""The records inside a batch: read by aiokafka's C parser, written here.
+"""The records inside a batch, read and written.
 
-Readers trust nothing. The parser is handed plain bytes only (`wire.compression` unpacks, bounded),
-and whatever is wrong with a batch is a `BatchError`. The CRC is not looked at: it was when the
-batch came in, and whoever has it from elsewhere calls `check_batch`.
+Readers trust nothing. What reads them is handed plain bytes only (`wire.compression` unpacks,
+bounded), and whatever is wrong with a batch is a `BatchError`. The CRC is not looked at: it was
+when the batch came in, and whoever has it from elsewhere calls `check_batch`. They are read by
+`_records.c`; where that is not compiled, by aiokafka's parser, in `wire.unaided_records`.
 
 Written here rather than with aiokafka's builder, because a compacted batch keeps its base offset,
 last offset and base timestamp whichever of its records are left, and the builder fixes all three.
@@ -11,13 +12,9 @@ last offset and base timestamp whichever of its records are left, and the builde
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from aiokafka.errors import CorruptRecordException
-
-# Imported by its own name: without the C extension this must fail, not become thirty times slower.
-from aiokafka.record._crecords import DefaultRecordBatch
 from crc32c import crc32c
 
-from ground.varints import VARINTS, long_at
+from ground.varints import VARINTS
 from wire.batch import (
     CODEC_MASK,
     CRC_START,
@@ -35,17 +32,19 @@ from wire.batch import (
 from wire.compression import MAX_UNPACKED, Codec, compress, decompress
 from wire.errors import BatchError, ErrorCode
 
+try:
+    from wire._records import read
+except ImportError:
+    NATIVE = False
+else:
+    NATIVE = True
+
 __all__ = ["Codec", "Record", "build_batch", "records"]
 
 DELETE_HORIZON = 0x40  # attribute bit: the base timestamp is when tombstones may go
 
-# The C parser looks at up to two bytes behind the end before it notices that it is there.
-_SLACK = bytes(16)
-# A header of two bytes becomes an object of 64, all of one record's at once. Batches beyond this
-# size are looked through for records that would become gigabytes.
-_SUSPICIOUS_BATCH = 4 * 1024 * 1024
-_SUSPICIOUS_RECORD = 1024 * 1024
-_MAX_HEADERS = 65_536
+_PIECE = 1024  # records, and bytes, that are made into objects at a time
+_PIECE_BYTES = 256 * 1024
 
 
 class Record(NamedTuple):
@@ -58,7 +57,7 @@ class Record(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-def records(batch: Buffer, limit: int = MAX_UNPACKED) -> Iterator[Record]:
+def records(batch: Buffer, limit: int = MAX_UNPACKED, *, native: bool = NATIVE) -> Iterator[Record]:
     """The records of the one batch that `batch` holds, of which at most `limit` bytes unpack."""
     view = memoryview(batch)
     if len(view) < HEADER_SIZE:
@@ -69,6 +68,8 @@ def records(batch: Buffer, limit: int = MAX_UNPACKED) -> Iterator[Record]:
             f"not one batch of format {MAGIC}: format {header.magic}, "
             f"says it has {header.size} bytes, has {len(view)}"
         )
+    if header.record_count < 0:
+        raise _corrupt(f"a batch of {header.record_count} records")
     try:
         codec = Codec(header.codec)
     except ValueError:
@@ -76,35 +77,33 @@ def records(batch: Buffer, limit: int = MAX_UNPACKED) -> Iterator[Record]:
             ErrorCode.unsupported_compression_type, f"unknown compression codec {header.codec}"
         ) from None
     unpacked = decompress(codec, view[HEADER_SIZE:], limit)
-    if len(unpacked) > _SUSPICIOUS_BATCH:
-        _refuse_header_bombs(unpacked, header.record_count)
-    plain = header._replace(attributes=header.attributes & ~CODEC_MASK)
-    buffer = b"".join((HEADER.pack(*plain), unpacked, _SLACK))
-    return _parsed(memoryview(buffer)[: -len(_SLACK)], header)
+    return _read(unpacked, header) if native else _read_unaided(unpacked, header)
 
 
-def _parsed(plain: memoryview, header: BatchHeader) -> Iterator[Record]:
-    previous, last = header.base_offset - 1, header.last_offset
+def _read(unpacked: Buffer, header: BatchHeader) -> Iterator[Record]:
+    left, at, previous = header.record_count, 0, header.base_offset - 1
+    time = header.max_timestamp if header.is_append_time else None
+    frame = header.base_offset, header.last_offset, header.base_timestamp, time
+    while left:
+        try:
+            some, at = read(Record, unpacked, at, min(left, _PIECE), _PIECE_BYTES, frame, previous)
+        except (ValueError, OverflowError) as error:  # the latter of offsets beyond 64 bits
+            raise _corrupt(str(error)) from None
+        left -= len(some)
+        previous = some[-1].offset
+        yield from some
+    if at != len(unpacked):
+        raise _corrupt(f"{len(unpacked) - at} bytes behind {header.record_count} records")
+
+
+def _read_unaided(unpacked: bytes | memoryview, header: BatchHeader) -> Iterator[Record]:
+    from wire.unaided_records import parsed  # noqa: PLC0415  it imports all of aiokafka
+
     try:
-        for record in DefaultRecordBatch(plain):
-            offset = record.offset
-            if not previous < offset <= last:
-                raise _corrupt(
-                    f"offset {offset} after {previous} in a batch of {header.base_offset} to {last}"
-                )
-            previous = offset
-            timestamp, headers = record.timestamp, record.headers
-            yield Record(
-                offset,
-                NO_TIMESTAMP if timestamp is None else timestamp,
-                record.key,
-                record.value,
-                tuple(headers) if headers else (),
-            )
-    except (CorruptRecordException, UnicodeDecodeError, OverflowError, MemoryError) as error:
-        # MemoryError: a length near 2⁶³ overflows in the parser's own check. What a true length
-        # asks for is at most the buffer that is there already.
-        raise _corrupt(f"malformed records: {error or type(error).__name__}") from error
+        for fields in parsed(unpacked, header):
+            yield Record(*fields)
+    except ValueError as error:
+        raise _corrupt(str(error)) from error
 
 
 def build_batch(
@@ -190,35 +189,6 @@ def _time(delta: int) -> bytes:
         return VARINTS[delta]
     except OverflowError:
         return VARINTS[(delta + (1 << 63)) % (1 << 64) - (1 << 63)]
-
-
-def _refuse_header_bombs(unpacked: bytes | memoryview, record_count: int) -> None:
-    at = 0
-    try:
-        for _ in range(record_count):
-            length, start = long_at(unpacked, at)
-            at = start + length
-            if length < 0 or at > len(unpacked):
-                raise _corrupt(f"a record of {length} bytes at byte {start} of {len(unpacked)}")
-            if (
-                length > _SUSPICIOUS_RECORD
-                and (count := _header_count(unpacked, start)) > _MAX_HEADERS
-            ):
-                raise _corrupt(f"a record with {count} headers, more than {_MAX_HEADERS}")
-    except IndexError as error:
-        raise _corrupt("malformed records: they end in the middle of one") from error
-    except ValueError as error:
-        raise _corrupt(str(error)) from None
-
-
-def _header_count(unpacked: bytes | memoryview, record: int) -> int:
-    at = record + 1  # attributes
-    _, at = long_at(unpacked, at)  # timestamp
-    _, at = long_at(unpacked, at)  # offset
-    for _ in ("key", "value"):
-        length, at = long_at(unpacked, at)
-        at += max(length, 0)
-    return long_at(unpacked, at)[0]
 
 
 def _corrupt(message: str) -> BatchError:

@@ -11,14 +11,12 @@ of: the run stands for itself then.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-
-from aiokafka.partitioner import murmur2
 
 from agent.batches.framing import Stretch
 from agent.batches.pieces import Piece, joined_runs
 from agent.batches.plan import SourceHeader, TopicPlan
 from agent.runs import Run
+from client.keys import partition_of
 from ground.chance import any_below
 
 
@@ -50,13 +48,6 @@ def spread_out(pieces: Mapping[SourceHeader, Sequence[Piece]], plan: TopicPlan) 
                 partition = plan.partition
         spread.partitions.setdefault(partition, []).extend(its)
     return spread
-
-
-@lru_cache(maxsize=8_192)
-def partition_of(key: bytes, partitions: int) -> int:
-    """As Kafka's own clients place keys."""
-    hashed: int = murmur2(key)
-    return (hashed & 0x7FFFFFFF) % partitions
 
 
 def _by_key(piece: Piece, partitions: int) -> list[tuple[int, Piece]]:

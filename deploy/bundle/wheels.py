@@ -30,7 +30,7 @@ _LINKED: Final = ("-fvisibility=hidden", "-Wl,--build-id=none", "-Wl,-s")
 _LAST_WORDS: Final = 2000
 # What `hatch_build` compiles for one Python.
 MODULES: Final = (
-    "wire/_record_walk",
+    "wire/_records",
     "agent/events/_line_splitting",
     "agent/events/_iso_times",
     "agent/batches/_record_framing",

@@ -24,10 +24,10 @@ from wire.large_batches import walk_large
 from wire.record_check import NATIVE, SLACK, RecordCheck, check_forms, parse
 
 if NATIVE:
-    from wire._record_walk import walk
+    from wire._records import walk
 else:
     pytest.skip(
-        "wire/_record_walk.c is not compiled: `python hatch_build.py`, with a C compiler and "
+        "wire/_records.c is not compiled: `python hatch_build.py`, with a C compiler and "
         "Python's headers",
         allow_module_level=True,
     )

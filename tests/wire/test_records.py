@@ -4,6 +4,8 @@ import gzip
 import random
 import resource
 import struct
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 
@@ -12,13 +14,14 @@ import pytest
 import zstandard
 from aiokafka.record._crecords import DefaultRecordBatchBuilder
 from crc32c import crc32c
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from wire.batch import CRC_START, HEADER, HEADER_SIZE, MAX_SEQUENCE, check_batch, read_header
 from wire.compression import Codec, decompress
 from wire.errors import BatchError, ErrorCode
-from wire.records import Record, build_batch, records
+from wire.record_check import check_forms
+from wire.records import NATIVE, Record, build_batch, records
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python's own, as it is imported
@@ -49,6 +52,14 @@ def messages(draw: st.DrawFn, *, gaps: bool = False, min_size: int = 1) -> list[
     return out
 
 
+def read(batch: bytes, limit: int = 1 << 20) -> list[Record]:
+    """Both ways, which agree."""
+    found = list(records(batch, limit, native=False))
+    if NATIVE:
+        assert list(records(batch, limit)) == found
+    return found
+
+
 def as_record(foreign: object) -> Record:
     timestamp = foreign.timestamp  # type: ignore[attr-defined]
     return Record(
@@ -64,7 +75,7 @@ def as_record(foreign: object) -> Record:
 def test_what_is_built_is_read(written: list[Record], codec: Codec, base: int) -> None:
     moved = [message._replace(offset=message.offset + base) for message in written]
     batch = build_batch(moved, codec=codec, base_offset=base)
-    assert list(records(batch)) == moved
+    assert read(batch) == moved
     assert read_header(batch).codec == codec
     assert read_header(batch).last_offset == moved[-1].offset
 
@@ -95,8 +106,8 @@ def test_foreign_batches_are_read(
     )
     for offset, timestamp, key, value, headers in written:
         foreign.append(offset, max(timestamp, 0), key, value, list(headers))
-    read = list(records(bytes(foreign.build())))
-    assert read == [message._replace(timestamp=max(message.timestamp, 0)) for message in written]
+    found = read(bytes(foreign.build()))
+    assert found == [message._replace(timestamp=max(message.timestamp, 0)) for message in written]
 
 
 def test_streamed_frames_that_do_not_say_their_size_are_read() -> None:
@@ -108,12 +119,12 @@ def test_streamed_frames_that_do_not_say_their_size_are_read() -> None:
     parts = [
         stream.compress(body[i : i + 9000]) + stream.flush(1) for i in range(0, len(body), 9000)
     ]
-    assert list(records(packed(plain, Codec.ZSTD, b"".join(parts) + stream.flush()))) == written
+    assert read(packed(plain, Codec.ZSTD, b"".join(parts) + stream.flush())) == written
     linked = cramjam.lz4.Compressor(level=3, content_checksum=True, block_linked=True)
     linked.compress(bytes(body))
-    assert list(records(packed(plain, Codec.LZ4, bytes(linked.finish())))) == written
+    assert read(packed(plain, Codec.LZ4, bytes(linked.finish()))) == written
     unframed = bytes(cramjam.snappy.compress_raw(bytes(body)))
-    assert list(records(packed(plain, Codec.SNAPPY, unframed))) == written
+    assert read(packed(plain, Codec.SNAPPY, unframed)) == written
 
 
 @pytest.mark.parametrize("codec", list(Codec))
@@ -132,7 +143,7 @@ def test_an_empty_batch_keeps_its_place_and_its_sequence(codec: Codec) -> None:
     assert len(batch) == HEADER_SIZE
     assert (header.next_offset, header.last_sequence, header.record_count) == (50, 5, 0)
     assert header.max_timestamp == 77
-    assert list(records(batch)) == []
+    assert read(batch) == []
 
 
 def test_times_too_far_apart_wrap_round_as_kafkas_do() -> None:
@@ -140,7 +151,7 @@ def test_times_too_far_apart_wrap_round_as_kafkas_do() -> None:
     written = [Record(at, time, None, b"v") for at, time in enumerate(times)]
     for base in (-(2**63), -2, 2**63 - 1):
         batch = build_batch(written, base_timestamp=base)
-        assert [record.timestamp for record in records(batch)] == times
+        assert [record.timestamp for record in read(batch)] == times
 
 
 def test_times_of_append_and_base_timestamps_are_kept() -> None:
@@ -151,9 +162,20 @@ def test_times_of_append_and_base_timestamps_are_kept() -> None:
     header = read_header(batch)
     assert (header.base_timestamp, header.max_timestamp, header.attributes) == (5000, 1000, 0x40)
     assert (header.base_offset, header.last_offset) == (2, 10)
-    assert list(records(batch)) == written
+    assert read(batch) == written
     stamped = build_batch(written, max_timestamp=1234, attributes=0x08)
-    assert [record.timestamp for record in records(stamped)] == [1234, 1234]
+    assert [record.timestamp for record in read(stamped)] == [1234, 1234]
+
+
+PROGRAMS = ("agent.agent", "audit.program", "broker.broker", "loader.spark.job", "mirror.program")
+
+
+@pytest.mark.skipif(not NATIVE, reason="wire/_records.c is not compiled: python hatch_build.py")
+@pytest.mark.parametrize("module", [*PROGRAMS, "registry.program"])
+def test_programs_do_without_aiokafka(module: str) -> None:
+    """It would import a client with it, and asyncio."""
+    asked = f"import sys, {module}; sys.exit('aiokafka' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", asked], check=False).returncode == 0
 
 
 # Hostile bytes
@@ -177,8 +199,31 @@ def packed(plain: bytes, codec: int, body: bytes, record_count: int | None = Non
 
 
 def outcome(batch: bytes, limit: int = 1 << 20) -> list[Record] | ErrorCode:
+    """Both ways. They may differ only in forms that nobody writes: aiokafka's parser takes
+    attributes for a varint, and numbers of more than five bytes."""
+    found = _outcome(batch, limit, native=False)
+    if not NATIVE:
+        return found
+    native = _outcome(batch, limit, native=True)
+    if native != found:
+        event("they differ")
+        assert not _has_usual_forms(batch)
+    return native
+
+
+def _has_usual_forms(batch: bytes) -> bool:
+    header = read_header(batch)
     try:
-        return list(records(batch, limit))
+        unpacked = decompress(Codec(header.codec), memoryview(batch)[HEADER_SIZE:], 1 << 26)
+        check_forms(memoryview(batch[:HEADER_SIZE] + bytes(unpacked)), header.record_count)
+    except BatchError:
+        return False
+    return header.base_offset >= 0 and header.last_offset < 1 << 63
+
+
+def _outcome(batch: bytes, limit: int, *, native: bool) -> list[Record] | ErrorCode:
+    try:
+        return list(records(batch, limit, native=native))
     except BatchError as error:
         return error.code
 
@@ -256,6 +301,19 @@ def test_offsets_outside_the_batch_or_out_of_order_are_an_error() -> None:
     assert outcome(batch) is ErrorCode.corrupt_message
     batch = build_batch([Record(6, 0, None, b"a")], last_offset_delta=5)
     assert outcome(batch) is ErrorCode.corrupt_message
+
+
+@pytest.mark.parametrize("native", sorted({False, NATIVE}))
+def test_what_stands_before_a_broken_record_is_read(native: bool) -> None:
+    """Pieces of a batch that are read at once end there."""
+    written = [Record(at, 5, None, b"v" * 400) for at in range(1500)]
+    batch = build_batch(written)
+    broken = packed(batch, 0, batch[HEADER_SIZE:-1] + b"\1")
+    found = []
+    with pytest.raises(BatchError):
+        for record in records(broken, native=native):
+            found.append(record)  # noqa: PERF402  as many as there are
+    assert found == written[:-1]
 
 
 def test_an_unknown_codec_has_its_own_code() -> None:
@@ -336,4 +394,4 @@ def test_a_record_of_countless_headers_is_refused() -> None:
 
 def test_large_honest_records_are_read() -> None:
     written = [Record(i, 0, b"k", bytes(3 << 20), (("a", b"b"),)) for i in range(3)]
-    assert list(records(build_batch(written, codec=Codec.ZSTD))) == written
+    assert read(build_batch(written, codec=Codec.ZSTD), limit=16 << 20) == written

@@ -1,3 +1,0 @@
-from typing_extensions import Buffer
-
-def walk(records: Buffer, count: int, keyed: bool, /) -> None: ...
