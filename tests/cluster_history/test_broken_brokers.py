@@ -22,9 +22,14 @@ def test_a_broken_broker_is_caught(name: str, tmp_path: Path) -> None:
     if shutil.which("cc") is None:
         pytest.skip("faults cannot be injected: no C compiler (cc) is installed")
     flaw = FLAWS[name]
-    outcome = run(flaw.parsed(), tmp_path / "run", program=flaw.program(name))
-    assert outcome.error == ""
-    assert flaw.is_caught_by(outcome.rules), outcome.rules
+    outcomes = []
+    for number in range(3):  # on a machine that is very busy it may not come to the fault
+        outcome = run(flaw.parsed(), tmp_path / f"run-{number}", program=flaw.program(name))
+        assert outcome.error == ""
+        if flaw.is_caught_by(outcome.rules):
+            return
+        outcomes.append(outcome)
+    pytest.fail(f"not caught: {outcomes}")
 
 
 @pytest.mark.parametrize("name", FLAWS)

@@ -12,7 +12,7 @@ import pytest
 from agent.blind_times import Traces
 from agent.files.happenings import Appeared, Deleted, Ended, Truncated
 from penstock.up.descriptor_store import ProgramDescriptors
-from tests.agent.files.journalled_files import Follow, JournalledFiles, append
+from tests.agent.files.journalled_files import Follow, JournalledFiles, append, written_at_once
 
 
 @pytest.fixture
@@ -133,12 +133,6 @@ def test_what_comes_and_goes_before_the_first_look(tmp_path: Path, files: Journa
     turns(files)
     (said,) = files.unwatched
     assert said.traces is Traces.CHANGED
-
-
-def written_at_once(path: Path) -> None:
-    """As by one write that made it."""
-    before = path.stat().st_mtime_ns - 1_000_000_000
-    os.utime(path, ns=(before, before))
 
 
 def written_for_long(path: Path) -> None:

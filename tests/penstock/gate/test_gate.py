@@ -78,7 +78,8 @@ def pipeline(
     directory = tmp_path_factory.mktemp("gate")
     canary = directory / "logs" / "canary.log"
     canary.parent.mkdir()
-    canary.touch()  # of which an agent that is away would say that it came unseen
+    # Of a new file an agent that stood still would say that it may have been emptied.
+    canary.write_text("a line from before\n")
     settings = {
         "zookeeper_session_seconds": 4,
         "registry": "${GATED_REGISTRY}",
