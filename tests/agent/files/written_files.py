@@ -56,6 +56,7 @@ class World:
         self.next_token = 0
         self.has_copied = False  # and truncated, and nobody has looked since
         self.has_looked = False
+        self.has_started = False  # anew, and has not looked yet
         self.events = events  # without them a look does not see everything
         self.names: dict[str, Incarnation] = {}
         self.all: list[Incarnation] = []
@@ -338,8 +339,10 @@ class World:
     # The agent
 
     def look(self, _number: int, seconds: float = 0.05) -> None:
+        if self.has_started:
+            self._forget_deleted()
         self.followed.look(seconds)
-        self.has_looked = True
+        self.has_looked, self.has_started = True, False
         self.has_copied = False
         for incarnation in self.all:
             if incarnation.tokens and not incarnation.destroyed:
@@ -376,11 +379,16 @@ class World:
         self.followed.files.close()
 
     def _start(self) -> None:
-        """What is written from now on to a file that was deleted meanwhile nobody can know."""
+        self._forget_deleted()
+        self.followed.restart_closed()
+        self.has_started = True
+
+    def _forget_deleted(self) -> None:
+        """What is written from now on to a file that was deleted before the first look of an agent
+        nobody can know."""
         if self.former is not None and self.former[1].destroyed:
             os.close(self.former[0])
             self.former = None
-        self.followed.restart_closed()
 
     def restart(self, _number: int) -> None:
         self._stop(1)
