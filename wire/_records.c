@@ -349,7 +349,7 @@ read_headers(Walk *walk, int64_t size, Fault *fault)
             Py_DECREF(headers);
             return NULL;
         }
-        PyTuple_SET_ITEM(headers, place, header);
+        PyTuple_SetItem(headers, place, header);
     }
     return headers;
 }
@@ -379,7 +379,7 @@ read_record(Walk *walk, Frame *frame, PyTypeObject *type, Fault *fault)
     int64_t size = walk->end - walk->at, time = 0;
     if ((*fault = read_numbers(walk, frame, &time)))
         return NULL;
-    PyObject *record = type->tp_alloc(type, FIELDS);
+    PyObject *record = PyType_GenericAlloc(type, FIELDS);
     if (!record) {
         *fault = NO_OBJECT;
         return NULL;
@@ -391,7 +391,7 @@ read_record(Walk *walk, Frame *frame, PyTypeObject *type, Fault *fault)
     fields[3] = fields[2] ? read_sized(walk, fault) : NULL;
     fields[4] = fields[3] ? read_headers(walk, size, fault) : NULL;
     for (int place = 0; place < FIELDS; place++)
-        PyTuple_SET_ITEM(record, place, fields[place]);
+        PyTuple_SetItem(record, place, fields[place]);
     if (!fields[FIELDS - 1])
         *fault = *fault ? *fault : NO_OBJECT;
     else if (walk->at != walk->end)
@@ -458,7 +458,7 @@ read_some(PyObject *Py_UNUSED(module), PyObject *arguments)
     frame = (Frame){base_offset, last_offset, base_time, 0, previous, time != Py_None};
     if (frame.has_time && (frame.time = PyLong_AsLongLong(time)) == -1 && PyErr_Occurred())
         goto done;
-    if (!PyType_IsSubtype(type, &PyTuple_Type) || type->tp_basicsize != PyTuple_Type.tp_basicsize) {
+    if (!PyType_IsSubtype(type, &PyTuple_Type)) {
         PyErr_SetString(PyExc_TypeError, "records are made as a named tuple's");
         goto done;
     }
@@ -474,7 +474,7 @@ read_some(PyObject *Py_UNUSED(module), PyObject *arguments)
     if (!fault)
         both = Py_BuildValue("On", found, (Py_ssize_t)(walk.at - start));
     else if (!PyErr_Occurred())
-        raise_fault(fault, walk.number, PyList_GET_SIZE(found), walk.at - start);
+        raise_fault(fault, walk.number, PyList_Size(found), walk.at - start);
 done:
     Py_XDECREF(found);
     PyBuffer_Release(&records);
