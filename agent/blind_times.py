@@ -239,17 +239,17 @@ def statements(
         known = before.get(path)
         is_same = known is not None and known.shows(stamp)
         emptied = written.get(path, _NONE)
-        if emptied.names and (is_same or path in accounted):
+        if not is_same and path not in accounted:
+            how = _how_changed(known, stamp, names.get(path, Names()))
+            found[Traces.CHANGED][path] = how if before else "how it stood is not known any more"
+        elif emptied.names:
             found[Traces.CHANGED][path] = may_be_emptied(emptied.names)
-        elif emptied.briefly and (is_same or path in accounted):
+        elif emptied.briefly:
             found[Traces.BRIEF][path] = may_be_emptied(emptied.briefly)
         elif is_same:
             found[Traces.UNCHANGED][path] = "no name came or went"
-        elif path in accounted:
-            found[Traces.UNCHANGED][path] = "every name that came or went is known"
         else:
-            how = _how_changed(known, stamp, names.get(path, Names()))
-            found[Traces.CHANGED][path] = how if before else "how it stood is not known any more"
+            found[Traces.UNCHANGED][path] = "every name that came or went is known"
     for path in before.keys() - now.keys() - found[Traces.OTHER].keys():
         is_unsought = path in unsought
         how = (

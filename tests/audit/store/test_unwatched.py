@@ -117,10 +117,8 @@ def test_a_moment_is_said_and_waits_for_nobody(tmp_path: Path) -> None:
     given = operator(from_time=TIME, to_time=TIME + 500)
     verdict = judged(tmp_path / "in-part", [[*fine(), said_later(moment), given]])
     assert verdict.state is State.COMPLETE
-    assert {each.accepted.partition(",")[0] for each in verdict.findings} == {
-        "for a moment only",
-        verdict.findings[0].accepted.partition(",")[0],
-    }
+    moments = [each.accepted.startswith("for a moment only") for each in verdict.findings]
+    assert sorted(moments) == [False, True], "the operator's part, and the rest"
 
 
 def test_what_nobody_understands_is_a_change(tmp_path: Path) -> None:
