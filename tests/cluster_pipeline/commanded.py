@@ -23,8 +23,7 @@ from harness.server_process import ServerFailed
 from tests.witness.reading import NotToTheEnd
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
-# Programs start as at a user's: without hypothesis, and compiled.
-ENVIRONMENT: Final = {"PYTHONPATH": f"{REPOSITORY}/tests/as_users", "PYTHONDONTWRITEBYTECODE": ""}
+ENVIRONMENT: Final = {"PYTHONDONTWRITEBYTECODE": ""}  # programs start compiled, as at a user's
 
 
 @dataclass(frozen=True, slots=True)

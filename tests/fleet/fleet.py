@@ -169,7 +169,6 @@ class Fleet(Hosts):
         if isinstance(inventory, Path):
             return inventory
         folder = self._made("inventory")
-        path = folder / "hosts.yml"
         mine = {
             "ansible_user": OPERATOR,
             "ansible_become": True,
@@ -180,6 +179,8 @@ class Fleet(Hosts):
         }
         everything = {"all": {**inventory.get("all", {}), "children": _children(inventory)}}
         everything["all"]["vars"] = {**mine, **everything["all"].get("vars", {})}
+        # By its cluster: several inventories lie in one folder, and share an authority.
+        path = folder / f"{everything['all']['vars'].get('penstock_cluster', 'hosts')}.yml"
         path.write_text(yaml.safe_dump(everything, sort_keys=False))
         return path
 

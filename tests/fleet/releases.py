@@ -2,7 +2,7 @@
 
 Installed packages are packed into wheels again, by what their RECORD lists; penstock's own wheel is
 built of the working tree. So hosts get what the tests themselves run with. `deploy/bundle` makes
-the ones for users. Of PySpark only ZooKeeper's jars are taken: hosts of tests run no Spark.
+the ones for users. Of PySpark only ZooKeeper's jars are taken, unless a loader is to run.
 """
 
 import csv
@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from importlib import metadata
 from pathlib import Path
 from typing import Final
@@ -45,18 +45,27 @@ main()
 """
 
 
-def older_tree(directory: Path, commit: str) -> Path:
-    """The repository as it was once. Raises HostFailed where that is not known: in a clone without
-    its history."""
+def older_tree(directory: Path, came: str) -> Path:
+    """The repository as it was when this file came. Raises HostFailed where that is not known: in a
+    clone without its history."""
     directory.mkdir(parents=True)
     archive = directory.with_suffix(".tar")
-    make = ["git", "-C", str(ROOT), "archive", "--output", str(archive), commit]
-    ended = subprocess.run(make, check=False, capture_output=True, text=True)
-    if ended.returncode:
-        raise HostFailed(f"no tree of {commit}: {ended.stderr}")
+    # By what it brought: a commit's number does not outlive a history that is written anew.
+    added = _git("log", "--diff-filter=A", "--format=%H", "--", came).split()
+    if not added:
+        raise HostFailed(f"no commit brought {came}")
+    _git("archive", "--output", str(archive), added[-1])
     with tarfile.open(archive) as tar:
         tar.extractall(directory, filter="data")
     return directory
+
+
+def _git(*arguments: str) -> str:
+    asked = ["git", "-C", str(ROOT), *arguments]
+    ended = subprocess.run(asked, check=False, capture_output=True, text=True)
+    if ended.returncode:
+        raise HostFailed(f"git {arguments[0]}: {ended.stderr}")
+    return ended.stdout
 
 
 def build_wheel(directory: Path, version: str | None = None, tree: Path = ROOT) -> Path:
@@ -102,7 +111,8 @@ def make_release(directory: Path, wheel: Path, extras: Iterable[str] = EXTRAS) -
     tag = f"py{sys.version_info.major}{sys.version_info.minor}"
     name = f"penstock-wheelhouse-{version}-{tag}-linux-{platform.machine()}.tar"
     with tarfile.open(directory / name, "w") as tar:
-        for each in sorted({wheel, *packed.values(), _packed("pip", wheels), _spark(wheels)}):
+        spark = packed.get("pyspark") or _spark(wheels)
+        for each in sorted({wheel, *packed.values(), _packed("pip", wheels), spark}):
             tar.add(each, each.name)
         for extra, names in needs.items():
             lines = [_pinned(f"penstock[{extra}]", wheel)]
@@ -191,7 +201,8 @@ def _packed(name: str, directory: Path) -> Path:
     if not wheel.exists():
         content = dict(_files_of(package))
         folder = next(name for name in content if name.endswith(".dist-info/WHEEL"))
-        _write_wheel(wheel, folder.partition("/")[0], content)
+        runs = {name for name in content if os.access(str(package.locate_file(name)), os.X_OK)}
+        _write_wheel(wheel, folder.partition("/")[0], content, runs)
     return wheel
 
 
@@ -217,14 +228,18 @@ def _spark(directory: Path) -> Path:
     return wheel
 
 
-def _write_wheel(wheel: Path, information: str, content: dict[str, bytes]) -> None:
-    """Not compressed: it is unpacked soon, and many times."""
+def _write_wheel(
+    wheel: Path, information: str, content: dict[str, bytes], runs: Set[str] = frozenset()
+) -> None:
+    """Not compressed: it is unpacked soon, and many times. `runs` are names of what is executed."""
     record = io.StringIO()
     lines = csv.writer(record, lineterminator="\n")
     unfinished = wheel.with_suffix(".unfinished")
     with zipfile.ZipFile(unfinished, "w") as archive:
         for name, data in sorted(content.items()):
-            archive.writestr(zipfile.ZipInfo(name, _MOMENT), data)
+            file = zipfile.ZipInfo(name, _MOMENT)
+            file.external_attr = (0o100755 if name in runs else 0o100644) << 16
+            archive.writestr(file, data)
             lines.writerow((name, "", len(data)))
         lines.writerow((f"{information}/RECORD", "", ""))
         archive.writestr(zipfile.ZipInfo(f"{information}/RECORD", _MOMENT), record.getvalue())

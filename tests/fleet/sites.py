@@ -20,11 +20,11 @@ from typing import Any, Final
 from harness.hosts import Ended
 from harness.server_process import wait_until
 from tests.fleet.fleet import ROOT, Fleet, Played
-from tests.fleet.releases import build_wheel, make_release
+from tests.fleet.releases import EXTRAS, build_wheel, make_release
 
-CLUSTER: Final = "dc1"
 TOPIC: Final = "lines"
 LOGS: Final = "/var/log/app"
+LOCK: Final = "/var/lib/penstock/roll/roll.json"  # on a cluster's first broker
 _ARRIVES_WITHIN: Final = 300.0
 
 # A new file after so many lines ($1), in the way of logrotate; 0: always the same. It goes on where
@@ -80,15 +80,20 @@ class Site:
         zookeepers: Sequence[str],
         brokers: Sequence[str],
         registries: Sequence[str],
-        audit: str,
+        audit: str = "",
+        agents: Sequence[str] | None = None,
+        cluster: str = "dc1",
     ) -> None:
+        """Without an audit of its own, another site's reads its ledger. `agents`: else on all."""
         self.fleet = fleet
         self.brokers = list(brokers)
         self.audit = audit
+        self.cluster = cluster
+        self.writers = list(fleet.hosts if agents is None else agents)
         self.groups: dict[str, Any] = {
             "all": {
                 "vars": {
-                    "penstock_cluster": CLUSTER,
+                    "penstock_cluster": cluster,
                     "penstock_tls": True,
                     "penstock_agent_inputs": [{"topic": TOPIC, "paths": [f"{LOGS}/*.log"]}],
                 }
@@ -105,16 +110,18 @@ class Site:
                 }
             },
             "penstock_registry": registries,
-            "penstock_audit": [audit],
-            "penstock_agent": list(fleet.hosts),
+            "penstock_audit": [audit] if audit else [],
+            "penstock_agent": list(self.writers),
         }
 
     # By Ansible
 
-    def release(self, version: str | None = None, tree: Path = ROOT) -> str:
+    def release(
+        self, version: str | None = None, tree: Path = ROOT, *, extras: Sequence[str] = EXTRAS
+    ) -> str:
         """Made where the playbook looks for it, and named in the inventory; its version."""
         wheel = build_wheel(self.fleet.directory / "wheel", version, tree)
-        made = make_release(self.fleet.inventory(self.groups).parent / "release", wheel)
+        made = make_release(self.fleet.inventory(self.groups).parent / "release", wheel, extras)
         wheel.unlink()
         self.groups["all"]["vars"]["penstock_release"] = made
         return made
@@ -154,9 +161,10 @@ class Site:
     # Lines
 
     def write(self, *hosts: str, lines_a_file: int = 200) -> None:
-        """From now on, on these hosts, or on every one. Where agents are away for long, files
-        should not be renamed (lines_a_file=0): nobody could say then what came and went."""
-        for host in hosts or self.fleet.hosts:
+        """From now on, on these hosts, or on every one with an agent. Where agents are away for
+        long, files should not be renamed (lines_a_file=0): nobody could say then what came and
+        went."""
+        for host in hosts or self.writers:
             self.fleet.write(
                 host, "/usr/local/bin/write-lines", f"#!/bin/bash{_WRITER}", mode=0o755
             )
@@ -164,12 +172,12 @@ class Site:
             self.fleet.ssh(host, f"{run} {lines_a_file}")
 
     def write_no_more(self, *hosts: str) -> None:
-        for host in hosts or self.fleet.hosts:
+        for host in hosts or self.writers:
             self.fleet.ssh(host, "systemctl stop writes-lines")
 
     def written(self) -> Counter[str]:
         found: Counter[str] = Counter()
-        for host in self.fleet.hosts:
+        for host in self.writers:
             found.update(self.fleet.ssh(host, f"cat {LOGS}/*.log").splitlines())
         return found
 
@@ -180,18 +188,17 @@ class Site:
     def must_serve(self, *hosts: str) -> None:
         """A line that is written on each of them from now on is read from the topic, by a foreign
         client: what is there still takes lines, and gives them."""
-        wanted = {
-            self.fleet.ssh(host, f"tail -n 1 {LOGS}/app.log; sleep 0.5; tail -n 1 {LOGS}/app.log")
-            .strip()
-            .splitlines()[-1]
-            for host in hosts
-        }
+        wanted = {self.last_line(host) for host in hosts}
         wait_until(
             lambda: wanted <= self.landed().keys(),
             within=_ARRIVES_WITHIN,
             what=f"{', '.join(sorted(wanted))}: in the topic",
             every=2,
         )
+
+    def last_line(self, host: str) -> str:
+        """That was written there, just now."""
+        return self.fleet.ssh(host, f"sleep 0.5; tail -q -n 1 {LOGS}/*.log | tail -n 1").strip()
 
     def replicas(self) -> Counter[int]:
         """Of all topics: how many each broker has."""
@@ -200,7 +207,7 @@ class Site:
     def _asked(self, program: str) -> Any:
         """By a foreign client."""
         authority = self.fleet.inventory(self.groups).parent / "authority"
-        certificate = str(authority / f"agent-{self.brokers[0]}.pem")
+        certificate = str(authority / f"broker-{self.brokers[0]}.pem")
         config = {
             "bootstrap.servers": ",".join(f"{name}:9092" for name in self.brokers),
             "security.protocol": "ssl",
@@ -213,23 +220,29 @@ class Site:
         assert ended.exit_code == 0, ended.stderr
         return json.loads(ended.stdout)
 
-    def report(self) -> Ended:
+    def report(self, topic: str = TOPIC) -> Ended:
         """What the audit says of the lines."""
         tls = "tls: {ca: /etc/penstock/tls/ca.pem, certificate: /etc/penstock/tls/audit.pem}"
         since = time.strftime("%Y-%m-%dT%H:%M", time.gmtime(time.time() - 6 * 3600))
         return self.fleet.ask(
             self.audit,
-            f"echo '{tls}' > /run/asks.yaml && /opt/penstock/current/bin/penstock report {TOPIC}"
-            f" --from {since} --audit https://{self.audit}:8090 --audit-security /run/asks.yaml",
+            f"echo '{tls}' > /run/asks.yaml && /opt/penstock/current/bin/penstock report {topic}"
+            f" --from {since} --cluster {self.cluster} --audit https://{self.audit}:8090"
+            " --audit-security /run/asks.yaml",
         )
 
     def must_have_arrived(self) -> Ended:
         """Every line that was written, once: the audit says so, and it is so."""
+        said = self.must_be_complete()
+        assert self.landed() == self.written()
+        return said
+
+    def must_be_complete(self, topic: str = TOPIC, within: float = _ARRIVES_WITHIN) -> Ended:
+        """The audit says of a topic that every line has arrived."""
         wait_until(
-            lambda: self.report().exit_code == 0,
-            within=_ARRIVES_WITHIN,
+            lambda: self.report(topic).exit_code == 0,
+            within=within,
             what="the audit says that every line has arrived",
             every=2,
         )
-        assert self.landed() == self.written()
-        return self.report()
+        return self.report(topic)

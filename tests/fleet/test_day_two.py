@@ -19,7 +19,7 @@ from tests.fleet.sites import TOPIC, Site
 TRIO: Final = ("dc1-a", "dc1-b", "dc1-c")
 NEXT: Final = "dc1-d"  # an agent, and later a broker
 WEB: Final = "web-1"
-OLDER: Final = "6f5bc4d1"  # the first one that all roles can install
+FIRST_FILE: Final = "deploy/ansible/roles/gate/tasks/at.yml"  # of a release that all roles take
 BEFORE: Final = "0.0.9"  # what that is called here
 
 
@@ -34,7 +34,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with Fleet(directory, hosts) as fleet:
         site = Site(fleet, zookeepers=TRIO, brokers=TRIO, registries=TRIO[:2], audit=TRIO[-1])
         site.write()
-        site.release(BEFORE, older_tree(directory / "older", OLDER))
+        site.release(BEFORE, older_tree(directory / "older", FIRST_FILE))
         site.play("site").must_succeed()
         yield site
 

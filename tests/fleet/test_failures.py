@@ -20,7 +20,7 @@ from harness.server_process import wait_until
 from tests.fleet.fleet import Fleet, Played, Playing
 from tests.fleet.marked import plays_on_hosts
 from tests.fleet.releases import build_wheel, make_release, with_broken_wheel
-from tests.fleet.sites import TOPIC, Site
+from tests.fleet.sites import LOCK, TOPIC, Site
 
 FIRST: Final = "dc1-a"
 AWAY: Final = "dc1-b"
@@ -28,7 +28,6 @@ SMALL: Final = "dc1-c"
 DISK: Final = 1200 << 20
 NEXT: Final = "0.1.1"  # what the tree is called for an upgrade
 AGAIN: Final = {"penstock_rolling_restart": True}
-LOCK: Final = "/var/lib/penstock/roll/roll.json"
 BROKEN_START: Final = "/etc/systemd/system/penstock-broker.service.d/99-broken.conf"
 # An application's team, and who may read what below a directory by ACL.
 _TEAM: Final = """
@@ -128,6 +127,23 @@ def test_a_broker_that_does_not_come_back_and_a_second_operator(site: Site) -> N
     assert begun[0] == AWAY
     assert sorted(begun) == sorted(site.brokers)
     assert nobody_is_at_it(site)
+
+
+def test_a_roll_of_some_hosts_keeps_others_away_from_all(site: Site) -> None:
+    """The host that keeps who is at it is left out."""
+    running = site.fleet.ssh(FIRST, "systemctl show -P InvocationID penstock-broker")
+    some = ["--limit", f"!{FIRST}"]
+    playing = site.fleet.start_play("rolling", site.groups, AGAIN, *some)
+    wait_for(playing, "Run the program", AWAY)
+    second = site.play("site")
+    assert second.exit_code != 0
+    assert " runs rolling since " in second.output
+    assert f"(at {AWAY})" in second.output
+    assert second.changed == []
+    played = playing.wait().must_succeed()
+    assert {each.host for each in played.tasks if each.task == "Wait at the gate"} == {AWAY, SMALL}
+    assert nobody_is_at_it(site)
+    assert site.fleet.ssh(FIRST, "systemctl show -P InvocationID penstock-broker") == running
 
 
 def test_an_upgrade_with_a_broken_wheel_a_lost_connection_and_a_full_disk(site: Site) -> None:

@@ -24,6 +24,7 @@ from tests.docs.pages import ROOT, blocks_of
 from tests.penstock.running import PENSTOCK
 
 PAGE: Final = ROOT / "docs" / "how-to" / "two-datacenters.md"
+RUN_HERE: Final = "tests/system/mirror/test_how_to.py"  # what the page says of its commands
 SERVERS: Final = ("broker", "registry", "agent", "mirror", "audit")
 PATIENCE: Final = 600.0
 LINES: Final = 200
@@ -132,11 +133,11 @@ def test_from_nothing_to_a_green_verdict(tmp_path: Path) -> None:
 
 
 def commands(site: Site) -> Iterator[str]:
-    """In the page's order; its files are written when they come."""
+    """Those of which the page says so, in its order; its files are written when they come."""
     for block in blocks_of(PAGE):
         if block.file:
             (site.written / block.file).write_text(block.text)
-        elif block.language == "sh":
+        elif any(RUN_HERE in remark for remark in block.remarks):
             yield from site.aimed(block.text).splitlines()
 
 

@@ -9,8 +9,9 @@ which host, and how it ended.
 The next run goes on from the last two: after a run without a word that of the same controller, or
 of whoever says so.
 
-A host that is begun (`at`) is done when that is said. Ansible may go on to the next one when it has
-lost a host in the middle: then the next one cannot be begun, nor can the run end well.
+No host is begun (`at`) by a run that has not begun itself, or whose place another one took. A host
+that is begun is done when that is said. Ansible may go on to the next one when it has lost a host
+in the middle: then the next one cannot be begun, nor can the run end well.
 
 The file is read and written under a lock of the kernel's, so that of two who come at once one is
 told of the other.
@@ -120,6 +121,13 @@ def left(holder):
     return holder.get("host") or holder.get("left") or ""
 
 
+def not_ours(holder):
+    """Why a run that has not begun, or is followed by another one, may not touch a host."""
+    if holder is None:
+        return "This run has not begun, so nobody else is kept away (--start-at-task, --limit?)."
+    return f"{in_words(holder)}, and not this run."
+
+
 def in_the_middle(host):
     return (
         f"{host} was left in the middle: it, or the connection to it, was lost. Run the same "
@@ -161,6 +169,8 @@ def main():
     if given["state"] == "begun":
         new, before = begin(module, holder, ours)
     elif holder is None or not ours["token"] or holder.get("token") != ours["token"]:
+        if given["state"] == "at" and not module.check_mode:
+            module.fail_json(msg=not_ours(holder))
         module.exit_json(changed=False, before=holder)
     elif given["state"] == "at":
         begun = holder.get("host")

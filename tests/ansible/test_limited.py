@@ -1,0 +1,104 @@
+"""Part of a cluster (`--limit`) is changed under the lock of the whole one, and two of them never
+together."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.ansible_tools import COLLECTION, Played, play
+
+pytestmark = pytest.mark.not_quick("starts Ansible")
+
+ROLLING = COLLECTION / "playbooks" / "rolling.yml"
+HERE = {"ansible_connection": "local", "ansible_python_interpreter": "/usr/bin/python3"}
+AWAY = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1}
+
+
+def rolled(folder: Path, *options: str, keeper: dict[str, Any] | None = None) -> Played:
+    """A roll that ends at its first broker, as nobody serves here."""
+    hosts = {"keeper": {**HERE, **(keeper or {})}, "one": HERE, "two": HERE}
+    inventory = {"penstock_broker": {"hosts": hosts}}
+    return play(folder, ROLLING, inventory, *options, variables=paths(folder))
+
+
+def paths(folder: Path) -> dict[str, Any]:
+    """Nothing of this machine's."""
+    return {
+        "penstock_root": f"{folder}/nothing",
+        "penstock_gate_lock": f"{folder}/roll/roll.json",
+        "penstock_gate_baseline": f"{folder}/roll/baseline.json",
+        "ansible_become": False,
+    }
+
+
+def holder(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "roll" / "roll.json").read_text())
+    return found
+
+
+@pytest.mark.parametrize("limit", ["all", "!keeper", "two"])
+def test_whoever_is_in_the_run_takes_the_lock(ansible: None, tmp_path: Path, limit: str) -> None:
+    played = rolled(tmp_path, "--limit", limit)
+    assert played.code != 0
+    assert "was not touched, since not all brokers are there" in played.said
+    assert (holder(tmp_path)["what"], holder(tmp_path)["state"]) == ("rolling", "stopped")
+
+
+def test_nothing_is_begun_while_the_host_is_away_that_keeps_it(
+    ansible: None, tmp_path: Path
+) -> None:
+    played = rolled(tmp_path, "--limit", "!keeper", keeper=AWAY)
+    assert played.code != 0
+    assert "who changes the cluster is written down on keeper, which does not answer" in played.said
+    assert "was not touched" not in played.said
+    assert not (tmp_path / "roll").exists()
+
+
+def test_a_host_that_goes_may_be_all_that_is_in_the_run(ansible: None, tmp_path: Path) -> None:
+    inventory: dict[str, Any] = {
+        "penstock_broker": {"hosts": {"keeper": AWAY}},
+        "penstock_agent": {"hosts": {"web": HERE}},
+    }
+    path = COLLECTION / "playbooks" / "retire_host.yml"
+    options = ["--limit", "web,localhost", "-e", "penstock_retired_host=web"]
+    played = play(tmp_path, path, inventory, *options, variables=paths(tmp_path))
+    assert "who changes the cluster is written down on keeper, which does not answer" in played.said
+
+
+def test_another_host_keeps_it_where_that_is_said(ansible: None, tmp_path: Path) -> None:
+    elsewhere = ["-e", "penstock_gate_lock_host=two"]
+    played = rolled(tmp_path, "--limit", "!keeper", *elsewhere, keeper=AWAY)
+    assert "one was not touched" in played.said
+    assert holder(tmp_path)["state"] == "stopped"
+
+
+def test_a_run_that_was_not_begun_touches_no_host(ansible: None, tmp_path: Path) -> None:
+    lock = {"penstock_gate_lock": f"{tmp_path}/roll/roll.json", "penstock_gate_at_host": "one"}
+    at = {"name": "penstock.pipeline.gate", "tasks_from": "at.yml"}
+    document = [
+        {
+            "name": "At a host",
+            "hosts": "penstock_broker",
+            "gather_facts": False,
+            "tasks": [{"name": "At it", "ansible.builtin.include_role": at}],
+        }
+    ]
+    played = play(tmp_path, document, {"penstock_broker": {"hosts": {"one": HERE}}}, variables=lock)
+    assert played.code != 0
+    assert "This run has not begun" in played.failure
+
+
+@pytest.mark.parametrize("playbook", ["rolling", "site", "declare", "backup", "agents"])
+def test_inventories_of_two_clusters_are_refused_together(
+    ansible: None, tmp_path: Path, playbook: str
+) -> None:
+    hosts = {name: {**HERE, "penstock_cluster": name} for name in ("dc1", "dc2")}
+    inventory = {group: {"hosts": hosts} for group in ("penstock_broker", "penstock_agent")}
+    path = COLLECTION / "playbooks" / f"{playbook}.yml"
+    played = play(tmp_path, path, inventory, variables=paths(tmp_path))
+    assert played.code != 0
+    assert played.failure == "An inventory has one cluster, and this one has dc1, dc2."
+    assert played.changed == []
+    assert not (tmp_path / "roll").exists()
