@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from audit.config import Cluster
+from audit.errors import AuditFailure
 from audit.service import now_millis
 from audit.standing import BrokerFacts, Standing
 from client.brokers import Brokers
 from client.errors import ClientError, NotAllowed
 from client.metadata import ClusterMetadata
-from ground.chance import chance
+from ground.outage import Outage
 from ledger.lookup import lookup_at
 from ledger.names import topic_id_text
 from ledger.reading import LedgerChunk, LedgerPositions, LedgerReader
@@ -29,8 +30,6 @@ from schemas.registry_client import RegistryClient
 from wire.acls import Operation
 
 _PATIENCE_S: Final = 5.0  # with one question: longer, and it counts as an outage
-_FIRST_PAUSE_S: Final = 0.2
-_LONGEST_PAUSE_S: Final = 5.0
 _LOOK_S: Final = 10.0  # how often the cluster is asked who its brokers are
 _ENDS_WITHIN_S: Final = 10.0
 
@@ -74,7 +73,7 @@ class LedgerFollower:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"follows-{name}", daemon=True)
         self._look_at = 0.0
-        self._failed_since: float | None = None
+        self._outage = Outage(log, f"reading cluster {name}")
         self._hidden: frozenset[str] = frozenset()
 
     def start(self) -> None:
@@ -88,21 +87,18 @@ class LedgerFollower:
         self._thread.join(_ENDS_WITHIN_S)
 
     def _run(self) -> None:
-        pause = _FIRST_PAUSE_S
         while not self._stopping.is_set():
             try:
                 self._follow()
             except FollowingStopped:
                 return
-            except (ClientError, SchemaError) as error:
-                self._note_outage(str(error))
+            except ClientError as error:
+                self._pause(error, passing=error.retriable)
+            except SchemaError as error:
+                self._pause(error)
             except Exception:  # a bug must not end in silence: it is said each time, and shown
                 log.exception("following failed cluster=%s", self._name)
-                self._note_outage("this failed inside of the audit; its log says how")
-            if self._failed_since is None:
-                pause = _FIRST_PAUSE_S
-            self._stopping.wait(pause * (0.5 + chance() / 2))
-            pause = min(_LONGEST_PAUSE_S, pause * 2)
+                self._pause(AuditFailure("this failed inside of the audit; its log says how"))
 
     def _follow(self) -> None:
         """Until stopped, or something fails."""
@@ -123,7 +119,8 @@ class LedgerFollower:
                         return
                 self._look(brokers, began)
                 self._hand_over(self._name, ReadTo(began))
-                self._note_reached()
+                self._outage.over()
+                self._note_outage()
                 self._stopping.wait(self._poll)
 
     def _take(self, chunk: LedgerChunk) -> None:
@@ -165,21 +162,16 @@ class LedgerFollower:
             log.info("topic may be seen again cluster=%s topic=%s", self._name, topic)
         self._hidden = frozenset(hidden)
 
-    def _note_outage(self, why: str) -> None:
-        if self._failed_since is None:
-            self._failed_since = time.monotonic()
-            log.warning("cluster cannot be read, trying again cluster=%s error=%r", self._name, why)
-        if self._standing.clusters[self._name].unreachable != why:
-            self._standing.note(self._name, unreachable=why)
-            self._standing.changed()
+    def _pause(self, error: Exception, *, passing: bool = True) -> None:
+        """Until it is tried again; meanwhile it is known why the cluster is not read."""
+        pause = self._outage.failed(error, passing=passing)
+        self._note_outage()
+        self._stopping.wait(pause)
 
-    def _note_reached(self) -> None:
-        if self._failed_since is not None:
-            seconds = time.monotonic() - self._failed_since
-            log.info("cluster can be read again cluster=%s seconds=%.1f", self._name, seconds)
-            self._failed_since = None
-        if self._standing.clusters[self._name].unreachable:
-            self._standing.note(self._name, unreachable="")
+    def _note_outage(self) -> None:
+        """Whether there is one, and why."""
+        if self._standing.clusters[self._name].unreachable != self._outage.why:
+            self._standing.note(self._name, unreachable=self._outage.why)
             self._standing.changed()
 
 

@@ -44,7 +44,7 @@ def batches_at(
 
     def attempt() -> dict[TopicPartition, BatchHeader | None]:
         missing = offsets.keys() - found.keys()
-        for leader, led in by_leader(brokers, sorted(missing)).items():
+        for leader, led in by_leader(brokers, sorted(missing), Operation.READ).items():
             connection = brokers.broker(leader)
             targets = [TopicPartition(topic, each) for topic in led for each in led[topic]]
             for at in range(0, len(targets), UNDER_WAY):

@@ -174,11 +174,13 @@ class Brokers:
             self._address(broker_id), self.client_id, self._bootstrap.access, memory=memory
         )
 
-    def leaders(self, topic: str, partitions: Iterable[int]) -> dict[int, list[int]]:
-        """The partitions by the broker that leads them."""
+    def leaders(
+        self, topic: str, partitions: Iterable[int], *to: Operation
+    ) -> dict[int, list[int]]:
+        """The partitions by the broker that leads them. `to` is as in `topic`."""
         found: dict[int, list[int]] = {}
         for partition in partitions:
-            leader = self.known.topic(topic).partition(partition).leader
+            leader = self.known.topic(topic, *to).partition(partition).leader
             found.setdefault(leader, []).append(partition)
         return found
 

@@ -30,7 +30,7 @@ def end_offsets_of_epochs(
 
     def attempt() -> dict[TopicPartition, int]:
         missing = epochs.keys() - found.keys()
-        for leader, led in by_leader(brokers, sorted(missing)).items():
+        for leader, led in by_leader(brokers, sorted(missing), Operation.DESCRIBE).items():
             wanted = tuple(_wanted(topic, led[topic], epochs) for topic in led)
             request = OffsetForLeaderEpochRequest(replica_id=_CONSUMER, topics=wanted)
             answer = brokers.broker(leader).call(offset_for_leader_epoch.API, request)

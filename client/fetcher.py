@@ -120,7 +120,7 @@ class Fetcher:
         if not self._leaders_known:
             self._brokers.refresh([self.topic])
             self._leaders_known = True
-        for leader, led in self._brokers.leaders(self.topic, idle).items():
+        for leader, led in self._brokers.leaders(self.topic, idle, Operation.READ).items():
             if leader in self._under_way:
                 continue
             if leader not in self._connections:

@@ -11,7 +11,6 @@ import asyncio
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from typing import Any, Final, Self, TypeVar
 
@@ -86,11 +85,19 @@ class LeaderConnection:
                 result = BrokerConnection(address, client_id, access, memory=received_into)
             except Exception as error:  # noqa: BLE001 it is raised where it is waited for
                 result = error
-            with suppress(RuntimeError):  # the loop has ended, and with it the process
+            try:
                 loop.call_soon_threadsafe(arrived, result)
+            except RuntimeError:  # the loop has ended
+                if isinstance(result, BrokerConnection):
+                    result.close()
 
         threading.Thread(target=connect, name=f"open {address}", daemon=True).start()
-        return cls(Channel(await opened), loop)
+        try:
+            return cls(Channel(await opened), loop)
+        except asyncio.CancelledError:
+            if opened.done() and not opened.cancelled() and opened.exception() is None:
+                opened.result().close()  # it came in the moment in which nobody wanted it any more
+            raise
 
     @property
     def is_spent(self) -> bool:

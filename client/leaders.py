@@ -4,12 +4,14 @@ from collections.abc import Iterable
 
 from client.brokers import Brokers
 from client.delivery import TopicPartition
+from wire.acls import Operation
 
 
 def by_leader(
-    brokers: Brokers, targets: Iterable[TopicPartition]
+    brokers: Brokers, targets: Iterable[TopicPartition], *to: Operation
 ) -> dict[int, dict[str, list[int]]]:
-    """The partitions that each broker leads now, by topic. Asks the cluster, once."""
+    """The partitions that each broker leads now, by topic. Asks the cluster, once.
+    `to` is what is wanted with them, for whoever reads that it is not allowed."""
     wanted: dict[str, list[int]] = {}
     for topic, partition in targets:
         wanted.setdefault(topic, []).append(partition)
@@ -17,6 +19,6 @@ def by_leader(
     if wanted:
         brokers.refresh(wanted.keys())
     for topic, partitions in wanted.items():
-        for leader, led in brokers.leaders(topic, partitions).items():
+        for leader, led in brokers.leaders(topic, partitions, *to).items():
             found.setdefault(leader, {})[topic] = led
     return found

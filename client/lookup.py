@@ -64,7 +64,7 @@ def _is_not_before(sequence: int, other: int) -> bool:
 
 def _states(brokers: Brokers, target: TopicPartition) -> tuple[ProducerState, ...]:
     brokers.refresh([target.topic])
-    (leader,) = brokers.leaders(target.topic, [target.partition])
+    (leader,) = brokers.leaders(target.topic, [target.partition], Operation.READ)
     wanted = TopicRequest(name=target.topic, partition_indexes=(target.partition,))
     request = DescribeProducersRequest(topics=(wanted,))
     answer = brokers.broker(leader).call(describe_producers.API, request)

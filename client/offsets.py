@@ -76,7 +76,7 @@ def offsets_of(
 
     def attempt() -> dict[TopicPartition, int]:
         missing = times.keys() - found.keys()
-        for leader, led in by_leader(brokers, sorted(missing)).items():
+        for leader, led in by_leader(brokers, sorted(missing), Operation.DESCRIBE).items():
             request = ListOffsetsRequest(
                 isolation_level=READ_COMMITTED if committed else READ_UNCOMMITTED,
                 topics=tuple(_wanted(topic, led[topic], times) for topic in led),

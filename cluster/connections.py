@@ -8,6 +8,7 @@ kazoo, so it is logged here, once for each reason.
 import logging
 import socket
 import ssl
+import time
 from collections.abc import MutableMapping
 from typing import Any, Final
 
@@ -26,13 +27,15 @@ log = logging.getLogger(__name__)
 class Connections(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
     """kazoo's threads, and the sockets that they are given.
 
-    kazoo would let a single TCP connection attempt take a whole session timeout; with one member
-    of an ensemble unreachable, the session would end before the next member is tried.
+    kazoo would let a single attempt take a whole session timeout: with one member of an ensemble
+    unreachable, the session would end before the next member is tried; and a server whose port is
+    open, but which does not serve yet, now and then never answers who greets it just then.
     """
 
-    def __init__(self, connect_timeout_s: float, security: ZooKeeperSecurity) -> None:
+    def __init__(self, attempt_s: float, security: ZooKeeperSecurity) -> None:
         super().__init__()
-        self._connect_timeout_s = connect_timeout_s
+        self._attempt_s = attempt_s
+        self._greeted_until: float | None = None  # the attempt's end; None once it is in
         self._security = security
         self._tls = ClientTls(security.tls) if security.tls is not None else None
         self._said = ""
@@ -49,7 +52,7 @@ class Connections(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo ha
         address = kwargs["address"]
         try:
             self._take_password()
-            connection = socket.create_connection(address, self._connect_timeout_s)
+            connection = socket.create_connection(address, self._attempt_s)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._tls is not None:
                 connection = encrypted(connection, self._tls, kwargs["hostname"])
@@ -61,17 +64,22 @@ class Connections(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo ha
             raise
         self._said = ""
         self._steps = 0
+        self._greeted_until = time.monotonic() + self._attempt_s
         return connection
 
     def select(self, *args: Any, **kwargs: Any) -> Any:
         """Raises OSError where a login does not end: a server that knows no logins answers each
         step with nothing, and kazoo would ask it for ever, as fast as it can."""
-        if self.login is not None:
-            # With its requests to send, kazoo also waits for a second socket: then it is in.
-            self._steps = self._steps + 1 if len(args[0]) < 2 else 0
-            if self._steps > _MOST_STEPS:
-                raise OSError("the login does not end")
-        return super().select(*args, **kwargs)
+        if len(args[0]) > 1:  # with its requests to send, kazoo also waits for a second socket
+            self._greeted_until = None
+        if self._greeted_until is None:
+            return super().select(*args, **kwargs)
+        self._steps += 1
+        if self._steps > _MOST_STEPS:
+            raise OSError("the login does not end")
+        readable, writable, failed, timeout_s = args
+        left_s = max(0.0, self._greeted_until - time.monotonic())
+        return super().select(readable, writable, failed, min(timeout_s, left_s))
 
     def _take_password(self) -> None:
         """Raises NoSecret."""

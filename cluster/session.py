@@ -119,14 +119,18 @@ class Session:
         """
         address = parse_address(hosts)
         _check_login(security)
-        connections = Connections(timeout_s / (len(address.hosts) + 1), security)
+        connections = Connections(timeout_s / (len(address.hosts) + 2), security)
         client = KazooClient(
             ",".join(address.hosts),
             timeout=timeout_s,
             handler=connections,
             auth_data=[] if secret is None else [("digest", f"{USER}:{secret}")],
             sasl_options=connections.login,
-            connection_retry={"max_tries": -1, "delay": _PAUSE_S, "max_delay": 1.0},
+            connection_retry={
+                "max_tries": -1,
+                "delay": _PAUSE_S,
+                "max_delay": min(1.0, timeout_s / 10),
+            },
             logger=_kazoo_log,
         )
         session = cls(client, address, secret, timeout_s, user=security.user)

@@ -10,6 +10,7 @@
 """
 
 import gc
+import logging
 import os
 import signal
 import sys
@@ -43,7 +44,6 @@ pytest_plugins = [
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-AS_USERS = Path(__file__).with_name("as_users")
 # Whoever runs the tests may have a pipeline of their own: it is left alone.
 NOBODYS = (BOOTSTRAP, REGISTRY, AUDIT, AGENT, BROKER_HTTP)
 GRACE_SECONDS = 60.0  # for processes that are just ending: a JVM of Spark's may take long
@@ -62,6 +62,9 @@ hypothesis.settings.register_profile("default", PATIENT, derandomize=True)
 hypothesis.settings.register_profile("quick", PATIENT, derandomize=True, max_examples=4)
 hypothesis.settings.register_profile("fuzz", PATIENT, max_examples=20_000)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+# Nor does asyncio warn of what took long, as it does under `-X dev`.
+SLOW_STEP = "Executing %s took %.3f seconds"
+logging.getLogger("asyncio").addFilter(lambda record: record.msg != SLOW_STEP)
 
 
 @pytest.hookimpl(trylast=True)
@@ -132,11 +135,9 @@ def nothing_is_left_behind(
     temporary = tmp_path_factory.mktemp("temporary")
     # What a JVM of Spark's leaves that is killed lies beside that, and not in /tmp.
     of_spark = f"-XX:-UsePerfData -Djava.io.tmpdir={tmp_path_factory.mktemp('jvms')}"
-    path = os.pathsep.join([str(AS_USERS), *filter(None, [os.environ.get("PYTHONPATH")])])
     inherited = {
         SESSION: mark,
         "TMPDIR": str(temporary),
-        "PYTHONPATH": path,
         "SPARK_SUBMIT_OPTS": of_spark,
     }
     before = _set({**inherited, **dict.fromkeys(NOBODYS)})

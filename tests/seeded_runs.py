@@ -23,11 +23,8 @@ from tests.cluster_history.judging import Objection
 from tests.cluster_history.script import Script
 
 REPOSITORY: Final = Path(__file__).resolve().parents[1]
-# Programs start as at a user's: without hypothesis, and compiled.
-ENVIRONMENT: Final = {
-    "PYTHONPATH": f"{REPOSITORY}/tests/as_users:{REPOSITORY}",
-    "PYTHONDONTWRITEBYTECODE": "",
-}
+# Programs start compiled, as at a user's, in whatever folder.
+ENVIRONMENT: Final = {"PYTHONPATH": str(REPOSITORY), "PYTHONDONTWRITEBYTECODE": ""}
 EVERY: Final = "all"
 _SHOWN: Final = 6
 

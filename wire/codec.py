@@ -24,10 +24,10 @@ from types import NoneType, UnionType
 from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
-from kio.index import load_request_schema, load_response_schema
 
 from wire import primitives
 from wire.errors import ErrorCode, ProtocolError
+from wire.kio_schemas import request_schema, response_schema
 from wire.primitives import MessageBuffer, Reader, Writer
 
 Request = TypeVar("Request")
@@ -97,14 +97,14 @@ class Api(Generic[Request, Response]):
     def _request_codec(self, version: int) -> tuple[Reader, Writer]:
         codec = self._request_codecs.get(version)
         if codec is None:
-            codec = entity(load_request_schema(self.key, version), self.request)
+            codec = entity(request_schema(self.key, version), self.request)
             self._request_codecs[version] = codec
         return codec
 
     def _response_codec(self, version: int) -> tuple[Reader, Writer]:
         codec = self._response_codecs.get(version)
         if codec is None:
-            codec = entity(load_response_schema(self.key, version), self.response)
+            codec = entity(response_schema(self.key, version), self.response)
             self._response_codecs[version] = codec
         return codec
 
@@ -118,7 +118,7 @@ class Api(Generic[Request, Response]):
         module of kio's, read from the disk while everybody waits."""
 
         def is_flexible(version: int) -> bool:
-            return load_request_schema(self.key, version).__flexible__
+            return request_schema(self.key, version).__flexible__
 
         return self.versions.start + bisect_left(self.versions, True, key=is_flexible)
 

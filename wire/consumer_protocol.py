@@ -24,12 +24,11 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
 
-from kio.index import load_entity_schema
-from kio.static.constants import EntityType
 from msgspec import Struct
 
 from wire import codec
 from wire.errors import MemberDataError, ProtocolError
+from wire.kio_schemas import data_schema
 from wire.primitives import MessageBuffer, Reader, Writer, read_int16, write_int16
 
 PROTOCOL_TYPE: Final = "consumer"
@@ -142,5 +141,5 @@ def _write(kind: str, message: Subscription | Assignment, version: int) -> bytes
 
 @cache
 def _form(kind: str, version: int) -> tuple[Reader, Writer]:
-    schema = load_entity_schema(f"consumer_protocol_{kind}", version, EntityType.data)
+    schema = data_schema(f"consumer_protocol_{kind}", version)
     return codec.entity(schema, _MESSAGES[kind])

@@ -10,12 +10,12 @@ response to ApiVersions never has them, so that a client can read it before it k
 import struct
 from typing import Any, NamedTuple
 
-from kio.index import load_response_schema
 from kio.schema.index import api_key_map, schema_name_map
 
 from wire import primitives
 from wire.codec import Api, encode_error
 from wire.errors import ErrorCode, ProtocolError
+from wire.kio_schemas import response_schema
 from wire.primitives import MessageBuffer, Part
 from wire.slices import FileSlice
 
@@ -104,6 +104,6 @@ def refusal(key: int, version: int) -> tuple[MessageBuffer, bool] | None:
     """
     if version not in schema_name_map.get(api_key_map.get(key, ""), ()):
         return None
-    schema = load_response_schema(key, version)
+    schema = response_schema(key, version)
     body = encode_error(schema, ErrorCode.unsupported_version)
     return None if body is None else (body, schema.__header_schema__.__version__ == 1)

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import Final
 
 from client.errors import ClientError
+from ground.outage import Outage
 from registry.config import RegistryConfig
 from registry.contents import RegistryContents
 from registry.errors import RegistryFailure
 from registry.log.following import TopicFollower
-from registry.log.outage import Outage
 from registry.log.reading import TopicReading
 from registry.log.topic import SchemasTopic, ready_topic
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 async def found_topic(config: RegistryConfig, name: str, *, create: bool) -> SchemasTopic:
     """The topic, once brokers are there. Raises RegistryFailure."""
-    outage = Outage(f"reaching {config.bootstrap}")
+    outage = Outage(log, f"reaching {config.bootstrap}")
     while True:
         try:
             topic = await asyncio.to_thread(

@@ -22,8 +22,8 @@ from client.errors import ClientError, ErrorCode, Refused, UnknownTopic, check
 from client.fetcher import FetchedBatch, Fetcher
 from client.producer import Identity
 from client.rights import on_topic
+from ground.outage import Outage
 from registry.errors import RegistryFailure
-from registry.log.outage import Outage
 from registry.log.topic import CLIENT_ID, SchemasTopic, check_partitions, known_id
 from registry.values import LogRecord
 from wire.acls import Operation
@@ -79,7 +79,7 @@ class TopicFollower:
         self._position = topic.start
         self._leader_epoch = -1  # of the last batch
         self._missing_since: float | None = None
-        self._outage = Outage(f"reading topic {topic.name}")
+        self._outage = Outage(log, f"reading topic {topic.name}")
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="follower", daemon=True)
 
@@ -108,7 +108,7 @@ class TopicFollower:
                     self._check_unchanged(brokers)
                     self._follow(brokers)
             except ClientError as error:
-                self._stopping.wait(self._outage.failed(error))
+                self._stopping.wait(self._outage.failed(error, passing=error.retriable))
             except (TopicGone, RegistryFailure) as gone:
                 self._on_end(str(gone))
                 return

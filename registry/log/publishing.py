@@ -22,7 +22,11 @@ _WHEN_TOLD: Final = 2**31  # bytes: batches are sent when they are told to be
 
 
 class NotPublished(Exception):
-    """Records may be in the topic, or not."""
+    """Records may be in the topic, or not. `passing`: the next attempt may do better."""
+
+    def __init__(self, why: str, *, passing: bool = True) -> None:
+        super().__init__(why)
+        self.passing = passing
 
 
 class Fenced(NotPublished):
@@ -69,9 +73,9 @@ class Publisher:
                 (delivered,) = self._producer.flush()
             except Refused as refused:
                 kind = Fenced if refused.code in _FENCED else NotPublished
-                raise kind(str(refused)) from None
+                raise kind(str(refused), passing=refused.retriable) from None
             except ClientError as error:
-                raise NotPublished(str(error)) from None
+                raise NotPublished(str(error), passing=error.retriable) from None
             if delivered.base_offset is None:
                 raise NotPublished("the broker has forgotten the batch's offset")
             end = delivered.base_offset + delivered.messages

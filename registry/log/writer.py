@@ -37,11 +37,11 @@ from client.errors import ClientError
 from client.producer import Identity
 from cluster.registry_writer import LAST_PRODUCER_EPOCH
 from cluster.values import WriterEpoch
+from ground.outage import Outage
 from registry.contents import RegistryContents
 from registry.errors import schema_too_large, too_busy
 from registry.log.following import ReadBatch
 from registry.log.leadership import Leadership, Over, Tenure
-from registry.log.outage import Outage
 from registry.log.publishing import NotPublished, Publisher
 from registry.log.reading import TopicReading
 from registry.values import Decision, LogRecord
@@ -107,7 +107,7 @@ class TopicWriter:
         self._brought: deque[tuple[str, ReadBatch]] = deque()  # by prefix
         self._open = False  # writes may wait here
         self._stopping = False
-        self._outage = Outage(f"writing topic {topic}")
+        self._outage = Outage(log, f"writing topic {topic}")
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
 
     # The event loop
@@ -166,20 +166,22 @@ class TopicWriter:
                 epoch = self._leadership.take(lambda: self._stopping)
                 if epoch is not None:
                     self._be_writer(epoch)
-            except (ClientError, NotPublished) as error:
-                self._try_later(error)
+            except ClientError as error:
+                self._try_later(error, passing=error.retriable)
+            except NotPublished as error:
+                self._try_later(error, passing=error.passing)
             except Exception as error:  # a bug: the next epoch may do better
                 if self._stopping:
                     return
                 log.exception("writing failed")
                 self._try_later(error)
 
-    def _try_later(self, error: Exception) -> None:
+    def _try_later(self, error: Exception, *, passing: bool = True) -> None:
         """Not at once, and perhaps another registry."""
         if self._stopping:
             return
         self._leadership.give_up()
-        pause = self._outage.failed(error)
+        pause = self._outage.failed(error, passing=passing)
         with self._news:
             self._news.wait_for(lambda: self._stopping, pause)
 

@@ -6,12 +6,14 @@ see it, wherever it was decided.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Final, TypeVar
 
 import msgspec
 
 from ground.http_security import HttpAccess
+from ground.outage import Outage
 from registry.config import Timeouts
 from registry.contents import RegistryContents
 from registry.errors import (
@@ -23,13 +25,14 @@ from registry.errors import (
     timed_out,
 )
 from registry.log.forwarding import ForwardedRequest, Forwarder, NotPassed, Passed
-from registry.log.outage import Outage
 from registry.log.publishing import Fenced, NotPublished
 from registry.log.reading import TopicReading
 from registry.log.writer import NotWriter, TopicWriter
 from registry.values import Decision
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 NO_LEADER: Final = 50004
 _OUR_LOGIN: Final = "this registry: see its `forwarding_security`, and `registries` there"
@@ -63,7 +66,7 @@ class Writing:
         self._reading = reading
         self._patience = patience
         self._forwarder = Forwarder(connections, access)
-        self._outage = Outage("passing writes on")
+        self._outage = Outage(log, "passing writes on")
         self._address = address
         self._alone = alone
         self._moved = asyncio.Event()  # replaced when the writer is another

@@ -119,7 +119,16 @@ class ScriptedBroker:
                     if (answer := next(script, None)) is None:
                         continue
                     if (reply := answer(memoryview(request))) is None:
+                        _hang_up_after_what_was_said(connection)
                         return
                     connection.sendall(reply)
             except OSError:
                 return  # the other side went away
+
+
+def _hang_up_after_what_was_said(connection: socket.socket) -> None:
+    """A connection that is closed while requests of it are unread is reset, and the system drops
+    answers that are not with the other side yet: they are said first."""
+    connection.shutdown(socket.SHUT_WR)
+    while connection.recv(64 * 1024):
+        pass

@@ -72,7 +72,7 @@ def expire(session: Session) -> None:
         other = KazooClient(
             ",".join(session.address.hosts), client_id=session.client.client_id, timeout=4.0
         )
-        other.start()
+        other.start(timeout=60)
         other.stop()
         other.close()
         if reconnected.wait(5):

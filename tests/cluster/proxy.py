@@ -15,6 +15,8 @@ class Proxy:
         self._sockets: set[socket.socket] = set()
         self._threads: list[threading.Thread] = []
         self._refusing = False
+        self._to_ignore = 0
+        self._ignored: list[socket.socket] = []
         self._swallowing = False
         self._passing = 0
         self._closed = False
@@ -40,6 +42,14 @@ class Proxy:
 
     def allow(self) -> None:
         self._refusing = False
+
+    def ignore_connections(self, number: int) -> None:
+        """The next ones are taken, and nothing is ever said on them."""
+        self._to_ignore = number
+
+    @property
+    def ignored(self) -> int:
+        return len(self._ignored)
 
     def hold(self) -> None:
         """Pass nothing on any more, and say nothing: as a network that has lost its way."""
@@ -68,6 +78,8 @@ class Proxy:
         for thread in tuple(self._threads):
             thread.join()
         self._listener.close()
+        for connection in self._ignored:
+            connection.close()
 
     def __enter__(self) -> Self:
         return self
@@ -88,6 +100,10 @@ class Proxy:
                 return
             if self._refusing:
                 client.close()
+                continue
+            if self._to_ignore:
+                self._to_ignore -= 1
+                self._ignored.append(client)
                 continue
             try:
                 server = socket.create_connection(self._target, timeout=10)

@@ -251,6 +251,22 @@ def test_a_dead_member_costs_a_part_of_the_session_only(
             filler.close()
 
 
+def test_a_server_that_takes_a_connection_and_says_nothing_does_not_cost_the_session(
+    proxy: Proxy, chroot: str, connect: Connect
+) -> None:
+    """As ZooKeeper does now and then to who greets it while it starts."""
+    session = connect(f"{proxy.address}/{chroot.partition('/')[2]}", timeout_s=12.0)
+    states: list[SessionState] = []
+    session.add_listener(states.append)
+    before = session.session_id
+
+    proxy.ignore_connections(2)
+    proxy.cut()
+    eventually(lambda: states == [SessionState.SUSPENDED, SessionState.CONNECTED])
+    assert proxy.ignored == 2
+    assert session.session_id == before
+
+
 @pytest.mark.parametrize("credentials", [[], [("digest", "penstock:wrong")]])
 def test_with_a_secret_strangers_read_but_do_not_write(
     chroot: str, connect: Connect, credentials: list[tuple[str, str]]

@@ -184,7 +184,7 @@ def own_broker(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> BrokerProcess:
 def test_a_broker_that_restarts_is_waited_for_and_said_once(
     tmp_path: Path, zookeeper: EmbeddedZooKeeper, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "registry.log.outage")
+    caplog.set_level(logging.INFO, "registry.log.following")
     with own_broker(tmp_path, zookeeper) as broker:
         topic = ready(broker.bootstrap, "_schemas")
         with Followed(broker.bootstrap, topic) as followed:

@@ -159,7 +159,7 @@ def _audit_may_not_read(
     ear = Ear(p, p.audit)
     ear.waits_for(right.said_of())
     allow_again()
-    ear.waits_for("cluster can be read again")
+    ear.waits_for("works again")
     p.write(LINES)
     p.wait_until_counted()
 

@@ -1,0 +1,73 @@
+"""Connections that are opened while nobody wants them any more: they are closed, and at once."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from client.bootstrap import Access
+from client.leader_connection import LeaderConnection
+from client.security import Security
+from tests.client.scripted_broker import ScriptedBroker, greeting
+from wire.messages import fetch
+
+
+@pytest.fixture
+def broker() -> Iterator[ScriptedBroker]:
+    with ScriptedBroker([lambda request: greeting(request, {fetch.API.key: (4, 12)})]) as broker:
+        yield broker
+
+
+def opening_has_ended(broker: ScriptedBroker) -> None:
+    """What the thread has to say to the loop is said then."""
+    for thread in threading.enumerate():
+        if thread.name == f"open {broker.address}":
+            thread.join(60)
+            assert not thread.is_alive()
+
+
+async def opening(broker: ScriptedBroker) -> "asyncio.Task[LeaderConnection]":
+    task = asyncio.create_task(LeaderConnection.open(broker.address, "test", Access(Security())))
+    await asyncio.sleep(0)
+    return task
+
+
+def test_who_is_cancelled_in_the_moment_it_is_open_leaves_no_connection(
+    broker: ScriptedBroker,
+) -> None:
+    async def cancelled() -> None:
+        task = await opening(broker)
+        opening_has_ended(broker)  # on the loop's own thread: it hears of it afterwards
+        asyncio.get_running_loop().call_soon(task.cancel)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancelled())
+    broker.wait_until_left()
+
+
+def test_who_is_cancelled_before_it_is_open_leaves_no_connection(broker: ScriptedBroker) -> None:
+    async def cancelled() -> None:
+        task = await opening(broker)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        opening_has_ended(broker)
+        await asyncio.sleep(0)
+
+    asyncio.run(cancelled())
+    broker.wait_until_left()
+
+
+def test_a_loop_that_has_ended_meanwhile_leaves_no_connection(broker: ScriptedBroker) -> None:
+    with broker.held(), pytest.raises(asyncio.CancelledError):
+        asyncio.run(_given_up(broker))
+    opening_has_ended(broker)
+    broker.wait_until_left()
+
+
+async def _given_up(broker: ScriptedBroker) -> None:
+    task = await opening(broker)
+    task.cancel()
+    await task
