@@ -38,6 +38,7 @@ from bench.rounds import measure
 from bench.shippers import shippers
 from bench.spark_peer import VERSION as SPARK_VERSION
 from bench.spark_peer import spark_peer
+from bench.topic_loads import topic_loads
 from bench.whole_pipelines import whole_pipeline
 from harness.apache_kafka import VERSION as KAFKA_VERSION
 from harness.apache_kafka import kafka_classpath, why_no_kafka
@@ -267,6 +268,8 @@ def main(  # noqa: PLR0917 -- one for each option
                     servers = _loaders(Path(work), brokers, stack)
                 elif what is Measured.MIRRORS:
                     servers = _mirrors(brokers)
+                elif what is Measured.TOPIC_LOADS:
+                    servers = {PENSTOCK: topic_loads}
                 elif what is Measured.PIPELINES:
                     servers = {PENSTOCK: whole_pipeline}
                 elif what is Measured.AUDITS:

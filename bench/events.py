@@ -156,7 +156,7 @@ def _records(bodies: pa.BinaryArray, schema_id: int) -> bytes:
 
 PARTITIONS: Final = 8
 _AHEAD: Final = 8  # batches that are being made
-_LIMITS: Final = ShippingLimits(memory_bytes=64 * 1024 * 1024)
+LIMITS: Final = ShippingLimits(memory_bytes=64 * 1024 * 1024)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,13 +174,12 @@ def fill(bootstrap: str, registry: str, rows: int) -> EventTopics:
         create_topic(brokers, topics.spread, partitions=PARTITIONS)
         create_topic(brokers, topics.single, partitions=1)
         schema_id = _registered(registry, topics)
-        producer = BatchProducer(brokers.bootstrap, identity=take_identity(brokers), limits=_LIMITS)
+        producer = BatchProducer(brokers.bootstrap, identity=take_identity(brokers), limits=LIMITS)
         with producer:
             for partition, data in _made(schema_id, rows):
-                _send(producer, Batch(TopicPartition(topics.spread, partition), data))
-                _send(producer, Batch(TopicPartition(topics.single, 0), data))
-            while producer.outstanding:
-                _settle(producer)
+                send(producer, Batch(TopicPartition(topics.spread, partition), data))
+                send(producer, Batch(TopicPartition(topics.single, 0), data))
+            finish(producer)
     return topics
 
 
@@ -210,10 +209,17 @@ def _made(schema_id: int, rows: int) -> Iterator[tuple[int, bytes]]:
             yield partition, left.result()
 
 
-def _send(producer: BatchProducer, batch: Batch) -> None:
+def send(producer: BatchProducer, batch: Batch) -> None:
+    """As soon as there is room for it. Raises ServerFailed."""
     while not producer.submit(batch):
         _settle(producer)
     _settle(producer, wait=0.0)
+
+
+def finish(producer: BatchProducer) -> None:
+    """All of it is in the broker. Raises ServerFailed."""
+    while producer.outstanding:
+        _settle(producer)
 
 
 def _settle(producer: BatchProducer, wait: float = 0.05) -> None:

@@ -139,7 +139,7 @@ class Loader:
         try:
             with SparkCost(self.driver.pid) as cost:
                 answer = self.driver.ask("load", self.loading.load(wanted, root))
-            files = _visible_files(root / wanted.topic)
+            files = visible_files(root / wanted.topic)
             rows = sum(pq.read_metadata(file).num_rows for file in files)
             if rows != wanted.rows:
                 raise ServerFailed(f"{rows} of {wanted.rows} events have landed")
@@ -167,7 +167,7 @@ def topics_of(place: Place) -> EventTopics:
     return loader_of(place).loading.site.topics(place.scale.rows)
 
 
-def _visible_files(table: Path) -> list[Path]:
+def visible_files(table: Path) -> list[Path]:
     """As Spark sees them."""
     return [file for file in table.glob("dt=*/hour=*/*.parquet") if file.name[0] not in "_."]
 

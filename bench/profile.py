@@ -41,6 +41,7 @@ class Scale:
     lines: int  # of plain text in the files of a backlog; of JSON, a third
     files: int  # that are idle, or grow slowly
     rows: int  # that are loaded
+    topics: int  # with little in each, that are loaded at once
     agents: int  # of the fleet whose ledger is audited
     agents_topics: int  # that they write to, in all
     told_minutes: int  # of that fleet, as entries in `_audit`
@@ -62,6 +63,7 @@ class Scale:
             idle_seconds=1.0,
             lines=self.lines // 10,
             rows=self.rows // 10,
+            topics=max(10, self.topics // 100),
             told_minutes=max(1, self.told_minutes // 60),
             ledger_seconds=min(self.ledger_seconds, 3.0),
             replicated_messages=self.replicated_messages // 10,
@@ -90,6 +92,7 @@ FULL = Scale(
     lines=3_000_000,
     files=1_000,
     rows=10_000_000,
+    topics=1_000,
     agents=10_000,
     agents_topics=100,
     told_minutes=180,
@@ -121,6 +124,7 @@ QUICK = Scale(
     lines=30_000,
     files=50,
     rows=100_000,
+    topics=20,
     agents=100,
     agents_topics=10,
     told_minutes=60,

@@ -20,7 +20,13 @@ from pathlib import Path
 
 from harness.class_archives import with_archive
 from harness.maven_jars import CACHE, MavenJars
-from harness.server_process import RunningServer, RunningServers, ServerProcess, free_ports
+from harness.server_process import (
+    RunningServer,
+    RunningServers,
+    ServerFailed,
+    ServerProcess,
+    free_ports,
+)
 
 VERSION = "3.9.1"
 # Its clients no longer know the versions of APIs from before Kafka 2.1. Of 4.4.0, the tools are not
@@ -60,6 +66,7 @@ QUICK_JVM = (
 # of a release, but where there are users from the beginning.
 _CHECKPOINT = "bootstrap.checkpoint"
 _BY_SIGTERM = 143  # a JVM's exit code
+_WRITTEN_WITHIN = 300.0  # seconds, where much else begins
 
 
 class KafkaUnavailable(Exception):
@@ -114,8 +121,11 @@ def _read_before(version: str) -> tuple[str, ...]:
     archive."""
 
     def train(folder: Path, options: tuple[str, ...]) -> bool:
-        with ApacheKafka(folder / "kafka", heap="256m", jvm=options, version=version) as kafka:
-            return kafka.process.terminate() == _BY_SIGTERM
+        try:
+            with ApacheKafka(folder / "kafka", heap="256m", jvm=options, version=version) as kafka:
+                return kafka.process.terminate(within=_WRITTEN_WITHIN) == _BY_SIGTERM
+        except ServerFailed:
+            return False
 
     return with_archive("apache-kafka-classes", kafka_classpath(version), train)
 

@@ -24,13 +24,13 @@ _QUIET: Final = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 def with_archive(
     folder: str, program: object, train: Callable[[Path, tuple[str, ...]], bool]
 ) -> tuple[str, ...]:
-    """Options of a JVM. `train` does once, in a folder of its own and with the options that it is
-    given, what the program does most, ends it in peace, and says whether it came so far. `program`
-    tells one class path from another by its `repr`."""
+    """Options of a JVM, which is to write none itself. `train` does once, in a folder of its own
+    and with the options that it is given, what the program does most, ends it in peace, and says
+    whether it came so far. `program` tells one class path from another by its `repr`."""
     archive = CACHE / folder / f"{_of_this_java(program)}.jsa"
     if not archive.exists():
         _make(archive, train)
-    return (*_QUIET, f"-XX:SharedArchiveFile={archive}") if archive.exists() else ()
+    return (*_QUIET, f"-XX:SharedArchiveFile={archive}") if archive.exists() else _QUIET
 
 
 def _of_this_java(program: object) -> str:

@@ -111,9 +111,13 @@ class Tasks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     take more."""
     tables: int = 4
     """Tables that are under way at a time."""
+    without_spark: int = 50_000
+    """Records of a table that one load [reads without Spark](#a-load-of-little), whose jobs take
+    longer to plan than these to read; 0: Spark reads all."""
 
     def __post_init__(self) -> None:
         check_positive(self, "records", "memory_bytes", "tables")
+        check_not_negative(self, "without_spark")
 
 
 class CompletenessConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -57,7 +57,7 @@ def spark(
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"  # whatever the host's name is worth
     # Planning workers and executors find the repository as the tests do.
-    os.environ["PYTHONPATH"] = f"{ROOT}:{before['PYTHONPATH']}"
+    os.environ["PYTHONPATH"] = str(ROOT)
     builder = SparkSession.builder.master("local[2]").appName("tests")
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)

@@ -20,6 +20,7 @@ from bench.profiles import (
     groups,
     latency,
     loader,
+    loader_topics,
     logins,
     mirror,
     produce,
@@ -45,6 +46,7 @@ _OF_REGISTRIES = (registry_startup.PROFILE, registry_reads.PROFILE, registry_wri
 _OF_AGENTS = (agent_backlog.PROFILE, agent_steady.PROFILE, agent_latency.PROFILE)
 _OF_MIRRORS = (mirror.PROFILE,)
 _OF_LOADERS = (loader.PROFILE,)
+_OF_TOPIC_LOADS = (loader_topics.PROFILE,)
 _OF_PIPELINES = (up_idle.PROFILE,)
 _OF_AUDITS = (*audit.PROFILES, *audit_overhead.PROFILES)
 
@@ -65,6 +67,7 @@ PROFILES: dict[str, Profile] = {
         *_OF_REGISTRIES,
         *_OF_AGENTS,
         *_OF_LOADERS,
+        *_OF_TOPIC_LOADS,
         *_OF_MIRRORS,
         *_OF_AUDITS,
         *_OF_PIPELINES,
@@ -83,6 +86,7 @@ class Measured(Enum):
     REGISTRIES = auto()
     AGENTS = auto()
     LOADERS = auto()
+    TOPIC_LOADS = auto()
     AUDITS = auto()
     MIRRORS = auto()
     PIPELINES = auto()
@@ -104,6 +108,8 @@ def measured_by(name: str) -> Measured:
         return Measured.AGENTS
     if profile in _OF_MIRRORS:
         return Measured.MIRRORS
+    if profile in _OF_TOPIC_LOADS:
+        return Measured.TOPIC_LOADS
     if profile in _OF_PIPELINES:
         return Measured.PIPELINES
     if profile in _OF_AUDITS:

@@ -17,7 +17,6 @@ said is said again. Of two loaders who write it at once, one wins; either is tru
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -43,6 +42,7 @@ from loader.commit.old_hours import recalled
 from loader.errors import RunTaken
 from loader.ledger.observations import divided
 from loader.manifests import Manifest
+from loader.side_by_side import side_by_side
 from loader.store.store import PENSTOCK, Entry, Store
 from loader.tables import HOUR_MILLIS, Hour, hour_folder, hour_in_folder, hour_of
 
@@ -306,12 +306,13 @@ class FileCheck:
             now=now,
         )
         spoilt = set()
-        with ThreadPoolExecutor(READERS, "checksum") as threads:
-            for path, found in zip(wanted, threads.map(self._checksum, wanted), strict=True):
-                hour, file = files[path]
-                known[hour][path] = looked_at(file, entries[path], found, now)
-                if is_other(file, found):
-                    spoilt.add(path)
+        size = sum(entries[path].size for path in wanted)
+        sums = side_by_side(self._checksum, wanted, threads=READERS, size=size)
+        for path, found in zip(wanted, sums, strict=True):
+            hour, file = files[path]
+            known[hour][path] = looked_at(file, entries[path], found, now)
+            if is_other(file, found):
+                spoilt.add(path)
         return spoilt
 
     def _checksum(self, path: str) -> str:

@@ -20,7 +20,6 @@ then, so these are the bytes that were found right.
 """
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -39,6 +38,7 @@ from loader.commit.layout import (
 )
 from loader.errors import LoaderError, RunTaken, StoreError
 from loader.manifests import VERSION, Manifest
+from loader.side_by_side import side_by_side
 from loader.store.store import Entry, Store
 
 FEWEST_KEPT: Final = 10
@@ -245,8 +245,9 @@ def with_checksums(store: Store, manifest: Manifest) -> Manifest:
     """The same with those of all files that it adds. Raises StoreError."""
     if not manifest.adds:
         return manifest
-    with ThreadPoolExecutor(min(READERS, len(manifest.adds)), "checksum") as threads:
-        sums = list(threads.map(store.checksum, [each.staged for each in manifest.adds]))
+    staged = [each.staged for each in manifest.adds]
+    size = sum(each.bytes for each in manifest.adds)
+    sums = side_by_side(store.checksum, staged, threads=READERS, size=size)
     added = zip(manifest.adds, sums, strict=True)
     return msgspec.structs.replace(
         manifest, adds=tuple(msgspec.structs.replace(each, checksum=one) for each, one in added)

@@ -10,7 +10,6 @@ just the files that it names. What they hold is counted, and has to agree as wel
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -21,6 +20,7 @@ from loader.commit.sources import LandedSources
 from loader.errors import Mismatch
 from loader.landing.pieces import PIECE_END, FileKind
 from loader.reports import SliceReport
+from loader.side_by_side import side_by_side
 from loader.store.store import Entry, Store
 from loader.tables import Hour, Slice, hour_in_folder, hour_of
 
@@ -187,13 +187,14 @@ def _reports(
 ) -> dict[int, SliceReport]:
     """Read several at a time. Only a few of them are in memory with their sources."""
     reports = {}
-    with ThreadPoolExecutor(READERS, "report") as threads:
-        entries = sorted(said.items())
-        for at in range(0, len(entries), REPORTS_AT_ONCE):
-            some = entries[at : at + REPORTS_AT_ONCE]
-            for report in threads.map(lambda each: _report(store, each[1], each[0]), some):
-                sources.add(report)
-                reports[report.slice] = msgspec.structs.replace(report, sources=(), scattered=())
+    entries = sorted(said.items())
+    for at in range(0, len(entries), REPORTS_AT_ONCE):
+        some = entries[at : at + REPORTS_AT_ONCE]
+        for report in side_by_side(
+            lambda each: _report(store, each[1], each[0]), some, threads=READERS
+        ):
+            sources.add(report)
+            reports[report.slice] = msgspec.structs.replace(report, sources=(), scattered=())
     return reports
 
 

@@ -7,6 +7,8 @@ Of every slice come: for each hour with rows one file of kind `rows`; one of kin
 are dead letters; one report. Spark keeps all files of a task open until it ends, so there are only
 so many: the rows of hours beyond that come in one file of kind `mixed`, with the hour of each row
 as a last column, which Spark is to divide.
+
+A load of little does without Spark: the driver takes the pieces itself (here.py).
 """
 
 import struct
@@ -66,6 +68,12 @@ def piece(kind: FileKind, number: int, hour: Hour | None, value: bytes) -> pa.Re
         ],
         schema=PIECES,
     )
+
+
+def file_of(one: pa.RecordBatch) -> tuple[str, pa.Buffer]:
+    """A piece's folder, as Spark calls it, and its bytes."""
+    kind, number, day, hour = (one.column(place)[0].as_py() for place in range(4))
+    return f"kind={kind}/slice={number}/dt={day}/hour={hour}", one.column(4).buffers()[2]
 
 
 def report_piece(report: SliceReport) -> pa.RecordBatch:

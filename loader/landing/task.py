@@ -58,46 +58,59 @@ def land(
 ) -> Iterator[pa.RecordBatch]:
     """The slice's pieces, in the order in which their files need them. Rows of `PIECES`. What has
     been seen before is a duplicate. So many hours have files of their own."""
+    bootstrap = Bootstrap.of(",".join(spec.brokers), spec.security)
+    with Brokers(bootstrap, client_id=CLIENT_ID) as brokers, WriterSchemas(spec) as schemas:
+        yield from landed(piece, spec, seen, brokers, schemas, most_hours=most_hours)
+
+
+def landed(
+    piece: Slice,
+    spec: TaskSpec,
+    seen: Seen,
+    brokers: Brokers,
+    schemas: WriterSchemas,
+    *,
+    most_hours: int,
+) -> Iterator[pa.RecordBatch]:
+    """As `land`, from who asks these already."""
     columns = Columns(
         parse(spec.reader_schema, strict=False), header=spec.header, with_cluster=spec.with_cluster
     )
-    bootstrap = Bootstrap.of(",".join(spec.brokers), spec.security)
-    with Brokers(bootstrap, client_id=CLIENT_ID) as brokers, WriterSchemas(spec) as schemas:
-        decoder = BatchDecoder(
-            columns,
-            schemas,
-            topic=piece.topic,
-            partition=piece.partition,
-            cluster=piece.cluster,
-            times=spec.times,
-        )
-        reader = PartitionReader(
-            brokers,
-            piece.topic,
-            piece.partition,
-            piece.first,
-            piece.end,
-            topic_id=piece.topic_id,
-            from_within=piece.from_within,
-        )
-        landing = Landing(piece, spec, seen, most_hours=most_hours)
-        try:
-            with closing(reader):
-                for each in reader.everything():
-                    given_up = _is_missing(each) and not reader.is_compacted()
-                    if given_up and not spec.accept_gap:
-                        raise _missing(piece, each)
-                    if isinstance(each, PassedOver):
-                        landing.nothing(each, given_up=given_up)
-                        continue
-                    decoded = decoder.decode(each)
-                    yield from landing.take(each.header, decoded, given_up=given_up)
-        except Corrupt as error:
-            first = max(error.first, 0)
-            end = first + max(error.count, 1)
-            reason = str(error).partition(": ")[2]
-            raise DamagedBatch(piece.topic, piece.partition, first, end, reason) from None
-        yield from landing.end(reader.next_offset, reader.leader_epoch)
+    decoder = BatchDecoder(
+        columns,
+        schemas,
+        topic=piece.topic,
+        partition=piece.partition,
+        cluster=piece.cluster,
+        times=spec.times,
+    )
+    reader = PartitionReader(
+        brokers,
+        piece.topic,
+        piece.partition,
+        piece.first,
+        piece.end,
+        topic_id=piece.topic_id,
+        from_within=piece.from_within,
+    )
+    landing = Landing(piece, spec, seen, most_hours=most_hours)
+    try:
+        with closing(reader):
+            for each in reader.everything():
+                given_up = _is_missing(each) and not reader.is_compacted()
+                if given_up and not spec.accept_gap:
+                    raise _missing(piece, each)
+                if isinstance(each, PassedOver):
+                    landing.nothing(each, given_up=given_up)
+                    continue
+                decoded = decoder.decode(each)
+                yield from landing.take(each.header, decoded, given_up=given_up)
+    except Corrupt as error:
+        first = max(error.first, 0)
+        end = first + max(error.count, 1)
+        reason = str(error).partition(": ")[2]
+        raise DamagedBatch(piece.topic, piece.partition, first, end, reason) from None
+    yield from landing.end(reader.next_offset, reader.leader_epoch)
 
 
 def _is_missing(each: FetchedBatch | PassedOver) -> bool:

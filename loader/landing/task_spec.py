@@ -56,6 +56,10 @@ class LandingJob(msgspec.Struct, frozen=True):
     groups: tuple[tuple[Slice, ...], ...]
     seen: dict[Partition, bytes] = {}  # of SEVERAL partitions, too
 
+    @property
+    def slices(self) -> tuple[Slice, ...]:
+        return tuple(piece for group in self.groups for piece in group)
+
     def packed(self) -> str:
         return base64.b64encode(msgspec.msgpack.encode(self)).decode()
 

@@ -40,9 +40,21 @@ def joined(
                 number, hour = which, Hour(batch.column(HOUR)[at].as_py())
                 new = SliceFiles(number, compression, held_bytes, most_hours=1)
                 joining = _Joining(new, hour, held_bytes)
-            yield from joining.add(batch.column(CONTENT)[at].as_buffer())
+            content = pa.BufferReader(batch.column(CONTENT)[at].as_buffer())
+            yield from joining.add(pq.ParquetFile(content))
     if joining is not None:
         yield from joining.end()
+
+
+def join_files(
+    files: Iterable[pq.ParquetFile], number: int, hour: Hour, compression: FileCompression
+) -> Iterator[pa.RecordBatch]:
+    """Pieces of the one file of that hour that they become."""
+    new = SliceFiles(number, compression, HELD_BYTES, most_hours=1)
+    joining = _Joining(new, hour, HELD_BYTES)
+    for each in files:
+        yield from joining.add(each)
+    yield from joining.end()
 
 
 class _Joining:
@@ -55,8 +67,7 @@ class _Joining:
         self._held: list[pa.RecordBatch] = []
         self._bytes = 0
 
-    def add(self, content: pa.Buffer) -> Iterator[pa.RecordBatch]:
-        file = pq.ParquetFile(pa.BufferReader(content))
+    def add(self, file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
         for group in range(file.num_row_groups):
             rows = file.read_row_group(group, use_threads=False)
             self._held += rows.to_batches()

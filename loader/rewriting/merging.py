@@ -15,6 +15,8 @@ Rule 4: other small files of Parquet are joined natively: a task is given whole 
         (measured). Spark reads the bytes and writes the pieces, with its own access to the
         filesystem; a file passes through memory as a whole, so large ones are not for this.
 Rule 5: all else is read and written by Spark; rows that are lines of text stay as they are.
+
+Hours of little are merged without any of it (here.py).
 """
 
 import heapq
@@ -88,9 +90,14 @@ class Group:
 
 
 def groups_of(
-    merges: Iterable[Merge], sizes: Mapping[str, int], known: Mapping[str, Footer]
+    merges: Iterable[Merge],
+    sizes: Mapping[str, int],
+    known: Mapping[str, Footer],
+    *,
+    first: int = 0,
 ) -> list[Group]:
-    """What is really merged is the `merge` of each group: of an hour's files those that can be."""
+    """What is really merged is the `merge` of each group: of an hour's files those that can be.
+    They are numbered, from `first` on."""
     groups: list[Group] = []
     for merge in merges:
         parts = list(_mergeable(merge, sizes, known))
@@ -99,7 +106,7 @@ def groups_of(
             merge, files=files, bytes=sum(map(sizes.__getitem__, files)), files_wanted=len(parts)
         )
         for part in parts:
-            groups.append(_group(len(groups), done, part, sizes, known))
+            groups.append(_group(first + len(groups), done, part, sizes, known))
     return groups
 
 
@@ -265,8 +272,16 @@ def merge_hours(
         join(session, store, part, f"{directory}/joined-{at}", target)
     for at, part in enumerate(each for alike in _alike(other) for each in _parts(alike)):
         _rewrite(session, store, part, f"{directory}/merged-{at}", target)
-    entries = _entries(store, directory, len(groups))
-    return _verified(spark, store, groups, entries, known=known, target=target)
+    entries = entries_of(store, directory, groups)
+    there = {store.uri(path): known[path] for group in groups for path in group.files}
+    before = rows_of(spark, there, target.format)
+    after = count_rows(spark, [store.uri(each.path) for each in entries], target.format)
+
+    def rows(path: str) -> int:
+        uri = store.uri(path)
+        return before[uri] if uri in before else after[uri]
+
+    return verified(groups, entries, rows, target)
 
 
 def _footers(
@@ -320,8 +335,8 @@ def _free_name(taken: Iterable[str]) -> str:
     return name
 
 
-def _entries(store: Store, directory: str, groups: int) -> list[Entry]:
-    """The file of each group, in their order."""
+def entries_of(store: Store, directory: str, groups: Sequence[Group]) -> list[Entry]:
+    """The file of each group, in their order. Raises Mismatch."""
     found: dict[int, Entry] = {}
     for entry in store.list_recursively(directory):
         if entry.name.startswith(("_", ".")):
@@ -329,33 +344,28 @@ def _entries(store: Store, directory: str, groups: int) -> list[Entry]:
         number = _NUMBER.search(entry.path)
         if number is None or found.setdefault(int(number[1]), entry) is not entry:
             raise Mismatch(f"{entry.path}: nothing that a merge has written")
-    if found.keys() != set(range(groups)):
-        raise Mismatch(f"{directory}: merged into {len(found)} files instead of {groups}")
-    return [found[number] for number in range(groups)]
+    if found.keys() != set(range(len(groups))):
+        raise Mismatch(f"{directory}: merged into {len(found)} files instead of {len(groups)}")
+    return [found[number] for number in range(len(groups))]
 
 
-def _verified(
-    spark: SparkSession,
-    store: Store,
+def verified(
     groups: Sequence[Group],
     entries: Sequence[Entry],
-    *,
-    known: Mapping[str, Footer],
+    rows_in: Callable[[str], int],
     target: RowFormat,
 ) -> tuple[Merged, ...]:
-    there = {store.uri(path): known[path] for group in groups for path in group.files}
-    before = rows_of(spark, there, target.format)
-    uris = [store.uri(entry.path) for entry in entries]
-    after = count_rows(spark, uris, target.format)
+    """What was merged, if each new file, by its path, has as many rows as the old ones. Raises
+    Mismatch."""
     found: dict[Merge, list[MergedFile]] = {}
-    for group, entry, uri in zip(groups, entries, uris, strict=True):
-        rows = sum(before[store.uri(path)] for path in group.files)
-        if rows != after[uri]:
+    for group, entry in zip(groups, entries, strict=True):
+        before, after = sum(map(rows_in, group.files)), rows_in(entry.path)
+        if before != after:
             raise Mismatch(
-                f"{hour_folder(group.merge.hour)}: {len(group.files)} files have {rows:,} rows,"
-                f" and merged {after[uri]:,}"
+                f"{hour_folder(group.merge.hour)}: {len(group.files)} files have {before:,} rows,"
+                f" and merged {after:,}"
             )
-        file = MergedFile(entry.path, rows, entry.size, _suffix(entry, target))
+        file = MergedFile(entry.path, after, entry.size, _suffix(entry, target))
         found.setdefault(group.merge, []).append(file)
     return tuple(Merged(merge, tuple(files)) for merge, files in found.items())
 

@@ -13,6 +13,7 @@ from client.errors import ClientError
 from loader.commit.history import Attempt
 from loader.commit.layout import hour_path, run_folder
 from loader.commit.next_state import next_run
+from loader.config import FileFormat
 from loader.errors import LoaderError
 from loader.hours.closing import (
     Merge,
@@ -27,9 +28,11 @@ from loader.hours.closing import (
 )
 from loader.hours.completeness import AuditGate, Completeness
 from loader.hours.ledger_reading import topic_ends
+from loader.landing.here import TooLarge
 from loader.manifests import Manifest
 from loader.rewriting.contents import count_rows
 from loader.rewriting.files import RowFormat
+from loader.rewriting.here import is_little, merge_here
 from loader.rewriting.merging import merge_hours
 from loader.run.load_context import TableLoad
 from loader.spark.job import working
@@ -136,10 +139,13 @@ def _merged(
     load.go_on()
     target = RowFormat(context.config.format, context.config.compression, latest.schema)
     try:
-        with working(f"{load.name}: merging"):
-            merged = merge_hours(
-                context.spark, store, merges, sizes, directory=f"{folder}/merged", target=target
-            )
+        merged = _merged_here(load, merges, sizes, folder, target)
+        if merged is None:
+            with working(f"{load.name}: merging"):
+                directory = f"{folder}/merged"
+                merged = merge_hours(
+                    context.spark, store, merges, sizes, directory=directory, target=target
+                )
     except LoaderError as error:
         load.go_on()
         # An hour whose files cannot become fewer is complete all the same.
@@ -147,3 +153,21 @@ def _merged(
         return ()
     load.outcome.merged_files += sum(len(each.merge.files) for each in merged)
     return merged
+
+
+def _merged_here(
+    load: TableLoad,
+    merges: Sequence[Merge],
+    sizes: Mapping[str, int],
+    folder: str,
+    target: RowFormat,
+) -> tuple[Merged, ...] | None:
+    """Without Spark; None if that is too much, and what is left of it goes with the folder."""
+    context = load.context
+    little = target.format is FileFormat.PARQUET and is_little(merges)
+    if not little or not context.config.tasks.without_spark:
+        return None
+    try:
+        return merge_here(context.store, merges, sizes, directory=f"{folder}/here", target=target)
+    except TooLarge:
+        return None

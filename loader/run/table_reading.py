@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Final
 
+import msgspec
+
 from loader.commit.history import History
 from loader.commit.layout import hour_path, run_folder
 from loader.commit.next_state import Terms, load_manifest, next_run, rebuild_manifest
@@ -25,10 +27,12 @@ from loader.commit.staging import (
 )
 from loader.config import FileFormat
 from loader.errors import LoaderError
+from loader.landing.here import TooLarge, is_little, is_of_here, land_here, rows_in
 from loader.landing.pieces import FileKind
 from loader.landing.task_spec import (
     NOTHING_BESIDES,
     Besides,
+    LandingJob,
     Seen,
     TaskSpec,
     grouped,
@@ -238,31 +242,54 @@ class TableReading:
         besides: Besides = NOTHING_BESIDES,
     ) -> Staged:
         """What these slices become, in a folder of this name. `seen` is by partition."""
-        context, table = self._load.context, self._load.name
+        context = self._load.context
         self._load.go_on()
-        spec = TaskSpec(
-            brokers=context.config.brokers,
-            security=context.config.security,
-            registry=context.config.registry_address,
-            table=table,
+        directory = f"{self.folder}/{name}"
+        job = landing_job(self._spec(only_hours), [[each] for each in slices], seen, besides)
+        if not self._landed_here(job, directory, again=name == AGAIN):
+            tasks = TASKS_PER_CORE * context.spark.sparkContext.defaultParallelism
+            job = msgspec.structs.replace(job, groups=grouped(job.slices, tasks))
+            advanced = self._advanced(job.groups, again=name == AGAIN)
+            land(context.spark, job, context.store.uri(directory), advanced)
+        return staged(context.store, directory, sources)
+
+    def _landed_here(self, job: LandingJob, directory: str, *, again: bool) -> bool:
+        """Whether it was little, and has landed, without Spark."""
+        context = self._load.context
+        little = is_little(job, context.config.tasks.without_spark)
+        if context.config.format is not FileFormat.PARQUET or not little:
+            return False
+        advanced = self._advanced(job.groups, again=again)
+
+        def done(slices: int) -> None:
+            advanced(slices)
+            self._load.go_on()
+
+        try:
+            land_here(context.store, job, directory, self._load.brokers, done)
+        except TooLarge:
+            context.store.delete(directory)
+            return False
+        return True
+
+    def _spec(self, only_hours: tuple[Hour, ...]) -> TaskSpec:
+        config = self._load.context.config
+        return TaskSpec(
+            brokers=config.brokers,
+            security=config.security,
+            registry=config.registry_address,
+            table=self._load.name,
             reader_schema=self._columns.schema.resolved_text,
-            header=context.config.header,
+            header=config.header,
             with_cluster=self._load.table.with_cluster,
-            compression=context.config.compression,
-            memory_bytes=context.config.tasks.memory_bytes,
-            window_millis=context.config.window * 1000,
+            compression=config.compression,
+            memory_bytes=config.tasks.memory_bytes,
+            window_millis=config.window * 1000,
             times=self._times,
             writer_schemas=self._columns.writers,
-            accept_gap=context.request.accept_gap,
+            accept_gap=self._load.context.request.accept_gap,
             only_hours=only_hours,
         )
-        directory = f"{self.folder}/{name}"
-        tasks = TASKS_PER_CORE * context.spark.sparkContext.defaultParallelism
-        job = landing_job(spec, grouped(slices, tasks), seen, besides)
-        if name == PIECES:
-            context.watcher.planned(table, len(job.groups), sum(e.end - e.first for e in slices))
-        land(context.spark, job, context.store.uri(directory), self._advanced(job.groups))
-        return staged(context.store, directory, sources)
 
     def _landed_again(
         self,
@@ -306,20 +333,27 @@ class TableReading:
     def _counted(self, left: Staged) -> dict[str, int]:
         """The rows in every file, by path: from the files themselves."""
         context = self._load.context
-        spark, store, format_ = context.spark, context.store, context.config.format
-        paths = {store.uri(file.path): file for file in left.files}
+        store, format_ = context.store, context.config.format
+        here = {
+            file.path: rows_in(store, file.path) for file in left.files if is_of_here(file.path)
+        }
+        paths = {store.uri(file.path): file for file in left.files if file.path not in here}
+        if not paths:
+            return here
         rows = [uri for uri, file in paths.items() if file.kind is FileKind.ROWS]
         dead = [uri for uri, file in paths.items() if file.kind is FileKind.DEAD]
         with working(f"{self._load.name}: counting rows"):
-            counts = count_rows(spark, rows, format_)
-            counts |= count_rows(spark, dead, FileFormat.PARQUET)
-        return {paths[uri].path: count for uri, count in counts.items()}
+            counts = count_rows(context.spark, rows, format_)
+            counts |= count_rows(context.spark, dead, FileFormat.PARQUET)
+        return here | {paths[uri].path: count for uri, count in counts.items()}
 
-    def _advanced(self, groups: Sequence[Sequence[Slice]]) -> Callable[[int], None]:
-        """Tasks run in the order of their groups, about."""
+    def _advanced(self, groups: Sequence[Sequence[Slice]], *, again: bool) -> Callable[[int], None]:
+        """Tasks run in the order of their groups, about. What is done again was planned already."""
         offsets = (sum(each.end - each.first for each in group) for group in groups)
         done = [0, *accumulate(offsets)]
         table, watcher = self._load.name, self._load.context.watcher
+        if not again:
+            watcher.planned(table, len(groups), done[-1])
 
         def advanced(tasks: int) -> None:
             tasks = min(tasks, len(groups))

@@ -212,7 +212,7 @@ class PackedEnvironment:
 
 
 def cache_directory(environ: Mapping[str, str]) -> Path:
-    """Where packs are kept unless a directory is given."""
+    """Where packs are kept unless a directory is given, and Java's classes."""
     home = environ.get("XDG_CACHE_HOME", "")
     return (Path(home) if Path(home).is_absolute() else Path.home() / ".cache") / "penstock"
 
@@ -229,7 +229,7 @@ def pack_environment(directory: Path, progress: Progress = _silent) -> PackedEnv
     path = directory / pack_name(files)
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        forget_old(directory, now=time.time())
+        forget_old(directory, PREFIX, ".zip", now=time.time())
         reused = path.exists()
         if reused:
             os.utime(path)
@@ -313,11 +313,11 @@ def _write_files(archive: zipfile.ZipFile, files: Sequence[PackedFile], progress
         progress(done, total)
 
 
-def forget_old(directory: Path, *, now: float) -> None:
+def forget_old(directory: Path, prefix: str, suffix: str, *, now: float) -> None:
     """Removes what nobody used for long, and what a crash left half made."""
     for pattern, age in (
-        (f"{PREFIX}*.zip", UNUSED_SECONDS),
-        (f".{PREFIX}*.zip.*", ABANDONED_SECONDS),
+        (f"{prefix}*{suffix}", UNUSED_SECONDS),
+        (f".{prefix}*{suffix}*", ABANDONED_SECONDS),
     ):
         for path in directory.glob(pattern):
             try:

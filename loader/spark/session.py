@@ -189,19 +189,21 @@ def end_session(session: SparkSession) -> None:
         session.stop()
 
 
-def end_jvm() -> None:
-    """If there is one. Returns when it is gone."""
+def end_jvm(patience: float = 0.0) -> bool:
+    """If there is one. Returns when it is gone: whether it came to its end in peace. `patience`:
+    seconds that it may take besides."""
     gateway = SparkContext._gateway
     if gateway is None:
-        return
+        return True
     process = gateway.proc
     with contextlib.suppress(Py4JError, OSError):
         gateway.shutdown()
     process.stdin.close()
     try:
-        process.wait(PATIENCE_SECONDS)
+        process.wait(PATIENCE_SECONDS + patience)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
     SparkContext._gateway = None
     SparkContext._jvm = None
+    return bool(process.returncode == 0)

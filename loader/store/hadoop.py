@@ -60,6 +60,9 @@ class Creation(Protocol):
     def replace(self, temporary: Any, target: Any, data: bytes) -> None:
         """Whether or not it is there."""
 
+    def write(self, target: Any, data: bytes) -> None:
+        """It may be seen before it is whole."""
+
     def move(self, source: Any, target: Any) -> None:
         """To a name that no other file ever has. Raises Java's FileNotFoundException if the source
         is gone."""
@@ -97,7 +100,7 @@ class RenamedCreation:
         return
 
     def create(self, temporary: Any, target: Any, data: bytes) -> None:
-        self._write(temporary, data)
+        self.write(temporary, data)
         try:
             self._context.rename(temporary, target, self._exclusive)
         except Py4JJavaError as error:
@@ -107,14 +110,14 @@ class RenamedCreation:
             raise
 
     def replace(self, temporary: Any, target: Any, data: bytes) -> None:
-        self._write(temporary, data)
+        self.write(temporary, data)
         self.move(temporary, target)
 
     def move(self, source: Any, target: Any) -> None:
         self._context.rename(source, target, self._over)
 
-    def _write(self, path: Any, data: bytes) -> None:
-        stream = self._files.create(path, False)
+    def write(self, target: Any, data: bytes) -> None:
+        stream = self._files.create(target, False)
         try:
             stream.write(bytearray(data))
             stream.hsync()
@@ -148,6 +151,9 @@ class ConditionalCreation:
             raise
 
     def replace(self, temporary: Any, target: Any, data: bytes) -> None:
+        self.write(target, data)
+
+    def write(self, target: Any, data: bytes) -> None:
         self._finish(self._files.create(target, True), data)
 
     def move(self, source: Any, target: Any) -> None:
@@ -242,6 +248,11 @@ class HadoopStore:
         with _as_store_error("write", path):
             self._make_folder(path)
             self._creation.replace(self._temporary(), self._at(path), data)
+
+    def write(self, path: str, data: bytes) -> None:
+        with _as_store_error("write", path):
+            self._make_folder(path)
+            self._creation.write(self._at(path), data)
 
     def read(self, path: str, limit: int = MOST_BYTES) -> bytes | None:
         with _as_store_error("read", path):

@@ -10,7 +10,6 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -19,6 +18,7 @@ from crc32c import crc32c
 
 from ground.durable_files import sync_directory, sync_file
 from loader.errors import StoreError
+from loader.side_by_side import side_by_side
 from loader.store.store import CREATING, MOST_BYTES, Entry, check_path
 
 _SYNCING: Final = 8  # files at a time
@@ -67,6 +67,12 @@ class LocalStore:
             _make_folder(target.parent)
             temporary.replace(target)
             _sync(target.parent)
+
+    def write(self, path: str, data: bytes) -> None:
+        target = self._at(path)
+        with _as_store_error("write", path):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
 
     def read(self, path: str, limit: int = MOST_BYTES) -> bytes | None:
         with _as_store_error("read", path):
@@ -130,8 +136,8 @@ class LocalStore:
             for folder in each.parents
             if folder.is_relative_to(self._folder)
         }
-        with _as_store_error("sync", "files"), ThreadPoolExecutor(_SYNCING) as threads:
-            list(threads.map(_sync, sorted(wanted | above)))
+        with _as_store_error("sync", "files"):
+            side_by_side(_sync, sorted(wanted | above), threads=_SYNCING)
 
     def delete(self, path: str) -> None:
         target = self._at(path)

@@ -52,6 +52,10 @@ class Store(Protocol):
     def replace(self, path: str, data: bytes) -> None:
         """Whether or not it was there."""
 
+    def write(self, path: str, data: bytes) -> None:
+        """A file that nobody else knows of. It may be there in part if this fails, and a power loss
+        may take it until `sync`."""
+
     def read(self, path: str, limit: int = MOST_BYTES) -> bytes | None:
         """None if it is not there; StoreError if it is longer than the limit."""
 

@@ -12,7 +12,10 @@ from bench.measurement import Figure
 from bench.profile import QUICK
 from bench.profiles import PROFILES, Measured, called, measured_by
 from bench.profiles.loader import FILES, ROWS_PER_SECOND, WORKER
+from bench.profiles.loader_topics import FILES as TOPIC_FILES
+from bench.profiles.loader_topics import SECONDS
 from bench.rounds import measure
+from bench.topic_loads import topic_loads
 from harness.spark_jvm import quick_java
 
 _FEW = replace(QUICK, rows=16_000)
@@ -20,6 +23,7 @@ _FEW = replace(QUICK, rows=16_000)
 
 def test_its_name_stands_for_it_alone() -> None:
     assert called("loader") == ["loader"]
+    assert called("loader-topics") == ["loader-topics"]
     assert [name for name in PROFILES if measured_by(name) is Measured.LOADERS] == ["loader"]
 
 
@@ -43,4 +47,21 @@ def test_penstock_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert all(value > 0 for value in sample.values()), sample
         assert ROWS_PER_SECOND in sample
         assert WORKER in sample
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_many_topics_are_measured(tmp_path: Path) -> None:
+    """But for the case that is Spark's."""
+    kinds, few = {PENSTOCK: topic_loads}, replace(QUICK, topics=2)
+    profile = PROFILES["loader-topics"]
+    without_spark = replace(profile, cases=profile.cases[:-1])
+    results = measure(without_spark, kinds, few, rounds=1, directory=tmp_path, files=tmp_path)
+    samples: list[Mapping[Figure, float]] = []
+    for outcome in results.outcomes.values():
+        assert outcome.failure is None
+        samples += outcome.samples
+    assert [sample[TOPIC_FILES] for sample in samples] == [4, 2, 48, 2]
+    assert all(sample[SECONDS] > 0 for sample in samples)
     assert list(tmp_path.iterdir()) == []

@@ -5,7 +5,7 @@ from typing import Final
 
 from pyspark.sql import Row, SparkSession
 
-from loader.config import CompletenessConfig, LoaderConfig
+from loader.config import CompletenessConfig, LoaderConfig, Tasks
 from loader.run.load import load
 from loader.run.load_context import LoadRequest
 from loader.run.outcomes import TableOutcome
@@ -13,6 +13,9 @@ from loader.run.outcomes import TableOutcome
 # Hours of long ago, as those of most tests are, are closed at once. Those of the last two days, in
 # which there is nothing, are left alone: so it does not matter when an hour ends.
 LONG_AGO: Final = CompletenessConfig(settle=72 * 3600.0, deadline=100 * 365 * 86_400.0)
+
+# Who reads a table's records: tasks of Spark's, or the driver, if they are few.
+EITHER_WAY: Final = {"by Spark": Tasks(without_spark=0), "without Spark": Tasks()}
 
 
 @dataclass

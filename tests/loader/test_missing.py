@@ -18,7 +18,7 @@ from loader.errors import GapError
 from loader.run.load_context import LoadRequest
 from tests.client.test_partition_reader import delete_before
 from tests.loader.application import BEGAN, Application, landed
-from tests.loader.loads import LONG_AGO, load_once, rows_of
+from tests.loader.loads import EITHER_WAY, LONG_AGO, load_once, rows_of
 
 ACCEPTING = LoadRequest(accept_gap=True)
 
@@ -43,9 +43,13 @@ def application(write_anew: Callable[[], Application]) -> Application:
     return write_anew()
 
 
-@pytest.fixture
+@pytest.fixture(params=list(EITHER_WAY.values()), ids=list(EITHER_WAY))
 def config(
-    running_broker: BrokerProcess, running_registry: RegistryProcess, new_topic: str, tmp_path: Path
+    request: pytest.FixtureRequest,
+    running_broker: BrokerProcess,
+    running_registry: RegistryProcess,
+    new_topic: str,
+    tmp_path: Path,
 ) -> LoaderConfig:
     return LoaderConfig(
         root=f"file://{tmp_path}",
@@ -53,6 +57,7 @@ def config(
         brokers=(running_broker.bootstrap,),
         registry=running_registry.url,
         completeness=LONG_AGO,
+        tasks=request.param,
     )
 
 

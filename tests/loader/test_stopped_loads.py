@@ -16,7 +16,7 @@ from client.brokers import Brokers
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
 from loader.commit.history import History
-from loader.config import CompletenessConfig, LoaderConfig
+from loader.config import CompletenessConfig, LoaderConfig, Tasks
 from loader.hours.ledger_reading import read_watermarks
 from loader.ledger.observations import Observations
 from loader.run.load import run_table
@@ -26,7 +26,7 @@ from loader.tables import SourceTopic, TableSource
 from schemas.registry_client import RegistryClient
 from tests.loader.application import BEGAN, HOUR, Application, landed
 from tests.loader.commit.stepping_store import At, SteppingStore, StoppedHere, stop
-from tests.loader.loads import Listening, rows_of
+from tests.loader.loads import EITHER_WAY, Listening, rows_of
 
 END = BEGAN + 3 * HOUR
 
@@ -85,12 +85,15 @@ def write(application: Application, hour: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("tasks", EITHER_WAY.values(), ids=EITHER_WAY)
 def test_stopped_at_every_step(
     spark: SparkSession,
     application: Application,
     running_broker: BrokerProcess,
     running_registry: RegistryProcess,
     tmp_path: Path,
+    *,
+    tasks: Tasks,
 ) -> None:
     config = LoaderConfig(
         root=f"file://{tmp_path}",
@@ -98,6 +101,7 @@ def test_stopped_at_every_step(
         brokers=(running_broker.bootstrap,),
         registry=running_registry.url,
         completeness=CompletenessConfig(settle=0),
+        tasks=tasks,
     )
     step = 0
     write(application, step % 3)

@@ -24,6 +24,7 @@ from loader.hours.audit import Audit
 from loader.planning.choosing import tables_of
 from loader.rewriting.files import check_format, codec
 from loader.run.table_form import table_columns
+from loader.spark.java_classes import JavaClasses, classes_directory
 from loader.spark.session import end_jvm, end_session
 from loader.store.hadoop import check_scheme
 from loader.store.opening import open_store
@@ -233,9 +234,10 @@ def type_text(type_: Any) -> str:
 
 def _with_spark(config: LoaderConfig) -> Iterator[str]:
     """What Spark says of the root and the format."""
+    classes = JavaClasses(classes_directory(os.environ), makes=False)
     with SparkOutput() as output:
         try:
-            session = start_spark(config, None, output)
+            session = start_spark(config, None, output, classes)
             try:
                 check_format(lambda: session, config.format, config.compression)
                 open_store(config.root, lambda: session).prove()

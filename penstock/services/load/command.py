@@ -1,5 +1,6 @@
 """`penstock load`, and what it can be told beside its configuration."""
 
+import sys
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -188,13 +189,19 @@ def command(
     )
     tell = partial(_tell, as_json=as_json, dry_run=dry_run)
     try:
-        with LoadProgram(loaded, request, watching(log_format), pack=pack_env) as program:
+        with LoadProgram(
+            loaded,
+            request,
+            watching(log_format),
+            pack=pack_env,
+            hurried=every is not None or sys.stderr.isatty(),
+        ) as program:
             if every:
                 return program.again_and_again(every, tell)
             ended = program.once()
+            tell(ended)  # the JVM may take a moment to end
     except LoaderError as error:
         return _failed(error, error.exit_code)
-    tell(ended)
     if ended.error is not None:
         return _failed(ended.error, ended.exit_code)
     return ended.exit_code

@@ -34,6 +34,7 @@ from loader.errors import LoaderError
 from loader.run.load import load
 from loader.run.load_context import LoadRequest
 from loader.run.outcomes import TableOutcome
+from loader.spark.java_classes import JavaClasses, classes_directory
 from loader.spark.packing import PackedEnvironment, cache_directory, kept, pack_environment
 from loader.spark.session import end_jvm, runs_here
 from penstock.services.load.progress import LoadWatcher
@@ -73,13 +74,21 @@ class LoadProgram:
     """To be used as a context, which ends Spark's JVM. Raises LoaderError if there can be none."""
 
     def __init__(
-        self, config: LoaderConfig, request: LoadRequest, watcher: LoadWatcher, *, pack: bool
+        self,
+        config: LoaderConfig,
+        request: LoadRequest,
+        watcher: LoadWatcher,
+        *,
+        pack: bool,
+        hurried: bool,
     ) -> None:
+        """`hurried`: somebody waits for its end."""
         self._config = config
         self._request = request
         self._watcher = watcher
         self._certificates = CertificateWatch(config.security.certificate_files)
         self._packed = self._pack() if pack else None
+        self._classes = JavaClasses(classes_directory(os.environ), makes=not hurried)
         self._output = SparkOutput()
         self._events: SimpleQueue[int | Future[list[TableOutcome]]] = SimpleQueue()
         self._stopping = threading.Event()
@@ -101,7 +110,8 @@ class LoadProgram:
     ) -> None:
         self._thread.shutdown()
         self._certificates.stop()
-        end_jvm()
+        in_peace = end_jvm(self._classes.patience)
+        self._classes.keep(whole=in_peace)
         self._output.__exit__(kind, error, trace)
 
     def once(self) -> EndedLoad:
@@ -171,7 +181,7 @@ class LoadProgram:
         try:
             if self._packed is not None:
                 self._packed = kept(self._packed)
-            return start_spark(self._config, self._packed, self._output)
+            return start_spark(self._config, self._packed, self._output, self._classes)
         finally:
             self._watcher.preparing("")
 

@@ -27,6 +27,7 @@ from cluster.errors import NoJava
 from cluster.jars import find_java
 from loader.config import LoaderConfig, Spark
 from loader.errors import LoaderError, SparkFailed
+from loader.spark.java_classes import JavaClasses
 from loader.spark.packing import PackedEnvironment
 from loader.spark.session import cancel_jobs, end_session, open_session
 
@@ -125,12 +126,17 @@ class SparkOutput:
 
 
 def start_spark(
-    config: LoaderConfig, packed: PackedEnvironment | None, output: SparkOutput
+    config: LoaderConfig,
+    packed: PackedEnvironment | None,
+    output: SparkOutput,
+    classes: JavaClasses,
 ) -> Any:  # Spark's session: only the loader knows its type
     """Raises LoaderError."""
     check_java()
     try:
-        return open_session(_quiet(config), _SOURCES, packed, output=output.descriptor)
+        return open_session(
+            _with_our_options(config, classes), _SOURCES, packed, output=output.descriptor
+        )
     except SparkFailed as error:
         if _NO_JVM not in str(error):
             raise
@@ -148,9 +154,11 @@ def check_java() -> None:
         ) from None
 
 
-def _quiet(config: LoaderConfig) -> LoaderConfig:
-    asked = config.spark.settings.get(JAVA_OPTIONS, "")
-    options = quiet_java_options(asked, os.environ)
+def _with_our_options(config: LoaderConfig, classes: JavaClasses) -> LoaderConfig:
+    settings = config.spark.settings
+    asked = settings.get(JAVA_OPTIONS, "")
+    ours = classes.options(asked, settings, os.environ)
+    options = f"{quiet_java_options(asked, os.environ)} {ours}".strip()
     spark = Spark(master=config.spark.master, conf={**config.spark.conf, JAVA_OPTIONS: options})
     return msgspec.structs.replace(config, spark=spark)
 

@@ -36,6 +36,11 @@ class SteppingStore:
         self._store.replace(path, data)
         self._step()
 
+    def write(self, path: str, data: bytes) -> None:
+        self._step()
+        self._store.write(path, data)
+        self._step()
+
     def read(self, path: str, limit: int = MOST_BYTES) -> bytes | None:
         self._look()
         return self._store.read(path, limit)

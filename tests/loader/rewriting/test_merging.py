@@ -11,12 +11,14 @@ from loader.config import FileFormat
 from loader.errors import Mismatch
 from loader.hours.closing import Merge, Merged
 from loader.rewriting.files import RowFormat
+from loader.rewriting.here import merge_here
 from loader.rewriting.merging import merge_hours
 from loader.rewriting.reshaping import reshape
 from loader.store.local import LocalStore
 from loader.tables import Hour
 from tests.loader.rewriting.row_files import Row, columns, read_rows, row, target, write_rows
 
+HERE = {"here": 1}
 BY_SPARK = {"join_below": 0}
 BY_COPYING = {"append_above": 100}
 SEVEN, EIGHT = Hour(1_795_158_000_000), Hour(1_795_161_600_000)
@@ -36,6 +38,8 @@ def _merge(
     ]
     store = LocalStore(f"file://{root}")
     directory = "_penstock/clicks/staging/run-2-x"
+    if how == HERE:
+        return merge_here(store, merges, sizes, directory=directory, target=kept_as)
     return merge_hours(spark, store, merges, sizes, directory=directory, target=kept_as, **how)
 
 
@@ -49,7 +53,11 @@ def _offsets(spark: SparkSession, root: Path, merged: Merged, kept_as: RowFormat
 
 
 @pytest.mark.parametrize(
-    ("how", "suffix"), [({}, ".parquet"), (BY_SPARK, ".zstd.parquet"), (BY_COPYING, ".parquet")]
+    ("how", "suffix"),
+    [
+        *((HERE, ".parquet"), ({}, ".parquet")),
+        *((BY_SPARK, ".zstd.parquet"), (BY_COPYING, ".parquet")),
+    ],
 )
 def test_several_hours_at_once(
     spark: SparkSession, tmp_path: Path, how: dict[str, int], suffix: str
@@ -65,7 +73,7 @@ def test_several_hours_at_once(
     assert [file.rows for file in first.files] == [30, 30]
     assert _offsets(spark, tmp_path, first, target()) == list(range(60))
     assert _offsets(spark, tmp_path, second, target()) == list(range(60, 80))
-    if how != BY_COPYING:
+    if how not in (HERE, BY_COPYING):
         tasks = {Path(file.staged).name[:10] for each in (first, second) for file in each.files}
         assert tasks == {"part-00000", "part-00001", "part-00002"}
     for file in (*first.files, *second.files):
@@ -73,7 +81,7 @@ def test_several_hours_at_once(
         assert file.bytes == (tmp_path / file.staged).stat().st_size
 
 
-@pytest.mark.parametrize("how", [{}, BY_SPARK, BY_COPYING])
+@pytest.mark.parametrize("how", [HERE, {}, BY_SPARK, BY_COPYING])
 def test_nothing_of_a_row_is_lost_when_the_schema_has_changed(
     spark: SparkSession, tmp_path: Path, how: dict[str, int]
 ) -> None:

@@ -168,7 +168,7 @@ def _environment(folder: Path) -> dict[str, str]:
     return {
         **os.environ,
         "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": f"{ROOT}:{os.environ['PYTHONPATH']}",
+        "PYTHONPATH": str(ROOT),
         "SPARK_LOCAL_DIRS": str(folder),
         "JDK_JAVA_OPTIONS": f"-Djava.io.tmpdir={folder} {quick_java()}",
     }

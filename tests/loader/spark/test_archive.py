@@ -88,5 +88,5 @@ def test_packs_that_nobody_uses_are_removed(tmp_path: Path) -> None:
     ]
     aged(f"{PREFIX}old.zip", UNUSED_SECONDS + 1)
     aged(f".{PREFIX}2.zip.77.1", ABANDONED_SECONDS + 1)
-    forget_old(tmp_path, now=NOW)
+    forget_old(tmp_path, PREFIX, ".zip", now=NOW)
     assert sorted(tmp_path.iterdir()) == sorted(kept)

@@ -36,6 +36,13 @@ def test_what_is_created_is_read(store: Store) -> None:
         store.read("a/b/file", len(data) - 1)
 
 
+def test_what_is_written_is_read(store: Store) -> None:
+    data = bytes(range(256)) * 999
+    store.write("a/b/file", data)
+    store.sync(["a/b/file"])
+    assert store.read("a/b/file") == data
+
+
 def test_what_is_there_is_not_created(store: Store) -> None:
     assert store.create("file", b"one")
     assert not store.create("file", b"other")

@@ -178,7 +178,7 @@ def test_where_there_is_no_folder_any_more(tmp_path: Path) -> None:
     ended = subprocess.run(
         ["sh", "-c", 'rmdir "$PWD"; exec "$0" -m penstock up', sys.executable],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": f"{REPOSITORY}/tests/as_users:{REPOSITORY}"},
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
         capture_output=True,
         text=True,
         check=False,

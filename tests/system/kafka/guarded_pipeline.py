@@ -29,7 +29,7 @@ from harness.guarded_kafka import GuardedKafka
 from harness.registry_process import RegistryProcess
 from harness.server_process import RunningServer, RunningServers, ServerProcess, wait_until
 from ledger.names import DEAD_SUFFIX, LEDGER_TOPIC
-from loader.config import LoaderConfig
+from loader.config import LoaderConfig, Tasks
 from tests.loader.loads import load_once
 from tests.system.kafka.landed import landed
 from tests.system.kafka.rights import USERS
@@ -150,6 +150,7 @@ class GuardedPipeline(RunningServers):
             topics=(self.topic,),
             audit=self.audit.url,
             window=_WINDOW,
+            tasks=Tasks(without_spark=0),  # executors, too, must be let in
         )
 
     def load(self, spark: SparkSession) -> None:

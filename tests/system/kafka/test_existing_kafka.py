@@ -6,6 +6,7 @@ the way. What landed is read with nothing of Penstock.
 
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -31,15 +32,19 @@ def append(path: Path, numbers: range) -> list[str]:
     return lines
 
 
-def wait_until_counted(reader: Reader, since: int, events: int) -> None:
+def wait_until_counted(
+    reader: Reader, since: int, events: int, tiers: Sequence[str] = TIERS[:2]
+) -> None:
+    """By each of these, as far as the audit has read what they say."""
+
     def there() -> bool:
         found = reader.verdict("shop", since)
         return found is not None and all(
             sum(each.events for each in found.tiers if each.tier == tier) == events
-            for tier in TIERS[:2]
+            for tier in tiers
         )
 
-    wait_until(there, within=60, what=f"{events} events of the agent and at the brokers", every=0.2)
+    wait_until(there, within=60, what=f"{events} events by {', '.join(tiers)}", every=0.2)
 
 
 def test_the_page_leads_from_a_file_to_a_green_verdict(tmp_path: Path) -> None:
@@ -92,6 +97,7 @@ def follow(reader: Reader) -> None:
         wait_until_counted(reader, since, 3 * LINES)
 
         reader.next("penstock load ")
+        wait_until_counted(reader, since, 3 * LINES, TIERS)
         said = reader.next("penstock report shop")
         for shown in reader.shown():
             assert shown in said

@@ -50,6 +50,9 @@ class LoadProgram:
         with self.start(*options) as process:
             try:
                 output, _ = process.communicate(timeout=WITHIN)
+            except subprocess.TimeoutExpired as error:
+                error.add_note(self.said)
+                raise
             finally:
                 process.kill()
         return process.returncode, output

@@ -17,7 +17,7 @@ from harness.hadoop import hadoop_classpath, why_no_hadoop
 from harness.hdfs import RunningHdfs
 from harness.kdc import REALM, Kdc
 from harness.spark_jvm import quick_java
-from loader.config import Kerberos, LoaderConfig
+from loader.config import Kerberos, LoaderConfig, Tasks
 from tests.loader.application import BEGAN, Application
 from tests.penstock.running import REPOSITORY
 from tests.system.loader.programs import LoadProgram, reported
@@ -58,7 +58,9 @@ def load_as(
 ) -> Callable[[Kerberos | None], LoadProgram]:
     def program(kerberos: Kerberos | None) -> LoadProgram:
         root = f"{kerberized.uri}/{tmp_path.name}"
-        told = msgspec.structs.replace(config, root=root, kerberos=kerberos)
+        told = msgspec.structs.replace(
+            config, root=root, kerberos=kerberos, tasks=Tasks(without_spark=0)
+        )
         events = {
             "spark.eventLog.enabled": "true",
             "spark.eventLog.compress": "false",  # so that it can be searched

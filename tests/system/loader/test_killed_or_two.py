@@ -38,7 +38,7 @@ LONG = os.environ.get("HYPOTHESIS_PROFILE") == "fuzz"
 @pytest.fixture
 def small(config: LoaderConfig) -> LoaderConfig:
     """Many tasks, and hours that are closed at once."""
-    return msgspec.structs.replace(config, tasks=Tasks(records=100))
+    return msgspec.structs.replace(config, tasks=Tasks(records=100, without_spark=0))
 
 
 def there_once(spark: SparkSession, config: LoaderConfig, application: Application) -> None:

@@ -36,7 +36,7 @@ def on_hdfs(config: LoaderConfig, hdfs_root: str) -> LoaderConfig:
     return msgspec.structs.replace(
         config,
         root=hdfs_root,
-        tasks=Tasks(records=EVENTS // TASKS),
+        tasks=Tasks(records=EVENTS // TASKS, without_spark=0),
     )
 
 

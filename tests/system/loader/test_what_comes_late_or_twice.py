@@ -12,7 +12,7 @@ from loader.errors import TooManyDuplicates
 from loader.run.load_context import LoadRequest
 from loader.tables import Hour, hour_folder, hour_of
 from tests.loader.application import BEGAN, HOUR, Application, landed
-from tests.loader.loads import load_once, rows_of
+from tests.loader.loads import EITHER_WAY, load_once, rows_of
 
 HOURS = 30
 
@@ -74,13 +74,17 @@ def test_thirty_hours_in_parts_again_and_late(
     assert landed(rows_of(spark, config, table)) == sorted(application.written)
 
 
-@pytest.mark.parametrize("records", [2_000_000, 60])
+@pytest.mark.parametrize(
+    "tasks",
+    [*EITHER_WAY.values(), Tasks(records=60, without_spark=0)],
+    ids=[*EITHER_WAY, "divided"],
+)
 def test_what_is_sent_again_is_there_once(
-    spark: SparkSession, application: Application, config: LoaderConfig, records: int
+    spark: SparkSession, application: Application, config: LoaderConfig, tasks: Tasks
 ) -> None:
     """Within a slice, in two slices of one partition, in another partition, in a later load."""
     patient = CompletenessConfig(settle=1e12, deadline=1e12)  # no hour is closed
-    config = msgspec.structs.replace(config, tasks=Tasks(records=records), completeness=patient)
+    config = msgspec.structs.replace(config, tasks=tasks, completeness=patient)
 
     def again(first: int, last: int, partition: int) -> None:
         for source, seq in application.written[first:last]:

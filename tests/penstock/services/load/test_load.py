@@ -50,6 +50,7 @@ def config(
         "brokers": [running_broker.bootstrap],
         "registry": running_registry.url,
         "spark": {"master": "local[2]", "conf": {**conf, "spark.local.dir": str(tmp_path)}},
+        "tasks": {"without_spark": 0},
         "completeness": {"settle": LONG_AGO.settle, "deadline": LONG_AGO.deadline},
         "ledger": False,
     }

@@ -1,0 +1,67 @@
+"""What one `penstock load` takes that has many topics to load, and little in each: from its start
+to its end, with all that a process does. A case leaves all of it to Spark, for comparison.
+"""
+
+from functools import partial
+
+from bench.driver_commands import Json
+from bench.measurement import Figure, Goal, Sample
+from bench.profile import Case, Place, Profile
+from bench.topic_loads import TopicLoads
+from harness.server_process import ServerFailed
+
+SECONDS = Figure("seconds", 1)
+_CPU = Figure("CPU-s", 1)
+_PEAK = Figure("peak RSS of a process, MB")
+FILES = Figure("files")
+
+_NEVER = 1e12  # seconds
+_OPEN: Json = {"completeness": {"settle": _NEVER, "deadline": _NEVER}}
+# Hours that have rows are long over; those of the last days have none, and are left alone.
+_CLOSED: Json = {"completeness": {"settle": 72 * 3600.0, "deadline": _NEVER}}
+_BY_SPARK: Json = {**_OPEN, "tasks": {"without_spark": 0}}
+_SHARE_OF_SPARK = 10  # of the topics: a tenth
+
+
+def _loads(place: Place) -> TopicLoads:
+    assert isinstance(place.server, TopicLoads)
+    return place.server
+
+
+def _load(
+    place: Place, *, settings: Json = _OPEN, hours: int = 1, share: int = 1, spark: bool = False
+) -> Sample:
+    loads, topics = _loads(place), max(1, place.scale.topics // share)
+    loaded = loads.load(loads.topics(topics, hours), topics, settings)
+    if loaded.spark != spark:
+        raise ServerFailed("Spark was started" if loaded.spark else "Spark was not started")
+    if settings is _CLOSED and not loaded.files == loaded.closed == topics * hours:
+        raise ServerFailed(f"{loaded.closed} hours are closed, and there are {loaded.files} files")
+    return {
+        SECONDS: loaded.seconds,
+        _CPU: loaded.cpu_seconds,
+        _PEAK: loaded.peak_bytes / 1e6,
+        FILES: loaded.files,
+    }
+
+
+PROFILE = Profile(
+    "loader-topics",
+    "topics of two partitions with 1,000 events of 200 bytes, by one `penstock load`",
+    (
+        Case("an hour in each", _load, (Goal(SECONDS, at_most=60),)),
+        Case(
+            "an hour in each, closed and merged",
+            partial(_load, settings=_CLOSED),
+            (Goal(SECONDS, at_most=60),),
+        ),
+        Case(
+            "a day of hours in each, closed and merged", partial(_load, settings=_CLOSED, hours=24)
+        ),
+        Case("a tenth of them, an hour in each", partial(_load, share=_SHARE_OF_SPARK)),
+        Case(
+            "the same tenth, all by Spark",
+            partial(_load, settings=_BY_SPARK, share=_SHARE_OF_SPARK, spark=True),
+        ),
+    ),
+)

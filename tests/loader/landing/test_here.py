@@ -1,0 +1,113 @@
+"""What the driver lands itself is what tasks would have, in the same places; and what is too large
+for it is left to them."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import msgspec
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from client.bootstrap import Bootstrap
+from client.brokers import Brokers
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
+from loader.commit.sources import LandedSources
+from loader.commit.staging import staged
+from loader.config import LoaderConfig, Tasks
+from loader.errors import SparkFailed
+from loader.landing.here import AS_RECORDS, is_little, is_of_here, land_here, rows_in
+from loader.landing.pieces import FileKind
+from loader.landing.task_spec import landing_job
+from loader.run.load import load
+from loader.run.load_context import LoadRequest
+from loader.store.local import LocalStore
+from schemas.remote.address import RegistryAddress
+from tests.loader.application import BEGAN, HOUR, Application, landed
+from tests.loader.landing.decoded_batches import START, a_spec
+from tests.loader.landing.test_task import SCHEMA, slice_of
+from tests.loader.loads import Listening, load_once, rows_of
+
+
+@pytest.fixture
+def brokers(running_broker: BrokerProcess) -> Iterator[Brokers]:
+    with Brokers(Bootstrap.of(running_broker.bootstrap)) as connected:
+        yield connected
+
+
+def no_spark() -> NoReturn:
+    raise SparkFailed("nobody may need it")
+
+
+def test_a_partition_is_read_as_by_tasks(
+    running_broker: BrokerProcess,
+    running_registry: RegistryProcess,
+    brokers: Brokers,
+    application: Application,
+    tmp_path: Path,
+) -> None:
+    application.write(12, time=START, step=HOUR // 10)
+    application.write(18, time=START + 12 * HOUR // 10, step=HOUR // 10)
+    application.send_bytes(b"nothing that is framed", time=START)
+    application.flush()
+    spec = a_spec(
+        brokers=(running_broker.bootstrap,),
+        reader_schema=SCHEMA,
+        registry=RegistryAddress(running_registry.url),
+    )
+    topic = application.topic
+    pieces = [slice_of(topic, 0, 0, 12), slice_of(topic, 1, 12, 31)]
+    store = LocalStore(f"file://{tmp_path}/root")
+    told: list[int] = []
+    land_here(store, landing_job(spec, [pieces], {}), "staging/it", brokers, told.append)
+    assert told == [1, 2]
+    left = staged(store, "staging/it", LandedSources())
+    assert {number: report.row_count for number, report in left.reports.items()} == {0: 12, 1: 18}
+    assert all(is_of_here(file.path) for file in left.files)
+    rows = {(file.kind, file.slice, file.hour): rows_in(store, file.path) for file in left.files}
+    assert rows == {
+        **{(FileKind.ROWS, 0, START + HOUR * n): count for n, count in enumerate((10, 2))},
+        **{(FileKind.ROWS, 1, START + HOUR * n): count for n, count in ((1, 8), (2, 10))},
+        (FileKind.DEAD, 1, None): 1,
+    }
+    first = next(file.path for file in left.files if file.kind is FileKind.ROWS)
+    assert pq.read_table(tmp_path / "root" / first).column("_offset").to_pylist() == [*range(10)]
+
+
+def test_what_is_little() -> None:
+    pieces = [slice_of("t", number, 0, 500) for number in range(2)]
+    job = landing_job(a_spec(), [pieces], {})
+    assert is_little(job, 2 * (500 + AS_RECORDS))
+    assert not is_little(job, 2 * (500 + AS_RECORDS) - 1)
+    assert not is_little(job, 0)
+
+
+def test_a_small_load_asks_for_no_spark(
+    spark: SparkSession, application: Application, config: LoaderConfig
+) -> None:
+    application.write(1_000, time=BEGAN)
+    (outcome,) = load(config, LoadRequest(), no_spark, Listening())
+    assert (outcome.rows, outcome.error) == (1_000, None)
+    assert landed(rows_of(spark, config, application.topic)) == sorted(application.written)
+    application.write(1_000, time=BEGAN)
+    by_spark = msgspec.structs.replace(config, tasks=Tasks(without_spark=0))
+    (outcome,) = load(by_spark, LoadRequest(), no_spark, Listening())
+    assert str(outcome.error) == "nobody may need it"
+
+
+@pytest.mark.slow
+def test_few_records_that_are_large_are_left_to_spark(
+    spark: SparkSession, application: Application, config: LoaderConfig
+) -> None:
+    chance = random.Random(7)
+    for number in range(40):
+        large = {**application.view(number), "url": chance.randbytes(400_000).hex()}
+        application.write(1, time=BEGAN + number, fields=large)
+    outcome = load_once(spark, config)
+    assert outcome.rows == 40
+    assert landed(rows_of(spark, config, application.topic)) == sorted(application.written)
+    staging = Path(config.root.removeprefix("file://"), "_penstock", application.topic, "staging")
+    assert not any(staging.iterdir())
