@@ -16,7 +16,7 @@ from typing import Final
 from agent.batches.framing import Stretch
 from agent.batches.pieces import Piece
 
-SMALL_BATCH: Final = 64 * 1024
+SMALL_BATCH: Final = 128 * 1024
 
 
 def cut_into_batches(

@@ -144,6 +144,7 @@ class Files:
         shared = self._shared
         shared.now = now
         self._looked_ns = time.time_ns()
+        self._vigil.begins()
         shared.watcher.collect()
         before = shared.attention.millis
         millis = int(shared.wall() * 1000)
@@ -163,10 +164,12 @@ class Files:
             )
             if not shared.handles.notable and not again:
                 break
-        until = time.thread_time() + _UNPACKING
+        unpacking = time.thread_time() + _UNPACKING
         for input_files in self._by_input.values():
-            unpack(input_files, self._by_input.values(), shared, until)
-        self._vigil.say_what_came_and_went(list(self._by_input.values()), before, millis)
+            unpack(input_files, self._by_input.values(), shared, unpacking)
+        # It may have stood still since it began to look.
+        until = max(millis, int(shared.wall() * 1000))
+        self._vigil.say_what_came_and_went(list(self._by_input.values()), before, until)
         if now >= self._next_partings:
             self._next_partings = now + _PARTINGS_EVERY
             for input_files in self._by_input.values():
@@ -409,10 +412,12 @@ class Files:
         )
 
     def _moved_in(self, accounted: Iterable[str]) -> set[str]:
-        """What came to these folders while no agent ran, and had been written elsewhere."""
+        """What came to these folders while no agent ran, and had been written elsewhere. Where a
+        link leads, that was written there, whenever the link came."""
         watcher, adopting = self._shared.watcher, self._adopting
         came = (each for folder in accounted for each in adopting.there(folder, watcher))
-        return {path for each in came if not each.is_made for path in each.now}
+        moved = (path for each in came if not each.is_made for path in each.now)
+        return {path for path in moved if not Path(path).is_symlink()}
 
     def _after_scan(self, every_input: Sequence[InputFiles]) -> None:
         shared = self._shared

@@ -10,6 +10,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 from agent.blind_times import (
@@ -50,7 +51,7 @@ class Vigil:
         self._shared = shared
         self._looked = dict(looked)
         self._boot = boot
-        self._looked_at = self._before = boot()
+        self._begun = self._looked_at = self._before = boot()  # `_begun`: see `begins`
         self._why = ""
         self._came: Places[str] = {}  # and was not looked at yet
         self._written: dict[InputFiles, dict[str, Traces]] = {}  # while the process stood still
@@ -99,12 +100,15 @@ class Vigil:
                 millis, input_files.caught_up_millis, booted
             )
 
+    def begins(self) -> None:
+        """Each look: what happens from now on may be seen by the next one only."""
+        self._before, self._begun = self._begun, self._boot()
+
     def was_blind(self, scan_interval: float, *, polling: bool) -> bool:
         """At each look: whether events were lost, or, where there are none, the last look was long
         ago."""
-        now, self._before = self._boot(), self._looked_at
-        self._looked_at = now
-        passed = now - self._before
+        self._looked_at = self._boot()
+        passed = self._looked_at - self._before
         if self._shared.watcher.overflowed:
             self._why = "more happened at once than the kernel keeps"
             self._came.clear()
@@ -157,7 +161,9 @@ class Vigil:
         self._shared.say(*map(NotWatched, said))
 
     def note_what_was_written(self, every_input: Iterable[InputFiles]) -> None:
-        """If the process stood still: before it is decided what new files are."""
+        """If the process stood still, also amid this look: before it is decided what new files
+        are."""
+        self._looked_at = self._boot()
         if self.stood_still:
             now_ns = time.time_ns()
             times = now_ns - int((self._looked_at - self._before) * 1e9), now_ns
@@ -212,7 +218,7 @@ class Vigil:
 
     def _say_what_may_have_been_emptied(self, before: int, now: int) -> None:
         """As at a start; of files that were moved there nobody had looked at what they were, and
-        hard links lead to what was there."""
+        hard links lead to what was there. A symbolic link may come in any way."""
         passed = self._looked_at - self._before
         written, self._written = self._written, {}
         came = {below(*at): each for at, each in self._came.items()}
@@ -221,6 +227,7 @@ class Vigil:
                 path: traces
                 for path, traces in paths.items()
                 if (named := came.get(path)) is None
+                or Path(path).is_symlink()
                 or (named.is_made and _is_meant(input_files, below(*named.places[0])))
             }
             for folder, emptied in by_folder(mine).items():

@@ -23,8 +23,7 @@ from tests.witness.script import PRIVATE, Script, parse
 from tests.witness.shrinking import shrink
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
-# Programs start as at a user's: without hypothesis, and compiled.
-ENVIRONMENT: Final = {"PYTHONPATH": f"{REPOSITORY}/tests/as_users", "PYTHONDONTWRITEBYTECODE": ""}
+ENVIRONMENT: Final = {"PYTHONDONTWRITEBYTECODE": ""}  # programs start compiled, as at a user's
 
 
 def main() -> int:

@@ -19,6 +19,7 @@ class Kept:
     record: Record
     others: bool = False  # another producer's, to whom it was acknowledged
     stands: bool = True  # it was there when the log was last read
+    times: int = 1  # that it came there: a log that lost its end may be sent the same again
     loaded: bool = False  # it was there when a load began that came through
     perhaps_loaded: bool = False  # when one began that did not, and may have read it
 
@@ -47,6 +48,7 @@ class History:
         for each in there:
             self._kept.setdefault(each, Kept(each))
         for record, kept in self._kept.items():
+            kept.times += record in there and not kept.stands
             kept.stands = record in there
 
     def standing(self) -> list[Kept]:

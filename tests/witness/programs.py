@@ -11,6 +11,7 @@ from typing import Final
 import yaml
 
 from harness.server_process import free_ports
+from harness.standing_still import freeze
 from tests.witness.keeping import KeptProcess
 
 START: Final = 400.0  # seconds that a program may take to be ready, on a busy machine
@@ -81,7 +82,7 @@ class Program:
 
     def freeze(self) -> None:
         if self.process.alive:
-            os.kill(self.process.pid, signal.SIGSTOP)
+            freeze(self.process.pid)
 
     def thaw(self) -> None:
         if self.process.alive:

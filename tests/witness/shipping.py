@@ -1,6 +1,8 @@
 """What agents have shipped, by source and byte, and what became of it: a line that was shipped as
 two sources is there as long as one of them is. Pure."""
 
+from collections import Counter
+
 from tests.witness.reading import Row
 from tests.witness.truth import Line
 from tests.witness.verdict import Called, Seen
@@ -14,10 +16,17 @@ class Shipped:
         standing = {name for name, kept in names if kept.stands}
         self._all = landed | {name for name, _ in names}
         self._lost = self._all - landed - standing
+        self._times: Counter[tuple[str, int]] = Counter()
+        for name, kept in names:
+            self._times[name] += kept.times
 
     def was(self, called: Called, line: Line) -> bool:
         """Whether it was shipped as the source that a finding names."""
         return (called.source, line.start) in self._all
+
+    def was_again(self, called: Called, line: Line) -> bool:
+        """Whether it was shipped as that source more than once."""
+        return self._times[called.source, line.start] > 1
 
     def log_lost(self, called: Called, line: Line) -> bool:
         """Whether the log has lost it as this source, before it landed."""

@@ -18,6 +18,7 @@ from typing import Any, Final
 from confluent_kafka import Producer
 
 from harness.server_process import free_ports
+from harness.standing_still import freeze
 from tests.witness.application import LABELS, Application, now
 from tests.witness.history import History
 from tests.witness.keeping import Keeper
@@ -245,7 +246,7 @@ class Tenant:
         if not self.agent.alive:
             return False
         self._blind("frozen")
-        os.kill(self.agent.process.pid, signal.SIGSTOP)
+        freeze(self.agent.process.pid)
         return True
 
     def thaw_agent(self) -> bool:

@@ -68,6 +68,22 @@ def test_a_line_that_was_lost_and_shipped_again_as_the_same_file_is_called_both(
     assert "not double" in rules(written(3), seen, red(other, twice, missing=1))
 
 
+def test_a_line_that_was_shipped_twice_as_the_same_file_and_lost_twice_is_called_so() -> None:
+    """It was twice in a log that is gone."""
+    records = [shipped(1, 1, "s1", stands=False), shipped(1, 7, "s1", stands=False)]
+    rows = landed(0, 2)
+    gone = [replace(missing(1, 1), offset=offset, offsets=1) for offset in (1, 7)]
+    twice = replace(again(1), source="s1")
+    assert rules(written(3), Seen(rows, records), red(*gone, twice, missing=2)) == []
+    # So it is of a log that had lost its end, and was sent the same again, at the same offset.
+    both = replace(records[0], times=2)
+    assert rules(written(3), Seen(rows, [both]), red(gone[0], twice, missing=1)) == []
+    # It was there once, and that is said to be gone.
+    assert rules(written(3), Seen(rows, records[:1]), red(gone[0], twice, missing=1)) == [
+        "not double"
+    ]
+
+
 def test_that_a_lost_line_is_there_as_a_small_copy_nobody_can_know() -> None:
     rows = [*landed(0, 2), replace(landed(1, source="s2")[0], offset=7)]
     for gone, broken in ((False, ["not lost"]), (True, [])):

@@ -295,6 +295,25 @@ def test_a_new_file_may_have_been_emptied_soon_if_nobody_looked_for_long(
     assert all(each.reason.endswith("emptied: app.log") for each in files.unwatched)
 
 
+def test_a_process_that_stands_still_amid_a_look(follow: Follow, tmp_path: Path) -> None:
+    """It is stopped as it sees that names changed, and lists them when it goes on."""
+    times: list[float] = []
+
+    def boot() -> float:
+        return times.pop() if times else time.monotonic()
+
+    files = follow("*.log", boot=boot)
+    rest(files)
+    append(tmp_path / "app.log", "nobody has seen this\n")
+    time.sleep(0.05)
+    (tmp_path / "app.log").write_text("two\n")
+    now = time.monotonic()
+    times += [now + 4, now, now]  # as the look begins, once it has begun, and when all is listed
+    files.turn()
+    (said,) = files.unwatched
+    assert (said.traces, said.reason[:30]) == (Traces.BRIEF, "the agent stood still for 4 s;")
+
+
 def test_a_new_file_whose_name_was_that_of_one_that_is_held_open(
     follow: Follow, tmp_path: Path
 ) -> None:

@@ -17,7 +17,6 @@ from penstock.up.supervisor import Supervisor
 
 WITHIN = 90.0
 UNIT = "penstock-agent.service"
-AS_USERS = REPOSITORY / "tests" / "as_users"
 
 
 class Keeper(Protocol):
@@ -109,7 +108,7 @@ def drop_in(agent: AgentProcess, directory: Path, held: Path) -> str:
 ExecStart=
 ExecStartPre=/bin/sh -c 'while test -e {held}; do sleep 0.02; done'
 ExecStart={command}
-Environment=PYTHONPATH={AS_USERS}:{REPOSITORY}
+Environment=PYTHONPATH={REPOSITORY}
 User=root
 Group=root
 SupplementaryGroups=

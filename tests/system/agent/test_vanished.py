@@ -14,6 +14,7 @@ import pytest
 
 from agent.journal.recovery import recover
 from harness.agent_process import AgentProcess
+from harness.standing_still import freeze
 from tests.system.agent.shipped import Topic
 from tests.system.agent.site import Site, stop
 
@@ -195,7 +196,7 @@ def test_an_agent_that_was_frozen_while_its_file_was_truncated(site: Site) -> No
     agent.start()
     topic.wait_for_count(100)
     assert agent.process.pid is not None
-    os.kill(agent.process.pid, signal.SIGSTOP)
+    freeze(agent.process.pid)
     stopped = time.time() * 1000
     append(log, numbers(50))
     os.truncate(log, 0)
