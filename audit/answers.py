@@ -52,6 +52,7 @@ class TopicRow(msgspec.Struct, frozen=True, kw_only=True):
     load_fails: bool = False  # at some destination: then it is pending at least
     groups: int = 0  # consumer groups that read it
     group_behind: int = -1  # milliseconds: of the one that is furthest behind; -1: not known
+    partly_unseen: bool = False  # nobody watched for a time, and that is accepted
 
 
 class TopicsAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +67,7 @@ class TopicsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     items: list[TopicRow]
     notices: list[str] = []  # what whoever looks should know: rebuilt, unreachable, in words
     failing_loads: list[FailingLoad] = []  # of all topics, what fails longest first; 500 at most
+    partly_unseen: int = 0  # how many topics, whatever is searched for
 
 
 class TierTotals(msgspec.Struct, frozen=True, kw_only=True):

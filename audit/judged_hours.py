@@ -58,8 +58,10 @@ def by_hour(verdict: TopicVerdict, hours: Iterable[int]) -> list[HourVerdict]:
     begun: dict[int, list[Finding]] = defaultdict(list)  # each counts once: where it begins
     for finding in open_findings(verdict):
         begun[hour_of(finding.from_time)].append(finding)
-        for hour in _hours_of(finding, windows, verdict):
-            findings[hour].append(finding)
+    for finding in verdict.findings:
+        if finding.from_time >= 0 and (finding.is_accepted_unknown or not finding.accepted):
+            for hour in _hours_of(finding, windows, verdict):
+                findings[hour].append(finding)
     return [
         _hour(verdict, each, windows[each], findings[each], totals(begun[each])) for each in hours
     ]
@@ -97,9 +99,10 @@ def _hour(
     verdict: TopicVerdict,
     hour: int,
     windows: Sequence[WindowVerdict],
-    findings: Sequence[Finding],
+    about: Sequence[Finding],
     counted: Totals,
 ) -> HourVerdict:
+    findings = [each for each in about if not each.accepted]
     pending = [each for each in windows if each.state is State.PENDING]
     waited = {on for each in pending for on in each.waits}
     states = [each.state for each in windows] + [each.kind.state for each in findings]
@@ -113,6 +116,7 @@ def _hour(
         pending_windows=len(pending),
         findings=len(findings),
         waits=_joined(list(dict.fromkeys(e.words for e in verdict.waits if e.on in waited))),
+        partly_unseen=any(each.is_accepted_unknown for each in about),
     )
     since = min((each.start + each.length for each in pending), default=-1)
     events = {

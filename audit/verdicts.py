@@ -81,6 +81,11 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     to_time: int = -1
     accepted: str = ""  # why, if somebody has accepted it, or it did no harm
 
+    @property
+    def is_accepted_unknown(self) -> bool:
+        """Of what nobody watched: lines that were lost there are missed by nobody."""
+        return self.kind is FaultKind.UNKNOWN and bool(self.accepted)
+
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
     """Events by what is wrong with them, as findings that nobody has accepted say. `missing` has

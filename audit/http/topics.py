@@ -50,6 +50,7 @@ def topics(service: Service, query: queries.TopicsQuery) -> answers.TopicsAnswer
         items=[with_groups(service, each) for each in found.items],
         notices=[*standing.notices(), *standing.too_old(now)],
         failing_loads=failing_loads(service, query.cluster)[:_MOST_FAILING],
+        partly_unseen=found.partly_unseen,
     )
 
 

@@ -20,6 +20,7 @@ class JudgedHour(NamedTuple):
     pending_windows: int = 0
     findings: int = 0  # that nobody has accepted
     waits: str = ""
+    partly_unseen: bool = False  # nobody watched for a time, and that is accepted
 
 
 class Alert(NamedTuple):

@@ -153,7 +153,7 @@ class AuditStore:
                 (name,) = numbers.topic_names.of([topic], cluster)
                 rows.append((*numbers.topics.of([topic_id], name), *said))
             connection.executemany(
-                "INSERT OR REPLACE INTO judged VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
+                "INSERT OR REPLACE INTO judged VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
             )
 
     def keep_alerts(self, alerts: Sequence[Alert]) -> None:

@@ -30,9 +30,11 @@ Delays = dict[Tier, tuple[int, ...]]  # counts by doublings of a millisecond
 
 
 class Overview(NamedTuple):
-    """A page of topics, and how many there are of each state, whatever is searched for."""
+    """A page of topics, and how many there are of each state, and of those that nobody watched for
+    a time, which is accepted, whatever is searched for."""
 
     by_state: Counter[State]
+    partly_unseen: int
     page: ListPage
     items: Sequence[TopicRow]
 
@@ -114,6 +116,7 @@ def overview(
     found.sort(key=_SORTS[name], reverse=down)
     return Overview(
         Counter(_states(connection, hours, unloaded, is_deleted)),
+        _partly_unseen(connection, hours),
         query.of(len(found)),
         query.cut(found),
     )
@@ -138,6 +141,14 @@ def _states(
         states = [*said[number], *([State.PENDING] if about[:2] in unloaded else [])]
         found.append(worst([settled_state(e) for e in states] if is_deleted(about) else states))
     return found
+
+
+def _partly_unseen(connection: sqlite3.Connection, hours: range) -> int:
+    ((count,),) = connection.execute(
+        "SELECT count(DISTINCT topic) FROM judged WHERE partly_unseen AND hour >= ? AND hour < ?",
+        (hours.start, hours.stop),
+    ).fetchall()
+    return int(count)
 
 
 def _rows(
@@ -183,7 +194,8 @@ def _judged(
 ) -> dict[int, list[tuple[Any, ...]]]:
     found: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
     for topic, *said in connection.execute(
-        "SELECT topic, hour, state, events, missing, excess, pending_windows, findings, waits"
+        "SELECT topic, hour, state, events, missing, excess, pending_windows, findings, waits,"
+        " partly_unseen"
         " FROM judged WHERE topic IN (SELECT value FROM json_each(?)) AND hour >= ? AND hour < ?"
         " ORDER BY topic, hour",
         (asked, hours.start, hours.stop),
@@ -229,6 +241,7 @@ def _row(
         waits=waits[-1] if waits else "",
         deleted=deleted,
         load_fails=load_fails,
+        partly_unseen=any(each[8] for each in judged),
     )
 
 

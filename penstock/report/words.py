@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from audit.answers import FailingLoad, ReportAnswer, TierTotals, TopicReport
-from audit.verdicts import FaultKind, Finding, State, Wait
+from audit.verdicts import Finding, State, Wait
 from ground.printable import one_line
 from penstock.cli.time_arguments import time_text
 
@@ -27,7 +27,7 @@ MEANINGS: Final = {
     State.DUPLICATED: "some events are there more than once",
     State.CHANGED: "some events are not what was written",
 }
-_AS_FAR_AS_SEEN: Final = "every line is accounted for, as far as anybody was watching"
+AS_FAR_AS_SEEN: Final = "every line is accounted for, as far as anybody was watching"
 UNKNOWN: Final = "?"
 NOTHING: Final = "·"  # in the place of the sign of what is complete
 NOT_LOADED: Final = "!"
@@ -94,13 +94,13 @@ def verdict_shown(state: State, topics: Sequence[TopicReport]) -> ShownVerdict:
     if state is State.COMPLETE and topics and not any(map(_has_any, topics)):
         return ShownVerdict(state, NOTHING, state.value, "no events in this time")
     if state is State.COMPLETE and any(map(is_partly_unseen, topics)):
-        return ShownVerdict(state, MARKS[state], state.value, _AS_FAR_AS_SEEN)
+        return ShownVerdict(state, MARKS[state], state.value, AS_FAR_AS_SEEN)
     return ShownVerdict(state, MARKS[state], state.value, MEANINGS[state])
 
 
 def is_partly_unseen(topic: TopicReport) -> bool:
     """Whether there were times in which nobody watched, which count as accepted."""
-    return any(each.kind is FaultKind.UNKNOWN for each in topic.findings)
+    return any(each.is_accepted_unknown for each in topic.findings)
 
 
 def topic_shown(topic: TopicReport) -> ShownVerdict:

@@ -41,6 +41,7 @@ class TopicStanding(msgspec.Struct, frozen=True, kw_only=True):
     excess: int = 0
     of_last_day: int = -1  # events, as the audit counts them
     load_fails: bool = False  # no load commits anything of it
+    partly_unseen: bool = False  # nobody watched for a time of the last day, and that is accepted
 
 
 class AgentStanding(msgspec.Struct, frozen=True, kw_only=True):

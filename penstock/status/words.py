@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from audit.verdicts import State
 from ground.printable import one_line
-from penstock.report.words import MARKS, MEANINGS
+from penstock.report.words import AS_FAR_AS_SEEN, MARKS, MEANINGS
 from penstock.status.values import LoadStanding, PipelineStatus, TopicStanding
 
 UNKNOWN: Final = "-"
@@ -85,6 +85,8 @@ def _complete(standing: PipelineStatus) -> str:
     """A loader is accounted for once the ledger has heard of it."""
     if standing.last_load is None:
         return "every line has reached the brokers"
+    if any(each.partly_unseen for each in standing.topics):
+        return AS_FAR_AS_SEEN
     return MEANINGS[State.COMPLETE]
 
 

@@ -84,6 +84,18 @@ def test_what_is_accepted_is_no_fault() -> None:
     assert (found.judged.missing, found.judged.findings, found.faults) == (0, 0, {})
 
 
+def test_what_nobody_watched_is_known_of_its_hours_when_it_is_accepted() -> None:
+    """Also of those without a window; other accepted faults were watched."""
+    moment = finding(FaultKind.UNKNOWN, HOUR - 1, HOUR + 1, "for a moment only")
+    lost = finding(FaultKind.LOST, 2 * HOUR, 2 * HOUR + 1, "known")
+    found = by_hour(verdict([window(0)], [moment, lost]), [0, HOUR, 2 * HOUR])
+    assert [each.judged.partly_unseen for each in found] == [True, True, False]
+    assert {each.judged.state for each in found} == {State.COMPLETE}
+    open_one = finding(FaultKind.UNKNOWN, 0, 1)
+    (found_open,) = by_hour(verdict([window(0)], [open_one]), [0])
+    assert (found_open.judged.partly_unseen, found_open.judged.state) == (False, State.UNKNOWN)
+
+
 def test_a_fault_without_a_window_counts() -> None:
     """An extra file in an hour that nobody has anything of."""
     (found,) = by_hour(verdict([], [finding(FaultKind.DUPLICATED, 0, HOUR)]), [0])

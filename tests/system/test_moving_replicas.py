@@ -249,11 +249,14 @@ def test_kafkas_own_tool_moves_replicas(cluster: Cluster, tmp_path: Path, versio
             assert ended.status == 0, ended.said
             return ended.output
 
-        said = reassign("--execute", "--throttle", str(MIB))
-        assert "The inter-broker throttle limit was set to 1048576 B/s" in said
+        # So slowly that it is still at it whenever the next JVM has started; then faster.
+        said = reassign("--execute", "--throttle", "10000")
+        assert "The inter-broker throttle limit was set to 10000 B/s" in said
         assert "Successfully started partition reassignments for t-0,t-1" in said
         assert cluster.throttles("t") == RATES | LISTS
         assert "is still in progress" in reassign("--verify")
+        said = reassign("--execute", "--additional", "--throttle", str(4 * MIB))
+        assert "The inter-broker throttle limit was set to 4194304 B/s" in said
         wait_until(
             lambda: "still in progress" not in reassign("--verify"),
             within=LONG,

@@ -72,7 +72,7 @@ def drop_in(command: str, directory: Path, log: Path) -> str:
 [Service]
 ExecStart=
 ExecStart={command}
-Environment=PYTHONPATH={ROOT / "tests" / "as_users"}:{ROOT}
+Environment=PYTHONPATH={ROOT}
 User=root
 Group=root
 StateDirectory=

@@ -76,7 +76,7 @@ const liveWords = document.getElementById("live-words");
 const OLD = 60_000; // what has been read since then is read all the time
 let how = "connecting";
 let asOf = 0; // by the service's clock
-let ahead = 0; // of that clock, before ours
+let ahead = 0; // of that clock, before ours, at most
 let answers = true;
 
 /** How old is what is shown. */
@@ -96,11 +96,12 @@ function sayLive() {
 setInterval(sayLive, 5000); // nothing else tells that nothing happens
 
 async function look() {
+  const asked = Date.now(); // not when it is answered: an answer that took long is not new
   try {
     const answer = await ask("topics", { size: 1 });
     answers = true;
     asOf = answer.as_of;
-    ahead = answer.now - Date.now();
+    ahead = answer.now - asked;
     const raised = document.getElementById("alerts-raised");
     raised.hidden = answer.alerts === 0;
     raised.textContent = short(answer.alerts);

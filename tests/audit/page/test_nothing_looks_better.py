@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from harness.audit_process import AuditProcess
 from ledger.publishing import Entry
@@ -125,3 +125,25 @@ def test_an_audit_that_stands_still_is_not_green(
             os.kill(process, signal.SIGCONT)
         page.clock.fast_forward(10_000)
         expect(live).to_have_attribute("data-live", "live")
+
+
+def test_an_answer_that_took_long_is_as_old_as_it_is(
+    browser: Browser, audit: AuditProcess, keep: Keep
+) -> None:
+    held: list[Route] = []
+
+    def hold(question: Route) -> None:
+        held.append(question)
+
+    with opened(browser, audit) as page:
+        page.clock.install()
+        page.route(re.compile(r"/api/v1/topics\?size=1$"), hold)
+        with page.expect_request(lambda request: request.url.endswith("/topics?size=1")):
+            page.goto("/")
+        page.clock.fast_forward(15_000)
+        held[0].continue_()
+        live = page.locator("#live-words")
+        expect(live).to_have_text(re.compile(r"\d\d:\d\d:\d\d"))
+        page.clock.fast_forward(50_000)
+        assert re.fullmatch(r"1 min.* old", live.inner_text())
+        keep(page, "answered-late")

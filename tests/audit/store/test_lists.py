@@ -285,8 +285,13 @@ def test_topics_by_what_was_said_of_their_hours(store: AuditStore, reading: Stor
         0,
     )
     assert (row.deleted, row.events) == (True, 10)
-    store.judged([JudgedHour(KEY, BEGIN, "complete")])
+    assert (row.partly_unseen, seen.partly_unseen) == (False, 0)
+    store.judged([JudgedHour(KEY, BEGIN, "complete", partly_unseen=True)])
     assert reading.open_hours(KEY) == []
+    found = overview(reading, search="%", hours=2)
+    assert (found.partly_unseen, found.items) == (1, []), "of all, whatever is searched for"
+    assert [each.partly_unseen for each in overview(reading, hours=2).items] == [True]
+    assert overview(reading, BEGIN, hours=1).partly_unseen == 0, "of other hours"
 
 
 def test_an_hour_that_has_not_come_is_in_no_sum(store: AuditStore, reading: StoreReading) -> None:

@@ -203,7 +203,7 @@ def test_without_an_extra_its_name_is_said(tmp_path: Path) -> None:
     (tmp_path / "kazoo.py").write_text("raise ModuleNotFoundError(name='kazoo')\n")
     ended = subprocess.run(
         [sys.executable, "-m", "penstock", "broker", "--help"],
-        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{REPOSITORY}:{os.environ['PYTHONPATH']}"},
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{REPOSITORY}"},
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -265,3 +265,17 @@ def test_garbage_is_looked_for_after_an_import_as_before_it(was_enabled: bool) -
         assert gc.isenabled() is was_enabled
     finally:
         gc.enable()
+
+
+@pytest.mark.not_quick("starts a process")
+def test_what_was_imported_is_not_looked_through_again() -> None:
+    code = (
+        "import gc\n"
+        "from penstock.command_line import penstock\n"
+        "assert gc.get_freeze_count() == 0\n"
+        "penstock.table['agent'].command()\n"
+        "assert gc.get_freeze_count() > 50_000 > len(gc.get_objects())\n"
+    )
+    run = [sys.executable, "-c", code]
+    ended = subprocess.run(run, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")

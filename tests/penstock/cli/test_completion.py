@@ -149,7 +149,7 @@ def test_a_command_that_lacks_its_extra_is_completed_all_the_same(tmp_path: Path
     (tmp_path / "kazoo.py").write_text("raise ModuleNotFoundError(name='kazoo')\n")
     environment = {
         **os.environ,
-        "PYTHONPATH": f"{tmp_path}:{REPOSITORY}:{os.environ['PYTHONPATH']}",
+        "PYTHONPATH": f"{tmp_path}:{REPOSITORY}",
         VARIABLE: "bash_complete",
         "COMP_WORDS": "penstock broker --",
         "COMP_CWORD": "--",

@@ -2,8 +2,8 @@
 
 import dataclasses
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from agent.status import AgentPhase
 from audit.verdicts import State
@@ -32,7 +32,7 @@ def test_nobody_answers() -> None:
 
 def test_a_topic_from_file_to_warehouse() -> None:
     audit = audit_part(
-        [topic_row("t", State.PENDING), topic_row("gone")],
+        [replace(topic_row("t", State.PENDING), partly_unseen=True), topic_row("gone")],
         loads=[load_row("t", NOW - 5_000, 60)],
         consumers=[consumer_row("t", 60)],
         opened={("c", "t"): OpenTopic(NOW - 9_000, "the loader")},
@@ -44,6 +44,7 @@ def test_a_topic_from_file_to_warehouse() -> None:
     assert (t.state, t.waits, t.complete_until) == ("pending", "the loader", NOW - 9_000)
     assert (other.topic, other.end, other.landed, other.unread_bytes) == ("other", 7, 0, 0)
     assert (other.state, other.complete_until) == ("", -1)
+    assert (t.partly_unseen, other.partly_unseen) == (True, False)
     assert standing.last_load == LoadStanding(
         destination="file:///w", time=NOW - 5_000, topics=1, rows=60, lag=47
     )
@@ -59,7 +60,7 @@ def test_nothing_at_all_is_not_complete() -> None:
 
 
 def test_without_brokers_topics_are_those_that_the_audit_knows() -> None:
-    deleted = msgspec.structs.replace(topic_row("was"), deleted=True)
+    deleted = replace(topic_row("was"), deleted=True)
     standing = joined(StatusParts(audit=audit_part([topic_row("t"), deleted])), NOW)
     assert [(each.topic, each.end, each.landed) for each in standing.topics] == [("t", -1, 0)]
     assert standing.verdict == "complete"
@@ -165,7 +166,7 @@ def test_an_agent_that_is_silent_is_a_problem_and_so_is_a_host_that_was_never_he
 @pytest.mark.parametrize(("up_for", "lines"), [(5_000, 0), (600_000, 1)])
 def test_an_agent_that_has_just_started_is_given_a_moment(up_for: int, lines: int) -> None:
     audit = audit_part(agents=[agent_row("a1", state="silent", heard=NOW - 80_000_000)])
-    agent = msgspec.structs.replace(agent_status("a1"), started_millis=NOW - up_for)
+    agent = replace(agent_status("a1"), started_millis=NOW - up_for)
     assert len(joined(StatusParts(agent=agent, audit=audit), NOW).problems) == lines
 
 

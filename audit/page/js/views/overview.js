@@ -64,7 +64,7 @@ export function overview(page) {
   };
 }
 
-function sentence({ by_state: byState, failing_loads: failing, items, page }) {
+function sentence({ by_state: byState, failing_loads: failing, partly_unseen: unseen, items, page }) {
   const of = (state) => byState[state] ?? 0;
   const all = STATES.reduce((sum, each) => sum + of(each), 0);
   const faults = FAULTS.filter((each) => of(each) > 0);
@@ -105,6 +105,14 @@ function sentence({ by_state: byState, failing_loads: failing, items, page }) {
       "pending",
       "Nothing is missing so far",
       `${count(of("complete"))} of ${topics} complete, ${count(of("pending"))} still waiting for somebody.`,
+    );
+  }
+  if (unseen > 0) {
+    return said(
+      "complete",
+      "Every line is accounted for, as far as anybody was watching",
+      `${topics}, and all of it adds up. Of ${counted(unseen, "topic")} there was a time in which ` +
+        "nobody was, which is accepted.",
     );
   }
   return said("complete", "Every line is accounted for", `${topics}, and all of it adds up.`);
@@ -164,6 +172,13 @@ function columns(several) {
         several ? h("span", { class: "under" }, name(row.cluster, { class: "" })) : null,
         row.deleted
           ? h("span", { class: "under", title: `Topic id ${plain(row.topic_id)}` }, "deleted")
+          : null,
+        row.partly_unseen
+          ? h(
+              "span",
+              { class: "under", title: "That is accepted. The topic's page says when it was." },
+              "not watched for a time",
+            )
           : null,
       ],
     },
