@@ -10,7 +10,8 @@ Rule 2: entries are a journal that begins with the process. One that was not ack
         on, the ledger is asked up to where it was told, and what lies between is read again from
         the target, and told then; what was copied after it is told after it: else who is killed
         between the two would leave a hole that nobody looks for. The audit takes once what is told
-        twice.
+        twice, but cannot part what is told together: and what a killed one has told may be seen
+        only when its broker's disk has it. So what is read again is told batch by batch.
 Rule 3: they name no leader epoch. A copy that has lost its tail gets the same batches at the same
         offsets again: what was copied once is as it was.
 Rule 4: a gap that was passed over is told as a fault that an operator has accepted.
@@ -26,7 +27,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -51,6 +52,7 @@ KIND: Final = "mirror"  # begins the names of its journals
 _RANDOM_BYTES: Final = 16
 _MOST_WEIGHT: Final = 16 * 1024 * 1024  # of sums that wait
 _MOST_OPENED: Final = 256  # batches that reach over windows, from one entry to the next
+_MOST_ALONE: Final = 10_000  # batches that are read again, and told each for itself
 _STOP_SECONDS: Final = 15.0
 _TOO_LARGE: Final = {ErrorCode.message_too_large, ErrorCode.record_list_too_large}
 
@@ -67,6 +69,13 @@ class Sender(Protocol):
     def close(self) -> None: ...
 
 
+class Lying(NamedTuple):
+    """A batch of a copy, and how the times of its records are read, if they can be."""
+
+    header: BatchHeader
+    times: Callable[[], Sequence[int]]
+
+
 class Copies(Protocol):
     """The logs of the copies, and what was told of them before. Raises ClientError, SchemaError."""
 
@@ -76,8 +85,8 @@ class Copies(Protocol):
     def told(self, keys: Iterable[PartitionKey]) -> Mapping[PartitionKey, int]:
         """Up to where, of those of which the ledger says anything."""
 
-    def count(self, into: CopiedCount, key: PartitionKey, end: int, window_millis: int) -> None:
-        """All that lies there from `into.count.next_offset` up to `end`."""
+    def lying(self, key: PartitionKey, first: int, end: int) -> Iterator[Lying]:
+        """The batches that lie there."""
 
     def close(self) -> None: ...
 
@@ -89,6 +98,7 @@ class _Beginning(NamedTuple):
     told: int
     end: int
     before: CopiedCount | None
+    compacts: bool
 
 
 class Telling:
@@ -141,7 +151,7 @@ class Telling:
                 earlier = self._begun.get(key)
                 if earlier is None:
                     told = -1 if known is None else known.count.next_offset
-                    earlier = _Beginning(told, end, known)
+                    earlier = _Beginning(told, end, known, partition.compacts)
                 elif known is not None:  # is read again, but for what was accepted
                     fresh.gaps = known.gaps
                 self._begun[key] = earlier._replace(end=end)
@@ -246,14 +256,28 @@ class Telling:
         for key, each in unknown.items():
             first = max(each.told, told.get(key, -1))
             if 0 <= first < each.end:
-                count = CopiedCount(PartitionCount(*key, first, origin=origins[key]))
-                self._copies.count(count, key, each.end, self._window_millis)
-                between.append((key, count))
+                fresh = PartitionCount(*key, first, origin=origins[key])
+                alone = _MOST_ALONE - len(between)
+                between += [(key, count) for count in self._lying(fresh, each, alone)]
         with self._lock:  # who has begun once more meanwhile is looked at once more
             self._begun = {
                 key: each for key, each in self._begun.items() if each is not begun.get(key)
             }
         return [(key, each) for key, each in chain(before, between) if not each.is_empty]
+
+    def _lying(self, fresh: PartitionCount, begun: _Beginning, alone: int) -> Iterator[CopiedCount]:
+        """What lies there from here on: so many batches each for itself, and then all others."""
+        key = PartitionKey(fresh.topic, fresh.topic_id, fresh.partition)
+        count = CopiedCount(fresh)
+        for number, batch in enumerate(self._copies.lying(key, fresh.next_offset, begun.end)):
+            if number < alone and not count.is_empty:
+                yield count
+                count = _after(key, count)
+            count.add([batch.header], self._window_millis, gaps_are_empty=begun.compacts)
+            for spread in count.spread:
+                count.settle(spread, batch.times(), self._window_millis)
+            count.spread.clear()
+        yield count
 
     def _number(self, counts: Sequence[tuple[PartitionKey, CopiedCount]]) -> None:
         now = self._now_millis()

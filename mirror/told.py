@@ -3,8 +3,9 @@
 One thread. Nobody is asked before it is needed, and connections are kept until something fails.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from client.brokers import Brokers
@@ -14,7 +15,8 @@ from client.partition_reader import PartitionReader
 from ledger.counting.journal import PartitionKey
 from ledger.counting.tail import LedgerTail
 from mirror.config import Target
-from mirror.counted import CopiedCount, Spread
+from mirror.counted import Spread
+from mirror.telling import Lying
 from wire.batch import Buffer
 from wire.errors import BatchError
 from wire.records import records
@@ -45,18 +47,15 @@ class CopiesThere:
     def told(self, keys: Iterable[PartitionKey]) -> Mapping[PartitionKey, int]:
         return self._tail.copied(set(keys))
 
-    def count(self, into: CopiedCount, key: PartitionKey, end: int, window_millis: int) -> None:
-        reader = self._reader(key, into.count.next_offset, end)
-        compacts, left = reader.is_compacted(), _MOST_READ
+    def lying(self, key: PartitionKey, first: int, end: int) -> Iterator[Lying]:
+        """Up to 256 MiB of them."""
+        reader, left = self._reader(key, first, end), _MOST_READ
         try:
             for each in reader.everything():
-                if each.header is None or left <= 0:
+                if each.header is None:
                     continue
-                into.add([each.header], window_millis, gaps_are_empty=compacts)
                 data = each.data if isinstance(each, FetchedBatch) else b""
-                for batch in into.spread:
-                    into.settle(batch, _times(data) if data else (), window_millis)
-                into.spread.clear()
+                yield Lying(each.header, partial(_times, data) if data else tuple)
                 left -= each.header.size
                 if left <= 0:
                     return

@@ -4,7 +4,7 @@ The ledger and the copy are stood in for, so that each can fail at every step; t
 same in tests/system/mirror/test_told_of_both.py.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,9 +16,9 @@ from client.errors import ConnectionLost
 from ledger.counting.journal import PartitionKey
 from ledger.counting.told import Json, furthest_copied
 from mirror.config import MirrorConfig
-from mirror.counted import CopiedCount, Spread
+from mirror.counted import Spread
 from mirror.partition import CopiedPartition
-from mirror.telling import Telling
+from mirror.telling import Lying, Telling
 from mirror.topics import Standing, TopicCopy
 from tests.mirror.test_counted import header
 from wire.batch import BatchHeader
@@ -39,6 +39,7 @@ class Target:
     log: list[BatchHeader] = field(default_factory=list)
     entries: list[Json] = field(default_factory=list)
     answers: int | None = None  # are left; None: however many
+    unseen: int = 0  # the last entries, which nobody who asks is shown
 
     @property
     def end(self) -> int:
@@ -57,6 +58,19 @@ class Target:
             for offset in range(each["first"], each["first"] + each["count"])
         }
 
+    def events_counted(self) -> int:
+        """As the audit counts them: what is told twice counts once, and what was told together with
+        that does not."""
+        found, known = 0, set[int]()
+        for entry in self.entries:
+            for passage in entry["passages"]:
+                (span,) = passage["offsets"]
+                offsets = set(range(span["first"], span["first"] + span["count"]))
+                if not offsets & known:
+                    found += sum(each["events"] for each in passage["windows"])
+                known |= offsets
+        return found
+
     def _asked(self) -> None:
         if self.answers is not None:
             if not self.answers:
@@ -72,13 +86,11 @@ class Target:
 
     def told(self, keys: Iterable[PartitionKey]) -> Mapping[PartitionKey, int]:
         self._asked()
-        return furthest_copied(self.entries, set(keys))
+        return furthest_copied(self.entries[: len(self.entries) - self.unseen], set(keys))
 
-    def count(self, into: CopiedCount, key: PartitionKey, end: int, window_millis: int) -> None:
+    def lying(self, key: PartitionKey, first: int, end: int) -> Iterator[Lying]:
         self._asked()
-        first = into.count.next_offset
-        those = [each for each in self.log if first <= each.base_offset < end]
-        into.add(those, window_millis, gaps_are_empty=False)
+        return (Lying(each, tuple) for each in self.log if first <= each.base_offset < end)
 
     def close(self) -> None: ...
 
@@ -114,6 +126,24 @@ def test_what_is_copied_is_told_with_the_next_look(tmp_path: Path) -> None:
     assert target.offsets_told() == {0, 1, 2}
     worker.look()
     assert len(target.entries) == 1
+
+
+def test_what_a_killed_one_has_told_may_be_seen_late(tmp_path: Path) -> None:
+    """The ledger has it, and does not show it before it is on disk."""
+    target = Target()
+    target.grows(1)
+    Worker(target, tmp_path)
+    target.entries.append(_told_of(target))
+    worker = Worker(target, tmp_path)
+    for events in (3, 4):
+        worker.copy(events)
+        worker.look()
+    worker.copy(5)
+    target.unseen = 1
+    worker = Worker(target, tmp_path)
+    worker.look()
+    assert target.offsets_told() == set(range(1 + 3 + 4 + 5))
+    assert target.events_counted() == 1 + 3 + 4 + 5
 
 
 COPIES = st.tuples(st.just("copies"), st.integers(1, 4))
@@ -153,4 +183,5 @@ def _told_of(target: Target) -> Json:
     """By somebody before."""
     name = {"topic": KEY.topic, "topic_id": KEY.topic_id, "partition": KEY.partition}
     offsets = [{"first": 0, "count": target.end}]
-    return {"tier": "mirror", "passages": [{**name, "offsets": offsets}]}
+    windows = [{"events": target.end}]
+    return {"tier": "mirror", "passages": [{**name, "offsets": offsets, "windows": windows}]}
