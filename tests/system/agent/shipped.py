@@ -114,14 +114,18 @@ class Topic:
         return self
 
     def wait_for(self, condition: Callable[[], bool], *, within: float, what: str) -> None:
-        """Reads until it holds; says how much was read if it does not."""
+        """Reads until it holds; says how much was read if it does not. The time begins anew with
+        whatever arrives: how long many events take is the machine's matter."""
         within = max(within, PATIENCE)
         deadline = time.monotonic() + within
         while not condition():
             if time.monotonic() > deadline:
                 read = f"{len(self.events)} events of {self.name} read"
-                raise TimeoutError(f"not within {within:g} s: {what}; {read}")
+                raise TimeoutError(f"not within {within:g} s of the last event: {what}; {read}")
+            before = len(self.events)
             self.poll(0.2)
+            if len(self.events) > before:
+                deadline = time.monotonic() + within
 
     def wait_for_count(self, count: int, *, within: float = 20) -> None:
         self.wait_for(lambda: len(self.events) >= count, within=within, what=f"{count} events")
