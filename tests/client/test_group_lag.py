@@ -209,8 +209,8 @@ def test_a_broker_that_is_away_hides_only_its_own(cluster: BrokerCluster, new_to
         cluster.freeze(3)
         began = time.monotonic()
         committed = {TopicPartition(new_topic, each): Consumed(0) for each in range(3)}
-        found = lag(brokers, {GROUP: committed}, NOW, within=3)
-        assert time.monotonic() - began < 40
+        found = lag(brokers, {GROUP: committed}, NOW, within=15)
+        assert time.monotonic() - began < 60, "as long as one that is away would be waited for"
         one, lost, frozen = (found[GROUP, each] for each in committed)
         assert one.seconds == 60.0
         assert lost.messages is None

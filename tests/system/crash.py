@@ -30,8 +30,8 @@ from tests.system.raw import (
     record_batch,
 )
 
-PATIENCE = 60.0
-"""How long a client may take to find its broker again."""
+PATIENCE = 240.0
+"""How long a client may take to find its broker again, that is killed while it starts, too."""
 
 QUICK_RETURN = {
     "reconnect.backoff.ms": 10,
@@ -103,7 +103,7 @@ class Worker:
     def finish(self) -> None:
         """Stops it and waits; raises what it failed with."""
         self.ask_to_stop()
-        self._thread.join(3 * PATIENCE)
+        self._thread.join(2 * PATIENCE)
         assert not self._thread.is_alive(), f"{self.name} does not end"
         if self.failure is not None:
             raise self.failure

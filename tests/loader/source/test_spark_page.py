@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
 from tests.loader.application import BEGAN, Application, event_schema
+from tests.loader.source.starting import until_it_starts
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "spark.md").read_text(encoding="utf-8")
 FIRST, WINDOWED_COUNT, JOIN = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
@@ -44,7 +45,8 @@ def run(example: str, broker: BrokerProcess, registry: RegistryProcess, folder: 
     assert "/data/" in example or example == FIRST
     text = example.replace("127.0.0.1:9092", broker.bootstrap)
     text = text.replace("http://127.0.0.1:8081", registry.url)
-    exec(compile(text.replace("/data/", f"{folder}/"), "docs/spark.md", "exec"), {})
+    code = compile(text.replace("/data/", f"{folder}/"), "docs/spark.md", "exec")
+    until_it_starts(lambda: exec(code, {}))
 
 
 @pytest.mark.usefixtures("shop")

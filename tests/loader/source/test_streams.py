@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -27,8 +27,7 @@ from loader.source.stream import StreamOffset, TopicStream, from_json
 from tests.client.test_partition_reader import delete_before
 from tests.loader.application import Application, landed
 from tests.loader.source.conftest import NewApplication
-
-STARTS = 5
+from tests.loader.source.starting import until_it_starts
 
 
 @pytest.fixture
@@ -142,16 +141,8 @@ def test_a_run_ends_where_it_was_to_end(application: Application, query: Any) ->
 
 
 def run(frame: Any, folder: Path, **trigger: Any) -> StreamingQuery:
-    """A query, run to its end. Spark gives a stream's Python process ten seconds to start, which
-    nothing can change: where a busy machine takes longer, nothing was read yet, and it is run once
-    more."""
-    for _ in range(STARTS - 1):
-        try:
-            return run_once(frame, folder, **trigger)
-        except StreamingQueryException as failed:
-            if "Python worker failed to connect back" not in str(failed):
-                raise
-    return run_once(frame, folder, **trigger)
+    """A query, run to its end."""
+    return until_it_starts(lambda: run_once(frame, folder, **trigger))
 
 
 def run_once(frame: Any, folder: Path, **trigger: Any) -> StreamingQuery:
