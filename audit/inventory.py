@@ -16,6 +16,7 @@ import msgspec
 import yaml
 
 from audit.config import Inventory
+from ground.known_types import known_type
 
 _MOST_BYTES: Final = 16 * 1024 * 1024
 _MOST_HOSTS: Final = 200_000
@@ -90,7 +91,7 @@ def parsed(text: str, *, is_yaml: bool = False) -> list[Inventory]:
 def _of_yaml(text: str) -> list[Inventory]:
     try:
         loaded = yaml.load(text, _LOADER)  # noqa: S506 - one of the safe loaders
-        entries = msgspec.convert(loaded or [], list[str | Inventory])
+        entries = msgspec.convert(loaded or [], known_type(list[str | Inventory]))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f"line {mark.line + 1}: " if mark else ""

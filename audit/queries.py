@@ -14,6 +14,7 @@ import msgspec
 from audit.answers import ListPage
 from audit.errors import BadQuery
 from audit.verdicts import FaultKind, State
+from ground.known_types import known_type
 
 MOST_ITEMS: Final = 500  # of a page
 MOST_CELLS: Final = 5_000
@@ -178,7 +179,7 @@ def asked(kind: type[Q], query: bytes) -> Q:
             raise BadQuery(f"there is no parameter `{_short(name)}`; {_listed(known)}")
     try:
         return msgspec.convert(
-            {name: value for name, value in given.items() if value}, kind, strict=False
+            {name: value for name, value in given.items() if value}, known_type(kind), strict=False
         )
     except msgspec.ValidationError as error:
         raise BadQuery(str(error)) from None

@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 
 from ground.durable_files import replace_file
+from ground.known_types import known_type
 
 FILE_NAME: Final = "withdrawn.json"
 UNKNOWN: Final = -1
@@ -96,7 +97,7 @@ class Withdrawals:
 
     def _read(self) -> list[Withdrawal]:
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=list[Withdrawal])
+            return msgspec.json.decode(self._path.read_bytes(), type=known_type(list[Withdrawal]))
         except FileNotFoundError:
             return []
         except msgspec.DecodeError as error:

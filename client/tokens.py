@@ -15,6 +15,7 @@ import msgspec
 from client.logins import LoginFailed
 from client.security import Login
 from ground.http_client import HttpClient, HttpError, parse_url
+from ground.known_types import known_type
 from ground.tls import BadTls, ClientTls
 
 _WITHIN: Final = 10.0
@@ -78,7 +79,7 @@ class TokenEndpoint:
         if answer.status != 200:
             raise LoginFailed(f"no token from {self._url}: it answers with {answer.status}")
         try:
-            granted = msgspec.json.decode(answer.body, type=_Granted)
+            granted = msgspec.json.decode(answer.body, type=known_type(_Granted))
         except msgspec.MsgspecError:
             raise LoginFailed(f"no token from {self._url}: its answer is no token") from None
         if not granted.access_token:
@@ -94,6 +95,6 @@ def named_by(token: str) -> str:
         return ""
     try:
         said = urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4))
-        return msgspec.json.decode(said, type=_Named).sub
+        return msgspec.json.decode(said, type=known_type(_Named)).sub
     except (ValueError, msgspec.MsgspecError):
         return ""

@@ -34,6 +34,7 @@ from cluster.nodes import ConfigNode
 from cluster.operations import Create
 from cluster.removable import Removable
 from cluster.session import Session
+from ground.known_types import known_type
 from ground.scram import ScramCredential, ScramMechanism
 
 MOST_USERS: Final = 10_000  # ZooKeeper's list of them must stay far below 1 MiB
@@ -105,7 +106,9 @@ def decoy_key(session: Session) -> bytes:
         node = session.read(paths.LOGIN_KEY)
         if node is not None:
             try:
-                return b64decode(msgspec.json.decode(node.data, type=_KeyNode).key, validate=True)
+                return b64decode(
+                    msgspec.json.decode(node.data, type=known_type(_KeyNode)).key, validate=True
+                )
             except (msgspec.MsgspecError, ValueError):
                 raise NodeUnreadable(f"ZooKeeper node {paths.LOGIN_KEY} cannot be read") from None
         made = _KeyNode(key=b64encode(secrets.token_bytes(32)).decode())
@@ -178,7 +181,11 @@ def _credentials_in(found: Removable) -> Credentials:
 def _overrides(path: str, data: bytes) -> Mapping[str, str]:
     """Raises NodeUnreadable, without anything of what stands there."""
     try:
-        read = msgspec.json.decode(data, type=ConfigNode) if data else ConfigNode(config={})
+        read = (
+            msgspec.json.decode(data, type=known_type(ConfigNode))
+            if data
+            else ConfigNode(config={})
+        )
     except msgspec.MsgspecError:
         raise NodeUnreadable(f"ZooKeeper node {path} is no user's") from None
     if read.version > nodes.VERSION:

@@ -20,6 +20,8 @@ from typing import Final
 
 import msgspec
 
+from ground.known_types import known_type
+
 OK: Final = "ok"
 
 _LONGEST_TEXT: Final = 512
@@ -127,7 +129,7 @@ class Program:
 def read_entry(line: bytes | str) -> Entry:
     """Raises ValueError: it is no entry."""
     try:
-        return msgspec.json.decode(line, type=Entry)
+        return msgspec.json.decode(line, type=known_type(Entry))
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ValueError(str(error)) from None
 

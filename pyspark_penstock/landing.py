@@ -12,6 +12,7 @@ from pyarrow import RecordBatch
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from ground.known_types import known_type
 from loader.landing.pieces import hours_of_each
 from loader.landing.task import land
 from loader.landing.task_spec import LandingJob, unpacked
@@ -60,7 +61,7 @@ class LandingReader(DataSourceReader):
         return [LandingPartition(each) for each in self._job.groups]
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
-        slices = msgspec.json.decode(partition.value, type=tuple[Slice, ...])
+        slices = msgspec.json.decode(partition.value, type=known_type(tuple[Slice, ...]))
         most_hours = hours_of_each(len(slices))
         for piece in slices:
             seen = self._job.seen_in(piece)

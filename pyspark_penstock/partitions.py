@@ -6,6 +6,7 @@ import msgspec
 from pyarrow import RecordBatch
 from pyspark.sql.datasource import InputPartition
 
+from ground.known_types import known_type
 from loader.source.batch_plan import Task
 from loader.source.description import unpacked
 from loader.source.reading import read
@@ -26,4 +27,4 @@ def rows_of(partition: InputPartition, description: str) -> Iterator[RecordBatch
     """Where there is nothing to read, Spark makes a partition of its own, without a value."""
     if partition.value is None:
         return iter(())
-    return read(msgspec.json.decode(partition.value, type=Task), unpacked(description))
+    return read(msgspec.json.decode(partition.value, type=known_type(Task)), unpacked(description))

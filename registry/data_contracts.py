@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
+from ground.known_types import known_type
+
 VERSION: Final = "confluent:version"
 
 
@@ -63,7 +65,7 @@ def properties(metadata: str) -> dict[str, str]:
     if not metadata:
         return {}
     try:
-        return msgspec.json.decode(metadata, type=Metadata).properties or {}
+        return msgspec.json.decode(metadata, type=known_type(Metadata)).properties or {}
     except msgspec.MsgspecError:
         return {}
 

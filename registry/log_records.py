@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from ground.known_types import known_type
 from registry.values import AVRO, NOTHING, Config, LogRecord, Mode, Reference, Version
 
 T = TypeVar("T")
@@ -187,7 +188,7 @@ def _encode(value: Any) -> bytes:
 
 
 def _value(written: bytes | None, kind: type[T]) -> T | None:
-    return None if written is None else msgspec.json.decode(written, type=kind)
+    return None if written is None else msgspec.json.decode(written, type=known_type(kind))
 
 
 def _schema_record(key: _Key, written: bytes | None) -> SchemaRecord:

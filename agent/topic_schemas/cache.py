@@ -16,6 +16,7 @@ import msgspec
 
 from agent.topic_schemas.values import Purpose, TopicSchema, Wanted
 from ground.durable_files import replace_file
+from ground.known_types import known_type
 from schemas.errors import InvalidSchema
 from schemas.parsing import parse
 
@@ -92,7 +93,7 @@ def _content(data: bytes) -> _Content:
     if crc != f"{crc32c.crc32c(body):08x}":
         raise _Damaged("its checksum does not match")
     try:
-        return msgspec.json.decode(body, type=_Content)
+        return msgspec.json.decode(body, type=known_type(_Content))
     except msgspec.DecodeError as error:
         raise _Damaged(str(error)) from None
 

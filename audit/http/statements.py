@@ -21,6 +21,7 @@ from audit.errors import BadQuery, NotNow, NotWritten, Unanswerable
 from audit.http.answering import PageAnswer, problem
 from client.brokers import Brokers
 from client.errors import ClientError
+from ground.known_types import known_type
 from ledger.operators import write_accepted, write_retired
 from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
@@ -153,7 +154,7 @@ class Statements:
 
     async def _said(self, kind: Kind, body: bytes, operator: str) -> Written:
         try:
-            asked = msgspec.json.decode(body, type=kind.asked)
+            asked = msgspec.json.decode(body, type=known_type(kind.asked))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise BadQuery(f"that cannot be meant: {error}") from None
         asked.check()

@@ -46,6 +46,7 @@ from audit.store.chunks import AllNumbers, Chunk
 from audit.store.database import FILE, closed, damage_said, moved_aside, open_for_writing
 from audit.store.reading import StoreReading
 from audit.store.rows import Alert, JudgedHour, Touched
+from ground.known_types import known_type
 from ledger.names import VERSION
 from ledger.reading import LedgerPositions
 
@@ -108,7 +109,11 @@ class AuditStore:
                 "SELECT positions FROM positions WHERE cluster = ? AND length(positions)",
                 (cluster,),
             ).fetchall()
-        return msgspec.json.decode(rows[0][0], type=LedgerPositions) if rows else LedgerPositions()
+        return (
+            msgspec.json.decode(rows[0][0], type=known_type(LedgerPositions))
+            if rows
+            else LedgerPositions()
+        )
 
     def fold(self, cluster: str, body: pa.StructArray, positions: LedgerPositions) -> Touched:
         """Entries of one cluster's `_audit` as `LEDGER_TYPE`. The same again changes nothing.

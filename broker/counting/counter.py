@@ -32,6 +32,7 @@ from broker.listeners import Listener
 from broker.partitions import Partitions
 from broker.storage.log import Log
 from broker.withdrawals import Withdrawals
+from ground.known_types import known_type
 from ledger.counting.told import EpochStart
 from ledger.names import topic_id_text
 
@@ -163,7 +164,7 @@ class LedgerCounter:
                 body = await process.stdout.readexactly(size)
             except asyncio.IncompleteReadError:
                 return
-            looked = msgspec.msgpack.decode(body, type=CountingResult)
+            looked = msgspec.msgpack.decode(body, type=known_type(CountingResult))
             self._note(looked)
             if looked.told:
                 await asyncio.to_thread(self._withdrawals.told, looked.told)

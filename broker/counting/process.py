@@ -20,6 +20,7 @@ from broker.counting.reports import SIZE_BYTES, CountingReport, CountingResult, 
 from broker.counting.scrubbing import Scrubbing
 from broker.data_directory import JOURNAL
 from client.bootstrap import Bootstrap
+from ground.known_types import known_type
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CounterFileDamaged, CountingJournal
@@ -38,7 +39,7 @@ def main() -> None:
     body = _frame(inward)
     if body is None:
         return
-    task = msgspec.msgpack.decode(body, type=Task)
+    task = msgspec.msgpack.decode(body, type=known_type(Task))
     reports: queue.SimpleQueue[CountingReport] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(inward, reports), daemon=True).start()
     try:
@@ -106,7 +107,7 @@ def _answer(looked: CountingResult, outward: BinaryIO) -> None:
 
 def _receive(inward: BinaryIO, reports: "queue.SimpleQueue[CountingReport]") -> None:
     while (body := _frame(inward)) is not None:
-        reports.put(msgspec.msgpack.decode(body, type=CountingReport))
+        reports.put(msgspec.msgpack.decode(body, type=known_type(CountingReport)))
     os._exit(0)  # the parent has ended, or wants nothing more
 
 

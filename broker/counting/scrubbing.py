@@ -23,6 +23,7 @@ from broker.counting.reports import CountingReport, DamagedOffsets, Led
 from broker.storage import layout
 from broker.storage.scrub import Damage, scrub
 from ground.durable_files import replace_file
+from ground.known_types import known_type
 from ledger.counting.batches import Spoilt
 from ledger.counting.counter import Counter
 from ledger.counting.journal import PartitionKey
@@ -178,7 +179,7 @@ def _segment_at(directory: Path, offset: int, exposed: int) -> tuple[int, int] |
 def _read(path: Path) -> _Progress:
     """Where it cannot be read, a round begins anew."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=_Progress)
+        return msgspec.json.decode(path.read_bytes(), type=known_type(_Progress))
     except FileNotFoundError:
         return _Progress()
     except (msgspec.DecodeError, OSError) as error:

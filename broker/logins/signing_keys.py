@@ -18,6 +18,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from ground.http_client import HttpClient, HttpError, parse_url
+from ground.known_types import known_type
 from ground.tls import BadTls, ClientTls, Tls
 
 # Of each algorithm: the kind of its key, and the curve.
@@ -180,7 +181,7 @@ def _read_set(data: bytes) -> tuple[_SigningKey, ...]:
     try:
         if len(data) > _MOST_BYTES:
             raise ValueError
-        listed = msgspec.json.decode(data, type=_Set).keys
+        listed = msgspec.json.decode(data, type=known_type(_Set)).keys
     except (ValueError, RecursionError):  # msgspec's are ValueErrors, too
         raise NoKeys("what is there is no JWK Set") from None
     keys = [key for each in listed[:_MOST_KEYS] if (key := _read_key(each)) is not None]

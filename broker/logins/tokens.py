@@ -17,6 +17,7 @@ import msgspec
 
 from broker.logins.signing_keys import ALGORITHMS, NoKeys, SigningKeys, UnknownKey
 from ground.http_client import parse_url
+from ground.known_types import known_type
 from ground.printable import one_line
 from ground.settings import FilePath, Seconds, Url
 
@@ -116,7 +117,7 @@ class Tokens:
     def _proven(self, payload: bytes) -> ProvenToken:
         rules, now = self._rules, self._now()
         try:
-            claims = msgspec.json.decode(payload, type=_Claims)
+            claims = msgspec.json.decode(payload, type=known_type(_Claims))
             all_claims = msgspec.json.decode(payload, type=dict[str, Any])
         except (msgspec.MsgspecError, RecursionError):
             raise BadToken("the token lacks `iss`, `aud` or `exp`") from None
@@ -143,7 +144,9 @@ def _header(token: str) -> _Header:
     try:
         if not dot or len(text) > _LONGEST_HEADER:
             raise ValueError
-        return msgspec.json.decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=_Header)
+        return msgspec.json.decode(
+            urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=known_type(_Header)
+        )
     except (ValueError, RecursionError):  # msgspec's are ValueErrors, too
         raise BadToken("what it shows is no token") from None
 

@@ -19,6 +19,7 @@ import msgspec
 from crc32c import crc32c
 
 from ground.durable_files import replacing
+from ground.known_types import known_type
 from ledger.counting.batches import Json
 
 _MAGIC: Final = b"penstock counter 1\n"
@@ -136,7 +137,7 @@ def _read(path: Path) -> _File | None:
             "by another name, beside what was counted before"
         )
     try:
-        return msgspec.msgpack.decode(content[begin:], type=_File)
+        return msgspec.msgpack.decode(content[begin:], type=known_type(_File))
     except msgspec.DecodeError as error:
         raise CounterFileDamaged(f"{path}: {error}") from None
 

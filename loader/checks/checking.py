@@ -22,6 +22,7 @@ from typing import Any, Final
 
 import msgspec
 
+from ground.known_types import known_type
 from loader.checks.comparing import (
     NO_HOUR,
     CommittedFile,
@@ -164,10 +165,10 @@ def to_bytes(checked: Checked) -> bytes:
 def from_bytes(data: bytes) -> Checked | None:
     """None if it is damaged, or of another version."""
     try:
-        version = msgspec.json.decode(data, type=_Version).version
+        version = msgspec.json.decode(data, type=known_type(_Version)).version
         if version not in _FORMATS:
             return None
-        file = msgspec.json.decode(data, type=_FORMATS[version])
+        file = msgspec.json.decode(data, type=known_type(_FORMATS[version]))
         files = {
             hour: {
                 path: CommittedFile(each[0], each[1], file.topics[each[2]], *each[3:])

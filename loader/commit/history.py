@@ -27,6 +27,7 @@ from typing import Final
 
 import msgspec
 
+from ground.known_types import known_type
 from loader.commit.layout import (
     manifest_path,
     published_path,
@@ -74,13 +75,13 @@ class History:
         if data is None:
             raise StoreError(f"{self.store.uri(path)} is not there")
         try:
-            version = msgspec.json.decode(data, type=_Version).version
+            version = msgspec.json.decode(data, type=known_type(_Version)).version
             if version > VERSION:
                 raise StoreError(
                     f"{self.store.uri(path)} was written by a newer Penstock (version {version},"
                     f" this one knows {VERSION}): load with that"
                 )
-            manifest = msgspec.json.decode(data, type=Manifest)
+            manifest = msgspec.json.decode(data, type=known_type(Manifest))
         except msgspec.MsgspecError as error:
             raise StoreError(f"{self.store.uri(path)} is damaged: {error}") from error
         if (manifest.table, manifest.run) != (self.table, run):

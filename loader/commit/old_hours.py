@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from ground.known_types import known_type
 from loader.commit.layout import SUCCESS, hour_path
 from loader.manifests import HourState, Manifest
 from loader.store.store import Store
@@ -49,7 +50,7 @@ class _Success(msgspec.Struct, frozen=True):
 def as_marked(success: bytes) -> HourState | None:
     """What was known of a complete hour. None if others have written the marker."""
     try:
-        said = msgspec.json.decode(success, type=_Success)
+        said = msgspec.json.decode(success, type=known_type(_Success))
     except msgspec.MsgspecError:
         return None
     return HourState(

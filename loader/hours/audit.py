@@ -13,6 +13,7 @@ import msgspec
 
 from ground.http_client import HttpClient, HttpError, parse_program_url
 from ground.http_security import HttpSecurity, access_to
+from ground.known_types import known_type
 from ground.printable import plain_words
 from loader.hours.completeness import MOST_NAMES, Complete, HourVerdict, Waiting
 from loader.tables import Hour
@@ -98,7 +99,7 @@ class Audit:
             words = f"answers with HTTP {answer.status}{_problem(answer.body)}"
             raise _Odd(words, refused=answer.status in _REFUSED)
         try:
-            return msgspec.json.decode(answer.body, type=_Gate)
+            return msgspec.json.decode(answer.body, type=known_type(_Gate))
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             raise _Odd("does not answer as an audit does") from None
 
@@ -106,7 +107,7 @@ class Audit:
 def _problem(body: bytes) -> str:
     """What it says of that, if it says something."""
     try:
-        said = msgspec.json.decode(body, type=_Problem).error
+        said = msgspec.json.decode(body, type=known_type(_Problem)).error
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return ""
     return f": {_line(said, _MOST_LETTERS)}"

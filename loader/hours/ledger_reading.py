@@ -26,6 +26,7 @@ import msgspec
 from client.brokers import Brokers
 from client.delivery import TopicPartition
 from client.offsets import offsets_of
+from ground.known_types import known_type
 from ledger.agents import Agents, Beat, HeardAgent, HostRetired, LeftTopics
 from ledger.heartbeats import said
 from ledger.lookup import Lookup, lookup_at
@@ -113,7 +114,7 @@ def to_bytes(read: LedgerRead) -> bytes:
 def from_bytes(data: bytes) -> LedgerRead | None:
     """None if it is damaged, or of another version."""
     try:
-        file = msgspec.json.decode(data, type=_File)
+        file = msgspec.json.decode(data, type=known_type(_File))
         if file.version != VERSION:
             return None
         sets = [frozenset(topics) for topics in file.topics]

@@ -13,6 +13,7 @@ import msgspec
 
 from client.security import Security
 from ground.intervals import union
+from ground.known_types import known_type
 from loader.config import FileCompression, HeaderColumns
 from loader.manifests import SEVERAL
 from loader.reports import ClosedIntervals, Landed, half_open, intervals_of, landed_of
@@ -69,10 +70,12 @@ class LandingJob(msgspec.Struct, frozen=True):
         )
         found: dict[str, Landed] = {}
         for each in packed:
-            found |= msgspec.msgpack.decode(zlib.decompress(each), type=dict[str, Landed])
+            found |= msgspec.msgpack.decode(
+                zlib.decompress(each), type=known_type(dict[str, Landed])
+            )
         if piece.besides:
             more = msgspec.msgpack.decode(
-                zlib.decompress(piece.besides), type=dict[str, ClosedIntervals]
+                zlib.decompress(piece.besides), type=known_type(dict[str, ClosedIntervals])
             )
             for source, events in more.items():
                 both = union(intervals_of(found.get(source, ())), half_open(events))
@@ -105,7 +108,7 @@ def _packed(landed: Mapping[str, Landed]) -> bytes:
 
 
 def unpacked(text: str) -> LandingJob:
-    return msgspec.msgpack.decode(base64.b64decode(text), type=LandingJob)
+    return msgspec.msgpack.decode(base64.b64decode(text), type=known_type(LandingJob))
 
 
 def times_from(now: int, oldest: float, newest: float) -> tuple[int, int]:

@@ -25,6 +25,7 @@ from typing import Any, Final
 import msgspec
 
 from client.brokers import Brokers
+from ground.known_types import known_type
 from ledger.names import VERSION
 from ledger.publishing import write_entries
 from loader.config import LoaderConfig
@@ -160,7 +161,7 @@ def divided(
 def _time_of(kept: bytes | None) -> int:
     """0 if nothing is kept, or it is damaged, or of another version."""
     try:
-        found = msgspec.json.decode(kept or b"", type=LastTold)
+        found = msgspec.json.decode(kept or b"", type=known_type(LastTold))
     except msgspec.DecodeError:
         return 0
     return found.time if found.version == KEPT_VERSION else 0

@@ -26,6 +26,7 @@ import msgspec
 
 from client.brokers import Brokers
 from client.errors import ClientError
+from ground.known_types import known_type
 from loader.config import LoaderConfig
 from loader.errors import (
     FilesDiffer,
@@ -70,7 +71,7 @@ def state_path(table: str) -> str:
 def from_bytes(data: bytes) -> Failing | None:
     """None if it is damaged, or of another version."""
     try:
-        found = msgspec.json.decode(data, type=Failing)
+        found = msgspec.json.decode(data, type=known_type(Failing))
     except msgspec.DecodeError:
         return None
     return found if found.version == VERSION else None

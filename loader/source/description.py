@@ -9,6 +9,7 @@ import msgspec
 import pyarrow as pa
 
 from client.brokers import Brokers
+from ground.known_types import known_type
 from loader.config import HeaderColumns
 from loader.decoding.columns import Columns
 from loader.decoding.spark_types import spark_json
@@ -57,7 +58,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def unpacked(text: str) -> Description:
-    return msgspec.json.decode(text, type=Description)
+    return msgspec.json.decode(text, type=known_type(Description))
 
 
 def row_schema(description: Description, columns: Columns) -> pa.Schema:

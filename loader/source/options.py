@@ -18,6 +18,7 @@ from client.addresses import parse_addresses
 from client.bootstrap import Bootstrap
 from client.errors import BadAddress
 from ground.http_security import HttpSecurity
+from ground.known_types import known_type
 from loader.config import HeaderColumns
 from loader.errors import OptionRefused
 from schemas.remote.address import RegistryAddress, check_registry
@@ -267,7 +268,7 @@ def _registry(text: str) -> str:
 
 def _security(text: str) -> HttpSecurity:
     try:
-        return msgspec.json.decode(text, type=HttpSecurity)
+        return msgspec.json.decode(text, type=known_type(HttpSecurity))
     except msgspec.MsgspecError as error:
         raise ValueError(str(error)) from None
 

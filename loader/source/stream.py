@@ -17,6 +17,7 @@ import msgspec
 
 from client.brokers import Brokers
 from client.delivery import TopicPartition
+from ground.known_types import known_type
 from loader.errors import LoaderError, OptionRefused
 from loader.manifests import PartitionState, TopicState
 from loader.planning.facts import TopicFacts
@@ -82,7 +83,7 @@ def from_json(text: Mapping[str, Any]) -> StreamOffset:
             f"version {VERSION}: read on with the one that wrote it, or a later one"
         )
     try:
-        return msgspec.convert(text, StreamOffset, str_keys=True)
+        return msgspec.convert(text, known_type(StreamOffset), str_keys=True)
     except msgspec.ValidationError as error:
         raise LoaderError(f"the stream's checkpoint is damaged: {error}") from None
 

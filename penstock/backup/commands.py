@@ -12,6 +12,7 @@ from typing import Final
 import click
 import msgspec
 
+from ground.known_types import known_type
 from penstock import __version__
 from penstock.cli.confirmation import confirm, yes_option
 from penstock.cli.failures import Failed
@@ -45,7 +46,7 @@ def read_backup(path: Path) -> Backup:
     try:
         if len(body) > _MOST_BYTES:
             raise msgspec.ValidationError("it is too long")
-        backup = msgspec.json.decode(body, type=Backup)
+        backup = msgspec.json.decode(body, type=known_type(Backup))
         if backup.version != _VERSION:
             raise msgspec.ValidationError(f"it is of version {backup.version}, not {_VERSION}")
         for node, data in backup.nodes.items():

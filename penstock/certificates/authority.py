@@ -22,6 +22,7 @@ from cryptography import x509
 
 from ground.directory_lock import DirectoryLock, InUse
 from ground.durable_files import replace_file
+from ground.known_types import known_type
 from penstock.certificates.names import (
     AUTHORITY,
     MOST_HOSTS,
@@ -243,7 +244,7 @@ class Authority:
 
     def _read(self) -> _Record:
         try:
-            record = msgspec.json.decode(self._record.read_bytes(), type=_Record)
+            record = msgspec.json.decode(self._record.read_bytes(), type=known_type(_Record))
         except FileNotFoundError:
             raise Refused(
                 f"{self._record} is not there: what was signed is written in it; put back the "

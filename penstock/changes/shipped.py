@@ -9,6 +9,7 @@ import msgspec
 from client.consumer import Consumer
 from client.offsets import AtTime, Beginning
 from ground.administration import Entry
+from ground.known_types import known_type
 from penstock.connections.cluster import connected
 from penstock.connections.registry import registry_at
 from penstock.topics.event_lines import EventLines
@@ -51,4 +52,4 @@ def _entry(event: Any) -> Entry:
     except (KeyError, TypeError, ValueError, OverflowError):
         raise BadMessage("its header has no time") from None
     said = time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return msgspec.convert({**event, "time": said}, Entry)
+    return msgspec.convert({**event, "time": said}, known_type(Entry))

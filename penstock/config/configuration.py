@@ -27,6 +27,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import inspect
 
+from ground.known_types import known_type
 from penstock.config.allowed_values import (
     allows_null,
     alternatives,
@@ -80,7 +81,7 @@ def load(
         override(document, struct, text)
     values = _Reader(environment).struct(document, struct, "")
     try:
-        return msgspec.convert(values, kind, dec_hook=_construct)
+        return msgspec.convert(values, known_type(kind), dec_hook=_construct)
     except msgspec.ValidationError as error:
         # Types have been checked: what is left is a struct's own __post_init__.
         said = _AT.fullmatch(str(error))

@@ -7,6 +7,7 @@ import msgspec
 from client.bootstrap import Bootstrap
 from client.security import Security
 from ground.http_security import HttpSecurity
+from ground.known_types import known_type
 from penstock.directory.locks import ADMIN, Locks, at_audit, at_brokers, at_registry
 from penstock.directory.places import Addresses, MirrorPorts, Places, Ports
 from schemas.remote.address import RegistryAddress
@@ -30,9 +31,9 @@ class Entrance(NamedTuple):
         locks = Locks.of(places)
         return cls(
             Addresses.of(ports, secure=True),
-            msgspec.convert(at_brokers(locks, ADMIN), Security),
-            msgspec.convert(at_registry(locks, ADMIN), HttpSecurity),
-            msgspec.convert(at_audit(locks, ADMIN), HttpSecurity),
+            msgspec.convert(at_brokers(locks, ADMIN), known_type(Security)),
+            msgspec.convert(at_registry(locks, ADMIN), known_type(HttpSecurity)),
+            msgspec.convert(at_audit(locks, ADMIN), known_type(HttpSecurity)),
         )
 
     def offline(self, ports: MirrorPorts | None) -> "Entrance":

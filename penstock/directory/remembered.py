@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from ground.durable_files import replace_file
+from ground.known_types import known_type
 from penstock.directory.errors import DirectoryUnusable
 from penstock.directory.locks import Locks
 from penstock.directory.places import MirrorPorts, Places, Ports
@@ -54,7 +55,7 @@ def remembered(directory: Path) -> RememberedStart:
     except OSError as error:
         raise DirectoryUnusable(f"{path} cannot be read: {error.strerror}") from None
     try:
-        content = msgspec.json.decode(text, type=_Content)
+        content = msgspec.json.decode(text, type=known_type(_Content))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DirectoryUnusable(f"{path}: {error}: delete it to have the usual ports") from None
     if content.version != VERSION:

@@ -15,6 +15,7 @@ import msgspec
 
 from audit.verdicts import Finding
 from ground.durable_files import replace_file
+from ground.known_types import known_type
 from penstock.cli.failures import Failed, WrongConfiguration
 
 VERSION: Final = 1
@@ -129,7 +130,7 @@ def read_baseline(file: BinaryIO) -> Baseline:
     try:
         if len(body) > _MOST_BYTES:
             raise msgspec.ValidationError("it is too long")
-        found = msgspec.json.decode(body, type=Baseline)
+        found = msgspec.json.decode(body, type=known_type(Baseline))
         if found.version != VERSION:
             raise msgspec.ValidationError(f"it is of version {found.version}, not {VERSION}")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -17,6 +17,7 @@ from audit.answers import Problem, ReportAnswer
 from audit.verdicts import State, worst
 from ground.http_client import HttpUrl
 from ground.http_security import HttpAccess, HttpSecurity, access_to
+from ground.known_types import known_type
 from penstock.cli import address_variables
 from penstock.cli.address_variables import what_to_do
 from penstock.cli.failures import Failed
@@ -79,14 +80,14 @@ def ask(
     if answer.status != HTTPStatus.OK:
         raise Failed(f"the audit at {audit} answers {answer.status}: {_why(answer.body)}")
     try:
-        return msgspec.json.decode(answer.body, type=kind)
+        return msgspec.json.decode(answer.body, type=known_type(kind))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Failed(f"what answers at {audit} is no audit of this release: {error}") from None
 
 
 def _why(body: bytes) -> str:
     try:
-        said = msgspec.json.decode(body, type=Problem).error
+        said = msgspec.json.decode(body, type=known_type(Problem)).error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         said = body[:200].decode(errors="replace").strip()
     return shortened(said)

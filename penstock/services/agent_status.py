@@ -9,6 +9,7 @@ import msgspec
 from agent.status import STATUS_PATH, FileStatus, InputStatus, Status, TopicStatus, why_not_ready
 from ground.http_client import HttpUrl
 from ground.http_security import HttpSecurity, access_to
+from ground.known_types import known_type
 from ground.listening import is_everywhere
 from ground.printable import one_line
 from penstock.cli import address_variables
@@ -74,7 +75,7 @@ def ask_status(agent: HttpUrl) -> bytes:
 
 def read_status(body: bytes) -> Status:
     try:
-        return msgspec.json.decode(body, type=Status)
+        return msgspec.json.decode(body, type=known_type(Status))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Failed(f"what answers is no agent of this release: {error}") from None
 

@@ -19,6 +19,7 @@ from agent.status import STATUS_PATH, Status
 from client.errors import ClientError
 from ground.http_client import HttpClient, HttpUrl, parse_program_url
 from ground.http_security import HttpAccess, access_to
+from ground.known_types import known_type
 from penstock.directory.entrance import Entrance
 from penstock.status.audit import AskingAudit
 from penstock.status.cluster import AskingBrokerPages, AskingCluster, page_addresses
@@ -122,7 +123,7 @@ class Asking:
     def _ask_agent(self) -> Status:
         body = said_by(self._agent, STATUS_PATH, within=self._within)
         try:
-            return msgspec.json.decode(body, type=Status)
+            return msgspec.json.decode(body, type=known_type(Status))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise NoStatus(f"what answers is no agent of this release: {error}") from None
 

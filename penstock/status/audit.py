@@ -18,6 +18,7 @@ from audit.queries import MOST_ITEMS
 from audit.verdicts import State, Wait, WindowVerdict
 from ground.http_client import HttpClient, HttpUrl
 from ground.http_security import HttpAccess
+from ground.known_types import known_type
 from penstock.status.part import NoStatus, said_by
 from penstock.status.values import LoadStanding
 
@@ -102,7 +103,7 @@ class AskingAudit:
         query = urlencode(parameters)
         body = said_by(self._client, f"/api/v1/{path}?{query}", within=self._within)
         try:
-            return msgspec.json.decode(body, type=kind)
+            return msgspec.json.decode(body, type=known_type(kind))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise NoStatus(f"what answers is no audit of this release: {error}") from None
 

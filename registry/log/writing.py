@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from ground.http_security import HttpAccess
+from ground.known_types import known_type
 from ground.outage import Outage
 from registry.config import Timeouts
 from registry.contents import RegistryContents
@@ -167,6 +168,6 @@ def _code(passed: Passed) -> int:
     if passed.status not in {401, 403, 500}:
         return 0
     try:
-        return msgspec.json.decode(passed.body, type=_Error).error_code
+        return msgspec.json.decode(passed.body, type=known_type(_Error)).error_code
     except msgspec.MsgspecError:
         return 0

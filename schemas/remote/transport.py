@@ -30,6 +30,7 @@ from ground.http_client import (
     TooLarge,
 )
 from ground.http_security import access_to
+from ground.known_types import known_type
 from schemas.errors import RegistryError, RegistryNotReachable, RegistryRefused
 from schemas.remote.address import RegistryAddress, check_registry
 from schemas.remote.urls import parse_urls
@@ -110,7 +111,7 @@ class Transport:
         if not 200 <= answer.status < 300:
             raise _refusal(answer, self._hint(answer.status))
         try:
-            return msgspec.json.decode(answer.body, type=kind)
+            return msgspec.json.decode(answer.body, type=known_type(kind))
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise RegistryError(f"{url} does not answer as a schema registry: {error}") from None
 
@@ -166,7 +167,7 @@ def _is_worth_another_try(answer: HttpAnswer) -> bool:
 
 def _refusal(answer: HttpAnswer, hint: str = "") -> RegistryRefused:
     try:
-        problem = msgspec.json.decode(answer.body, type=_Problem)
+        problem = msgspec.json.decode(answer.body, type=known_type(_Problem))
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         said = f"HTTP {answer.status} {answer.reason}".rstrip()
         return RegistryRefused(answer.status, answer.status, said + hint)

@@ -28,6 +28,7 @@ from typing import Final, NamedTuple, Protocol, TextIO
 import msgspec
 
 from ground.durable_files import replace_file
+from ground.known_types import known_type
 
 SHIFTED_FILES: Final = 20  # that are kept
 TALLY: Final = "tally.json"  # in the application's directory, beside its logs
@@ -50,7 +51,7 @@ def keep(tally: WrittenTally, path: Path) -> None:
 
 def kept(path: Path) -> WrittenTally:
     """Raises OSError or msgspec.DecodeError if there is none."""
-    return msgspec.json.decode(path.read_bytes(), type=WrittenTally)
+    return msgspec.json.decode(path.read_bytes(), type=known_type(WrittenTally))
 
 
 class Rotation(Protocol):
