@@ -31,7 +31,7 @@ def made(number):
 
 def decode(kind, begin):
     begin.wait()
-    msgspec.json.decode(DATA, type=HOW(kind))
+    msgspec.json.decode(DATA, type=known_type(kind))
 
 
 for number in range(100):
@@ -47,9 +47,8 @@ for number in range(100):
 @pytest.mark.not_quick("starts a process")
 def test_a_type_is_learnt_by_one_thread() -> None:
     """Without that, the process would die of a signal."""
-    program = _PROGRAM.replace("HOW", "known_type")
     run = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-c", _PROGRAM], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert (run.returncode, run.stderr) == (0, "")
 
@@ -60,9 +59,15 @@ def test_nobody_decodes_as_a_type_that_is_not_asked_for_first() -> None:
         for folder in _programs()
         for file in sorted(folder.rglob("*.py"))
         for kind in _kinds(file)
-        if not ast.unparse(kind).startswith(("known_type(", "str", "dict[str, "))
+        if not ast.unparse(kind).startswith("known_type(") and not _is_builtin(kind)
     ]
     assert unasked == []
+
+
+def _is_builtin(kind: ast.expr) -> bool:
+    """Made of nothing that is to be learnt."""
+    names = {each.id for each in ast.walk(kind) if isinstance(each, ast.Name)}
+    return names <= {"Any", "dict", "int", "list", "str"}
 
 
 def _programs() -> Iterator[Path]:
