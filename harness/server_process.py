@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from ground import listening
+from harness.crowding import Patience
 
 LEAST_SECONDS: Final = 60.0
 LEAST_START_SECONDS: Final = 180.0
@@ -78,8 +79,8 @@ def wait_until(
 ) -> None:
     """Polls until the condition holds; fails with `what` when the time is over.
 
-    Never before a minute is: what takes seconds may take many where much else runs. Without `every`
-    it looks less often the longer it lasts, and the more a look costs.
+    Never before a minute is, and later where much else runs: what takes seconds takes many there.
+    Without `every` it looks less often the longer it lasts, and the more a look costs.
     """
     within = max(within, LEAST_SECONDS)
     looks = _Looks()
@@ -95,10 +96,12 @@ class _Looks:
 
     def __init__(self) -> None:
         self._began = self._looked = time.monotonic()
+        self._patience = Patience()
 
     @property
     def lasted(self) -> float:
-        return time.monotonic() - self._began
+        """As a machine would count it that has time for us."""
+        return self._patience.look()
 
     def pause(self) -> float:
         """After a look: how long until the next one. A tenth of what it has lasted, three times

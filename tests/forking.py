@@ -4,10 +4,12 @@ What a process needs before its first test, half a minute of a processor where n
 yet, is so paid once. Who collected gives away what is to run (scheduling.py), whole files, whose
 fixtures are so set up once; with `--quick` a few tests of a file at a time. Each child says what
 came of a test by a pipe, and has a temporary directory, output and session fixtures of its own.
+It asks again and again whether there is room for it (room.py).
 
 A child that ends before its time fails the run, and is named with the test it was at.
 """
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,9 +23,13 @@ from warnings import WarningMessage
 
 import pytest
 
+from tests.room import Room
 from tests.scheduling import Ticket, Waiting
 
 FEW: Final = 4  # tests of one file, which may share its fixtures
+_MAY_I: Final = "may I go on?"
+_ASKS_SECONDS: Final = 2.0  # no more often: most tests take milliseconds
+_LOOKS_SECONDS: Final = 0.1
 
 _Call = tuple[str, dict[str, Any]]  # of a hook
 
@@ -98,18 +104,25 @@ class _Children:
 
     def _listen(self, waiting: Waiting) -> None:
         running = {each.channel: each for each in self.started}
+        room = Room(running)
         while running:
-            for ready in wait(running):
+            for ready in wait(running, _LOOKS_SECONDS):
                 assert isinstance(ready, Connection)
                 child = running[ready]
                 try:
                     said = ready.recv()
                     if said is None:
                         ready.send(waiting.take(child.process.name))
+                    elif said == _MAY_I:
+                        room.leave(ready)
                     else:
                         self._hear(child, *said)
                 except (EOFError, ConnectionError):
                     del running[ready]
+                    room.forget(ready)
+            for each in room.let_in():
+                with suppress(ConnectionError):  # it has ended, as its channel says next
+                    each.send(None)
             if self.session.shouldfail or self.session.shouldstop:
                 waiting.clear()  # they end what they are at
 
@@ -167,9 +180,14 @@ def _run(
 
 def _run_all(session: pytest.Session, channel: "Connection[Any, Any]", telling: "_Telling") -> None:
     config = session.config
+    asked = time.monotonic()
     try:
         for index, following in pairwise(chain(_taken(channel), [None])):
             assert index is not None
+            if time.monotonic() - asked > _ASKS_SECONDS:
+                channel.send(_MAY_I)
+                channel.recv()
+                asked = time.monotonic()
             telling.tell(index)
             after = None if following is None else session.items[following]
             config.hook.pytest_runtest_protocol(item=session.items[index], nextitem=after)

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from harness.crowding import Patience
 from harness.server_process import ServerFailed
 from tests.witness.application import now
 from tests.witness.judging import judge
@@ -127,7 +128,7 @@ class Batch:
             for each in self._tenants
         ]
         for future in admin.create_topics(wanted).values():
-            future.result(30)
+            future.result(120)
         self.pipeline.topics = self.topics
 
     def _run(self, pool: ThreadPoolExecutor, shared: Sequence[Action]) -> list[Outcome]:
@@ -232,9 +233,9 @@ class Batch:
 
     def _wait_heard(self) -> None:
         end = now() // (WINDOW * 1000) * (WINDOW * 1000) + WINDOW * 1000
-        deadline = time.monotonic() + HEARD
+        patience = Patience()
         waiting = list(self._tenants)
-        while waiting and time.monotonic() < deadline:
+        while waiting and patience.look() < HEARD:
             waiting = [each for each in waiting if not _heard(each, end)]
             time.sleep(0.3)
 
@@ -282,8 +283,8 @@ class Batch:
 
     def _wait_judged(self) -> None:
         loaded = now()
-        deadline = time.monotonic() + JUDGED
-        while time.monotonic() < deadline:
+        patience = Patience()
+        while patience.look() < JUDGED:
             report = self.pipeline.api("report", from_=self._since, to=now(), cluster=CLUSTER)
             mine = [each for each in report.get("topics", []) if each["topic"] in set(self.topics)]
             if (

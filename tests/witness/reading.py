@@ -3,7 +3,6 @@
 import io
 import json
 import struct
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
+from harness.crowding import Patience
 from tests.witness.programs import ask
 
 PATIENCE: Final = 20.0
@@ -100,8 +100,8 @@ def messages(
     )
     try:
         consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
-        deadline = time.monotonic() + within
-        while time.monotonic() < deadline:
+        patience = Patience()
+        while patience.look() < within:
             for message in consumer.consume(10_000, 0.5):
                 error = message.error()
                 if error is None:

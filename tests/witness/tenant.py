@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from confluent_kafka import Producer
 
+from harness.crowding import Patience
 from harness.server_process import free_ports
 from harness.standing_still import freeze
 from tests.witness.application import LABELS, Application, now
@@ -172,9 +173,9 @@ class Tenant:
             environment |= {"FAKETIME_DONT_FAKE_MONOTONIC": "1", "NO_FAKE_STAT": "1"}
             self.truth.clock = max(self.truth.clock, abs(self._clock))
         self.agent.spawn()
-        deadline = time.monotonic() + READY
+        patience = Patience()
         # Where the broker is away it is never ready; it looks at its files all the same.
-        while time.monotonic() < deadline and self.agent.alive and not self._looks():
+        while patience.look() < READY and self.agent.alive and not self._looks():
             time.sleep(0.1)
         if self._found_its_port_taken():
             self.agent.move()
@@ -199,8 +200,8 @@ class Tenant:
 
     def _wait_look(self) -> bool:
         """Whether it looks: it runs before that, on a busy machine by many seconds."""
-        deadline = time.monotonic() + FIRST_LOOK
-        while self.agent.alive and time.monotonic() < deadline:
+        patience = Patience()
+        while self.agent.alive and patience.look() < FIRST_LOOK:
             if self._knows_all_files():
                 return True
             time.sleep(0.1)
@@ -277,8 +278,8 @@ class Tenant:
         if self._pipeline.full or self.topic in self._pipeline.offline():
             return False
         time.sleep(0.6)  # more than a scan_interval: what was just written is known of
-        deadline = time.monotonic() + within
-        while time.monotonic() < deadline:
+        patience = Patience()
+        while patience.look() < within:
             if self.settled():
                 return True
             time.sleep(0.1)

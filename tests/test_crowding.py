@@ -1,0 +1,51 @@
+"""Seconds of a test on a machine that others use, too."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from harness.crowding import Crowding, Patience, wanting
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_moment_says_less_than_the_last_seconds() -> None:
+    clock = Clock()
+    wants = 2
+    crowding = Crowding(lambda: wants, clock, processors=2)
+    assert crowding.mean == 1
+    wants = 40
+    clock.now = 0.1
+    assert 1 < crowding.look() < 3
+    clock.now = 60
+    assert crowding.look() == 20
+
+
+@pytest.mark.parametrize(("wants", "lasted"), [(0, 30), (2, 30), (4, 15), (40, 1.5)])
+def test_seconds_are_shorter_where_many_want_a_processor(wants: int, lasted: float) -> None:
+    clock = Clock()
+    patience = Patience(Crowding(lambda: wants, clock, processors=2), clock)
+    for clock.now in (10, 20, 30):
+        patience.look()
+    assert patience.look() == pytest.approx(lasted)
+
+
+def test_who_wants_a_processor_is_seen() -> None:
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(8)]
+    try:
+        deadline = time.monotonic() + 60
+        while (seen := wanting()) < 6:
+            assert time.monotonic() < deadline, seen
+            time.sleep(0.02)
+    finally:
+        for each in busy:
+            each.kill()
+        for each in busy:
+            each.wait()
