@@ -14,6 +14,7 @@ from harness.server_process import wait_until
 from tests.penstock.running import At
 
 LONG = 120
+NOBODY_KNOWS = (KafkaError._DESTROY_BROKER, KafkaError._TIMED_OUT)
 RATES = {"leader.replication.throttled.rate", "follower.replication.throttled.rate"}
 LISTS = {"leader.replication.throttled.replicas", "follower.replication.throttled.replicas"}
 
@@ -33,13 +34,13 @@ class ReplicasAt:
 
     def _created(self, topic: NewTopic) -> bool:
         """False if nobody knows: librdkafka let go of the broker that it had asked, and of the
-        answer with it."""
+        answer with it, or found no controller yet."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
         try:
             admin.create_topics([topic])[topic.topic].result(LONG)
         except KafkaException as failed:
             code = failed.args[0].code()
-            if code not in {KafkaError._DESTROY_BROKER, KafkaError.TOPIC_ALREADY_EXISTS}:
+            if code not in {*NOBODY_KNOWS, KafkaError.TOPIC_ALREADY_EXISTS}:
                 raise
             return bool(code == KafkaError.TOPIC_ALREADY_EXISTS)
         return True

@@ -151,7 +151,7 @@ def run_once(frame: Any, folder: Path, **trigger: Any) -> StreamingQuery:
         f"{folder}/rows"
     )
     try:
-        assert query.awaitTermination(100)
+        assert query.awaitTermination(300)
     finally:
         query.stop()
     return query

@@ -20,8 +20,6 @@ from tests.audit.page.pipeline_said import Said
 from tests.penstock.running import Ended, penstock
 
 HOUR: Final = 3_600_000
-NOW: Final = int(time.time() * 1000)
-BEGAN: Final = (NOW - 3 * HOUR) // HOUR * HOUR
 
 Write = Callable[[list[Entry]], None]
 
@@ -34,7 +32,7 @@ def write(running_broker: BrokerProcess, running_registry: RegistryProcess) -> W
             RegistryClient(running_registry.url) as registry,
         ):
             brokers.topic("_audit", create=True)
-            write_entries(brokers, registry, entries, timestamp=NOW)
+            write_entries(brokers, registry, entries, timestamp=int(time.time() * 1000))
 
     return write
 
@@ -46,16 +44,18 @@ def test_a_fault_is_shown_and_accepted_and_a_host_retired(
     new_topic: str,
     write: Write,
 ) -> None:
+    now = int(time.time() * 1000)  # not when all tests were collected, which may be an hour ago
+    began = (now - 3 * HOUR) // HOUR * HOUR
     host = f"host-of-{new_topic}"
-    missing = Said(new_topic, host, "/var/log/a.log", BEGAN, missing=(120, 132), until=NOW + HOUR)
-    silent = Said(f"{new_topic}-b", f"{host}-b", "/var/log/b.log", BEGAN, until=BEGAN + HOUR)
+    missing = Said(new_topic, host, "/var/log/a.log", began, missing=(120, 132), until=now + HOUR)
+    silent = Said(f"{new_topic}-b", f"{host}-b", "/var/log/b.log", began, until=began + HOUR)
     write([*missing.entries(), *silent.entries()])
     where = {"brokers": running_broker.bootstrap, "registry": running_registry.url}
     with AuditProcess(tmp_path, settings={"grace": 0}, **where) as audit:
         config = ("--config", str(audit.config), "--reason", "a test")
 
         def reported(topic: str) -> Ended:
-            times = ("--from", time.strftime("%Y-%m-%dT%H:%M", time.gmtime(BEGAN / 1000)))
+            times = ("--from", time.strftime("%Y-%m-%dT%H:%M", time.gmtime(began / 1000)))
             return penstock("report", topic, "--audit", audit.url, *times)
 
         def until(topic: str, code: int, what: str) -> Ended:

@@ -12,7 +12,7 @@ import yaml
 from loader.config import LoaderConfig, Spark
 from tests.penstock.running import PENSTOCK, REPOSITORY
 
-WITHIN = 200.0
+WITHIN = 400.0
 
 
 class LoadProgram:
