@@ -16,7 +16,7 @@ from typing import Final, Generic, TypeVar
 from harness.crowding import Crowding
 
 ALWAYS: Final = 2 * (os.cpu_count() or 1)
-CROWDED: Final = 2.0  # who want a processor, for each that there is
+CROWDED: Final = 3.0  # who want a processor, for each that there is
 SETTLES_SECONDS: Final = 0.5  # until it is seen what who was let in wants
 
 Child = TypeVar("Child")
