@@ -16,7 +16,7 @@ help: ## what can be made
 demo: $(VENV)/.installed-programs ## the whole pipeline on this machine, for a minute: logs in, programs killed, every line counted; ARGS="--keep-running"
 	@$(VENV)/bin/penstock demo $(ARGS)
 
-test: $(VENV)/.installed-development ## all tests, in random order; ARGS="-k name" for some, ARGS="--forks=0" in one process
+test: $(VENV)/.installed-development ## all tests, in random order; ARGS="-k name" for some, ARGS="--forks=0" in one process, ARGS="--costs=40" what costs most
 	@$(PYTHON) -m tests.foreign_tools
 	PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -X dev -m pytest --forks $$(($$(nproc) * 4)) $(ARGS)
 

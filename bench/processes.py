@@ -31,6 +31,16 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
+def cpu_seconds_with_ended(pid: int) -> float:
+    """Of a process, its descendants, and those of them that have ended."""
+    total = 0
+    for each in tree(pid):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
+            total += sum(int(field) for field in fields[11:15])
+    return total / _TICKS
+
+
 def cpu_nanoseconds(pid: int) -> int:
     """Of its threads that live: for those who use little, where a tick is much."""
     threads = Path(f"/proc/{pid}/task").iterdir()

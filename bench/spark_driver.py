@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import IO, Final, Self
 
 from bench.driver_commands import Json
-from bench.processes import reset_peak, tree
+from bench.processes import cpu_seconds_with_ended, reset_peak, tree
 from harness.server_process import ServerFailed
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -102,7 +102,6 @@ class SparkDriver:
 
 
 _EVERY: Final = 0.3
-_TICKS: Final = os.sysconf("SC_CLK_TCK")
 _GONE: Final = (FileNotFoundError, ProcessLookupError)
 
 
@@ -114,16 +113,6 @@ class Peaks:
     workers: int = 0  # of all that were there at one time
     worker: int = 0  # of the largest
     everything: int = 0  # the driver's Python with it
-
-
-def cpu_seconds_with_ended(pid: int) -> float:
-    """Of a process, its descendants, and those of them that have ended."""
-    total = 0
-    for each in tree(pid):
-        with contextlib.suppress(*_GONE):
-            fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
-            total += sum(int(field) for field in fields[11:15])
-    return total / _TICKS
 
 
 class SparkCost:

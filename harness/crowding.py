@@ -49,18 +49,24 @@ class Crowding:
 
 
 class Patience:
-    """Each look counts the time since the last one, divided by how crowded it is."""
+    """For so many of them. Each look counts the time since the last one, divided by how crowded it
+    is."""
 
     def __init__(
-        self, crowding: Crowding | None = None, clock: Callable[[], float] = time.monotonic
+        self,
+        seconds: float,
+        *,
+        crowding: Crowding | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.seconds = seconds
         self._crowding = crowding or Crowding()
         self._clock = clock
         self._looked = clock()
-        self.lasted = 0.0
+        self._lasted = 0.0
 
-    def look(self) -> float:
+    def is_over(self) -> bool:
         now = self._clock()
-        self.lasted += (now - self._looked) / max(1.0, self._crowding.look())
+        self._lasted += (now - self._looked) / max(1.0, self._crowding.look())
         self._looked = now
-        return self.lasted
+        return self._lasted > self.seconds

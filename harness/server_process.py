@@ -82,11 +82,10 @@ def wait_until(
     Never before a minute is, and later where much else runs: what takes seconds takes many there.
     Without `every` it looks less often the longer it lasts, and the more a look costs.
     """
-    within = max(within, LEAST_SECONDS)
-    looks = _Looks()
+    looks = _Looks(max(within, LEAST_SECONDS))
     while not condition():
-        if looks.lasted > within:
-            raise TimeoutError(f"not within {within:g} s: {what}")
+        if looks.patience.is_over():
+            raise TimeoutError(f"not within {looks.patience.seconds:g} s: {what}")
         time.sleep(looks.pause() if every is None else every)
 
 
@@ -94,14 +93,9 @@ class _Looks:
     """When to look again. Six who look all the time, and servers that answer them, would keep those
     waiting for whom they look."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float) -> None:
+        self.patience = Patience(seconds)
         self._began = self._looked = time.monotonic()
-        self._patience = Patience()
-
-    @property
-    def lasted(self) -> float:
-        """As a machine would count it that has time for us."""
-        return self._patience.look()
 
     def pause(self) -> float:
         """After a look: how long until the next one. A tenth of what it has lasted, three times
@@ -225,8 +219,7 @@ def _wait_ready(
 ) -> None:
     """Until all are; fails at once when one of them ends before. A JVM may take minutes where much
     else runs."""
-    within = max(within, LEAST_START_SECONDS)
-    looks = _Looks()
+    looks = _Looks(max(within, LEAST_START_SECONDS))
     waiting = dict(servers)
     processes = list(waiting)
     while waiting := {process: ready for process, ready in waiting.items() if not ready()}:
@@ -234,9 +227,9 @@ def _wait_ready(
             if not each.alive:
                 why = f"{each.output.name}: ended with {each.exit_code}"
                 raise ServerFailed(f"{why}\n{each.last_words()}")
-        if looks.lasted > within:
+        if looks.patience.is_over():
             said = (f"{each.output.name}:\n{each.last_words()}" for each in waiting)
-            raise ServerFailed("\n".join([f"not ready within {within:g} s", *said]))
+            raise ServerFailed("\n".join([f"not ready within {looks.patience.seconds:g} s", *said]))
         time.sleep(looks.pause())
 
 

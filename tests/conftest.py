@@ -30,6 +30,7 @@ from tests.session_mark import SESSION, processes_with
 pytest_plugins = [
     "tests.selection",
     "tests.forking",
+    "tests.costs",
     "tests.told_secrets",
     "tests.last_words",
     "tests.zookeeper_fixture",

@@ -31,10 +31,16 @@ def test_a_moment_says_less_than_the_last_seconds() -> None:
 @pytest.mark.parametrize(("wants", "lasted"), [(0, 30), (2, 30), (4, 15), (40, 1.5)])
 def test_seconds_are_shorter_where_many_want_a_processor(wants: int, lasted: float) -> None:
     clock = Clock()
-    patience = Patience(Crowding(lambda: wants, clock, processors=2), clock)
+    crowding = Crowding(lambda: wants, clock, processors=2)
+    patience, longer = (
+        Patience(seconds, crowding=crowding, clock=clock)
+        for seconds in (lasted - 0.1, lasted + 0.1)
+    )
     for clock.now in (10, 20, 30):
-        patience.look()
-    assert patience.look() == pytest.approx(lasted)
+        patience.is_over()
+        longer.is_over()
+    assert patience.is_over()
+    assert not longer.is_over()
 
 
 def test_who_wants_a_processor_is_seen() -> None:

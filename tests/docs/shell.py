@@ -73,19 +73,19 @@ class Shell:
     ) -> str:
         """What it printed. Each of its commands must succeed; with another exit code, the last
         one has it. What is tried again is so until it has printed what is wanted, too."""
-        patience = Patience()
+        patience = Patience(seconds)
         while True:
             before = self._output.stat().st_size
-            code = self._once(text, stops=exit_code == 0, patience=patience, seconds=seconds)
+            code = self._once(text, stops=exit_code == 0, patience=patience)
             said = self._said(before)
-            is_over = not tried_again or patience.look() > seconds
+            is_over = not tried_again or patience.is_over()
             if code != exit_code and is_over:
                 raise BlockFailed(f"exit code {code}, not {exit_code}:\n{text}\n{said}")
             if code == exit_code and (is_over or missing_line(wanted, said) is None):
                 return said
             time.sleep(_EVERY)
 
-    def _once(self, text: str, *, stops: bool, patience: Patience, seconds: float) -> int:
+    def _once(self, text: str, *, stops: bool, patience: Patience) -> int:
         """The block's exit code. With `stops`, that of its first command that fails."""
         script = self._scratch / "block.sh"
         # What is sourced can be left early, and what it has set stays.
@@ -95,15 +95,15 @@ class Shell:
         line = f". {script} </dev/null; echo $? >&{self._told}; trap - ERR\n"
         self._bash.stdin.write(line)
         self._bash.stdin.flush()
-        return self._told_code(text, patience, seconds)
+        return self._told_code(text, patience)
 
-    def _told_code(self, text: str, patience: Patience, seconds: float) -> int:
+    def _told_code(self, text: str, patience: Patience) -> int:
         said = b""
         while not said.endswith(b"\n"):
             readable, _, _ = select.select([self._status], [], [], 1.0)
             if readable:
                 said += os.read(self._status, 16)
-            if self._bash.poll() is not None or patience.look() > seconds:
+            if self._bash.poll() is not None or patience.is_over():
                 raise BlockFailed(f"it did not end:\n{text}\n{self._said(0)}")
         return int(said)
 

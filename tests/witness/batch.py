@@ -233,9 +233,9 @@ class Batch:
 
     def _wait_heard(self) -> None:
         end = now() // (WINDOW * 1000) * (WINDOW * 1000) + WINDOW * 1000
-        patience = Patience()
+        patience = Patience(HEARD)
         waiting = list(self._tenants)
-        while waiting and patience.look() < HEARD:
+        while waiting and not patience.is_over():
             waiting = [each for each in waiting if not _heard(each, end)]
             time.sleep(0.3)
 
@@ -283,8 +283,8 @@ class Batch:
 
     def _wait_judged(self) -> None:
         loaded = now()
-        patience = Patience()
-        while patience.look() < JUDGED:
+        patience = Patience(JUDGED)
+        while not patience.is_over():
             report = self.pipeline.api("report", from_=self._since, to=now(), cluster=CLUSTER)
             mine = [each for each in report.get("topics", []) if each["topic"] in set(self.topics)]
             if (

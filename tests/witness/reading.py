@@ -100,8 +100,8 @@ def messages(
     )
     try:
         consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
-        patience = Patience()
-        while patience.look() < within:
+        patience = Patience(within)
+        while not patience.is_over():
             for message in consumer.consume(10_000, 0.5):
                 error = message.error()
                 if error is None:

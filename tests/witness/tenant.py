@@ -173,9 +173,9 @@ class Tenant:
             environment |= {"FAKETIME_DONT_FAKE_MONOTONIC": "1", "NO_FAKE_STAT": "1"}
             self.truth.clock = max(self.truth.clock, abs(self._clock))
         self.agent.spawn()
-        patience = Patience()
+        patience = Patience(READY)
         # Where the broker is away it is never ready; it looks at its files all the same.
-        while patience.look() < READY and self.agent.alive and not self._looks():
+        while not patience.is_over() and self.agent.alive and not self._looks():
             time.sleep(0.1)
         if self._found_its_port_taken():
             self.agent.move()
@@ -200,8 +200,8 @@ class Tenant:
 
     def _wait_look(self) -> bool:
         """Whether it looks: it runs before that, on a busy machine by many seconds."""
-        patience = Patience()
-        while self.agent.alive and patience.look() < FIRST_LOOK:
+        patience = Patience(FIRST_LOOK)
+        while self.agent.alive and not patience.is_over():
             if self._knows_all_files():
                 return True
             time.sleep(0.1)
@@ -278,8 +278,8 @@ class Tenant:
         if self._pipeline.full or self.topic in self._pipeline.offline():
             return False
         time.sleep(0.6)  # more than a scan_interval: what was just written is known of
-        patience = Patience()
-        while patience.look() < within:
+        patience = Patience(within)
+        while not patience.is_over():
             if self.settled():
                 return True
             time.sleep(0.1)

@@ -156,7 +156,7 @@ def test_where_it_is_is_said_once() -> None:
     with peer(speaks_http) as port:
         said = asked(Addresses(f"127.0.0.1:{port}", NOBODY, NOBODY, NOBODY, "")).problems[0]
     assert said.startswith(f"no broker at 127.0.0.1:{port}: ")
-    assert said.count(str(port)) == 1
+    assert said.count(f":{port}") == 1  # which may be within a number that follows
 
 
 @pytest.mark.parametrize(
