@@ -6,6 +6,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+_CONTROL = Path("/proc/sys/net/ipv4/tcp_congestion_control")
+
 
 def _cpu() -> str:
     for line in Path("/proc/cpuinfo").read_text().splitlines():
@@ -45,6 +47,7 @@ def description(directory: Path) -> dict[str, str]:
         "cores": f"{os.cpu_count()} ({_cpu()})",
         "memory": _memory(),
         "kernel": platform.release(),
+        "congestion control": _CONTROL.read_text().strip(),
         "file system": system,
         "Python": platform.python_version(),
         "Java": _first_line("java", "-version"),

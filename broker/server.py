@@ -24,6 +24,7 @@ from broker.logins.logins import Logins
 from broker.metrics import BrokerMetrics
 from broker.quotas import Quotas
 from broker.transports import Clear, Encrypted, Transport
+from ground.connected import prepare
 from ground.listening import listen
 from ground.server_tls import ServerTls
 from ground.tls import BadTls
@@ -170,11 +171,10 @@ class Server:
                 )
                 continue
             sock.setblocking(False)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            # Left alone, the kernel would keep megabytes for every client that reads slowly.
-            sock.setsockopt(
-                socket.SOL_SOCKET, socket.SO_SNDBUF, self._config.limits.send_buffer_bytes
-            )
+            prepare(sock)
+            # Left alone, the kernel would take megabytes for every client that reads slowly.
+            unsent = self._config.limits.send_buffer_bytes
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, unsent)
             came_from = str(address[0]), int(address[1])
             if listener.tls is None:
                 self._serve(listener, Clear(sock), came_from)

@@ -28,6 +28,7 @@ from client.errors import (
 )
 from client.logins import Exchange, LoginFailed, LoginRefused
 from client.patience import NEVER
+from ground.connected import prepare
 from ground.printable import plain_words
 from ground.tls import BadTls, ClientTls
 from wire.codec import Api
@@ -282,7 +283,7 @@ def _open_socket(address: Address) -> socket.socket:
         raise NotReachable(f"no broker at {address}: {reason(error)}") from None
     except UnicodeError:  # what Python says to a host name with an empty or endless label
         raise NotReachable(f"no broker at {address}: not a host name") from None
-    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    prepare(opened)
     return opened
 
 

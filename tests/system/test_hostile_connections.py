@@ -12,6 +12,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -242,6 +243,26 @@ def test_readers_that_ask_for_much_and_read_nothing(broker: BrokerProcess) -> No
         fetched = read_fetched(readers[0].answer(within=60))
         assert fetched.error == 0
         assert len(fetched.records) > LARGE_RECORDS * 1_000_000
+
+
+def test_what_is_not_read_is_not_held_by_the_kernel_instead(broker: BrokerProcess) -> None:
+    """Who has read much and then stops has shown the kernel how much is worth sending ahead."""
+    asked = request(FETCH, 4, fetch_body("large", 0, 0, max_bytes=100 * MIB, wait_ms=0))
+    with RawConnection(broker.bootstrap) as reader:
+        reader.send(asked)
+        read = 0
+        while read < 30 * MIB:
+            read += len(reader.socket.recv(MIB))
+        time.sleep(1)  # A while in which nothing is read.
+        assert 0 < max(send_queues(broker.port)) < MIB
+        while read < LARGE_RECORDS * 1_000_000:
+            read += len(reader.socket.recv(MIB))
+
+
+def send_queues(port: int) -> list[int]:
+    """Bytes that the kernel holds for those who are connected there: see proc_net_tcp."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return [int(row[4][:8], 16) for row in rows if row[1].endswith(f":{port:04X}")]
 
 
 def test_ten_thousand_requests_before_the_first_answer_is_read(broker: BrokerProcess) -> None:
