@@ -85,7 +85,7 @@ class SendQueue:
         try:
             while parts and turn > 0:
                 first = parts[0]
-                turn -= self._slice(first, turn) if isinstance(first, FileSlice) else self._bytes()
+                turn -= self._slice(first) if isinstance(first, FileSlice) else self._bytes()
         except (BlockingIOError, InterruptedError):
             pass
 
@@ -115,8 +115,8 @@ class SendQueue:
             parts.appendleft(memoryview(data)[sent:])
         return sent
 
-    def _slice(self, piece: FileSlice, most: int) -> int:
-        sent = self._transport.send_slice(piece, most)
+    def _slice(self, piece: FileSlice) -> int:
+        sent = self._transport.send_slice(piece)
         if sent == 0:
             raise ShortFile
         if sent < piece.length:

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 from wire.slices import FileSlice
 
+_BYTES_A_SLICE: Final = 4 * 1024 * 1024  # the kernel ends a packet with each, so: as many as may be
 _BYTES_A_READ: Final = 128 * 1024
 _SHARED: Final = memoryview(bytearray(_BYTES_A_READ))
 _MOST_HELD: Final = 4 * 1024
@@ -37,8 +38,8 @@ class Transport(Protocol):
         """How much of it is on its way; where it was none, the same is to be sent again before
         anything else. `more` says that a slice follows at once."""
 
-    def send_slice(self, piece: FileSlice, most: int) -> int:
-        """As `send`, of no more than so many bytes; 0 where the file has ended before its slice."""
+    def send_slice(self, piece: FileSlice) -> int:
+        """As `send`; 0 where the file has ended before its slice."""
 
     def is_gone(self) -> bool:
         """Whether the client has closed its side, as far as that shows without reading."""
@@ -66,9 +67,8 @@ class Clear:
         # One packet with the beginning of the file.
         return self._sock.send(data, socket.MSG_MORE if more else 0)
 
-    def send_slice(self, piece: FileSlice, most: int) -> int:
-        # As much as there is room for: the kernel ends a packet where a call ends.
-        length = min(piece.length, most)
+    def send_slice(self, piece: FileSlice) -> int:
+        length = min(piece.length, _BYTES_A_SLICE)
         return os.sendfile(self.descriptor, piece.file.fileno(), piece.position, length)
 
     def is_gone(self) -> bool:
@@ -116,9 +116,9 @@ class Encrypted:
             return len(data)
         return self._send(data)
 
-    def send_slice(self, piece: FileSlice, most: int) -> int:
+    def send_slice(self, piece: FileSlice) -> int:
         held = len(self._held)
-        part = _SHARED[held:][: min(piece.length, most)]
+        part = _SHARED[held:][: piece.length]
         count = os.preadv(piece.file.fileno(), [part], piece.position)
         if count:
             _SHARED[:held] = self._held

@@ -87,7 +87,7 @@ def test_a_slice_follows_the_bytes_before_it(
     (tmp_path / "log").write_bytes(SENT)
     with (tmp_path / "log").open("rb") as log:
         assert transport.send(b"before", more=True) == 6
-        assert transport.send_slice(FileSlice(log, 1, 10), 64) == 10
+        assert transport.send_slice(FileSlice(log, 1, 10)) == 10
         assert transport.send(b"after", more=False) == 5
     assert _received(client, 21) == b"before" + SENT[1:11] + b"after"
 
@@ -118,7 +118,7 @@ def test_a_file_that_is_shorter_than_its_slice_is_told(
     (tmp_path / "log").write_bytes(b"")
     with (tmp_path / "log").open("rb") as log:
         assert transport.send(b"before", more=True) == 6
-        assert transport.send_slice(FileSlice(log, 0, 10), 64) == 0
+        assert transport.send_slice(FileSlice(log, 0, 10)) == 0
 
 
 def _received(client: socket.socket, size: int) -> bytes:
