@@ -172,9 +172,10 @@ class Server:
                 continue
             sock.setblocking(False)
             prepare(sock)
-            # Left alone, the kernel would take megabytes for every client that reads slowly.
-            unsent = self._config.limits.send_buffer_bytes
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, unsent)
+            # Left alone, the kernel would keep megabytes for every client that reads slowly.
+            sock.setsockopt(
+                socket.SOL_SOCKET, socket.SO_SNDBUF, self._config.limits.send_buffer_bytes
+            )
             came_from = str(address[0]), int(address[1])
             if listener.tls is None:
                 self._serve(listener, Clear(sock), came_from)
