@@ -28,8 +28,8 @@ BROKER_BATCH_SECONDS: Final = (5.66 - BROKER_APPEND_GB_SECONDS) * 10e3 / 1e9
 # cluster-produce, "batches of fifty", three replicas: 144.08 CPU-s/GB of all brokers, by the batch
 # of 10 kB and the replica. It has in it that each batch is flushed and fetched alone.
 BROKER_REPLICATED_BATCH_SECONDS: Final = 144.08 * 10e3 / 1e9 / 3
-# consume, "raw, batches of 1 MB, fetches of 50 MB": broker CPU-s/GB.
-BROKER_FETCH_GB_SECONDS: Final = 0.41
+# consume, "raw, batches of 1 MB, fetches of 1 MB": broker CPU-s/GB.
+BROKER_FETCH_GB_SECONDS: Final = 0.23
 # produce-1mb: broker peak RSS, MB.
 BROKER_MB: Final = 66.0
 # connections, "idle connections": bytes a connection.
