@@ -5,9 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROW = re.compile(r"^\| (\d+) MB \| (\w+) \| ([\d,]+) \(.*\) \| \d+\.\d\d \(", re.MULTILINE)
 
 
+@pytest.mark.not_quick("measures: eight gigabytes")
 def test_every_case_is_measured(tmp_path: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-m", "bench.bare_sendfile", "--rounds=1", f"--directory={tmp_path}"],
