@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing import Pipe, Process
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Final, NamedTuple
+
+from bench.machine import congestion_control
 
 _MEBIBYTE: Final = 2**20
 _FILE: Final = 256 * _MEBIBYTE
 _SENT: Final = 2 * 2**30
 _ANSWERS: Final = (_MEBIBYTE, 50 * _MEBIBYTE)
-_CONTROL: Final = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 
 
 class _Measured(NamedTuple):
@@ -57,7 +57,7 @@ def _measure(file: int, answer: int, control: str) -> _Measured:
     ours, theirs = Pipe()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, control.encode())
-        server = Process(target=_serve, args=(listener, file, answer, theirs))
+        server = Process(target=_serve, args=(listener, file, answer, theirs), daemon=True)
         server.start()
         with socket.create_connection(listener.getsockname()) as client:
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -86,7 +86,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--directory", default="/var/tmp")  # a disk, not memory
     arguments = parser.parse_args()
-    controls = sorted({_CONTROL.read_text().strip(), "reno"})
+    controls = sorted({congestion_control(), "reno"})
     cases = [(answer, control) for answer in _ANSWERS for control in controls]
     found: dict[tuple[int, str], list[_Measured]] = {case: [] for case in cases}
     with tempfile.TemporaryFile(dir=arguments.directory) as file:

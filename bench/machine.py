@@ -6,8 +6,6 @@ import shutil
 import subprocess
 from pathlib import Path
 
-_CONTROL = Path("/proc/sys/net/ipv4/tcp_congestion_control")
-
 
 def _cpu() -> str:
     for line in Path("/proc/cpuinfo").read_text().splitlines():
@@ -30,6 +28,11 @@ def _first_line(*command: str) -> str:
     return (run.stdout + run.stderr).strip().partition("\n")[0]
 
 
+def congestion_control() -> str:
+    """That of TCP, where nobody chooses another one."""
+    return Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
+
+
 def commit() -> str:
     """Of this repository: its short name and date, and whether files of it were changed since."""
     git = ("git", "-C", str(Path(__file__).resolve().parent.parent))
@@ -47,7 +50,7 @@ def description(directory: Path) -> dict[str, str]:
         "cores": f"{os.cpu_count()} ({_cpu()})",
         "memory": _memory(),
         "kernel": platform.release(),
-        "congestion control": _CONTROL.read_text().strip(),
+        "congestion control": congestion_control(),
         "file system": system,
         "Python": platform.python_version(),
         "Java": _first_line("java", "-version"),

@@ -1,14 +1,12 @@
 """What files of tests cost."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests.test_forking import run
+
 WORKS = """
 import subprocess, sys, time
 import pytest
@@ -32,19 +30,8 @@ COSTS = re.compile(r"^ +(\d+\.\d)  (test_\w+\.py)$", re.MULTILINE)
 @pytest.mark.not_quick("runs tests within the tests, which keep a processor busy")
 @pytest.mark.parametrize("forks", [0, 2])
 def test_what_tests_and_their_programs_use_is_counted_by_file(forks: int, tmp_path: Path) -> None:
-    (tmp_path / "test_works.py").write_text(WORKS)
-    (tmp_path / "test_idle.py").write_text(IDLE)
-    (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    plugins = ["-p", "tests.forking", "-p", "tests.costs", "-p", "no:cacheprovider"]
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", f"--forks={forks}", "--costs=5", *plugins],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DEBUG_TEMPROOT": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    options = ["-p", "tests.costs", f"--forks={forks}", "--costs=5"]
+    done = run(tmp_path, *options, works=WORKS, idle=IDLE)
     assert done.returncode == 0, done.stdout + done.stderr
     said = [(name, float(used)) for used, name in COSTS.findall(done.stdout)]
     assert [name for name, _ in said] == ["test_works.py", "test_idle.py"], done.stdout
