@@ -146,7 +146,7 @@ class Dispatcher:
             self._tasks.add(task)
             if key in self._ends_with_client:
                 reply.dropped = partial(_cancel, task)
-            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(partial(self._over, response))
         else:
             if ended is not None:
                 ended(response)
@@ -172,6 +172,11 @@ class Dispatcher:
         if client_id != caller.client_id:
             caller = connection.caller = replace(caller, client_id=client_id)
         return caller
+
+    def _over(self, response: Awaitable[Any], task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        if inspect.iscoroutine(response):
+            response.close()  # one whose client had gone before the task's first step never began
 
     async def _finish(
         self,
