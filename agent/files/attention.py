@@ -40,6 +40,7 @@ class Attention:
         self._told_millis = 0  # the same: who is watched had not been written to by then
         self.unread: dict[Followed, None] = {}
         self.unclear: dict[Followed, None] = {}
+        self.begun: set[Followed] = set()  # sources that had no byte before this look
 
     def rouse(self, followed: Followed, now: float) -> None:
         """It may have grown, or is new here."""
@@ -59,6 +60,11 @@ class Attention:
         followed.look.looked_millis = max(followed.look.looked_millis, millis)
         if size is not None:
             followed.look.size = size
+
+    def may_begin(self, followed: Followed) -> None:
+        """Its first byte may be seen in this look."""
+        if followed.source and not followed.fingerprint.size:
+            self.begun.add(followed)
 
     def exchange(self, followed: Followed, size: int, mtime_ns: int) -> None:
         """It has another file."""
@@ -90,6 +96,7 @@ class Attention:
         """A look, before which inotify has told all that there was, or has not."""
         self._told_millis = self.millis if is_told_all else 0
         self.last_millis, self.millis = self.millis, millis
+        self.begun.clear()
 
     def look(self, now: float) -> None:
         gone, self._watcher.gone = self._watcher.gone, set()
@@ -134,6 +141,7 @@ class Attention:
         mtime_ns = status.st_mtime_ns
         if size == followed.look.size and mtime_ns == followed.look.mtime_ns:
             return False
+        self.may_begin(followed)
         if not self._is_intact(followed):
             followed.look.looked_millis = before
             return False

@@ -145,10 +145,11 @@ class InputFiles:
         """Where files are of which nothing was read before, and that were written to or copied in
         that time; whether only briefly. Nobody knows whether they were emptied meanwhile."""
         found: dict[str, Traces] = {}
+        begun = self._shared.attention.begun
         for each in self.files.values():
-            if each.source:
+            if each.source and each.fingerprint.size and each not in begun:
                 continue
-            path, from_ns = each.current_path, max(each.born_ns, since_ns)
+            path, from_ns = each.current_path, max(each.born_ns, each.begun_ns, since_ns)
             traces = may_hide(each.mtime_ns - from_ns, until_ns - since_ns)
             if traces is not Traces.CHANGED and was_copied(path, from_ns, self.survey.means):
                 traces = Traces.CHANGED
@@ -428,6 +429,7 @@ class InputFiles:
             shared.say(Appeared(followed, known_before=False))
             return
         followed.resume(known)
+        shared.attention.may_begin(followed)
         shared.attention.recall(followed, known.seen_millis)
         followed.belong(self.input)
         shared.say(Appeared(followed, known_before=True))
