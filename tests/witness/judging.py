@@ -385,7 +385,7 @@ class _Judge:
             words = f"{len(there)} of {len(named) + len(others)} have landed: {called.words}"
             yield Objection("not lost", words, tuple(there))
             return
-        most = len(lost) + len(gone) + self._halves_there(called)
+        most = len(lost) + len(gone) + self._halves_there(called, lost)
         # What has no newline is a line to some.
         least = len(lost) + len(gone) - sum(line.unfinished for line in lost)
         if called.events > 0 and not (0 if rough else least) <= called.events <= most:
@@ -406,10 +406,11 @@ class _Judge:
             )
         ]
 
-    def _halves_there(self, called: Called) -> int:
+    def _halves_there(self, called: Called, lost: Iterable[Line]) -> int:
         """Rows of a landed file that were halves of lines: they may count, although another agent
-        has read such a line whole."""
-        return sum(row.text in self._halves for row in self._truth.landed.get(called.path, ()))
+        has read such a line whole. And lost lines of which each half may have been one."""
+        halves = sum(row.text in self._halves for row in self._truth.landed.get(called.path, ()))
+        return halves + sum(line.stood_half for line in lost)
 
     def _gone_there(self, called: Called, others: Iterable[Kept]) -> list[Kept]:
         """Likewise, of others' records in a landed file."""

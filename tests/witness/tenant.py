@@ -292,7 +292,9 @@ class Tenant:
 
     def _wipe_agent(self) -> bool:
         """What starts next is another agent."""
-        self._is_new = self._spoiler.wipe_agent() or self._is_new
+        if self._spoiler.wipe_agent():
+            self._is_new = True
+            self.truth.is_forgotten()
         return self._is_new
 
     def agents(self) -> list[dict[str, Any]]:

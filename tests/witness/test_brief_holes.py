@@ -42,6 +42,20 @@ def test_what_was_emptied_again_after_it_was_copied_is_such_a_hole_too() -> None
     assert [each.rule for each in judge(truth, seen, GREEN)] == ["hole", "green"]
 
 
+def test_what_was_emptied_again_after_it_was_seen_empty_is_such_a_hole_too() -> None:
+    """As in the moment in which an agent was killed that had just seen it."""
+    truth = written(3)
+    (file,) = truth.files
+    before = File("a", 0, [PATH], ended=500, cut=True)
+    before.lines.append(Line("earlier", before, 0, 0, SIZE, 400))
+    file.ended, file.cut, file.before = 60_000, True, before
+    truth.files.append(before)
+    seen = Seen([Row("part.parquet", "s0", 0, 0, 0, "earlier")], [])
+    for dead, rule in ((Blind(450, 90_000), "hole"), (Blind(600, 90_000), "brief hole")):
+        truth.blind = [Blind(0, 450), dead]
+        assert [each.rule for each in judge(truth, seen, GREEN)] == [rule, "green"]
+
+
 def test_what_came_and_went_in_a_folder_that_is_a_second_old_is_such_a_hole_too() -> None:
     """If another file came there after it, which is why the folder looks like any new one."""
     truth = written(3)
@@ -93,4 +107,22 @@ def test_that_a_file_is_the_copy_of_one_that_is_gone_is_known_of_large_ones(
     file.copied = file.original_gone = 60_000
     file.size = size
     twice = [*landed(0, 1), *landed(0, 1, source="s2")]
+    assert rules(truth, twice, GREEN) == sorted([rule, "green"])
+
+
+@pytest.mark.parametrize(("known_until", "rule"), [(1_500, "small copy"), (3_500, "double")])
+def test_an_agent_that_has_forgotten_all_knew_only_so_much_of_a_copied_file(
+    known_until: int, rule: str
+) -> None:
+    """Nobody knows whose the copy is, but the audit, by the whole first KiB."""
+    truth = written(3)
+    (file,) = truth.files
+    for line in file.lines:
+        line.start, line.end = line.start * 50, line.end * 50
+    file.size *= 50
+    truth.blind.append(Blind(known_until, 60_000))
+    truth.is_forgotten()
+    file.copied = 50_000
+    rows = [replace(row, position=row.position * 50) for row in landed(0, 1, 2)]
+    twice = [*rows, *(replace(row, source="s2") for row in rows)]
     assert rules(truth, twice, GREEN) == sorted([rule, "green"])

@@ -60,3 +60,14 @@ def test_rows_that_were_halves_of_a_line_may_count(events: int, broken: list[str
     seen = Seen(left, records_of([*before, first, rest, *left]))
     found = [each.rule for each in judge(truth, seen, red(lost, missing=events))]
     assert [each for each in found if each != "sums"] == broken
+
+
+@pytest.mark.parametrize(("events", "broken"), [(3, []), (4, []), (5, ["count"])])
+def test_lost_lines_of_which_nobody_knows_whether_they_were_two_may_count(
+    events: int, broken: list[str]
+) -> None:
+    """The log has lost them before the witness read it."""
+    truth = in_two_pieces(LAST_LINE * 1000)
+    lost = Called("missing", "?", "broker", path=PATH, position=0, end_position=30, events=events)
+    found = [each.rule for each in judge(truth, Seen([], []), red(lost, missing=events))]
+    assert [each for each in found if each != "sums"] == broken

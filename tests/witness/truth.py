@@ -6,7 +6,6 @@ it is another one. Each line is known by its text, which no other line has.
 
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
-from itertools import islice, takewhile
 from typing import Final
 
 from tests.witness.reading import Row
@@ -33,6 +32,12 @@ class Line:
     begun: int = NEVER
     unfinished: bool = False  # it has no newline
     halved: bool = False  # one agent has read it in two, another one as it is
+
+    @property
+    def stood_half(self) -> bool:
+        """Whether its beginning stood alone for long enough to be taken for a whole line."""
+        is_long = self.written - self.begun >= LAST_LINE * 1000 - CLOCKS_DIFFER
+        return bool(self.beginning) and is_long
 
     @property
     def rest(self) -> str:
@@ -67,6 +72,7 @@ class File:
     before: "File | None" = None  # what the same inode was before it was truncated
     cut: bool = False  # it ended in place, to nothing
     folder_made: int = 0  # where it was made, if the folder had been removed before
+    little_known: bool = False  # to an agent that has lost its data directory since
 
     def lives(self) -> "Iterator[File]":
         """This one, and all that the same inode was before."""
@@ -75,23 +81,24 @@ class File:
             yield life
             life = life.before
 
-    def since_copied(self) -> "Iterator[File]":
-        """What the inode was since it was last copied and truncated: that a file was cut once is
-        seen by its copy, and how often it was cut after that is not."""
-        yield self
-        yield from takewhile(lambda each: each.copied == NEVER, islice(self.lives(), 1, None))
-
     @property
     def may_be_no_copy(self) -> bool:
         """Whether nothing shows that it is one: it is small, or its times are those of a file that
-        was written anew, and its original is gone."""
+        was written anew, and its original is gone. To an agent that has forgotten all of it, and
+        knew little, the original is gone even if it was emptied only."""
         is_unknown = self.size < KNOWN_COPY or self.copied_at_once
-        return self.original_gone != NEVER and is_unknown
+        is_forgotten = self.copied != NEVER and self.little_known
+        return is_forgotten or (self.original_gone != NEVER and is_unknown)
 
     @property
     def can_be_found(self) -> bool:
         """Whether it is there; a copy of a file that is gone is known by what it begins with."""
         return self.ended == NEVER and not self.may_be_no_copy
+
+    def is_forgotten(self, known_until: int) -> None:
+        """By the only agent that knew of it, which looked at it until then."""
+        known = max((each.end for each in self.lines if each.written <= known_until), default=0)
+        self.little_known = self.little_known or 0 < known < KNOWN_COPY
 
     def inode_is_gone(self, moment: int) -> None:
         for life in self.lives():
@@ -149,16 +156,30 @@ class Truth:
                 if in_two and (line.beginning in texts or line.rest in texts):
                     line.halved = line.text in texts
                     found += (line,) if line.halved else line.halves()
-                    if line.written - line.begun < LAST_LINE * 1000 - CLOCKS_DIFFER:
+                    if not line.stood_half:
                         too_early.append(line)
                 else:
                     found.append(line)
             file.lines = found
         return too_early
 
+    def is_forgotten(self) -> None:
+        """The data directory of an agent that is dead was removed."""
+        dead_since = self.blind[-1].since if self.blind else NEVER
+        for file in self.files:
+            file.is_forgotten(dead_since)
+
     def watched(self, time: int) -> bool:
         """Whether the agent looked then."""
         return not any(each.since <= time <= each.until for each in self.blind)
+
+    def watched_between(self, since: int, until: int) -> bool:
+        """Whether the agent looked once in that time."""
+        blind_until = since
+        for each in sorted(self.blind, key=lambda each: each.since):
+            if each.since <= blind_until:
+                blind_until = max(blind_until, each.until)
+        return blind_until < until
 
     def must_arrive(self, line: Line) -> bool:
         """What was gone, or had no name to be found by, before its agent was there, need not."""

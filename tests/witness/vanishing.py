@@ -1,6 +1,7 @@
 """What nobody could know: files that came and went, logs that lost what was not counted. Pure."""
 
 from collections.abc import Collection, Iterator
+from itertools import pairwise
 from pathlib import PurePath
 from typing import Final
 
@@ -23,7 +24,18 @@ def was_brief(line: Line, truth: Truth, read: Collection[int]) -> bool:
     hidden = min(gone, file.hidden)
     if hidden - file.folder_made < _SECOND and _has_followed(file, truth):
         return True
-    return file.cut and not any(id(each) in read for each in file.since_copied())
+    return file.cut and not any(id(each) in read for each in _since_seen_empty(file, truth))
+
+
+def _since_seen_empty(file: File, truth: Truth) -> Iterator[File]:
+    """What the inode was since it was copied and truncated, or was seen when it was empty: that a
+    file was cut once is seen, or shown by its copy, and how often it was cut after that is not."""
+    yield file
+    for later, life in pairwise(file.lives()):
+        begun = min((min(line.begun, line.written) for line in later.lines), default=life.ended)
+        if life.copied != NEVER or truth.watched_between(life.ended, begun):
+            return
+        yield life
 
 
 def _has_followed(file: File, truth: Truth) -> bool:
