@@ -18,7 +18,7 @@ from typing import Final
 from bench.counted.paths import CountedPath
 from bench.plain_python import without_hypothesis
 
-PATIENCE: Final = 240.0  # seconds for one path; a few are usual
+PATIENCE: Final = 600.0  # seconds for one path; a few are usual
 _MEMORY: Final = Path("/dev/shm")
 _TOTALS: Final = re.compile(r"^totals: (\d+)", re.MULTILINE)
 

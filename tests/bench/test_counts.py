@@ -12,7 +12,7 @@ from bench.counted.paths import PATHS, CountedPath
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1_200)  # valgrind needs a minute of a processor, and others want it too
+@pytest.mark.timeout(1_800)  # valgrind needs a minute of a processor, and others want it too
 @pytest.mark.not_quick("counts instructions under valgrind")
 def test_no_path_takes_more_instructions_than_is_accepted() -> None:
     if (why := why_no_counts()) is not None:

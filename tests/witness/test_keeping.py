@@ -44,7 +44,11 @@ def test_what_was_open_is_handed_to_the_next_start(tmp_path: Path, keeper: Keepe
     with KeptProcess(command, output=tmp_path / "output") as process:
         process.keeper = keeper
         process.spawn()
-        wait_until(lambda: len(keeper.descriptors) == 2, within=30, what="two files are kept")
+        wait_until(
+            lambda: len(keeper.descriptors) == 2 and process.log() == "stored\n",
+            within=30,
+            what="two files are kept, and it has said so",
+        )
         process.kill()
         for each in files:
             each.unlink()
