@@ -6,6 +6,7 @@ no class path, and says why.
 """
 
 import functools
+import os
 import shutil
 import subprocess
 import tempfile
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import Final
 
 CACHE: Final = Path(__file__).resolve().parent.parent / ".cache"
+
+_SOON_THERE: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # it lives for seconds
 
 Artifact = tuple[str, str, str]  # group, name, version
 
@@ -54,9 +57,7 @@ class MavenJars:
             return None, str(reason)
 
     def _resolve(self) -> str:
-        for program in ("java", "mvn"):
-            if shutil.which(program) is None:
-                raise JarsUnavailable(f"{program} is not installed")
+        needs_maven()
         known = self._cache / "classpath"
         if known.exists():
             classpath = known.read_text()
@@ -72,17 +73,33 @@ class MavenJars:
 
     def _ask_maven(self, pom: Path, classpath: Path) -> None:
         pom.write_text(self._pom)
-        command = ["mvn", "--quiet", "--batch-mode", f"--file={pom}", "dependency:build-classpath"]
         options = [f"-Dmdep.outputFile={classpath}", "-Dmdep.includeScope=runtime"]
-        try:
-            run = subprocess.run(
-                [*command, *options], capture_output=True, text=True, timeout=600, check=False
-            )
-        except subprocess.TimeoutExpired:
-            raise JarsUnavailable("Maven found no jars within 10 minutes") from None
-        if run.returncode:
-            lines = (run.stdout + run.stderr).strip().splitlines() or ["no output"]
-            raise JarsUnavailable(f"Maven cannot resolve {self.name}'s jars: {lines[0]}")
+        run_maven(f"{self.name}'s jars", f"--file={pom}", "dependency:build-classpath", *options)
+
+
+def needs_maven() -> None:
+    """Raises JarsUnavailable."""
+    for program in ("java", "mvn"):
+        if shutil.which(program) is None:
+            raise JarsUnavailable(f"{program} is not installed")
+
+
+def run_maven(what: str, *arguments: str) -> None:
+    """For what it is to find. Raises JarsUnavailable."""
+    try:
+        run = subprocess.run(
+            ["mvn", "--quiet", "--batch-mode", *arguments],
+            env={"MAVEN_OPTS": _SOON_THERE, **os.environ},
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise JarsUnavailable(f"Maven did not find {what} within 10 minutes") from None
+    if run.returncode:
+        lines = (run.stdout + run.stderr).strip().splitlines() or ["no output"]
+        raise JarsUnavailable(f"Maven cannot resolve {what}: {lines[0]}")
 
 
 _NOTHING_ELSE: Final = (

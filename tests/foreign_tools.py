@@ -12,6 +12,7 @@ from harness.apache_kafka import NEWEST, VERSION, kafka_classpath, why_no_kafka
 from harness.hadoop import VERSION as HADOOP
 from harness.hadoop import hadoop_classpath, why_no_hadoop
 from harness.kafka_connect import connect_classpath, why_no_connect
+from harness.maven_jars import JarsUnavailable
 from harness.mirror_maker import mirror_maker_classpath, why_no_mirror_maker
 from harness.spark_kafka import JARS as SPARK_KAFKA
 from harness.spark_kafka import VERSION as SPARK
@@ -26,7 +27,7 @@ from tests.system.other_languages.programs import (
     Client,
     ClientUnavailable,
 )
-from tests.system.registry.confluent_java import NEW, OLD, JavaUnavailable, jar
+from tests.system.registry.confluent_java import NEW, OLD, jar
 
 
 def _java_and_zookeeper() -> str:
@@ -77,7 +78,7 @@ def _confluent() -> str:
     try:
         for confluent in (OLD, NEW):
             jar(confluent)
-    except JavaUnavailable as why:
+    except JarsUnavailable as why:
         return f"its tests are skipped: {why}"
     return f"{OLD.version} and {NEW.version}, by Maven"
 

@@ -5,8 +5,6 @@ still in use do.
 """
 
 import functools
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,8 +14,8 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 
 from harness.jvm import Jvm
+from harness.maven_jars import CACHE, needs_maven, run_maven
 
-CACHE = Path(__file__).resolve().parents[3] / ".cache"
 _GROUP, _NAME = "org.apache.pinot", "pinot-confluent-avro"
 
 
@@ -34,16 +32,10 @@ OLD = Confluent(version="5.5.3", pinot="0.11.0", kafka="org.apache.pinot.shaded.
 NEW = Confluent(version="7.9.5", pinot="1.5.0", kafka="org.apache.kafka")
 
 
-class JavaUnavailable(Exception):
-    """The classes cannot be had here, and why."""
-
-
 @functools.cache
 def jar(confluent: Confluent) -> Path:
-    """The jar; copied from Maven's local repository, or downloaded. Raises JavaUnavailable."""
-    for program in ("java", "mvn"):
-        if shutil.which(program) is None:
-            raise JavaUnavailable(f"{program} is not installed")
+    """The jar; copied from Maven's local repository, or downloaded. Raises JarsUnavailable."""
+    needs_maven()
     name = f"{_NAME}-{confluent.pinot}-shaded.jar"
     known = CACHE / f"confluent-{confluent.version}" / name
     if known.exists():
@@ -53,14 +45,7 @@ def jar(confluent: Confluent) -> Path:
     artifact = f"{_GROUP}:{_NAME}:{confluent.pinot}:jar:shaded"
     with tempfile.TemporaryDirectory(dir=known.parent) as fresh:
         options = [f"-Dartifact={artifact}", f"-DoutputDirectory={fresh}"]
-        command = ["mvn", "--quiet", "--batch-mode", "dependency:copy", *options]
-        try:
-            run = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-        except subprocess.TimeoutExpired:
-            raise JavaUnavailable(f"Maven did not find {artifact} within 5 minutes") from None
-        if run.returncode:
-            lines = (run.stdout + run.stderr).strip().splitlines() or ["no output"]
-            raise JavaUnavailable(f"Maven cannot resolve {artifact}: {lines[0]}")
+        run_maven(artifact, "dependency:copy", *options)
         (Path(fresh) / name).replace(known)
     return known
 

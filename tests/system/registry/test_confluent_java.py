@@ -15,6 +15,7 @@ from py4j.protocol import Py4JJavaError
 from harness.apache_kafka import kafka_classpath, run_tool, why_no_kafka
 from harness.broker_process import BrokerProcess
 from harness.made_secrets import made_secret
+from harness.maven_jars import JarsUnavailable
 from harness.registry_process import RegistryProcess
 from schemas.envelope import Encoder, split
 from schemas.parsing import parse
@@ -24,7 +25,6 @@ from tests.system.registry.confluent_java import (
     OLD,
     Confluent,
     Java,
-    JavaUnavailable,
     jar,
     refusal,
 )
@@ -52,7 +52,7 @@ def java(request: pytest.FixtureRequest) -> Iterator[Java]:
     confluent: Confluent = request.param
     try:
         running = Java(confluent)
-    except JavaUnavailable as reason:
+    except JarsUnavailable as reason:
         pytest.skip(f"Confluent's Java classes cannot be had: {reason}")
     with running:
         yield running
@@ -257,7 +257,7 @@ def test_the_console_tools(
         pytest.skip(f"Apache Kafka cannot be had: {why_no_kafka()}")
     try:
         classpath = f"{kafka_classpath()}:{jar(NEW)}"
-    except JavaUnavailable as reason:
+    except JarsUnavailable as reason:
         pytest.skip(f"Confluent's Java classes cannot be had: {reason}")
     lines = [json.dumps({"item": item, "count": 7}, ensure_ascii=False) for item in ("a", "ö")]
     formatters = "io.confluent.kafka.formatter"
