@@ -172,6 +172,7 @@ PROGRAMS = ("agent.agent", "audit.program", "broker.broker", "loader.spark.job",
 
 @pytest.mark.skipif(not NATIVE, reason="wire/_records.c is not compiled: python hatch_build.py")
 @pytest.mark.parametrize("module", [*PROGRAMS, "registry.program"])
+@pytest.mark.not_quick("starts a process")
 def test_programs_do_without_aiokafka(module: str) -> None:
     """It would import a client with it, and asyncio."""
     asked = f"import sys, {module}; sys.exit('aiokafka' in sys.modules)"
