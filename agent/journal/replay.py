@@ -7,7 +7,7 @@ and of looks at files it takes the first one only, and none if one is known: wha
 said what nobody saw before a later one.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Final, TypeVar
 
@@ -81,10 +81,13 @@ def apply(contents: JournalContents, frame: JournalFrame) -> None:
 
 def salvage(contents: JournalContents, frame: JournalFrame) -> None:
     if frame.kind in _TRUE_ANYWAY:
+        offsets = contents.acknowledged_offsets.copy()
         try:
             apply(contents, frame)
         except Unfitting:
             return  # it speaks of what was lost
+        if frame.kind == EntryKind.ACKNOWLEDGED:
+            _look_from_there_still(contents, offsets)
     elif frame.kind == EntryKind.LOOKED:
         _apply_first_look(contents, frame)
     elif frame.kind == EntryKind.PARCEL:
@@ -181,6 +184,18 @@ def _apply_unwatched(contents: JournalContents, frame: JournalFrame) -> None:
 
 def _apply_looked(contents: JournalContents, frame: JournalFrame) -> None:
     contents.looked_at(conversion.looked_of(_decode_looked(frame.meta)))
+
+
+def _look_from_there_still(
+    contents: JournalContents, offsets: Mapping[TopicPartition, int]
+) -> None:
+    """As long as others of a partition are open: that they were acknowledged, too, before that one,
+    may be what was lost, and then they lie below it."""
+    for target in {each.outgoing.batch.target for each in contents.open.values()}:
+        if target in offsets:
+            contents.acknowledged_offsets[target] = offsets[target]
+        else:
+            contents.acknowledged_offsets.pop(target, None)
 
 
 def _apply_first_look(contents: JournalContents, frame: JournalFrame) -> None:

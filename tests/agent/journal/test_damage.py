@@ -76,6 +76,15 @@ class History:
         journal.parcel(parcel(ledger(number, *said)))
         journal.acknowledged(number, number)
 
+    def looks_below(self, found: RecoveredJournal) -> bool:
+        """Batches that are in the log are looked for from before where they lie."""
+        offsets = found.contents.acknowledged_offsets
+        return all(
+            offsets.get(each.outgoing.batch.target, -1) < number
+            for number, each in found.contents.open.items()
+            if number in self.acknowledged
+        )
+
     def loses_nothing(self, found: RecoveredJournal) -> bool:
         """Every batch is in the log, or still to be sent, or its lines will be read again."""
         progress = found.contents.progress
@@ -130,6 +139,7 @@ def test_any_flipped_bit(history: History, data: st.DataObject) -> None:
     finally:
         flip(path, position, mask)
     assert history.loses_nothing(found)
+    assert history.looks_below(found)
     if path == paths[0]:
         assert found.damage is None
     else:
@@ -194,6 +204,30 @@ def test_what_is_true_anyway_is_used(tmp_path: Path) -> None:
     assert again.damage is None
     assert seen(again) == seen(state)
     assert len(files(tmp_path)) == 2
+    journal.close()
+
+
+def test_what_was_acknowledged_before_is_looked_for_where_it_is(tmp_path: Path) -> None:
+    """One byte is damaged of three acknowledgements: of that batch nobody knows more than that it
+    lies below the others."""
+    journal, _ = open_journal(tmp_path)
+    journal.source(known(A))
+    batches = [outgoing(journal.next_number(), run(A, each, 1, each * 10)) for each in range(4)]
+    journal.parcel(parcel(*batches))
+    journal.numbered([(each, ME, each, each) for each in range(4)])
+    journal.acknowledged(0, 7)
+    damaged_at = journal.sizes.file_bytes
+    journal.acknowledged(1, 8)
+    journal.acknowledged(2, 10)
+    journal.acknowledged(3, 11)
+    journal.close()
+    flip(files(tmp_path)[-1], damaged_at + HEADER_SIZE)
+    journal, state = open_journal(tmp_path)
+    target = batches[0].batch.target
+    assert [each.outgoing.number for each in state.open] == [1]
+    assert state.acknowledged_offsets[target] == 7
+    journal.acknowledged(1, 8)
+    assert journal.acknowledged_offset(target) == 8
     journal.close()
 
 
