@@ -291,12 +291,18 @@ class Tally:
             return passing.unspoken + passing.before
         return passing.unspoken
 
-    def _changed(self, passing: Passing, changed: Iterable[int], tallied: Tallied) -> None:
-        explained = {
-            number
-            for fault in (tallied.faults if changed else ())
-            for number in self._axis.touched(fault.finding.from_time, fault.finding.to_time)
-        }
+    def _changed(self, passing: Passing, changed: Collection[int], tallied: Tallied) -> None:
+        """Where events were shipped more than once, an agent that has forgotten the first time says
+        so of another time: as many may be so by chance."""
+        if not changed:
+            return
+        times = [(each.finding.from_time, each.finding.to_time) for each in tallied.faults]
+        times += [
+            (each.from_time, each.to_time)
+            for source in self._picture.sources
+            for each in source.twice
+        ]
+        explained = {number for each in times for number in self._axis.touched(*each)}
         for number in changed:
             window = self._windows[number]
             if number in tallied.waits:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from audit.picture import Hole, LostBytes, OffsetSpan, TierKind, Window, WindowSums
+from audit.picture import Hole, LostBytes, OffsetSpan, TierKind, Twice, Window, WindowSums
 from audit.reconciling.verdict import reconcile
 from audit.verdicts import FaultKind, State
 from tests.audit.reconciling.pictures import (
@@ -206,3 +206,13 @@ def test_as_many_events_by_chance() -> None:
     behind = replace(other, agents=[agent(until=START + 2 * MINUTE)])
     assert FaultKind.CHANGED not in {each.kind for each in reconcile(behind).findings}
     assert reconcile(behind).windows[3].state is State.PENDING
+
+
+def test_as_many_events_as_some_were_shipped_more_than_once() -> None:
+    """By an agent that has forgotten the first time, and says the second one of another window."""
+    other = windows(window(3, agent=WindowSums(EVENTS, 100, 8)))
+    for minute, is_changed in ((3, False), (4, True)):
+        again = Twice(0, 5, START + minute * MINUTE, START + (minute + 1) * MINUTE)
+        told = replace(source(landed=((0, 600),)), twice=[again])
+        kinds = {each.kind for each in reconcile(picture(windows=other, sources=[told])).findings}
+        assert (FaultKind.CHANGED in kinds) is is_changed
