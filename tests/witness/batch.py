@@ -345,7 +345,7 @@ class Batch:
             state=mine.get("state", ""),
             findings=tuple(found),
             cells=tuple(
-                Cell(each["start"], each["length"], each["state"])
+                Cell(each["start"], each["length"], each["state"], bool(each["waits"]))
                 for each in shown.get("cells", [])
             ),
             waits=tuple(each["words"] for each in mine.get("waits", [])),

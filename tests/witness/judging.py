@@ -6,7 +6,7 @@ offset has it, and no load that came through dropped it as the duplicate of a ro
 two rows of its offset have it. Then:
 
 - Rule `hole`: each lost line or record lies in a range that is called missing, lost or unknown; or
-  the window in which it was written is still pending. It is a `brief hole` where no agent could
+  the window in which it was written still waits. It is a `brief hole` where no agent could
   have read the line: what it stood in was gone within a second, before an agent that looked, or
   was emptied in place before anything of it was read. Of such lines the verdict may say, without
   being red, that nobody looked for a moment and a file was begun in it.
@@ -182,7 +182,7 @@ class _Judge:
         lost = [each for each in lost if self._truth.must_arrive(each)]
         for called in self._called:
             lost = self._beside(called, lost)
-        waits = [cell for cell in self._verdict.cells if cell.state == "pending"]
+        waits = [each for each in self._verdict.cells if each.state == "pending" or each.waits]
         if self._verdict.state == "pending":
             lost = []
         lost = [
@@ -592,6 +592,6 @@ class _Judge:
             yield Objection("exit", f"exit code 1, state {verdict.state}, and no finding")
         if verdict.state == "complete" and bad:
             yield Objection("exit", f"complete, with findings: {', '.join(sorted(bad))}")
-        if verdict.state == "pending" and not self._truth.unloaded:
-            waits = "; ".join(verdict.waits[:3])
+        waits = "; ".join(verdict.waits[:3])
+        if (waits or verdict.state == "pending") and not self._truth.unloaded:
             yield Objection("stuck", f"it still waits: {waits}")

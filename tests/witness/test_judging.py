@@ -117,6 +117,8 @@ def test_what_is_called_missing_exactly_is_right() -> None:
 def test_what_is_still_waited_for_is_no_hole_and_is_stuck() -> None:
     verdict = Verdict(2, "pending", waits=("web-1: the agent is done up to …",))
     assert rules(written(5), landed(0, 1), verdict) == ["stuck"]
+    beside = replace(red(missing(4, 1), missing=1), waits=verdict.waits)
+    assert rules(written(5), landed(0, 1, 2, 3), beside) == ["stuck"], "whatever is wrong, too"
 
 
 def test_a_window_that_waits_holds_what_was_written_in_it_only() -> None:
@@ -125,6 +127,8 @@ def test_a_window_that_waits_holds_what_was_written_in_it_only() -> None:
     found = _judged(written(5), landed(2), verdict)
     assert [(each.rule, numbers_of(each)) for each in found] == [("hole", [3])]
     assert found[0].kind == "not exact"
+    both = replace(verdict, cells=(cells[0], replace(cells[1], waits=True)))
+    assert _judged(written(5), landed(2), both) == []
 
 
 def test_what_landed_is_not_missing() -> None:

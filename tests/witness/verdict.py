@@ -49,6 +49,7 @@ class Cell:
     start: int
     length: int
     state: str
+    waits: bool = False  # whatever its state is
 
 
 @dataclass(frozen=True, slots=True)
