@@ -163,12 +163,12 @@ class Dispatch:
         for batch in self.producer.halt(target, error):
             del self._handed[batch]
 
-    def ask(self, queue: PartitionQueue, sent: Sequence[Stamped]) -> None:
+    def ask(self, queue: PartitionQueue, sent: Sequence[Stamped], *, everywhere: bool) -> None:
         last = self._journal.acknowledged_offset(queue.target)
         offset = 0 if last is None else last + 1
 
         def question(brokers: Brokers, goes_on: GoesOn) -> Evidence:
-            return evidence_of(brokers, queue.target, sent, offset, goes_on)
+            return evidence_of(brokers, queue.target, sent, offset, goes_on, everywhere=everywhere)
 
         def answered(answer: Evidence | ClientError) -> None:
             known = self._topics.known(queue.target.topic)

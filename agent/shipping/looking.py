@@ -27,8 +27,11 @@ def evidence_of(
     batches: Sequence[Stamped],
     offset: int,
     goes_on: Callable[[], bool],
+    *,
+    everywhere: bool = False,
 ) -> Evidence:
-    """What can be found out about batches that cannot lie before this offset.
+    """What can be found out about batches that cannot lie before this offset, unless a log has
+    lost what was acknowledged there: `everywhere` looks there, too.
 
     Raises a ClientError if nothing can be found out now.
     """
@@ -40,10 +43,11 @@ def evidence_of(
     wanted = [each for each in batches if not says_absent(states, each)]
     if not wanted:
         return Evidence(topic_id, partitions, states, {}, offset, None)
-    searched = _searched(brokers, target, wanted, offset, goes_on)
+    searched = _searched(brokers, target, wanted, 0 if everywhere else offset, goes_on)
     if searched is None:
         return Evidence(topic_id, partitions, states, {}, offset, None)
-    return Evidence(topic_id, partitions, states, searched.found, offset, searched.begins)
+    begins = max(searched.begins, offset) if everywhere else searched.begins
+    return Evidence(topic_id, partitions, states, searched.found, offset, begins)
 
 
 def _states(brokers: Brokers, target: TopicPartition, batches: Sequence[Stamped]) -> States | None:

@@ -38,6 +38,10 @@ _CURELESS_PAUSE: Final = 5.0  # what a cure needs may be known soon
 _FIRST_PAUSE: Final = 0.25
 _ASK_PAUSE: Final = 0.5
 _HIDDEN_PAUSE: Final = 0.5
+# Replicas are hardly ever so far behind. It may be that a log has lost what was acknowledged, and
+# has the batch below that now.
+_HIDDEN_LONG: Final = 30.0
+_EVERYWHERE_EVERY: Final = 600.0
 _NAMELESS_PAUSE: Final = 0.25
 
 log = logging.getLogger(__name__)
@@ -65,8 +69,8 @@ class Crossing(Protocol):
 
     def halt(self, target: TopicPartition, error: ClientError) -> None: ...
 
-    def ask(self, queue: "PartitionQueue", sent: Sequence[Stamped]) -> None:
-        """`found_out` follows."""
+    def ask(self, queue: "PartitionQueue", sent: Sequence[Stamped], *, everywhere: bool) -> None:
+        """`found_out` follows. They are looked for above what was acknowledged, or everywhere."""
 
     def identity(self, spent: int | None) -> Identity | None:
         """One that was never used, of another producer than this; None if it is still asked for."""
@@ -110,6 +114,7 @@ class PartitionQueue:
         self._refusal: tuple[Sending, ClientError] | None = None
         self._error: ClientError | None = None  # that brought it back
         self._unanswered = 0  # questions in a row
+        self._everywhere_at: float | None = None  # all is looked through, while replicas are behind
         self._failures = 0  # since something was acknowledged
         self._handed = 0  # so many of the first sendings need not be handed to the producer
         self._repeats = 0  # so many are to be acknowledged before it flows
@@ -184,10 +189,16 @@ class PartitionQueue:
         elif self._refusal is not None and not self._cured(now):
             return
         elif sent := [each for each in self.sendings if each.numbers and not each.place]:
-            self.phase = QueuePhase.ASKING
-            self._crossing.ask(self, [each.as_sent() for each in sent])
+            self._ask([each.as_sent() for each in sent], now)
         else:
             self._begin(now)
+
+    def _ask(self, sent: Sequence[Stamped], now: float) -> None:
+        self.phase = QueuePhase.ASKING
+        everywhere = self._everywhere_at is not None and self._everywhere_at <= now
+        if everywhere:
+            self._everywhere_at = now + _EVERYWHERE_EVERY
+        self._crossing.ask(self, sent, everywhere=everywhere)
 
     def _cured(self, now: float) -> bool:
         """Whether the next step can be taken: something else is in the place of what was refused,
@@ -250,9 +261,12 @@ class PartitionQueue:
         self._close_in_order()
         self._say(verdicts)
         if verdicts.hidden:
+            if self._everywhere_at is None:
+                self._everywhere_at = now + _HIDDEN_LONG
             self.trouble = ConnectionLost(f"{self.target}: waiting until all replicas have it")
             self.due = now + _HIDDEN_PAUSE
             return
+        self._everywhere_at = None
         # What must go before them has no numbers: then they cannot keep theirs.
         together = zip(self.sendings, verdicts.again, strict=False)
         again = [each for _, each in takewhile(lambda pair: pair[0] is sendings[pair[1]], together)]

@@ -57,6 +57,7 @@ class Disk:
 
     open: list[tuple[Outgoing, Numbers | None]] = field(default_factory=list)
     next_offset: int = 0
+    is_ahead: bool = False  # of a log that has lost its end
     number: int = 0
     identities: int = 0
 
@@ -83,7 +84,7 @@ class World:
 
     def begin(self) -> None:
         self.network = Network()
-        self.question: tuple[PartitionQueue, list[Stamped]] | None = None
+        self.question: tuple[PartitionQueue, list[Stamped], bool] | None = None
         self.own: Identity | None = None
         self.handed: dict[Batch, Sending] = {}
         self.later: list[Event] = []  # what halting brings
@@ -142,8 +143,8 @@ class World:
             del self.handed[batch]
         self.later += events
 
-    def ask(self, queue: PartitionQueue, sent: Sequence[Stamped]) -> None:
-        self.question = queue, list(sent)
+    def ask(self, queue: PartitionQueue, sent: Sequence[Stamped], *, everywhere: bool) -> None:
+        self.question = queue, list(sent), everywhere
 
     def identity(self, spent: int | None) -> Identity | None:
         if self.own is None or self.own.producer_id == spent:
@@ -157,7 +158,7 @@ class World:
     def acknowledged(self, sending: Sending, offset: int, leader_epoch: int) -> None:
         at = self.disk.place(sending.outgoing.number)
         assert at == 0, "acknowledged in order"
-        assert offset >= self.disk.next_offset
+        assert offset >= self.disk.next_offset or self.disk.is_ahead
         (there,) = (found for header, found in self.partition.log if header.base_offset == offset)
         assert there == values(sending.batch)
         del self.disk.open[0]
@@ -254,8 +255,9 @@ class World:
 
     def find_out(self) -> None:
         if self.question is not None:
-            (queue, sent), self.question = self.question, None
-            queue.found_out(sent, self.partition.evidence(sent, self.disk.next_offset), self.now)
+            (queue, sent, everywhere), self.question = self.question, None
+            offset = 0 if everywhere else self.disk.next_offset
+            queue.found_out(sent, self.partition.evidence(sent, offset), self.now)
 
     def happen(self, events: Sequence[Event]) -> None:
         waiting = list(events)
@@ -317,3 +319,26 @@ def test_every_line_once_and_in_order(actions: list[str]) -> None:
         world.check()
     world.settle()
     world.check()
+
+
+def test_a_log_that_has_lost_its_end_may_have_them_below() -> None:
+    """Others have written more since, and so it does not show. For a while replicas may be behind;
+    then all of the log is looked at, and seldom."""
+    world = World()
+    world.add()
+    world.send()
+    world.serve_all()
+    world.disk.next_offset, world.disk.is_ahead = 100, True
+    world.kill()
+    times: list[float] = []
+    for _ in range(2_000):
+        world.send()
+        if world.question is not None:
+            (queue, sent, everywhere), world.question = world.question, None
+            times += [world.now] * everywhere
+            is_seen = len(times) > 1  # the first time, replicas are behind
+            evidence = world.partition.evidence(sent, 0 if is_seen else 100)
+            queue.found_out(sent, evidence, world.now)
+        world.now += 0.5
+    assert times == [pytest.approx(30, abs=1.5), pytest.approx(630, abs=3)]
+    world.settle()

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,10 @@ from agent.journal.binding import Binding
 from agent.journal.journal import Journal
 from agent.parcels import Outgoing, Parcel
 from agent.runs import Progress, SourceId
+from agent.shipping.evidence import judged
+from agent.shipping.looking import evidence_of
+from client.bootstrap import Bootstrap
+from client.brokers import Brokers
 from client.delivery import Batch, Stamped, TopicPartition
 from client.identity import Identity
 from client.stamping import stamped
@@ -228,6 +233,24 @@ def test_what_replicas_do_not_have_yet_is_waited_for(before: Before) -> None:
         log.shown = None
         side.settle()
     assert before.lines() == numbers(8)
+
+
+def test_what_lies_below_what_was_acknowledged_is_found_everywhere(before: Before) -> None:
+    """As in a log that has lost its end, and has got it again from others."""
+    before.acknowledged_before()
+    sent = before.numbered(before.journalled(2), 2)
+    before.written(sent)
+    before.others()
+    with Brokers(Bootstrap.of(before.broker.bootstrap)) as brokers:
+        ask = partial(evidence_of, brokers, TARGET, sent, 7, lambda: True)
+        behind, everywhere = ask(), ask(everywhere=True)
+    assert judged(sent, behind).hidden == sent
+    there = judged(sent, everywhere).there
+    assert {each: place.base_offset for each, place in there.items() if place} == {
+        sent[0]: 2,
+        sent[1]: 4,
+    }
+    assert not everywhere.is_cut_off
 
 
 def test_a_log_that_begins_later(before: Before, caplog: pytest.LogCaptureFixture) -> None:
