@@ -63,7 +63,7 @@ class Attention:
 
     def may_begin(self, followed: Followed) -> None:
         """Its first byte may be seen in this look."""
-        if followed.source and not followed.fingerprint.size:
+        if followed.source and followed.is_unseen:
             self.begun.add(followed)
 
     def exchange(self, followed: Followed, size: int, mtime_ns: int) -> None:

@@ -219,6 +219,11 @@ class Followed:
         return max(0, self.look.size - self.content.progress.position)
 
     @property
+    def is_unseen(self) -> bool:
+        """Whether nothing is known of what is in it."""
+        return not (self.fingerprint.size or self.progress.position)
+
+    @property
     def nameless(self) -> bool:
         return self.deleted_at is not None
 

@@ -147,7 +147,7 @@ class InputFiles:
         found: dict[str, Traces] = {}
         begun = self._shared.attention.begun
         for each in self.files.values():
-            if each.source and each.fingerprint.size and each not in begun:
+            if each.source and not each.is_unseen and each not in begun:
                 continue
             path, from_ns = each.current_path, max(each.born_ns, each.begun_ns, since_ns)
             traces = may_hide(each.mtime_ns - from_ns, until_ns - since_ns)
