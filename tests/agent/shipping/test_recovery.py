@@ -1,6 +1,7 @@
 """What the journal of a killed agent has open is found in the log, or sent again as it was."""
 
 import logging
+import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -8,8 +9,11 @@ from typing import Any
 
 import pytest
 
+from agent.journal import generations
 from agent.journal.binding import Binding
+from agent.journal.frames import HEADER_SIZE, JournalFrameReader
 from agent.journal.journal import Journal
+from agent.journal.recovery import recover
 from agent.parcels import Outgoing, Parcel
 from agent.runs import Progress, SourceId
 from agent.shipping.evidence import judged
@@ -20,6 +24,7 @@ from client.delivery import Batch, Stamped, TopicPartition
 from client.identity import Identity
 from client.stamping import stamped
 from ledger.names import topic_id_text
+from tests.agent.journal.samples import flip
 from tests.agent.shipping.agent_side import (
     Source,
     agent_side,
@@ -251,6 +256,26 @@ def test_what_lies_below_what_was_acknowledged_is_found_everywhere(before: Befor
         sent[1]: 4,
     }
     assert not everywhere.is_cut_off
+
+
+@pytest.mark.parametrize("entry", range(15))
+def test_a_damaged_entry_of_the_journal_stops_nothing(before: Before, entry: int) -> None:
+    """Whichever it is: all that is open is found, or sent again."""
+    before.acknowledged_before()
+    batches = before.journalled(4)
+    sent = before.numbered(batches, 2)
+    for batch, offset in list(zip(batches, before.written(sent), strict=True))[:3]:
+        before.journal.acknowledged(batch.number, offset)
+    before.journal.close()
+    found = recover(tuple(generations.found(before.directory).items()))
+    fd = os.open(found.path, os.O_RDONLY)
+    frames = JournalFrameReader(fd, found.owner.salt).whole_after(found.stood_at)
+    flip(found.path, [each.position for each in frames][entry] + HEADER_SIZE)
+    os.close(fd)
+    with agent_side(before.broker.bootstrap, before.directory) as side:
+        assert "is damaged at byte" in (side.state.damage or "")
+        side.settle()
+    assert list(dict.fromkeys(before.lines())) == numbers(10)
 
 
 def test_a_log_that_begins_later(before: Before, caplog: pytest.LogCaptureFixture) -> None:
