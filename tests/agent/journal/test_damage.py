@@ -36,6 +36,8 @@ from tests.agent.journal.samples import (
     wait_for_new_file,
 )
 
+APART = 10  # offsets from one batch to the next: more than a batch has records
+
 
 class History:
     """A journal in two files, with what was journalled and acknowledged in it."""
@@ -69,7 +71,7 @@ class History:
             journal.parcel(parcel(self.batches[-1]))
             journal.numbered([(number, ME, number, 1)])
             if index % 3:
-                journal.acknowledged(number, number)
+                journal.acknowledged(number, number * APART)
                 self.acknowledged.add(number)
         said = [each.number for each in journal.statements[:2]]
         number = journal.next_number()
@@ -80,7 +82,7 @@ class History:
         """Batches that are in the log are looked for from before where they lie."""
         offsets = found.contents.acknowledged_offsets
         return all(
-            offsets.get(each.outgoing.batch.target, -1) < number
+            offsets.get(each.outgoing.batch.target, -1) < number * APART
             for number, each in found.contents.open.items()
             if number in self.acknowledged
         )
