@@ -62,7 +62,9 @@ class History:
         self._journal.close()
 
     def _ship(self, count: int) -> None:
+        """Two are acknowledged one after the other."""
         journal = self._journal
+        sent: list[int] = []
         for index in range(count):
             number = journal.next_number()
             runs = [run(each, at // 10, 2, at) for each, at in self._position.items()]
@@ -71,8 +73,12 @@ class History:
             journal.parcel(parcel(self.batches[-1]))
             journal.numbered([(number, ME, number, 1)])
             if index % 3:
-                journal.acknowledged(number, number * APART)
-                self.acknowledged.add(number)
+                sent.append(number)
+            if len(sent) == 2:
+                for each in sent:
+                    journal.acknowledged(each, each * APART)
+                self.acknowledged.update(sent)
+                sent.clear()
         said = [each.number for each in journal.statements[:2]]
         number = journal.next_number()
         journal.parcel(parcel(ledger(number, *said)))
