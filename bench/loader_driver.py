@@ -3,14 +3,14 @@
 import time
 
 import msgspec
-from pyspark.sql import SparkSession
 
 from bench.driver_commands import Json, obey
 from loader.config import LoaderConfig
 from loader.run.load import load
 from loader.run.load_context import LoadRequest
 from loader.run.outcomes import TableOutcome
-from loader.spark.session import end_jvm, end_session, open_session
+from loader.run.spark_work import SparkWork
+from loader.spark.session import end_jvm, open_session
 from pyspark_penstock import LandingSource
 
 
@@ -35,10 +35,11 @@ class _Unwatched:
 
 class _Driver:
     def __init__(self) -> None:
-        self._spark: SparkSession | None = None
+        self._spark: SparkWork | None = None
 
     def start(self, config: Json) -> Json:
-        self._spark = open_session(msgspec.convert(config, LoaderConfig), [LandingSource], None)
+        session = open_session(msgspec.convert(config, LoaderConfig), [LandingSource], None)
+        self._spark = SparkWork(session)
         return {}
 
     def load(self, config: Json) -> Json:
@@ -56,7 +57,7 @@ class _Driver:
 
     def end(self) -> None:
         if self._spark is not None:
-            end_session(self._spark)
+            self._spark.end()
             end_jvm()
 
 

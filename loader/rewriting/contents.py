@@ -12,7 +12,6 @@ executors, so it is taken where files are many. Of other formats rows are counte
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
@@ -21,12 +20,9 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 
 from client.delivery import TopicPartition
-from loader.checks.comparing import UNKNOWN
 from loader.config import FileFormat
-from loader.errors import LoaderError, StoreError
 from loader.rewriting.files import read, read_lines, rewriting_session
-from loader.spark.job import working
-from loader.store.store import Store
+from loader.rewriting.groups import Footer
 
 _READERS: Final = 8  # of footers, at a time
 MOST_FOOTERS: Final = 1_000  # that are read for this alone
@@ -36,15 +32,6 @@ _ORIGIN = (
     .add("_partition", IntegerType())
     .add("_offset", LongType())
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Footer:
-    """Of one file. Files whose `columns` are the same text have the same columns."""
-
-    columns: str = ""
-    rows: int | None = None  # None: it does not say
-    row_groups: int = 1
 
 
 def footers(spark: SparkSession, uris: Sequence[str], format_: FileFormat) -> dict[str, Footer]:
@@ -138,32 +125,6 @@ def _counted_by_spark(
     found = {unquote(urlsplit(path).path): rows for path, rows in by_file.collect()}
     path_of = _jvm(spark).org.apache.hadoop.fs.Path
     return {uri: int(found.get(path_of(uri).toUri().getPath(), 0)) for uri in uris}
-
-
-class RowCounter:
-    """Of one root, as files of this format."""
-
-    def __init__(
-        self, start_spark: Callable[[], SparkSession], store: Store, format_: FileFormat
-    ) -> None:
-        self._start_spark = start_spark
-        self._store = store
-        self._format = format_
-
-    def __call__(self, paths: Sequence[str]) -> dict[str, int]:
-        """By path. One that spoils a job is found by halves."""
-        if not paths:
-            return {}
-        try:
-            uris = {path: self._store.uri(path) for path in paths}
-            with working("counting rows"):
-                rows = count_rows(self._start_spark(), list(uris.values()), self._format)
-            return {path: rows[uri] for path, uri in uris.items()}
-        except (LoaderError, StoreError):
-            if len(paths) == 1:
-                return {paths[0]: UNKNOWN}
-        half = len(paths) // 2
-        return self(paths[:half]) | self(paths[half:])
 
 
 def lowest_offsets(

@@ -1,15 +1,10 @@
 """Files of rows as Spark reads and writes them: by name, with columns that are given and not
 guessed, in a format and with a codec that it knows.
-
-Not every format has every codec. What comes nearest takes the place of one that is missing, where
-there is such a thing: the same algorithm in another frame, or, for JSON, which Spark cannot pack
-with zstd, gzip.
 """
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from py4j.protocol import Py4JError
@@ -17,38 +12,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from loader.config import FileCompression, FileFormat
+from loader.config import FileFormat
 from loader.errors import LoaderError
+from loader.rewriting.row_format import RowFormat
 
-_CODECS: Final = {
-    FileFormat.PARQUET: {
-        FileCompression.ZSTD: "zstd",
-        FileCompression.SNAPPY: "snappy",
-        FileCompression.GZIP: "gzip",
-        FileCompression.LZ4: "lz4_raw",
-        FileCompression.NONE: "none",
-    },
-    FileFormat.ORC: {
-        FileCompression.ZSTD: "zstd",
-        FileCompression.SNAPPY: "snappy",
-        FileCompression.GZIP: "zlib",
-        FileCompression.LZ4: "lz4",
-        FileCompression.NONE: "none",
-    },
-    FileFormat.JSON: {
-        FileCompression.ZSTD: "gzip",
-        FileCompression.SNAPPY: "snappy",
-        FileCompression.GZIP: "gzip",
-        FileCompression.LZ4: "lz4",
-        FileCompression.NONE: "none",
-    },
-    FileFormat.AVRO: {
-        FileCompression.ZSTD: "zstandard",
-        FileCompression.SNAPPY: "snappy",
-        FileCompression.GZIP: "deflate",
-        FileCompression.NONE: "uncompressed",
-    },
-}
 _GLOB: Final = re.compile(r"([][{}*?\\])")
 # Times are UTC and whole microseconds, in every format and whatever the operator's session says.
 _SETTINGS: Final = {
@@ -77,36 +44,8 @@ _OPTIONS: Final[Mapping[FileFormat, Mapping[str, str]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class RowFormat:
-    """How rows are kept in files."""
-
-    format: FileFormat
-    compression: FileCompression
-    columns: str  # as Spark's JSON
-
-    @property
-    def codec(self) -> str:
-        return codec(self.format, self.compression)
-
-
-def codec(format_: FileFormat, compression: FileCompression) -> str:
-    """What Spark calls it. Raises LoaderError if the format has nothing like it."""
-    found = _CODECS[format_].get(compression)
-    if found is None:
-        known = ", ".join(_CODECS[format_])
-        raise LoaderError(f"`compression: {compression}`: {format_} has {known}")
-    return found
-
-
-def check_format(
-    start_spark: Callable[[], SparkSession], format_: FileFormat, compression: FileCompression
-) -> None:
-    """Raises LoaderError if this Spark cannot write such files. Only for Avro it is asked."""
-    codec(format_, compression)
-    if format_ is not FileFormat.AVRO:
-        return
-    spark = start_spark()
+def check_avro(spark: SparkSession) -> None:
+    """Raises LoaderError if this Spark cannot write it."""
     jvm: Any = spark._jvm
     sources = jvm.org.apache.spark.sql.execution.datasources.DataSource
     try:

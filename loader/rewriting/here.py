@@ -10,10 +10,9 @@ import pyarrow as pa
 from loader.errors import StoreError
 from loader.hours.closing import Merge, Merged
 from loader.landing.here import opened, rows_in, write_here
-from loader.rewriting.contents import Footer
-from loader.rewriting.files import RowFormat
+from loader.rewriting.groups import Footer, Group, entries_of, groups_of, verified
 from loader.rewriting.joined_rows import join_files
-from loader.rewriting.merging import Group, entries_of, groups_of, verified
+from loader.rewriting.row_format import RowFormat
 from loader.store.store import Store
 
 HOUR_BYTES: Final = 4 * 1024 * 1024  # of one hour's files, which take ten times that in memory

@@ -2,8 +2,7 @@
 
 Rule 1: each new file is the work of one task, which reads its files one after the other; the files
         of several hours are one job. Nothing is shuffled.
-Rule 2: only files with the same columns become one, so that nothing of a row is lost, whatever has
-        become of the table's schema since. A file that is alone with its columns stays as it is.
+Rule 2: only files with the same columns become one (groups.py).
 Rule 3: Parquet is appended where that will do, without looking at rows: row groups are copied as
         they are. At 0.45 µs of CPU a row of 19 columns and 71 bytes, most of it checksums, it is
         half of what joining them natively costs (measured), and needs no job. Only where row groups
@@ -19,12 +18,9 @@ Rule 5: all else is read and written by Spark; rows that are lines of text stay 
 Hours of little are merged without any of it (here.py).
 """
 
-import heapq
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from functools import reduce
 from importlib import import_module
 from typing import Any, Final
@@ -36,12 +32,10 @@ from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
 from loader.config import FileFormat
-from loader.errors import Mismatch
-from loader.hours.closing import Merge, Merged, MergedFile
+from loader.hours.closing import Merge, Merged
 from loader.landing.pieces import PIECE_END
-from loader.rewriting.contents import Footer, count_rows, footers, rows_of
+from loader.rewriting.contents import count_rows, footers, rows_of
 from loader.rewriting.files import (
-    RowFormat,
     as_pattern,
     columns_in,
     read,
@@ -49,10 +43,11 @@ from loader.rewriting.files import (
     rewriting_session,
     write,
 )
+from loader.rewriting.groups import Footer, Group, entries_of, groups_of, verified
 from loader.rewriting.joined_rows import CONTENT, HOUR, NUMBER
+from loader.rewriting.row_format import RowFormat
 from loader.spark.job import FOLDERS
-from loader.store.store import Entry, Store
-from loader.tables import hour_folder
+from loader.store.store import Store
 
 LEAST_ROW_GROUP: Final = 1024 * 1024  # bytes, on average: smaller ones are not appended
 _WRITERS: Final = 2  # that append at a time
@@ -62,83 +57,6 @@ MOST_BYTES: Final = 32 * 1024 * 1024  # of a file that is joined natively
 Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 COLUMNS: Final = "kind string, slice int, dt string, hour string, value string"
 MOST_FILES: Final = 50  # of one job: its plan has a branch for each
-_NUMBER: Final = re.compile(r"/(?:kind=rows/slice|merged_*)=(\d+)/")
-
-
-def grouped(sizes: Mapping[str, int], wanted: int) -> list[list[str]]:
-    """The files in so many groups, none of them empty, of about the same size."""
-    groups: list[list[str]] = [[] for _ in range(min(wanted, len(sizes)))]
-    heap = [(0, at) for at in range(len(groups))]
-    for path in sorted(sizes, key=lambda each: (-sizes[each], each)):
-        filled, at = heapq.heappop(heap)
-        groups[at].append(path)
-        heapq.heappush(heap, (filled + sizes[path], at))
-    return [sorted(group) for group in groups]
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Files that become one. Paths are relative to the root."""
-
-    number: int
-    merge: Merge
-    files: tuple[str, ...]
-    columns: str
-    row_groups: int
-    size: int  # bytes
-    largest: int  # of a file
-
-
-def groups_of(
-    merges: Iterable[Merge],
-    sizes: Mapping[str, int],
-    known: Mapping[str, Footer],
-    *,
-    first: int = 0,
-) -> list[Group]:
-    """What is really merged is the `merge` of each group: of an hour's files those that can be.
-    They are numbered, from `first` on."""
-    groups: list[Group] = []
-    for merge in merges:
-        parts = list(_mergeable(merge, sizes, known))
-        files = tuple(sorted(path for part in parts for path in part))
-        done = replace(
-            merge, files=files, bytes=sum(map(sizes.__getitem__, files)), files_wanted=len(parts)
-        )
-        for part in parts:
-            groups.append(_group(first + len(groups), done, part, sizes, known))
-    return groups
-
-
-def _mergeable(
-    merge: Merge, sizes: Mapping[str, int], known: Mapping[str, Footer]
-) -> Iterator[list[str]]:
-    alike: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    for path in merge.files:
-        alike[known[path].columns][path] = sizes[path]
-    for _, mine in sorted(alike.items()):
-        share = merge.files_wanted * sum(mine.values())
-        wanted = max(1, -(-share // max(merge.bytes, 1)))
-        if wanted < len(mine):
-            yield from grouped(mine, wanted)
-
-
-def _group(
-    number: int,
-    merge: Merge,
-    files: list[str],
-    sizes: Mapping[str, int],
-    known: Mapping[str, Footer],
-) -> Group:
-    return Group(
-        number,
-        merge,
-        tuple(files),
-        columns=known[files[0]].columns,
-        row_groups=sum(known[path].row_groups for path in files),
-        size=sum(sizes[path] for path in files),
-        largest=max(sizes[path] for path in files),
-    )
 
 
 def append(
@@ -333,44 +251,3 @@ def _free_name(taken: Iterable[str]) -> str:
     while name in lower:
         name += "_"
     return name
-
-
-def entries_of(store: Store, directory: str, groups: Sequence[Group]) -> list[Entry]:
-    """The file of each group, in their order. Raises Mismatch."""
-    found: dict[int, Entry] = {}
-    for entry in store.list_recursively(directory):
-        if entry.name.startswith(("_", ".")):
-            continue  # Spark's own
-        number = _NUMBER.search(entry.path)
-        if number is None or found.setdefault(int(number[1]), entry) is not entry:
-            raise Mismatch(f"{entry.path}: nothing that a merge has written")
-    if found.keys() != set(range(len(groups))):
-        raise Mismatch(f"{directory}: merged into {len(found)} files instead of {len(groups)}")
-    return [found[number] for number in range(len(groups))]
-
-
-def verified(
-    groups: Sequence[Group],
-    entries: Sequence[Entry],
-    rows_in: Callable[[str], int],
-    target: RowFormat,
-) -> tuple[Merged, ...]:
-    """What was merged, if each new file, by its path, has as many rows as the old ones. Raises
-    Mismatch."""
-    found: dict[Merge, list[MergedFile]] = {}
-    for group, entry in zip(groups, entries, strict=True):
-        before, after = sum(map(rows_in, group.files)), rows_in(entry.path)
-        if before != after:
-            raise Mismatch(
-                f"{hour_folder(group.merge.hour)}: {len(group.files)} files have {before:,} rows,"
-                f" and merged {after:,}"
-            )
-        file = MergedFile(entry.path, after, entry.size, _suffix(entry, target))
-        found.setdefault(group.merge, []).append(file)
-    return tuple(Merged(merge, tuple(files)) for merge, files in found.items())
-
-
-def _suffix(entry: Entry, target: RowFormat) -> str:
-    """How its name is to end; pieces and lines are text to Spark, which calls them so."""
-    said = entry.name.partition(".c000.")[2]
-    return "." + re.sub(r"^txt", target.format.value, said)

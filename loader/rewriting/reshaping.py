@@ -16,7 +16,8 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from loader.config import FileFormat
 from loader.landing.pieces import HOUR_COLUMN
-from loader.rewriting.files import RowFormat, columns_of, read, rewriting_session, write
+from loader.rewriting.files import columns_of, read, rewriting_session, write
+from loader.rewriting.row_format import RowFormat
 
 SLICE, DAY, HOUR = "slice", "dt", "hour"
 

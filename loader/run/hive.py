@@ -20,35 +20,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from loader.errors import LoaderError
-from loader.manifests import Manifest
-from loader.rewriting.files import RowFormat, columns_of
-from loader.run.load_context import TableLoad
-from loader.spark.job import working
+from loader.rewriting.files import columns_of
+from loader.rewriting.row_format import RowFormat
 from loader.store.store import Store
 from loader.tables import Hour, hour_folder, hour_in_folder
 
 FOLDERS: Final = ("dt", "hour")
 DAYS_AT_ONCE: Final = 4  # that one statement adds: Spark tells a metastore of 100 hours at a time
-
-
-def register_table(load: TableLoad, latest: Manifest) -> None:
-    """In the metastore, if one is configured. The rows are there without it."""
-    context, config = load.context, load.context.config
-    if config.hive is None:
-        return
-    load.doing("registering it in Hive")
-    try:
-        with working(f"{load.name}: registering it in Hive"):
-            register(
-                context.spark,
-                config.hive.database,
-                load.name,
-                store=context.store,
-                target=RowFormat(config.format, config.compression, latest.schema),
-                hours=latest.hours,
-            )
-    except LoaderError as error:
-        load.warn(str(error))
 
 
 def register(

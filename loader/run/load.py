@@ -19,8 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from client.brokers import Brokers
 from client.errors import ClientError, OffsetsMissing
@@ -31,7 +30,7 @@ from loader.hours.completeness import Watermarks
 from loader.hours.ledger_reading import read_watermarks
 from loader.ledger.observations import Observations
 from loader.planning.choosing import matching, tables_of
-from loader.rewriting.files import check_format
+from loader.rewriting.row_format import check_format
 from loader.run.load_context import LoadContext, LoadRequest
 from loader.run.outcomes import TableOutcome, TableWatcher
 from loader.run.table import TableRun
@@ -42,13 +41,16 @@ from loader.tables import TableSource
 from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
 
+if TYPE_CHECKING:
+    from loader.run.spark_work import SparkWork
+
 log = logging.getLogger(__name__)
 
 
 def load(
     config: LoaderConfig,
     request: LoadRequest,
-    start_spark: Callable[[], SparkSession],
+    start_spark: "Callable[[], SparkWork]",
     watcher: TableWatcher,
     stopping: threading.Event | None = None,
 ) -> list[TableOutcome]:
@@ -60,8 +62,8 @@ def load(
     stopping = stopping or threading.Event()
     began = int(time.time() * 1000)
     try:
-        check_format(start_spark, config.format, config.compression)
-        store = open_store(config.root, start_spark)
+        check_format(config.format, config.compression, lambda: start_spark().check_avro())
+        store = open_store(config.root, lambda root: start_spark().store(root))
         if not request.dry_run:
             store.prove()
     except LoaderError as error:

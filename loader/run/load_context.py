@@ -9,8 +9,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from client.brokers import Brokers
 from loader.commit.history import History
@@ -23,6 +22,9 @@ from loader.run.outcomes import TableOutcome, TableWatcher
 from loader.store.store import Store
 from loader.tables import Hour, TableSource
 from schemas.registry_client import RegistryClient
+
+if TYPE_CHECKING:
+    from loader.run.spark_work import SparkWork
 
 
 def loader_name() -> str:
@@ -62,7 +64,7 @@ class LoadContext:
 
     config: LoaderConfig
     request: LoadRequest
-    start_spark: Callable[[], SparkSession]  # the same each time; raises LoaderError
+    start_spark: "Callable[[], SparkWork]"  # the same each time; raises LoaderError
     store: Store
     registry: RegistryClient
     watermarks: Watermarks | None  # None: nobody can say which hours are complete, now
@@ -74,7 +76,7 @@ class LoadContext:
     loader: str = field(default_factory=loader_name)
 
     @property
-    def spark(self) -> SparkSession:
+    def spark(self) -> "SparkWork":
         """For what only Spark can do: a load that finds nothing new never asks for it."""
         return self.start_spark()
 

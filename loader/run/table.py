@@ -26,7 +26,7 @@ from loader.ledger.entries import destination_of, in_ledger
 from loader.ledger.origins import origins_of
 from loader.manifests import Manifest
 from loader.planning.plan import Plan
-from loader.run.hive import register_table
+from loader.rewriting.row_format import RowFormat
 from loader.run.load_context import LoadContext, TableLoad
 from loader.run.outcomes import TableOutcome
 from loader.run.table_check import TableCheck
@@ -87,10 +87,28 @@ class TableRun:
             if not found.nothing_to_do:
                 latest = self._read(latest, found)
             if latest is not None:
-                register_table(load, latest)
+                self._register(latest)
                 self._close_if_possible(latest, completeness)
         self._clean()
         self._check.young(latest)
+
+    def _register(self, latest: Manifest) -> None:
+        """In the metastore, if one is configured. The rows are there without it."""
+        load, context, config = self._load, self._load.context, self._load.context.config
+        if config.hive is None:
+            return
+        load.doing("registering it in Hive")
+        try:
+            context.spark.register(
+                f"{load.name}: registering it in Hive",
+                config.hive.database,
+                load.name,
+                store=context.store,
+                target=RowFormat(config.format, config.compression, latest.schema),
+                hours=latest.hours,
+            )
+        except LoaderError as error:
+            load.warn(str(error))
 
     def _make_up(self) -> None:
         try:

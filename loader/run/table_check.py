@@ -14,11 +14,11 @@ from client.errors import ClientError
 from ledger.names import topic_id_text
 from loader.checks.checking import FileCheck
 from loader.checks.comparing import HourOutcome
+from loader.checks.row_counter import RowCounter
 from loader.checks.statements import printable
 from loader.errors import DamagedBatch, FilesDiffer, RunTaken, StoreError
 from loader.ledger.entries import destination_of
 from loader.manifests import Manifest, TopicState
-from loader.rewriting.contents import RowCounter
 from loader.run.load_context import TableLoad
 from loader.tables import HOUR_MILLIS, Hour
 from schemas.errors import SchemaError
@@ -82,10 +82,14 @@ class TableCheck:
             self._load.history,
             self._load.topics,
             young_millis=young_hours * HOUR_MILLIS,
-            count=RowCounter(context.start_spark, context.store, context.config.format),
+            count=RowCounter(context.store, self._count),
             tell=partial(self._told, tell),
             most_bytes=context.config.check_files_bytes,
         )
+
+    def _count(self, uris: Sequence[str]) -> dict[str, int]:
+        context = self._load.context
+        return context.spark.count_rows("counting rows", uris, context.config.format)
 
     def _told(self, tell: Tell, said: Sequence[Mapping[str, Any]]) -> bool:
         context = self._load.context

@@ -30,12 +30,9 @@ from loader.hours.completeness import AuditGate, Completeness
 from loader.hours.ledger_reading import topic_ends
 from loader.landing.here import TooLarge
 from loader.manifests import Manifest
-from loader.rewriting.contents import count_rows
-from loader.rewriting.files import RowFormat
 from loader.rewriting.here import is_little, merge_here
-from loader.rewriting.merging import merge_hours
+from loader.rewriting.row_format import RowFormat
 from loader.run.load_context import TableLoad
-from loader.spark.job import working
 from loader.tables import Hour
 
 MOST_ASKED: Final = 1_000  # hours of a table, the newest of them, in one load
@@ -115,8 +112,9 @@ def _as_found(
         )
     left = files_left(latest, gone)
     uris = {path: context.store.uri(path) for files in left.values() for path in files}
-    with working(f"{load.name}: counting what is left"):
-        rows = count_rows(context.spark, list(uris.values()), context.config.format)
+    rows = context.spark.count_rows(
+        f"{load.name}: counting what is left", list(uris.values()), context.config.format
+    )
     return as_found(latest, left, sizes, {path: rows[uri] for path, uri in uris.items()})
 
 
@@ -141,11 +139,14 @@ def _merged(
     try:
         merged = _merged_here(load, merges, sizes, folder, target)
         if merged is None:
-            with working(f"{load.name}: merging"):
-                directory = f"{folder}/merged"
-                merged = merge_hours(
-                    context.spark, store, merges, sizes, directory=directory, target=target
-                )
+            merged = context.spark.merge_hours(
+                f"{load.name}: merging",
+                store,
+                merges,
+                sizes,
+                directory=f"{folder}/merged",
+                target=target,
+            )
     except LoaderError as error:
         load.go_on()
         # An hour whose files cannot become fewer is complete all the same.

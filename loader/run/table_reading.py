@@ -45,13 +45,10 @@ from loader.planning.facts import TopicFacts
 from loader.planning.plan import Plan, plan
 from loader.planning.rebuild import plan_rebuild
 from loader.reports import LastBatch, check_hours
-from loader.rewriting.contents import count_rows, lowest_offsets
-from loader.rewriting.files import RowFormat
-from loader.rewriting.reshaping import reshape
+from loader.rewriting.row_format import RowFormat
 from loader.run.load_context import TableLoad
 from loader.run.outcomes import PartitionRange
 from loader.run.table_form import form_of, in_form, next_form, table_columns
-from loader.spark.job import land, working
 from loader.tables import Hour, Partition, Slice
 
 TASKS_PER_CORE: Final = 4
@@ -118,10 +115,11 @@ def _planned_rebuild(
     # Of a file that somebody has taken away nothing can be lost.
     listed_now = (each for hour in hours for each in context.store.list(hour_path(load.name, hour)))
     files = [each.path for each in listed_now if each.path in had]
-    with working(f"{load.name}: looking into what is replaced"):
-        lowest = lowest_offsets(
-            context.spark, [context.store.uri(file) for file in files], context.config.format
-        )
+    lowest = context.spark.lowest_offsets(
+        f"{load.name}: looking into what is replaced",
+        [context.store.uri(file) for file in files],
+        context.config.format,
+    )
     return plan_rebuild(
         load.table,
         facts,
@@ -247,10 +245,10 @@ class TableReading:
         directory = f"{self.folder}/{name}"
         job = landing_job(self._spec(only_hours), [[each] for each in slices], seen, besides)
         if not self._landed_here(job, directory, again=name == AGAIN):
-            tasks = TASKS_PER_CORE * context.spark.sparkContext.defaultParallelism
+            tasks = TASKS_PER_CORE * context.spark.cores
             job = msgspec.structs.replace(job, groups=grouped(job.slices, tasks))
             advanced = self._advanced(job.groups, again=name == AGAIN)
-            land(context.spark, job, context.store.uri(directory), advanced)
+            context.spark.land(job, context.store.uri(directory), advanced)
         return staged(context.store, directory, sources)
 
     def _landed_here(self, job: LandingJob, directory: str, *, again: bool) -> bool:
@@ -320,14 +318,13 @@ class TableReading:
         self._load.go_on()
         self._load.doing(f"making {config.format} of {len(concerned)} files")
         directory = f"{self.folder}/rows"
-        with working(f"{self._load.name}: writing {config.format}"):
-            reshape(
-                context.spark,
-                [store.uri(file.path) for file in concerned if file.kind is FileKind.ROWS],
-                [store.uri(file.path) for file in concerned if file.kind is FileKind.MIXED],
-                store.uri(directory),
-                self._target,
-            )
+        context.spark.reshape(
+            f"{self._load.name}: writing {config.format}",
+            [store.uri(file.path) for file in concerned if file.kind is FileKind.ROWS],
+            [store.uri(file.path) for file in concerned if file.kind is FileKind.MIXED],
+            store.uri(directory),
+            self._target,
+        )
         return reshaped(left, kinds, store, directory)
 
     def _counted(self, left: Staged) -> dict[str, int]:
@@ -342,9 +339,9 @@ class TableReading:
             return here
         rows = [uri for uri, file in paths.items() if file.kind is FileKind.ROWS]
         dead = [uri for uri, file in paths.items() if file.kind is FileKind.DEAD]
-        with working(f"{self._load.name}: counting rows"):
-            counts = count_rows(context.spark, rows, format_)
-            counts |= count_rows(context.spark, dead, FileFormat.PARQUET)
+        on = f"{self._load.name}: counting rows"
+        counts = context.spark.count_rows(on, rows, format_)
+        counts |= context.spark.count_rows(on, dead, FileFormat.PARQUET)
         return here | {paths[uri].path: count for uri, count in counts.items()}
 
     def _advanced(self, groups: Sequence[Sequence[Slice]], *, again: bool) -> Callable[[int], None]:

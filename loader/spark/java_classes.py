@@ -16,10 +16,9 @@ import os
 import shutil
 import time
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
-
-import pyspark
 
 from cluster.jars import find_java
 from ground.durable_files import sync_directory
@@ -46,18 +45,21 @@ log = logging.getLogger(__name__)
 class JavaClasses:
     """For the one JVM that this process starts."""
 
-    def __init__(self, directory: Path | None, *, makes: bool) -> None:
+    def __init__(
+        self, directory: Path | None, *, makes: bool, making_seconds: float = MAKING_SECONDS
+    ) -> None:
         """Without a directory there are none. `makes`: this process ends by itself, and nobody
         waits for that."""
         self._directory = directory
         self._makes = makes
+        self._making_seconds = making_seconds
         self._fresh: Path | None = None  # where our JVM writes them, and what they will be called
         self._name = ""
 
     @property
     def patience(self) -> float:
         """For how long the JVM may have something to write at its end; 0 if it has nothing to."""
-        return MAKING_SECONDS if self._fresh else 0.0
+        return self._making_seconds if self._fresh else 0.0
 
     def options(self, asked: str, settings: Mapping[str, str], environ: Mapping[str, str]) -> str:
         """What to tell a JVM that is about to start, beside the options that were `asked` for."""
@@ -128,8 +130,13 @@ def _name(settings: Mapping[str, str], environ: Mapping[str, str]) -> str:
 
 
 def _jars(environ: Mapping[str, str]) -> Path:
-    """Spark's own."""
-    return Path(environ.get("SPARK_HOME") or Path(pyspark.__file__).parent, "jars")
+    """Spark's own. PySpark is looked for, and not imported."""
+    if home := environ.get("SPARK_HOME"):
+        return Path(home, "jars")
+    found = find_spec("pyspark")
+    assert found is not None
+    assert found.origin is not None
+    return Path(found.origin).parent / "jars"
 
 
 def _found(directory: Path, name: str) -> Path | None:

@@ -74,6 +74,11 @@ _READABLE_FILE: Final = 0o100644 << 16
 _UNIX: Final = 3
 
 
+def runs_here(master: str) -> bool:
+    """Whether tasks run in the driver's own JVM, beside this Python."""
+    return master == "local" or master.startswith("local[")
+
+
 @dataclass(frozen=True, slots=True)
 class PackedFile:
     """A file here, under the name it has in the pack."""

@@ -29,7 +29,6 @@ from typing import Final
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource
@@ -38,7 +37,7 @@ from loader.config import LoaderConfig
 from loader.errors import EnvironmentFailed
 from loader.kerberos import for_tokens, log_in
 from loader.spark.job import working
-from loader.spark.packing import PackedEnvironment
+from loader.spark.packing import PackedEnvironment, runs_here
 
 # What an operator may change is set before their settings, what must be so after them.
 DEFAULTS: Final = {
@@ -108,11 +107,6 @@ def local(master: str) -> Mapping[str, str]:
     return {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
-def runs_here(master: str) -> bool:
-    """Whether tasks run in the driver's own JVM, beside this Python."""
-    return master == "local" or master.startswith("local[")
-
-
 def spark_settings(
     packed: PackedEnvironment, master: str, conf: Mapping[str, str]
 ) -> dict[str, str]:
@@ -175,18 +169,6 @@ def start_jvm(settings: Mapping[str, str], output: int | None) -> None:
     how = {"stdout": output, "stderr": output, "start_new_session": True}
     gateway = launch_gateway(conf, how)  # type: ignore[no-untyped-call]
     SparkContext._ensure_initialized(gateway=gateway)
-
-
-def cancel_jobs(session: SparkSession) -> None:
-    """Those that run now; nothing if Spark is gone."""
-    with contextlib.suppress(Py4JError, PySparkException, OSError):
-        session.sparkContext.cancelAllJobs()
-
-
-def end_session(session: SparkSession) -> None:
-    """Executors and tokens are given back. Whatever is wrong with Spark, it has ended then."""
-    with contextlib.suppress(Py4JError, PySparkException, OSError):
-        session.stop()
 
 
 def end_jvm(patience: float = 0.0) -> bool:

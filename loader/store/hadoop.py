@@ -1,16 +1,8 @@
 """A root on any other Hadoop filesystem, by way of the driver's JVM and with its configuration.
 
-How a file comes to be whole at once, under a name that nobody else gets, differs by filesystem:
-
-    hdfs   a temporary file, flushed to disks, renamed without overwriting: one step of the NameNode
-    s3a    written under its name, with the condition that there is none yet, checked at its end
-    other  not known, so refused: what is not atomic looks as if it were until two loaders meet
-
-The same rules as in Delta Lake's log stores. `FileSystem.create(overwrite=False)` is none of them:
-on HDFS it is exclusive, but shows the file while it is being written.
-
-All else is what every filesystem can do. Nothing relies on what `FileSystem.rename` answers: it
-says False for half a dozen reasons, and True when it has moved a file into a folder of that name.
+How a file comes to be there whole at once differs by filesystem (filesystems.py). All else is what
+every filesystem can do. Nothing relies on what `FileSystem.rename` answers: it says False for half
+a dozen reasons, and True when it has moved a file into a folder of that name.
 """
 
 import re
@@ -24,6 +16,7 @@ from pyspark.errors.exceptions.captured import CapturedException
 
 from loader.errors import NoTicket, StoreError
 from loader.kerberos import no_ticket
+from loader.store.filesystems import RENAMING, check_scheme
 from loader.store.store import CREATING, MOST_BYTES, Entry, check_path
 
 _TAKEN: Final = frozenset(
@@ -33,8 +26,6 @@ _TAKEN: Final = frozenset(
         "org.apache.hadoop.fs.s3a.RemoteFileChangedException",
     }
 )
-_RENAMING: Final = frozenset({"hdfs", "viewfs"})
-_CONDITIONAL: Final = frozenset({"s3a"})
 _IF_ABSENT: Final = "fs.option.create.conditional.overwrite"
 _MISSING: Final = "java.io.FileNotFoundException"
 _PRINTED: Final = re.compile(
@@ -68,16 +59,8 @@ class Creation(Protocol):
         is gone."""
 
 
-def check_scheme(scheme: str, root: str) -> None:
-    if scheme not in {*_RENAMING, *_CONDITIONAL}:
-        raise StoreError(
-            f"{root}: how to create a file atomically on {scheme}:// is not known, so two loaders"
-            " could commit the same run; roots may be on hdfs://, s3a:// and file://"
-        )
-
-
 def creation_for(gateway: Any, files: Any, root: Any, configuration: Any) -> Creation:
-    if root.toUri().getScheme() in _RENAMING:
+    if root.toUri().getScheme() in RENAMING:
         return RenamedCreation(gateway, files, root, configuration)
     return ConditionalCreation(files, root)
 

@@ -1,18 +1,13 @@
 """The store that belongs to a root."""
 
 from collections.abc import Callable
-from typing import Any
 
 from loader.store.local import LocalStore
 from loader.store.store import Store
 
 
-def open_store(root: str, start_spark: Callable[[], Any]) -> Store:
-    """The session's credentials and settings hold; a `file:` root needs none."""
+def open_store(root: str, by_spark: Callable[[str], Store]) -> Store:
+    """Spark is asked for one unless the root is a `file:`."""
     if root.startswith("file:"):
         return LocalStore(root)
-    # Hadoop's classes are asked for only where there is a JVM.
-    from loader.store.hadoop import HadoopStore  # noqa: PLC0415
-
-    context = start_spark().sparkContext
-    return HadoopStore(root, context._gateway, context._jsc.hadoopConfiguration())
+    return by_spark(root)

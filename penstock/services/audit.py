@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+import columns.system_memory  # noqa: F401  must come first
 from audit.config import AuditConfig
 from audit.counting import run_counter
 from audit.program import run

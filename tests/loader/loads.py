@@ -9,6 +9,7 @@ from loader.config import CompletenessConfig, LoaderConfig, Tasks
 from loader.run.load import load
 from loader.run.load_context import LoadRequest
 from loader.run.outcomes import TableOutcome
+from loader.run.spark_work import SparkWork
 
 # Hours of long ago, as those of most tests are, are closed at once. Those of the last two days, in
 # which there is nothing, are left alone: so it does not matter when an hour ends.
@@ -46,7 +47,7 @@ def load_once(
     spark: SparkSession, config: LoaderConfig, request: LoadRequest | None = None
 ) -> TableOutcome:
     """The outcome of a load's only table, in which nothing went wrong."""
-    (outcome,) = load(config, request or LoadRequest(), lambda: spark, Listening())
+    (outcome,) = load(config, request or LoadRequest(), lambda: SparkWork(spark), Listening())
     if outcome.error is not None:
         raise outcome.error
     return outcome

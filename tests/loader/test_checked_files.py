@@ -19,6 +19,7 @@ from loader.ledger.observations import TOLD
 from loader.run.load import load
 from loader.run.load_context import LoadRequest
 from loader.run.outcomes import TableOutcome, worst_exit_code
+from loader.run.spark_work import SparkWork
 from loader.tables import Hour, hour_folder
 from schemas.envelope import Decoder
 from schemas.event_schemas import LEDGER, built_in
@@ -31,7 +32,7 @@ PATIENT = CompletenessConfig(deadline=100 * 365 * 86_400.0)
 
 
 def loaded(spark: SparkSession, config: LoaderConfig) -> TableOutcome:
-    (outcome,) = load(config, LoadRequest(), lambda: spark, Listening())
+    (outcome,) = load(config, LoadRequest(), lambda: SparkWork(spark), Listening())
     return outcome
 
 
@@ -166,5 +167,5 @@ def test_a_flipped_byte_is_found_by_the_next_load(
     last = said(config, application.topic, "checked")[-1]
     assert [(each["fault"], each["path"]) for each in last["faults"]] == [("changed", path)]
     asked = LoadRequest(check_files=(Hour(BEGAN),))
-    (checked,) = load(config, asked, lambda: spark, Listening())
+    (checked,) = load(config, asked, lambda: SparkWork(spark), Listening())
     assert [fault.path for fault in checked.faults] == [path]

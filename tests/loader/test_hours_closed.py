@@ -21,6 +21,7 @@ from loader.config import CompletenessConfig, LoaderConfig
 from loader.errors import FilesDiffer
 from loader.run.load import load
 from loader.run.load_context import LoadRequest
+from loader.run.spark_work import SparkWork
 from loader.tables import Hour, hour_folder, hour_of
 from schemas.envelope import Encoder
 from schemas.event_schemas import LEDGER, built_in
@@ -152,7 +153,7 @@ def test_an_hours_way(
     files = in_hour(config, BEGAN + HOUR)
     (gone,) = [name for name in parts(files) if name.startswith("part-local-1-")]
     files[gone].unlink()
-    (last,) = load(hasty, LoadRequest(), lambda: spark, Listening())
+    (last,) = load(hasty, LoadRequest(), lambda: SparkWork(spark), Listening())
     assert isinstance(last.error, FilesDiffer)
     assert [Path(fault.path).name for fault in last.faults] == [gone]
     assert last.complete == [BEGAN + HOUR]

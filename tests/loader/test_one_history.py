@@ -21,6 +21,7 @@ from loader.config import LoaderConfig, Table
 from loader.errors import FilesDiffer
 from loader.run.load import load
 from loader.run.load_context import LoadRequest
+from loader.run.spark_work import SparkWork
 from schemas.envelope import Decoder
 from schemas.event_schemas import LEDGER, built_in
 from schemas.registry_client import RegistryClient
@@ -86,7 +87,7 @@ def test_a_root_that_was_lost_and_of_which_nothing_can_be_read_again(
     with Brokers(config.bootstrap) as brokers:
         delete_before(brokers, application.topic, 30)
 
-    def no_spark() -> SparkSession:
+    def no_spark() -> SparkWork:
         raise AssertionError
 
     for run in (1, None):
@@ -106,7 +107,7 @@ def test_a_topic_goes_to_another_table(
     moved = msgspec.structs.replace(
         config, topics=(), tables={f"{topic}_2": Table(topics={topic: "dc1"})}
     )
-    (outcome,) = load(moved, LoadRequest(), lambda: spark, Listening())
+    (outcome,) = load(moved, LoadRequest(), lambda: SparkWork(spark), Listening())
     assert (outcome.error, outcome.rows) == (None, 30)
     assert rows_told(tmp_path / "audit", config, topic) == {config.root: 30}
 
@@ -123,7 +124,7 @@ def test_a_root_that_is_called_otherwise(
     other = msgspec.structs.replace(config, root=config.root.replace("file:///", "file:/"))
     assert load_once(spark, other).rows == 5
     next(where(config).glob(f"{topic}/*/*/part-*.parquet")).unlink()
-    (outcome,) = load(other, LoadRequest(), lambda: spark, Listening())
+    (outcome,) = load(other, LoadRequest(), lambda: SparkWork(spark), Listening())
     assert isinstance(outcome.error, FilesDiffer)
 
     told = entries(config, topic)

@@ -21,6 +21,7 @@ from loader.hours.ledger_reading import read_watermarks
 from loader.ledger.observations import Observations
 from loader.run.load import run_table
 from loader.run.load_context import LoadContext, LoadRequest
+from loader.run.spark_work import SparkWork
 from loader.store.local import LocalStore
 from loader.tables import SourceTopic, TableSource
 from schemas.registry_client import RegistryClient
@@ -54,7 +55,7 @@ def load_up_to(spark: SparkSession, config: LoaderConfig, step: int) -> bool:
         context = LoadContext(
             config=config,
             request=LoadRequest(),
-            start_spark=lambda: spark,
+            start_spark=lambda: SparkWork(spark),
             store=store,
             registry=registry,
             watermarks=marks,

@@ -22,15 +22,14 @@ from loader.config import LoaderConfig
 from loader.errors import LoaderError
 from loader.hours.audit import Audit
 from loader.planning.choosing import tables_of
-from loader.rewriting.files import check_format, codec
+from loader.rewriting.row_format import check_format, codec
 from loader.run.table_form import table_columns
 from loader.spark.java_classes import JavaClasses, classes_directory
-from loader.spark.session import end_jvm, end_session
-from loader.store.hadoop import check_scheme
+from loader.store.filesystems import check_scheme
 from loader.store.opening import open_store
 from loader.tables import Hour, SourceTopic, TableSource
 from penstock.services.findings import Ask, print_findings, print_section
-from penstock.services.load.spark import SparkOutput, check_java, start_spark
+from penstock.services.load.spark import SparkJvm, check_java
 from penstock.services.locks_check import broken_locks
 from schemas.errors import RegistryError
 from schemas.registry_client import RegistryClient
@@ -235,18 +234,16 @@ def type_text(type_: Any) -> str:
 def _with_spark(config: LoaderConfig) -> Iterator[str]:
     """What Spark says of the root and the format."""
     classes = JavaClasses(classes_directory(os.environ), makes=False)
-    with SparkOutput() as output:
+    with SparkJvm(config, classes) as jvm:
         try:
-            session = start_spark(config, None, output, classes)
+            spark = jvm.start(None)
             try:
-                check_format(lambda: session, config.format, config.compression)
-                open_store(config.root, lambda: session).prove()
+                check_format(config.format, config.compression, spark.check_avro)
+                open_store(config.root, spark.store).prove()
             finally:
-                end_session(session)
+                spark.end()
         except LoaderError as error:
             yield str(error)
-        finally:
-            end_jvm()
 
 
 def show_report(report: LoaderCheck) -> None:

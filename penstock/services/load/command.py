@@ -8,6 +8,7 @@ from typing import Final
 
 import click
 
+import columns.system_memory  # noqa: F401  must come first
 from ground.printable import one_line
 from loader.config import LoaderConfig
 from loader.errors import LoaderError

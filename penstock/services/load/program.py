@@ -25,7 +25,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
 from types import FrameType, TracebackType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from client.errors import ClientError
 from ground.certificate_expiry import CertificateWatch
@@ -35,12 +35,20 @@ from loader.run.load import load
 from loader.run.load_context import LoadRequest
 from loader.run.outcomes import TableOutcome
 from loader.spark.java_classes import JavaClasses, classes_directory
-from loader.spark.packing import PackedEnvironment, cache_directory, kept, pack_environment
-from loader.spark.session import end_jvm, runs_here
+from loader.spark.packing import (
+    PackedEnvironment,
+    cache_directory,
+    kept,
+    pack_environment,
+    runs_here,
+)
 from penstock.services.load.progress import LoadWatcher
-from penstock.services.load.spark import SparkOutput, SparkWhenNeeded, check_java, start_spark
+from penstock.services.load.spark import SparkJvm, SparkWhenNeeded, check_java
 from penstock.services.load.summary import INTERRUPTED, NOTHING_TO_DO, EndedLoad
 from schemas.errors import SchemaError
+
+if TYPE_CHECKING:
+    from loader.run.spark_work import SparkWork
 
 DAY: Final = 86_400
 _UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": DAY}
@@ -88,8 +96,8 @@ class LoadProgram:
         self._watcher = watcher
         self._certificates = CertificateWatch(config.security.certificate_files)
         self._packed = self._pack() if pack else None
-        self._classes = JavaClasses(classes_directory(os.environ), makes=not hurried)
-        self._output = SparkOutput()
+        classes = JavaClasses(classes_directory(os.environ), makes=not hurried)
+        self._jvm = SparkJvm(config, classes)
         self._events: SimpleQueue[int | Future[list[TableOutcome]]] = SimpleQueue()
         self._stopping = threading.Event()
         self._spark: SparkWhenNeeded | None = None  # of the load that runs
@@ -98,7 +106,7 @@ class LoadProgram:
     def __enter__(self) -> "LoadProgram":
         check_java()
         self._certificates.start()
-        self._output.__enter__()
+        self._jvm.__enter__()
         listen_for_signals(self._events)
         return self
 
@@ -110,9 +118,7 @@ class LoadProgram:
     ) -> None:
         self._thread.shutdown()
         self._certificates.stop()
-        in_peace = end_jvm(self._classes.patience)
-        self._classes.keep(whole=in_peace)
-        self._output.__exit__(kind, error, trace)
+        self._jvm.__exit__(kind, error, trace)
 
     def once(self) -> EndedLoad:
         """One load, to its end."""
@@ -168,7 +174,7 @@ class LoadProgram:
             self._spark = spark
             try:
                 outcomes = load(
-                    self._config, self._request, spark.session, self._watcher, self._stopping
+                    self._config, self._request, spark.work, self._watcher, self._stopping
                 )
             finally:
                 self._spark = None
@@ -176,12 +182,12 @@ class LoadProgram:
             raise spark.failure
         return outcomes
 
-    def _start_spark(self) -> Any:
+    def _start_spark(self) -> "SparkWork":
         self._watcher.preparing("starting Spark")
         try:
             if self._packed is not None:
                 self._packed = kept(self._packed)
-            return start_spark(self._config, self._packed, self._output, self._classes)
+            return self._jvm.start(self._packed)
         finally:
             self._watcher.preparing("")
 

@@ -18,18 +18,19 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import msgspec
 
-import pyspark_penstock
 from cluster.errors import NoJava
 from cluster.jars import find_java
 from loader.config import LoaderConfig, Spark
 from loader.errors import LoaderError, SparkFailed
 from loader.spark.java_classes import JavaClasses
 from loader.spark.packing import PackedEnvironment
-from loader.spark.session import cancel_jobs, end_session, open_session
+
+if TYPE_CHECKING:
+    from loader.run.spark_work import SparkWork
 
 LOGGER: Final = "spark"
 JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
@@ -55,7 +56,6 @@ _ALWAYS_SAID: Final = (
     "Setting Spark log level to ",
     "To adjust logging level use ",
 )
-_SOURCES: Final = [getattr(pyspark_penstock, name) for name in pyspark_penstock.__all__]
 _NO_JVM: Final = "JAVA_GATEWAY_EXITED"
 
 
@@ -125,24 +125,6 @@ class SparkOutput:
             self._log.info("%s", line)
 
 
-def start_spark(
-    config: LoaderConfig,
-    packed: PackedEnvironment | None,
-    output: SparkOutput,
-    classes: JavaClasses,
-) -> Any:  # Spark's session: only the loader knows its type
-    """Raises LoaderError."""
-    check_java()
-    try:
-        return open_session(
-            _with_our_options(config, classes), _SOURCES, packed, output=output.descriptor
-        )
-    except SparkFailed as error:
-        if _NO_JVM not in str(error):
-            raise
-        raise SparkFailed(f"Spark's JVM did not start: {output.why_it_ended()}") from error
-
-
 def check_java() -> None:
     """Raises LoaderError if there is none."""
     try:
@@ -154,23 +136,71 @@ def check_java() -> None:
         ) from None
 
 
-def _with_our_options(config: LoaderConfig, classes: JavaClasses) -> LoaderConfig:
-    settings = config.spark.settings
-    asked = settings.get(JAVA_OPTIONS, "")
-    ours = classes.options(asked, settings, os.environ)
-    options = f"{quiet_java_options(asked, os.environ)} {ours}".strip()
-    spark = Spark(master=config.spark.master, conf={**config.spark.conf, JAVA_OPTIONS: options})
-    return msgspec.structs.replace(config, spark=spark)
+class SparkJvm:
+    """The JVM that this process starts once it is asked for Spark, for all sessions that come one
+    after the other. A context, with which it ends."""
+
+    def __init__(self, config: LoaderConfig, classes: JavaClasses) -> None:
+        self._config = config
+        self._classes = classes
+        self._output = SparkOutput()
+        self._may_run = False
+
+    def __enter__(self) -> Self:
+        self._output.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._may_run:
+            from loader.spark.session import end_jvm  # noqa: PLC0415
+
+            in_peace = end_jvm(self._classes.patience)
+            self._classes.keep(whole=in_peace)
+        self._output.__exit__(kind, error, trace)
+
+    def start(self, packed: PackedEnvironment | None) -> "SparkWork":
+        """A session. Raises LoaderError."""
+        check_java()
+        # PySpark comes with these.
+        import pyspark_penstock  # noqa: PLC0415
+        from loader.run.spark_work import SparkWork  # noqa: PLC0415
+        from loader.spark.session import open_session  # noqa: PLC0415
+
+        sources = [getattr(pyspark_penstock, name) for name in pyspark_penstock.__all__]
+        self._may_run = True
+        try:
+            session = open_session(
+                self._with_our_options(), sources, packed, output=self._output.descriptor
+            )
+        except SparkFailed as error:
+            if _NO_JVM not in str(error):
+                raise
+            why = self._output.why_it_ended()
+            raise SparkFailed(f"Spark's JVM did not start: {why}") from error
+        return SparkWork(session)
+
+    def _with_our_options(self) -> LoaderConfig:
+        spark = self._config.spark
+        asked = spark.settings.get(JAVA_OPTIONS, "")
+        classes = self._classes.options(asked, spark.settings, os.environ)
+        options = f"{quiet_java_options(asked, os.environ)} {classes}".strip()
+        ours = Spark(master=spark.master, conf={**spark.conf, JAVA_OPTIONS: options})
+        return msgspec.structs.replace(self._config, spark=ours)
 
 
 class SparkWhenNeeded:
     """A context. `start` raises LoaderError."""
 
-    def __init__(self, start: Callable[[], Any]) -> None:
+    def __init__(self, start: "Callable[[], SparkWork]") -> None:
         self._start = start
         self._starting = threading.Lock()
-        self._lock = threading.Lock()  # of `_session`; never held for long
-        self._session: Any = None  # Spark's; the loader knows its type
+        self._lock = threading.Lock()  # of `_work`; never held for long
+        self._work: SparkWork | None = None
         self.failure: LoaderError | None = None
 
     def __enter__(self) -> Self:
@@ -183,27 +213,27 @@ class SparkWhenNeeded:
         trace: TracebackType | None,
     ) -> None:
         with self._lock:
-            session, self._session = self._session, None
-        if session is not None:
-            end_session(session)
+            work, self._work = self._work, None
+        if work is not None:
+            work.end()
 
-    def session(self) -> Any:
+    def work(self) -> "SparkWork":
         """Raises LoaderError."""
         with self._starting:
             if self.failure is not None:
                 raise self.failure
-            if self._session is None:
+            if self._work is None:
                 try:
                     started = self._start()
                 except LoaderError as error:
                     self.failure = error
                     raise
                 with self._lock:
-                    self._session = started
-            return self._session
+                    self._work = started
+            return self._work
 
     def cancel_jobs(self) -> None:
         """Those that run now. Does not wait for a session that is just being started."""
         with self._lock:
-            if self._session is not None:
-                cancel_jobs(self._session)
+            if self._work is not None:
+                self._work.cancel_jobs()

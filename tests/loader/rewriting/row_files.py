@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from loader.config import FileCompression, FileFormat
-from loader.rewriting.files import RowFormat, options_of
+from loader.rewriting.files import options_of
+from loader.rewriting.row_format import RowFormat
 
 SCHEMA: Final = pa.schema(
     [

@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loader.hours.closing import Merge
-from loader.rewriting.contents import Footer
-from loader.rewriting.merging import grouped, groups_of
+from loader.rewriting.groups import Footer, grouped, groups_of
 from loader.tables import Hour
 
 NOON = Hour(43_200_000)

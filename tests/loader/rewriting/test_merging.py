@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 from loader.config import FileFormat
 from loader.errors import Mismatch
 from loader.hours.closing import Merge, Merged
-from loader.rewriting.files import RowFormat
 from loader.rewriting.here import merge_here
 from loader.rewriting.merging import merge_hours
 from loader.rewriting.reshaping import reshape
+from loader.rewriting.row_format import RowFormat
 from loader.store.local import LocalStore
 from loader.tables import Hour
 from tests.loader.rewriting.row_files import Row, columns, read_rows, row, target, write_rows

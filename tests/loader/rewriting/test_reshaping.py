@@ -9,8 +9,9 @@ from pyspark.sql import SparkSession
 from loader.config import FileCompression, FileFormat
 from loader.errors import LoaderError
 from loader.landing.pieces import HOUR_COLUMN
-from loader.rewriting.files import check_format, codec
 from loader.rewriting.reshaping import reshape
+from loader.rewriting.row_format import check_format, codec
+from loader.run.spark_work import SparkWork
 from tests.loader.rewriting.row_files import (
     columns,
     frame,
@@ -119,12 +120,12 @@ def test_a_column_may_be_called_slice(spark: SparkSession, tmp_path: Path) -> No
 
 def test_avro_without_its_module_names_what_is_missing(spark: SparkSession) -> None:
     with pytest.raises(LoaderError, match=r"spark\.jars\.packages to org.apache.spark:spark-avro_"):
-        check_format(lambda: spark, FileFormat.AVRO, FileCompression.ZSTD)
+        SparkWork(spark).check_avro()
 
 
 @pytest.mark.parametrize("format_", [FileFormat.PARQUET, FileFormat.ORC, FileFormat.JSON])
 def test_formats_that_spark_has(spark: SparkSession, format_: FileFormat) -> None:
-    check_format(lambda: spark, format_, FileCompression.ZSTD)
+    check_format(format_, FileCompression.ZSTD, SparkWork(spark).check_avro)
 
 
 def test_a_codec_that_a_format_has_not() -> None:

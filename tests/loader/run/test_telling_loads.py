@@ -20,6 +20,7 @@ from loader.errors import GapError, LoaderError, StoreError, TooManyDead, cure_o
 from loader.run.load import load
 from loader.run.load_context import LoadRequest
 from loader.run.outcomes import TableOutcome, worst_exit_code
+from loader.run.spark_work import SparkWork
 from penstock.services.load.summary import EndedLoad, document, show
 from tests.loader.application import BEGAN, Application, landed
 from tests.loader.loads import Listening, load_once, rows_of
@@ -61,7 +62,7 @@ def registry_that_refuses() -> Iterator[str]:
 
 
 def loaded(spark: SparkSession, config: LoaderConfig) -> list[TableOutcome]:
-    return load(config, LoadRequest(), lambda: spark, Listening())
+    return load(config, LoadRequest(), lambda: SparkWork(spark), Listening())
 
 
 def spoil(application: Application, count: int) -> None:

@@ -23,8 +23,7 @@ from pathlib import Path
 
 from loader.config import LoaderConfig, Spark
 from loader.spark.java_classes import JavaClasses
-from loader.spark.session import end_jvm, end_session
-from penstock.services.load.spark import SparkOutput, start_spark
+from penstock.services.load.spark import SparkJvm
 from pyspark import SparkContext
 
 folder, makes, patience = Path(sys.argv[1]), sys.argv[2] == "makes", float(sys.argv[3])
@@ -33,14 +32,12 @@ config = LoaderConfig(
     cluster="c", brokers=("b:1",), registry="http://r:1", root=f"file://{folder}/root",
     topics=("t",), spark=Spark(master="local[1]", conf=conf),
 )
-classes = JavaClasses(folder / "kept", makes=makes)
-with SparkOutput() as output:
-    session = start_spark(config, None, output, classes)
-    rows = session.range(10).count()
+classes = JavaClasses(folder / "kept", makes=makes, making_seconds=patience)
+with SparkJvm(config, classes) as jvm:
+    spark = jvm.start(None)
+    rows = spark.session.range(10).count()
     maps = Path(f"/proc/{SparkContext._gateway.proc.pid}/maps").read_text()
-    end_session(session)
-    in_peace = end_jvm(patience if classes.patience else 0.0)
-    classes.keep(whole=in_peace)
+    spark.end()
 print(json.dumps({"rows": rows, "mapped": [each for each in maps.split() if ".jsa" in each]}))
 """
 

@@ -28,6 +28,7 @@ from loader.config import CompletenessConfig, LoaderConfig
 from loader.run.load import load
 from loader.run.load_context import LoadRequest
 from loader.run.outcomes import TableOutcome
+from loader.run.spark_work import SparkWork
 from tests.loader.application import event_schema
 from tests.loader.loads import Listening
 
@@ -167,7 +168,7 @@ class Pipeline:
             window=WINDOW,
             completeness=CompletenessConfig(deadline=100 * 365 * 86_400.0),
         )
-        found = load(config, request or LoadRequest(), lambda: self._spark, Listening())
+        found = load(config, request or LoadRequest(), lambda: SparkWork(self._spark), Listening())
         return {each.table: each for each in found}
 
     # What the audit says

@@ -22,6 +22,7 @@ from ledger.names import LEDGER_TOPIC
 from loader.run.load import load
 from loader.run.load_context import LoadRequest
 from loader.run.outcomes import TableOutcome
+from loader.run.spark_work import SparkWork
 from tests.loader.loads import Listening
 from tests.system.kafka.guarded_pipeline import GuardedPipeline
 from tests.system.kafka.rights import RIGHTS, Right
@@ -207,7 +208,7 @@ def _loader_is_not_taken_note_of(
 
 
 def _loaded(p: GuardedPipeline, spark: SparkSession) -> TableOutcome:
-    (outcome,) = load(p.loader, LoadRequest(), lambda: spark, Listening())
+    (outcome,) = load(p.loader, LoadRequest(), lambda: SparkWork(spark), Listening())
     return outcome
 
 

@@ -24,6 +24,7 @@ from loader.errors import RunTaken
 from loader.run.load import load
 from loader.run.load_context import LoadRequest
 from loader.run.outcomes import TableOutcome
+from loader.run.spark_work import SparkWork
 from loader.store.local import LocalStore
 from tests.loader.application import BEGAN, HOUR, Application, landed
 from tests.loader.loads import Listening, load_once, rows_of
@@ -88,7 +89,7 @@ def test_two_on_a_table(spark: SparkSession, application: Application, small: Lo
     other = msgspec.structs.replace(small, root=small.root.replace("///", "///./"))
 
     def one_load(config: LoaderConfig) -> TableOutcome:
-        (outcome,) = load(config, LoadRequest(), lambda: spark, Listening())
+        (outcome,) = load(config, LoadRequest(), lambda: SparkWork(spark), Listening())
         return outcome
 
     with ThreadPoolExecutor(2) as threads:

@@ -19,6 +19,7 @@ from loader.errors import TooManyDead
 from loader.run.load import load
 from loader.run.load_context import LoadRequest
 from loader.run.outcomes import TableOutcome, worst_exit_code
+from loader.run.spark_work import SparkWork
 from tests.loader.application import BEGAN, Application, Json, event_schema, landed
 from tests.loader.loads import Listening, load_once, rows_of
 
@@ -110,7 +111,7 @@ def of_all(config: LoaderConfig, new_topic: str) -> LoaderConfig:
 
 def outcomes(spark: SparkSession, config: LoaderConfig) -> dict[str, TableOutcome]:
     """By the last part of the tables' names."""
-    found = load(config, LoadRequest(), lambda: spark, Listening())
+    found = load(config, LoadRequest(), lambda: SparkWork(spark), Listening())
     return {each.table.rpartition(".")[2]: each for each in found}
 
 

@@ -147,3 +147,25 @@ def test_what_keeps_spark_from_starting_is_one_line(
     code, said = run(**broken)
     assert code == 7
     assert said == "penstock: Spark's JVM did not start: Error: no such thing"
+
+
+def test_a_load_of_little_does_not_even_import_pyspark(
+    application: Application, config: Path
+) -> None:
+    """A third of a second, and 17 MB of a program that waits for its next load."""
+    application.write(10, time=BEGAN)
+    ended = subprocess.run(
+        [
+            *(sys.executable, "-X", "importtime", "-m", "penstock", "load"),
+            *("--config", str(config), "--set", "tasks.without_spark=100000"),
+        ],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert ended.returncode == 0, ended.stderr
+    modules = {line.rpartition("|")[2].strip() for line in ended.stderr.splitlines() if "|" in line}
+    assert "loader.run.load" in modules
+    assert {each for each in modules if each.startswith(("pyspark", "py4j"))} == set()

@@ -9,7 +9,8 @@ from rich.console import Console
 from loader.errors import GapError
 from loader.run.outcomes import TableOutcome
 from loader.tables import Hour
-from penstock.services.load.progress import EVERY_SECONDS, LoadBars, LoadLog
+from penstock.services.load.bars import LoadBars
+from penstock.services.load.progress import EVERY_SECONDS, LoadLog
 
 
 class Clock:

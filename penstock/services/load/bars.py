@@ -1,0 +1,103 @@
+"""How a load goes on, on a terminal: a line for each table that is under way, and above them what
+is to be known."""
+
+import threading
+from contextlib import AbstractContextManager
+from typing import Any, Final
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Column
+from rich.text import Text
+
+from ground.printable import plain_words
+from loader.run.outcomes import TableOutcome
+
+_A_SECOND: Final = 4  # times that the bars are drawn
+
+
+class LoadBars:
+    """Bars on a terminal."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        """On stderr, if no console is given."""
+        self.progress = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=20),
+            _Done(),
+            TimeRemainingColumn(compact=True),
+            TextColumn("{task.fields[step]}", markup=False, table_column=Column(no_wrap=True)),
+            console=console or Console(stderr=True),
+            refresh_per_second=_A_SECOND,
+            transient=True,
+        )
+        self._lock = threading.Lock()
+        self._bars: dict[str, TaskID] = {}
+
+    def at_work(self) -> AbstractContextManager[object]:
+        return self.progress
+
+    def preparing(self, step: str) -> None:
+        if step:
+            self._change("", step=step)
+        else:
+            self._remove("")
+
+    def planned(self, table: str, tasks: int, records: int) -> None:
+        step = "reading" if records else "nothing to read"
+        self._change(table, total=records or None, completed=0, all_tasks=tasks, step=step)
+
+    def advanced(self, table: str, tasks: int, records: int) -> None:
+        self._change(table, completed=records, tasks=tasks)
+
+    def doing(self, table: str, step: str) -> None:
+        """All is read by then, whether or not that was told."""
+        bar = next((each for each in self.progress.tasks if each.description == table), None)
+        if bar is not None and bar.total:
+            self._change(table, completed=bar.total, tasks=bar.fields["all_tasks"])
+        self._change(table, step=step)
+
+    def warned(self, table: str, text: str) -> None:
+        self._say(f"{table}: {text}")
+
+    def ended(self, outcome: TableOutcome) -> None:
+        self._remove(outcome.table)
+        if outcome.error is not None:
+            self._say(f"penstock: {outcome.table}: {outcome.error}")
+
+    def _change(self, table: str, **values: Any) -> None:
+        with self._lock:
+            bar = self._bars.get(table)
+            if bar is None:
+                bar = self.progress.add_task(table, total=None, step="", tasks=0, all_tasks=0)
+                self._bars[table] = bar
+            self.progress.update(bar, **values)
+
+    def _remove(self, table: str) -> None:
+        with self._lock:
+            bar = self._bars.pop(table, None)
+            if bar is not None:
+                self.progress.remove_task(bar)
+
+    def _say(self, line: str) -> None:
+        self.progress.console.print(Text(plain_words(line)), soft_wrap=True)
+
+
+class _Done(ProgressColumn):
+    """Records and tasks."""
+
+    def render(self, task: Task) -> Text:
+        if not task.total:
+            return Text("")
+        tasks, all_tasks = task.fields["tasks"], task.fields["all_tasks"]
+        return Text(
+            f"{task.completed:,.0f} of {task.total:,.0f} records, {tasks} of {all_tasks} tasks"
+        )
