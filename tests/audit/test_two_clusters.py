@@ -224,6 +224,7 @@ def test_an_absent_origin_holds_up_no_other_verdict(tmp_path: Path) -> None:
     assert not any(key == ORIGIN_KEY for key, _ in states)
 
 
+@pytest.mark.not_quick("judges for seconds")
 def test_a_ledger_that_takes_long_to_be_read_holds_up_no_other(tmp_path: Path) -> None:
     """What was read of it goes on coming, and its end does not."""
     config = _config(OFFLINE, SOURCE)

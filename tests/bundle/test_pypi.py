@@ -37,6 +37,7 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "shelf"
 
 
+@pytest.mark.not_quick("runs pip")
 def test_only_a_file_of_the_lock_is_taken(shelf: Path, tmp_path: Path) -> None:
     wheel = made_wheel(shelf, "one", "1")
     fetcher = Fetcher(tmp_path / "work", [File("one", "1", wheel.name, sha256(wheel))])
@@ -57,6 +58,7 @@ def test_what_the_lock_has_not_is_not_asked_for(tmp_path: Path) -> None:
         fetcher.fetch({"one": "2"}, TARGET, tmp_path)
 
 
+@pytest.mark.not_quick("runs pip")
 def test_a_file_that_was_cut_off_is_told_with_its_name(shelf: Path, tmp_path: Path) -> None:
     wheel = made_wheel(shelf, "one", "1")
     files = [File("one", "1", wheel.name, sha256(wheel))]

@@ -154,6 +154,7 @@ def test_pip_installs_from_a_wheelhouse_with_sums_alone(tmp_path: Path) -> None:
     assert subprocess.check_output(ran, text=True) == "two\n"
 
 
+@pytest.mark.not_quick("builds a wheel")
 def test_modules_in_c_lie_in_a_wheel_for_every_python(tmp_path: Path) -> None:
     """They are loaded from there, and need no glibc that is too young."""
     modules = wheels.compiled(ROOT, tmp_path)

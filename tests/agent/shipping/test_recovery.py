@@ -224,6 +224,7 @@ def test_an_older_epoch_is_all_that_the_leader_knows(before: Before) -> None:
     assert {header.producer_id for header in before.broker.headers(TOPIC)[1:]} == {1_001}
 
 
+@pytest.mark.not_quick("looks through a log often")
 def test_what_replicas_do_not_have_yet_is_waited_for(before: Before) -> None:
     before.acknowledged_before()
     sent = before.numbered(before.journalled(2), 2)

@@ -84,6 +84,7 @@ def test_the_map_of_topics_is_rebuilt_after_zookeeper_was_lost(
     assert partition["next"] == 3
 
 
+@pytest.mark.not_quick("starts three programs")
 def test_recovery_takes_no_other_brokers_directory(tmp_path: Path) -> None:
     settings = ["--set", "id=1", "--set", f"data_dir={tmp_path}", "--set", "zookeeper=127.0.0.1:1"]
     ended = penstock("topics", "recover", *settings)

@@ -19,6 +19,7 @@ print(pa.default_memory_pool().backend_name, before, own.max_memory())
 """
 
 
+@pytest.mark.not_quick("imports whole programs")
 @pytest.mark.parametrize("program", ["penstock.services.audit", "penstock.services.load.command"])
 def test_all_of_it_is_the_systems(program: str) -> None:
     ended = subprocess.run(
