@@ -70,7 +70,7 @@ class Files:
     damaged, sources may be known as they stood long ago, or not at all, whatever entries of the
     ledger below `forgotten_before` said of them. If it was `torn`, the last of what was shipped may
     not be known. `keeping` has the handles kept over a crash;
-    `left` is what was kept, and handed over.
+    `left` is what was kept, and handed over. `worked` is what this thread has had of a processor.
     """
 
     def __init__(  # noqa: PLR0917  the first six are what it is made of
@@ -94,8 +94,10 @@ class Files:
         boot: Callable[[], float] = since_boot,
         keeping: Keeping | None = None,
         left: Sequence[HandedOver] = (),
+        worked: Callable[[], float] = time.thread_time,
     ) -> None:
         self._keeping = keeping
+        self._worked = worked
         self._adopting = Adopting(left, known, keeping)
         watcher = self._watcher(events=events)
         handles = Handles(most_handles(limits.open_files), wall, keeping)
@@ -306,7 +308,7 @@ class Files:
     def _list(self, now: float) -> None:
         watcher, every_input = self._shared.watcher, list(self._by_input.values())
         everything = now >= self._next_scan or watcher.overflowed
-        started = time.thread_time()
+        started = self._worked()
         if everything or any(each.wants_all for each in every_input):
             self._adopting.adopt(every_input, self._unclaimed, self._shared)
         if everything:
@@ -316,7 +318,7 @@ class Files:
             for input_files in every_input:
                 self._take(input_files, self._all(input_files))
             self._after_scan(every_input)
-            taken = time.thread_time() - started
+            taken = self._worked() - started
             self._next_scan = now + max(self._scan_interval, taken / _SCANNING)
             self._listed_ns = self._scanned_ns = self._looked_ns
             self.scanned_millis = began
@@ -333,7 +335,7 @@ class Files:
                     folders := (input_files.survey.concerned(changed) if changed else set()) | again
                 ):
                     self._take(input_files, input_files.survey.some(folders))
-            self._next_listing = now + (time.thread_time() - started) / _LISTING
+            self._next_listing = now + (self._worked() - started) / _LISTING
             self._listed_ns = self._looked_ns
         watcher.anew.clear()
 
@@ -445,9 +447,9 @@ class Files:
     # What is odd
 
     def _begin(self) -> None:
-        unclear, started = self._shared.attention.unclear, time.thread_time()
+        unclear, started = self._shared.attention.unclear, self._worked()
         for followed in list(unclear):
-            if time.thread_time() - started > _BEGINNING:
+            if self._worked() - started > _BEGINNING:
                 return
             del unclear[followed]
             unclear[followed] = None  # the others come first the next time

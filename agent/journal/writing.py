@@ -12,6 +12,7 @@ lock. When a flush has failed, nobody knows what of the file is on disk: then al
 once, and nothing else until that has succeeded.
 """
 
+import contextlib
 import errno
 import os
 import threading
@@ -258,13 +259,14 @@ class JournalWriter:
             if file is not None and file is not self._file:
                 file.discard()
         finally:
+            if old is not self._file:
+                with contextlib.suppress(OSError):  # that they stay does no harm
+                    generations.remove(generations.before(old.path))
             with self.lock:
                 self._renewing = False
                 self._changed.notify_all()
                 if old is not self._file:
                     self._retire(old)
-        if old is not self._file:
-            generations.remove(generations.before(old.path))
 
     def _switch(self, file: GenerationFile, position: int, snapshot_size: int) -> None:
         began = time.monotonic()

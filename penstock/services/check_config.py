@@ -140,9 +140,8 @@ def _check_loader(file: Path, ask: Ask, *, as_json: bool) -> None:
     try:
         from penstock.services.load.check import check_loader, show_report  # noqa: PLC0415
     except ModuleNotFoundError as missing:
-        raise Failed(
-            f"checking a loader needs {missing.name}: pip install 'penstock[loader]'"
-        ) from missing
+        package = (missing.name or "").partition(".")[0]
+        raise Failed(f"checking a loader needs {package}: pip install 'penstock[loader]'") from None
 
     report = check_loader(config, ask)
     effective = _effective(config)

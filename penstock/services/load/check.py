@@ -29,7 +29,7 @@ from loader.store.filesystems import check_scheme
 from loader.store.opening import open_store
 from loader.tables import Hour, SourceTopic, TableSource
 from penstock.services.findings import Ask, print_findings, print_section
-from penstock.services.load.spark import SparkJvm, check_java
+from penstock.services.load.spark import SparkJvm, check_spark
 from penstock.services.locks_check import broken_locks
 from schemas.errors import RegistryError
 from schemas.registry_client import RegistryClient
@@ -121,7 +121,7 @@ def check_loader(config: LoaderConfig, ask: Ask) -> LoaderCheck:
 def _here(config: LoaderConfig) -> Iterator[str]:
     """What is wrong on this machine."""
     try:
-        check_java()
+        check_spark()
         codec(config.format, config.compression)
     except LoaderError as error:
         yield str(error)

@@ -43,7 +43,7 @@ from loader.spark.packing import (
     runs_here,
 )
 from penstock.services.load.progress import LoadWatcher
-from penstock.services.load.spark import SparkJvm, SparkWhenNeeded, check_java
+from penstock.services.load.spark import SparkJvm, SparkWhenNeeded, check_spark
 from penstock.services.load.summary import INTERRUPTED, NOTHING_TO_DO, EndedLoad
 from schemas.errors import SchemaError
 
@@ -104,7 +104,7 @@ class LoadProgram:
         self._thread = ThreadPoolExecutor(1, "load")
 
     def __enter__(self) -> "LoadProgram":
-        check_java()
+        check_spark()
         self._certificates.start()
         self._jvm.__enter__()
         listen_for_signals(self._events)

@@ -16,6 +16,7 @@ import re
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
@@ -125,8 +126,10 @@ class SparkOutput:
             self._log.info("%s", line)
 
 
-def check_java() -> None:
-    """Raises LoaderError if there is none."""
+def check_spark() -> None:
+    """That it could be started. Raises LoaderError."""
+    if find_spec("pyspark") is None:
+        raise LoaderError("Spark needs pyspark: pip install 'penstock[loader]'")
     try:
         find_java()
     except NoJava:
@@ -165,7 +168,7 @@ class SparkJvm:
 
     def start(self, packed: PackedEnvironment | None) -> "SparkWork":
         """A session. Raises LoaderError."""
-        check_java()
+        check_spark()
         # PySpark comes with these.
         import pyspark_penstock  # noqa: PLC0415
         from loader.run.spark_work import SparkWork  # noqa: PLC0415
