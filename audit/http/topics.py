@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
+from msgspec.structs import replace
+
 from audit import answers, queries
 from audit.answers import TierTotals
 from audit.errors import BadQuery, NotNow, Unknown
@@ -193,13 +195,20 @@ def _read(service: Service, clusters: set[str]) -> set[str]:
 
 def _report(service: Service, judged: TopicVerdict) -> answers.TopicReport:
     key, between = judged.key, (judged.from_time, judged.to_time)
+    made = service.kept(("report", key, *between), lambda: _made_report(service, key, between))
+    so_far = _so_far(made.state, between[0], now_millis())
+    return replace(made, state=not_landed(so_far, made.failing_loads))
+
+
+def _made_report(service: Service, key: TopicKey, between: tuple[int, int]) -> answers.TopicReport:
+    """But that its state is what it was judged, whatever the time."""
+    judged = verdict(service, key, *between)
     windows = judged.windows
-    failing = failing_in(service, judged)
     return answers.TopicReport(
         cluster=key.cluster,
         topic=key.topic,
         topic_id=key.topic_id,
-        state=not_landed(_so_far(judged.state, judged.from_time, now_millis()), failing),
+        state=judged.state,
         tiers=tier_totals(judged, _delays_of(service, judged, *between)),
         flow=service.reading.flow(judged.origin or key, *between),
         missing=judged.totals.missing + judged.totals.lost,
@@ -212,7 +221,7 @@ def _report(service: Service, judged: TopicVerdict) -> answers.TopicReport:
         waits=judged.waits[:_FEW],
         waits_total=len(judged.waits),
         deleted=service.standing.is_deleted(key),
-        failing_loads=failing,
+        failing_loads=failing_in(service, judged),
     )
 
 
