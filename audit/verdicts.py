@@ -6,7 +6,7 @@ operator has accepted is shown, and counts as complete.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from enum import StrEnum
 
 import msgspec
@@ -159,7 +159,7 @@ class TopicVerdict(msgspec.Struct, frozen=True, kw_only=True):
     origin: TopicKey | None = None  # what it is a copy of
 
 
-def worst(states: Sequence[State]) -> State:
+def worst(states: Iterable[State]) -> State:
     return max(states, key=lambda each: each.severity, default=State.COMPLETE)
 
 

@@ -67,13 +67,15 @@ class Tally:
         for each in picture.inexact:
             touched = axis.touched(each.from_time, each.to_time)
             self._inexact.setdefault(each.tier, set()).update(touched)
-        done = _until(picture.agents)
-        with_agents = any(tier.kind is TierKind.AGENT for tier in picture.tiers)
-        self.agents_awaited = {
-            number
-            for number, window in enumerate(axis.windows)
-            if with_agents and _waits_for_agents(window, done)
-        }
+        self.agents_awaited: set[int] = set()
+        if any(tier.kind is TierKind.AGENT for tier in picture.tiers):
+            done = _until(picture.agents)
+            least = min((up_to for up_to, _ in done), default=_FOR_EVER)
+            self.agents_awaited = {
+                number
+                for number, window in enumerate(axis.windows)
+                if window.start + window.length > least and _waits_for_agents(window, done)
+            }
 
     def of(
         self,
@@ -92,7 +94,7 @@ class Tally:
         changed: list[int] = []
         uncounted: list[int] = []
         for number, window in enumerate(self._windows):
-            if not is_counted(window, passing.pair):
+            if window.uncounted and not is_counted(window, passing.pair):
                 uncounted.append(number)
                 continue
             more, is_changed = compared(window, passing.pair)

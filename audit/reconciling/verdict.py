@@ -77,10 +77,10 @@ def reconcile(picture: TopicPicture) -> TopicVerdict:
         for number in range(len(axis.windows)):
             awaited.setdefault(number, set()).add(TierKind.ORIGIN.value)
     windows = _windows(picture, axis, awaited, steps, judged)
-    states = [each.state for each in windows]
-    states += [fault.finding.kind.state for fault in judged if not fault.finding.accepted]
+    states = {each.state for each in windows}
+    states |= {fault.finding.kind.state for fault in judged if not fault.finding.accepted}
     if waits:
-        states.append(State.PENDING)
+        states.add(State.PENDING)
     return TopicVerdict(
         key=picture.key,
         from_time=picture.from_time,
@@ -393,7 +393,7 @@ def _windows(
                 dead=window.dead + dead,
                 filtered=window.filtered,
                 lost=window.lost_events,
-                waits=sorted(awaited),
+                waits=sorted(awaited) if awaited else [],
                 accepted=all(each.accepted for each in some) if some else False,
             )
         )
