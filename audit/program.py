@@ -42,8 +42,8 @@ from ground.listening import CannotListen
 
 CANNOT_START: Final = 1
 
-# Pictures and verdicts are objects by the hundred thousand that come and go together, without rings:
-# to look for some after each 700 takes a third of what judging does.
+# Pictures and verdicts are objects by the hundred thousand that come and go together, and in no
+# rings: to look for some after each 700 takes a third of what judging does.
 _GC_THRESHOLDS: Final = (50_000, 20, 20)
 _PAUSE_S: Final = 5.0  # where the database cannot be used: a full disk may be emptied
 
