@@ -24,6 +24,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from msgspec import structs
+
 from audit.picture import (
     ExpectedAgent,
     Hole,
@@ -206,7 +208,7 @@ def _windows(
     again = [each for each in copy.placed if each.partition in cut_off]
     found: dict[tuple[int, int], Window] = {}
     for window in origin.windows:
-        found[window.start, window.length] = replace(
+        found[window.start, window.length] = structs.replace(
             window,
             sums=_named(window.sums, names),
             uncounted=untold | {names[tier] for tier in window.uncounted if tier in names},
@@ -218,7 +220,7 @@ def _windows(
         if is_opened:
             mine |= _own_sums(window, known, names)
         known = known or Window(*at, {}, uncounted=untold)
-        found[at] = replace(
+        found[at] = structs.replace(
             known,
             sums={**known.sums, **mine},
             uncounted=known.uncounted | window.uncounted | _counted_again(window, again),

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+import msgspec
+
 from ground.intervals import Intervals
 
 
@@ -50,8 +52,7 @@ class WindowSums(NamedTuple):
     dead: int = 0  # dead-lettered by the loader
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(msgspec.Struct, frozen=True):
     """What lies in one window of event time. `filtered`, `dead`, `lost` are lines that an agent
     did not ship, by when it said so; -1 in `lost_events` if nobody can know how many. Of tiers that
     are `uncounted` the sums are too small, and nobody knows by how much: offsets alone tell."""

@@ -265,13 +265,13 @@ def _windows(topic: Topic, from_time: int, to_time: int) -> list[Window]:
         (start, length): (filtered, dead, lost, lost_bytes)
         for start, length, filtered, dead, lost, lost_bytes in topic.connection.execute(
             "SELECT start, length, filtered, dead, CASE WHEN lost_unknown THEN -1 ELSE lost END,"
-            " lost_bytes FROM flows WHERE topic = ? AND start >= ? AND start < ?",
+            " lost_bytes FROM flows WHERE topic = ? AND start >= ? AND start < ?"
+            " AND (filtered OR dead OR lost OR lost_unknown OR lost_bytes)",
             between,
         )
     }
-    for key, (filtered, dead, lost, lost_bytes) in flows.items():
-        if filtered or dead or lost or lost_bytes:
-            sums[key]
+    for key in flows:
+        sums[key]
     uncounted: dict[tuple[int, int], set[Tier]] = defaultdict(set)
     for start, length, tier in topic.connection.execute(
         "SELECT start, length, tier FROM uncounted WHERE topic = ? AND start >= ? AND start < ?",

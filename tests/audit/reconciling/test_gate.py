@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+from msgspec import structs
+
 from audit.picture import OffsetSpan, WindowSums
 from audit.reconciling.gate import Gate, hour_gate
 from audit.reconciling.verdict import reconcile
@@ -45,7 +47,7 @@ def test_brokers_that_are_behind() -> None:
 
 def test_brokers_that_are_behind_where_sums_say_nothing() -> None:
     """And the windows that they are not behind with are as they were."""
-    unsure = replace(window(59), uncounted=frozenset({BROKER}))
+    unsure = structs.replace(window(59), uncounted=frozenset({BROKER}))
     spoilt = picture(
         windows=windows(unsure),
         partitions=[claimed(broker=((0, 590),), hdfs=((0, 590),))],

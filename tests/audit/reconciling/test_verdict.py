@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from audit.picture import (
     Acceptance,
@@ -81,7 +82,7 @@ def test_dropped_by_a_broker() -> None:
 
 def test_lost_before_it_was_read() -> None:
     lost = LostBytes("s1", 120, 12_000, 12_600, -1, 600, "truncated", START + MINUTE)
-    spoilt = windows(replace(window(1), lost_events=-1, lost_bytes=600))
+    spoilt = windows(structs.replace(window(1), lost_events=-1, lost_bytes=600))
     verdict = reconcile(
         picture(windows=spoilt, sources=[replace(source(landed=((0, 600),)), lost=[lost])])
     )

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from audit.picture import Hole, LostBytes, OffsetSpan, TierKind, Twice, Window, WindowSums
 from audit.reconciling.verdict import reconcile
@@ -136,7 +137,7 @@ def test_statements_that_come_out_of_order() -> None:
 @pytest.mark.parametrize(
     "unsure",
     [
-        replace(window(1), uncounted=frozenset({BROKER})),
+        structs.replace(window(1), uncounted=frozenset({BROKER})),
         window(1, broker=WindowSums(15, 150, 12), hdfs=WindowSums(15, 150, 12)),
         window(1, broker=WindowSums(10, 150, 12), hdfs=WindowSums(10, 150, 12)),
     ],
@@ -193,7 +194,7 @@ def test_what_is_lost_is_one_fault() -> None:
     """Wherever it is counted, by when it was said or by the events about it."""
     lost = LostBytes("s1", 0, 0, 100, 1, 100, "truncated", START + 40 * MINUTE)
     told = replace(source(landed=((0, 600),)), lost=[lost])
-    spoilt = windows(replace(window(1), lost_events=1, lost_bytes=100))
+    spoilt = windows(structs.replace(window(1), lost_events=1, lost_bytes=100))
     verdict = reconcile(picture(sources=[told], windows=spoilt))
     assert [each.kind for each in verdict.findings] == [FaultKind.LOST]
     assert verdict.windows[1].state is State.MISSING
