@@ -6,7 +6,7 @@ For these, verdicts of windows are taken together: cells of a heat map, totals o
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -17,6 +17,7 @@ from audit.http.asking import (
     failing_in,
     failing_loads,
     findings,
+    fresh_verdict,
     is_current,
     key_of,
     not_landed,
@@ -172,10 +173,12 @@ def report(service: Service, query: queries.ReportQuery) -> answers.ReportAnswer
         keys = [e for e in service.reading.topics() if query.cluster in {"", e.cluster}]
     said = []
     for key in keys:
-        judged = verdict(service, key, *between)
+        found = _reported(service, key, between)
         # Of a topic that was deleted there is nothing to say where nothing was in it.
-        if judged.windows or judged.findings or query.topic or is_current(service, key):
-            said.append(_report(service, judged))
+        if not found.is_empty or query.topic or is_current(service, key):
+            so_far = _so_far(found.report.state, between[0], now)
+            state = not_landed(so_far, found.report.failing_loads)
+            said.append(replace(found.report, state=state))
     clusters = {each.cluster for each in keys} or set(service.standing.clusters)
     return answers.ReportAnswer(
         state=_so_far(worst([each.state for each in said]), between[0], now),
@@ -193,35 +196,45 @@ def _read(service: Service, clusters: set[str]) -> set[str]:
     return clusters & known or known
 
 
-def _report(service: Service, judged: TopicVerdict) -> answers.TopicReport:
-    key, between = judged.key, (judged.from_time, judged.to_time)
-    made = service.kept(("report", key, *between), lambda: _made_report(service, key, between))
-    so_far = _so_far(made.state, between[0], now_millis())
-    return replace(made, state=not_landed(so_far, made.failing_loads))
+class _Reported(NamedTuple):
+    """What there is to say of a topic, but that its state is what it was judged, whatever the
+    time."""
+
+    report: answers.TopicReport
+    is_empty: bool  # nothing happened
 
 
-def _made_report(service: Service, key: TopicKey, between: tuple[int, int]) -> answers.TopicReport:
-    """But that its state is what it was judged, whatever the time."""
-    judged = verdict(service, key, *between)
-    windows = judged.windows
+def _reported(service: Service, key: TopicKey, between: tuple[int, int]) -> _Reported:
+    """Kept while nothing changes, unlike the verdict that it is made of, which is large."""
+
+    def make() -> _Reported:
+        said = fresh_verdict(service, key, *between)
+        return _Reported(_report(service, said), not (said.windows or said.findings))
+
+    return service.kept(("report", key, *between), make)
+
+
+def _report(service: Service, said: TopicVerdict) -> answers.TopicReport:
+    key, between = said.key, (said.from_time, said.to_time)
+    windows = said.windows
     return answers.TopicReport(
         cluster=key.cluster,
         topic=key.topic,
         topic_id=key.topic_id,
-        state=judged.state,
-        tiers=tier_totals(judged, _delays_of(service, judged, *between)),
-        flow=service.reading.flow(judged.origin or key, *between),
-        missing=judged.totals.missing + judged.totals.lost,
-        excess=judged.totals.duplicated,
+        state=said.state,
+        tiers=tier_totals(said, _delays_of(service, said, *between)),
+        flow=service.reading.flow(said.origin or key, *between),
+        missing=said.totals.missing + said.totals.lost,
+        excess=said.totals.duplicated,
         unclaimed=sum(each.unclaimed for each in windows),
         pending=sum(each.pending for each in windows),
         elsewhere=sum(each.elsewhere for each in windows),
-        findings=judged.findings[:_MANY],
-        findings_total=len(judged.findings),
-        waits=judged.waits[:_FEW],
-        waits_total=len(judged.waits),
+        findings=said.findings[:_MANY],
+        findings_total=len(said.findings),
+        waits=said.waits[:_FEW],
+        waits_total=len(said.waits),
         deleted=service.standing.is_deleted(key),
-        failing_loads=failing_in(service, judged),
+        failing_loads=failing_in(service, said),
     )
 
 
