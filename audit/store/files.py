@@ -36,12 +36,16 @@ def hosts(connection: sqlite3.Connection, topic: int, query: HostsQuery) -> Host
         " ORDER BY 3 DESC, 2 LIMIT ? OFFSET ?",
         (*values, query.size, query.skipped),
     ).fetchall()
-    behind = _are_loaders_behind(connection, topic)
-    items = []
-    for number, host, suspect in rows:
-        pending = suspect or (behind and _pending_of(connection, topic, number))
-        items.append(_host(connection, topic, number, host, _state(pending)))
-    return Hosts(page=query.of(total), items=items)
+    pending = {number for number, _, suspect in rows if suspect}
+    if _are_loaders_behind(connection, topic):
+        pending |= _not_landed(connection, topic, {number for number, *_ in rows} - pending)
+    return Hosts(
+        page=query.of(total),
+        items=[
+            _host(connection, topic, number, host, _state(number in pending))
+            for number, host, _ in rows
+        ],
+    )
 
 
 def _state(pending: object) -> State:
@@ -67,17 +71,19 @@ def _are_loaders_behind(connection: sqlite3.Connection, topic: int) -> bool:
     )
 
 
-def _pending_of(connection: sqlite3.Connection, topic: int, host: int) -> int:
-    """Events beyond what has landed of their file."""
+def _not_landed(connection: sqlite3.Connection, topic: int, hosts: set[int]) -> set[int]:
+    """Those of these hosts that have events beyond what has landed of their file."""
     rows = connection.execute(
-        "SELECT id, shipped FROM sources WHERE topic = ? AND host = ?", (topic, host)
+        "SELECT host, id, shipped FROM sources"
+        " WHERE topic = ? AND host IN (SELECT value FROM json_each(?))",
+        (topic, str(sorted(hosts))),
     ).fetchall()
-    landed = _landed(connection, str([number for number, _ in rows]))
-    return sum(
-        max(0, end - max(first, upto(landed.get(number, ()))))
-        for number, shipped in rows
-        for first, end in pairs_of(shipped)
-    )
+    landed = _landed(connection, str([number for _, number, _ in rows]))
+    return {
+        host
+        for host, number, shipped in rows
+        if any(end > upto(landed.get(number, ())) for _, end in pairs_of(shipped))
+    }
 
 
 def _host(
