@@ -105,6 +105,30 @@ def overview(reading: StoreReading, to_hour: int = NOW, hours: int = 1, **more: 
     return reading.overview(TopicsQuery(hours=hours, **more), to_hour, lambda _: False)
 
 
+def test_a_host_waits_for_what_has_not_landed_of_its_files(
+    store: AuditStore, reading: StoreReading
+) -> None:
+    """Nothing is suspect: the loader has still to come to it."""
+
+    def of_host(number: int, first: int) -> Json:
+        said = passage(0, first, 10, [window(BEGIN, 10)], runs=[run(f"file-{number}", 0, 10)])
+        return entry("agent", f"agent-{number}", 0, BEGIN + MINUTE, passages=[said])
+
+    def load(number: int, first: int) -> Json:
+        said = passage(0, first, 10, [window(BEGIN, 10)], runs=[run(f"file-{number}", 0, 10)])
+        more = {"destination": ROOT, "run": number, "passages": [said]}
+        return entry("hdfs", "loader", number, BEGIN + 5 * MINUTE + number, **more)
+
+    def states() -> dict[str, State]:
+        found = reading.hosts(KEY, HostsQuery(topic=TOPIC)).items
+        return {each.host.removeprefix("host-of-"): each.state for each in found}
+
+    fold(store, of_host(1, 0), of_host(2, 10), counted(0, 0, 20, 0), load(1, 0))
+    assert states() == {"agent-1": State.COMPLETE, "agent-2": State.PENDING}
+    fold(store, load(2, 10))
+    assert states() == {"agent-1": State.COMPLETE, "agent-2": State.COMPLETE}
+
+
 def test_what_a_loader_has_passed_over_has_a_name(store: AuditStore, reading: StoreReading) -> None:
     fold(store, shipped(0, 0, 0, 0), shipped(1, 10, 10, 1), counted(0, 0, 20, 0))
     assert picture(reading).tiers == (AGENT, BROKER)
