@@ -35,6 +35,7 @@ from wire.messages import list_offsets
 from wire.records import Record, records
 
 _SLICE_S: Final = 0.1  # that brokers are waited for, before somebody looks after the group
+_UNHEARD_S: Final = 0.2  # until brokers are asked again for what they did not know
 
 log = logging.getLogger(__name__)
 
@@ -77,6 +78,7 @@ class GroupConsumer:
         self._before_release = before_release
         self._fetchers = {topic: Fetcher(brokers, topic, {}) for topic in topics}
         self._unplaced: set[TopicPartition] = set()  # gained, and nobody knows yet where to begin
+        self._place_at = 0.0  # monotonic: not before
         self._positions: dict[TopicPartition, _Position] = {}
         self._committed: dict[TopicPartition, int] = {}
         self._waiting: deque[tuple[str, FetchedBatch]] = deque()
@@ -165,13 +167,19 @@ class GroupConsumer:
 
     def _tend(self) -> None:
         self.member.tend()
-        if self._unplaced and self.member.may_read:
+        if self._unplaced and self.member.may_read and time.monotonic() >= self._place_at:
             try:
                 self._place()
             except Fenced:  # the member knows, and what was gained is lost
                 return
             except Unavailable as error:
                 log.warning("offsets of a group cannot be read error=%r", str(error))
+            except Refused as error:
+                # Members hear of new partitions by themselves, and may before the brokers do.
+                if error.code is not ErrorCode.invalid_partitions:
+                    raise
+                self._place_at = time.monotonic() + _UNHEARD_S
+                log.info("brokers have yet to hear of a new partition error=%r", str(error))
 
     def _place(self) -> None:
         """Find out where to begin in what was gained."""

@@ -1,6 +1,7 @@
 """Members that come, go and lose their sessions, against a real ZooKeeper and a real broker."""
 
 import time
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,10 @@ from cluster import group_members, groups, paths
 from cluster.errors import Fenced, GroupHasMembers, OtherGroupKind
 from cluster.group_offsets import read_offsets
 from cluster.values import CommittedOffset, GroupInfo, GroupKind, TopicPartition
+from cluster.zookeeper import EmbeddedZooKeeper
+from harness.broker_process import BrokerProcess
+from harness.links import Links
+from harness.server_process import free_ports
 from tests.client.group.conftest import Site
 from tests.client.group.working import Writer, shared, until
 from tests.cluster.conftest import expire
@@ -45,6 +50,31 @@ def test_a_topic_grows(site: Site) -> None:
     until(lambda: len(one.partitions) == 3, "it has the new ones")
     site.until_all_is_read()
     site.judge()
+
+
+def test_members_hear_of_new_partitions_before_their_broker_does(
+    zookeeper: EmbeddedZooKeeper, new_topic: str, tmp_path: Path
+) -> None:
+    """Nobody fails for that: they begin there when it has heard."""
+    host, port = zookeeper.address.split(":")
+    with Links() as links:
+        (own,) = free_ports(1)
+        link = links.add((host, int(port)), own)
+        chroot = f"/{new_topic}"
+        with BrokerProcess(tmp_path, zookeeper=link.address + chroot) as broker:
+            site = Site(broker, new_topic)
+            site.zookeeper = zookeeper.address + chroot
+            site.create(1)
+            one = site.join(End())
+            until(lambda: len(read_offsets(site.session, site.group)) == 1, "it begins")
+            link.slow(0.5)
+            add_partitions(site.brokers, site.topic, 3)
+            until(lambda: len(one.partitions) == 3, "it has the new ones")
+            link.mend()
+            site.write(3, 5)
+            site.until_all_is_read()
+            site.judge()
+            site.close()
 
 
 def test_where_a_group_begins_is_decided_once(site: Site) -> None:
