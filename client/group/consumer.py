@@ -175,11 +175,8 @@ class GroupConsumer:
             except Unavailable as error:
                 log.warning("offsets of a group cannot be read error=%r", str(error))
             except Refused as error:
-                # Members hear of new partitions by themselves, and may before the brokers do.
-                if error.code is not ErrorCode.invalid_partitions:
-                    raise
+                self._check_unheard(error)
                 self._place_at = time.monotonic() + _UNHEARD_S
-                log.info("brokers have yet to hear of a new partition error=%r", str(error))
 
     def _place(self) -> None:
         """Find out where to begin in what was gained."""
@@ -229,11 +226,20 @@ class GroupConsumer:
             try:
                 batches = fetcher.poll(seconds / len(reading))
             except Refused as error:
-                if error.code is not ErrorCode.offset_out_of_range:
-                    raise
-                self._begin_again(fetcher, error)
+                if error.code is ErrorCode.offset_out_of_range:
+                    self._begin_again(fetcher, error)
+                    continue
+                self._check_unheard(error)
+                time.sleep(min(seconds, _UNHEARD_S))  # the next poll asks brokers what there is
             else:
                 self._waiting += [(fetcher.topic, batch) for batch in batches]
+
+    def _check_unheard(self, error: Refused) -> None:
+        """Members hear of new partitions by themselves: before the brokers do, it may be, and after
+        these were asked last. Raises the error if it is another one."""
+        if error.code is not ErrorCode.invalid_partitions:
+            raise error
+        log.info("a new partition is not known yet error=%r", str(error))
 
     def _begin_again(self, fetcher: Fetcher, error: Refused) -> None:
         """Where the log still has something. Raises the error if it has what was asked for."""

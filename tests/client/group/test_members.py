@@ -77,6 +77,26 @@ def test_members_hear_of_new_partitions_before_their_broker_does(
             site.close()
 
 
+def test_a_new_partition_comes_from_another_member(site: Site) -> None:
+    """Who gets it knows where to begin, and had asked its broker before it was there."""
+    site.create(1)
+    one, two = site.join(), site.join()
+    until(lambda: len(shared(one, two)) == 1, "it is somebody's")
+    site.write(1, 5)
+    site.until_all_is_read()
+    add_partitions(site.brokers, site.topic, 2)
+    until(lambda: {len(one.partitions), len(two.partitions)} == {1}, "one each")
+    site.write(2, 5)
+    site.until_all_is_read()
+    number = TopicPartition(site.topic, 1)
+    gives, gets = (one, two) if number in one.partitions else (two, one)
+    gives.stop()
+    until(lambda: len(gets.partitions) == 2, "the other has both")
+    site.write(2, 5)
+    site.until_all_is_read()
+    site.judge()
+
+
 def test_where_a_group_begins_is_decided_once(site: Site) -> None:
     site.create(2)
     site.write(2, 5)
