@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from types import CodeType, FunctionType, ModuleType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pytest
 
@@ -94,38 +94,21 @@ def _from(start: Any) -> _Code:
         if id(each) not in found:
             found[id(each)] = each
             waiting.extend(_called_by(each))
-    spoken = [_spoken(each) for each in found.values()]
+    objects = tuple(found.values())
+    codes = [each.__code__ for each in objects if isinstance(each, FunctionType) and _is_ours(each)]
     return _Code(
-        objects=tuple(found.values()),
-        names=frozenset(each.name for each in spoken),
-        texts=frozenset().union(*(each.texts for each in spoken)),
-        asks_by_name=any(each.asks_by_name for each in spoken),
+        objects=objects,
+        names=frozenset(
+            f"{getattr(each, '__module__', '')}.{getattr(each, '__qualname__', '')}"
+            for each in objects
+        ),
+        texts=frozenset().union(*(_texts(_constants(code)) for code in codes)),
+        asks_by_name=any("getfixturevalue" in _names(code) for code in codes),
     )
-
-
-class _Spoken(NamedTuple):
-    """What one function or class says itself."""
-
-    name: str  # with its module
-    texts: frozenset[str]
-    asks_by_name: bool
 
 
 # By identity, as not all can be hashed; each is kept, so that its place is never another's.
 _KNOWN: Final[dict[int, tuple[object, tuple[object, ...]]]] = {}
-_SAID: Final[dict[int, tuple[object, _Spoken]]] = {}
-
-
-def _spoken(each: object) -> _Spoken:
-    known = _SAID.get(id(each))
-    if known is None:
-        name = f"{getattr(each, '__module__', '')}.{getattr(each, '__qualname__', '')}"
-        said = _Spoken(name, frozenset(), False)
-        if isinstance(each, FunctionType) and _is_ours(each):
-            code = each.__code__
-            said = _Spoken(name, _texts(_constants(code)), "getfixturevalue" in _names(code))
-        known = _SAID[id(each)] = (each, said)
-    return known[1]
 
 
 def _called_by(each: Any) -> tuple[object, ...]:

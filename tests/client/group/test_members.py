@@ -1,6 +1,7 @@
 """Members that come, go and lose their sessions, against a real ZooKeeper and a real broker."""
 
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -61,8 +62,10 @@ def test_members_hear_of_new_partitions_before_their_broker_does(
         (own,) = free_ports(1)
         link = links.add((host, int(port)), own)
         chroot = f"/{new_topic}"
-        with BrokerProcess(tmp_path, zookeeper=link.address + chroot) as broker:
-            site = Site(broker, new_topic)
+        with (
+            BrokerProcess(tmp_path, zookeeper=link.address + chroot) as broker,
+            closing(Site(broker, new_topic)) as site,
+        ):
             site.zookeeper = zookeeper.address + chroot
             site.create(1)
             one = site.join(End())
@@ -74,7 +77,6 @@ def test_members_hear_of_new_partitions_before_their_broker_does(
             site.write(3, 5)
             site.until_all_is_read()
             site.judge()
-            site.close()
 
 
 def test_a_new_partition_comes_from_another_member(site: Site) -> None:

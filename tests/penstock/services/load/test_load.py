@@ -152,7 +152,7 @@ def test_what_keeps_spark_from_starting_is_one_line(
 def test_a_load_of_little_does_not_even_import_pyspark(
     application: Application, config: Path
 ) -> None:
-    """A third of a second, and 17 MB of a program that waits for its next load."""
+    """A third of a second, and 10 MB of a program that waits for its next load."""
     application.write(10, time=BEGAN)
     ended = subprocess.run(
         [
