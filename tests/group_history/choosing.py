@@ -39,6 +39,7 @@ class _Author:
             *[self._broker] * 2,
             *[self._map] * 3,
             self._everywhere,
+            self._topic,
         ]
 
     def actions(self, scenes: int) -> list[Action]:
@@ -107,3 +108,6 @@ class _Author:
     def _everywhere(self) -> None:
         self._add("kill-everywhere")
         self._mend("start-everywhere")
+
+    def _topic(self) -> None:
+        self._add("grow")

@@ -19,6 +19,7 @@ from confluent_kafka import KafkaException, TopicPartition
 from tests.group_history.history import UNKNOWN, Committed, Committing, Fetched
 from tests.group_history.member import (
     COMMIT_SECONDS,
+    REFRESH_MS,
     SESSION_MS,
     Place,
     Records,
@@ -52,6 +53,7 @@ class LibrdkafkaMember:
                 "heartbeat.interval.ms": 500,
                 "reconnect.backoff.ms": 50,
                 "reconnect.backoff.max.ms": 500,
+                "topic.metadata.refresh.interval.ms": REFRESH_MS,
                 "log_level": 2,
                 **place.settings,
             }

@@ -16,6 +16,7 @@ from tests.group_history.history import Changed, Notebook, Read
 
 SESSION_MS: Final = 6_000
 COMMIT_SECONDS: Final = 0.2
+REFRESH_MS: Final = 1_000  # a topic is looked at again so often, for new partitions
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,7 +25,6 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     group: str
     topic: str
-    partitions: int
     bootstrap: str
     map_address: str
     directory: str

@@ -1,4 +1,5 @@
-"""Does to brokers, coordinators and members what a script says, and brings everything back."""
+"""Does to brokers, coordinators, members and the topic what a script says, and brings everything
+back."""
 
 import random
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from tests.cluster_history import nemesis
 from tests.cluster_history.history import History
 from tests.cluster_history.script import Action, Script
 from tests.group_history import requests
+from tests.group_history.growth import Growth
 from tests.group_history.members import Members
 from tests.group_history.script import groups_of
 from tests.system.raw import Closed, RawConnection
@@ -17,16 +19,17 @@ _AT_LEAST: Final = 2  # members of each group when all is brought back
 
 
 class Nemesis(nemesis.Nemesis):
-    def __init__(
+    def __init__(  # noqa: PLR0917  each is another part
         self,
         cluster: BrokerCluster,
         members: Members,
+        growth: Growth,
         history: History,
         script: Script,
         say: Callable[[str], None],
     ) -> None:
         super().__init__(cluster, {}, history, None, script, "", 0, say)
-        self._members = members
+        self._members, self._growth = members, growth
         self._groups = groups_of(script.actions)
 
     def bring_back(self) -> None:
@@ -55,6 +58,8 @@ class Nemesis(nemesis.Nemesis):
                 if broker:
                     ends = Action(verb.removesuffix("-coordinator"), (str(broker),))
                     super()._act(ends, chance)
+            case "grow", _:
+                self._growth.grow()
             case "thaw-brokers", _:
                 for broker in self._cluster.ids:
                     self._cluster.thaw(broker)

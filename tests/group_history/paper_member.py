@@ -13,7 +13,7 @@ from client.offsets import Beginning
 from cluster.errors import Fenced, Unavailable
 from cluster.session import Session
 from cluster.values import TopicPartition
-from tests.group_history.history import UNKNOWN, Committed, Committing, Fetched
+from tests.group_history.history import UNKNOWN, Committed, Committing, Fetched, Trouble
 from tests.group_history.member import COMMIT_SECONDS, Place, Records, arrived
 from tests.group_history.requests import UNKNOWN_MEMBER
 
@@ -86,7 +86,10 @@ class PaperMember:
                     asked = self._notebook.now()
                     if self._leaving.is_set() or time.monotonic() >= commit_at:
                         break
-            except ClientError:  # brokers are away: asked again
+            except ClientError as error:
+                if not error.retriable:  # brokers that are away are no reason to end; this is one
+                    name = self._place.name
+                    self._notebook.note(Trouble(f"trouble: {name} was told: {error}"))
                 self._leaving.wait(0.2)
             if time.monotonic() >= commit_at:
                 self._commit()

@@ -1,9 +1,10 @@
 """A member that speaks to its coordinator by hand, and does not keep to the rules.
 
-It joins, and leads if it is told so; it reads what it is given, and commits. But it also commits as
-who it was before: with generations that are over, with ids that it had. And at times it is deaf: it
-hears of no rebalance, sends no heartbeat, and goes on as if nothing had been. Whatever it commits
-are offsets that it has come to itself, so that nothing is lost where a commit was rightly accepted.
+It joins, and leads if it is told so, and joins anew where it leads and the topic has grown; it
+reads what it is given, and commits. But it also commits as who it was before: with generations that
+are over, with ids that it had. And at times it is deaf: it hears of no rebalance, sends no
+heartbeat, and goes on as if nothing had been. Whatever it commits are offsets that it has come to
+itself, so that nothing is lost where a commit was rightly accepted.
 """
 
 import contextlib
@@ -14,12 +15,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import confluent_kafka
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 
 from tests.group_history import requests
 from tests.group_history.history import UNKNOWN, Committed, Committing, Fetched, Synced
 from tests.group_history.member import (
     COMMIT_SECONDS,
+    REFRESH_MS,
     SESSION_MS,
     Place,
     Records,
@@ -30,6 +32,7 @@ from tests.system.raw import Closed, RawConnection
 REBALANCE_MS: Final = 8_000
 _BEAT_SECONDS: Final = 0.5
 _PAUSE: Final = 0.2
+_COUNTED_WITHIN: Final = 1.0
 _LIES: Final = 0.25  # of the commits are accompanied by one
 _DEAF: Final = 0.02
 _DEAF_SECONDS: Final = (2.0, 12.0)
@@ -65,7 +68,9 @@ class RawMember:
         self._before: list[_Identity] = []
         self._commits = 0
         self._committed: dict[int, int] = {}
-        self._beat_at = self._commit_at = self._deaf_until = 0.0
+        self._partitions = 0  # that are known
+        self._given_out: int | None = None  # of them, if it leads
+        self._count_at = self._beat_at = self._commit_at = self._deaf_until = 0.0
         self._reader = confluent_kafka.Consumer(
             {
                 "bootstrap.servers": place.bootstrap,
@@ -74,6 +79,7 @@ class RawMember:
                 "auto.offset.reset": "earliest",
                 "reconnect.backoff.ms": 50,
                 "reconnect.backoff.max.ms": 500,
+                "topic.metadata.refresh.interval.ms": REFRESH_MS,
                 "log_level": 2,
             }
         )
@@ -107,6 +113,11 @@ class RawMember:
         if now >= self._commit_at and self._now is not None:
             self._commit_at = now + self._chance.uniform(0.5, 1.5) * COMMIT_SECONDS
             self._commit(connection)
+        if now >= self._count_at and self._now is not None and self._given_out is not None:
+            self._count_at = now + REFRESH_MS / 1000
+            self._count()
+            if self._partitions > self._given_out:
+                self._hear(requests.REBALANCING)
         if now >= self._beat_at and self._now is not None and not self._is_deaf:
             self._beat_at = now + _BEAT_SECONDS
             mine = self._now
@@ -166,10 +177,13 @@ class RawMember:
             return False
         self._member_id = joined.member_id
         shares = {}
+        self._given_out = None
         if joined.leader == joined.member_id:
+            self._count()
+            self._given_out = self._partitions
             members = sorted(joined.members)
             shares = {
-                each: range(at, place.partitions, len(members)) for at, each in enumerate(members)
+                each: range(at, self._partitions, len(members)) for at, each in enumerate(members)
             }
         asked = self._notebook.now()
         code, share = requests.sync(
@@ -188,6 +202,13 @@ class RawMember:
             Synced(place.group, place.name, joined.member_id, joined.generation, share, asked)
         )
         return self._begin(connection, joined.generation, share)
+
+    def _count(self) -> None:
+        """How many partitions there are, if anybody says so now: never fewer than before."""
+        topic = self._place.topic
+        with contextlib.suppress(KafkaException):
+            known = self._reader.list_topics(topic, _COUNTED_WITHIN).topics[topic].partitions
+            self._partitions = max(self._partitions, len(known))
 
     def _begin(self, connection: RawConnection, generation: int, share: tuple[int, ...]) -> bool:
         place, asked = self._place, self._notebook.now()

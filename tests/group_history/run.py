@@ -7,7 +7,7 @@ DIR/objections     what is wrong, and is not there if nothing is
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +24,7 @@ from tests.cluster_history.judging import Objection
 from tests.cluster_history.script import Script
 from tests.group_history import history
 from tests.group_history.committed import committed_of
+from tests.group_history.growth import Growth
 from tests.group_history.history import END, Done, Fetched, History, Notebook, Trouble
 from tests.group_history.judging import Case, judge, unread
 from tests.group_history.member import Place
@@ -131,7 +132,6 @@ class _Run:
             name="",
             group="",
             topic=TOPIC,
-            partitions=PARTITIONS,
             bootstrap=cluster.bootstrap,
             map_address=cluster.map_address,
             directory=str(self._told.resolve()),
@@ -140,20 +140,22 @@ class _Run:
         )
         members = Members(self._told, place)
         writer = Writer(notebook, cluster.bootstrap, TOPIC, PARTITIONS)
+        growth = Growth(cluster, TOPIC, writer, PARTITIONS)
         watcher = Watcher(notebook, cluster.map_address, self._kafkas)
-        workers: list[Worker] = [writer, watcher]
+        workers: list[Worker] = [writer, growth, watcher]
         for worker in workers:
             worker.start()
         try:
-            nemesis = Nemesis(cluster, members, deeds, self._script, self._say)
+            nemesis = Nemesis(cluster, members, growth, deeds, self._script, self._say)
             nemesis.play()
             nemesis.bring_back()
-            self._settle(cluster, notebook)
+            self._settle(cluster, growth, notebook)
+            growth.finish()
             writer.finish()
             self._come_to_rest(cluster, members, notebook, writer.ends)
             members.leave_all()
             for group in self._groups:
-                self._fetch(cluster, group, notebook)
+                self._fetch(cluster, group, writer.ends, notebook)
         finally:
             members.close()
             finish_all(workers)
@@ -172,9 +174,10 @@ class _Run:
         cluster.create_topic(TOPIC, replicas=replicas, configs=configs)
         cluster.wait_in_sync(TOPIC, PARTITIONS, within=SETTLES)
 
-    def _settle(self, cluster: BrokerCluster, notebook: Notebook) -> None:
+    def _settle(self, cluster: BrokerCluster, growth: Growth, notebook: Notebook) -> None:
         try:
-            cluster.wait_in_sync(TOPIC, PARTITIONS, within=SETTLES)
+            partitions = growth.settle(within=SETTLES)
+            cluster.wait_in_sync(TOPIC, partitions, within=SETTLES)
         except TimeoutError as late:
             notebook.note(Trouble(f"stuck: {late}"))
 
@@ -190,7 +193,7 @@ class _Run:
         until = time.monotonic() + COMES_TO_REST
         while behind and time.monotonic() < until:
             members.check()
-            behind = {each for each in behind if self._fetch(cluster, each, notebook) != ends}
+            behind = {each for each in behind if self._fetch(cluster, each, ends, notebook) != ends}
             time.sleep(0.3)
         missing = unread(Case(History.load(self._told), self._groups))
         for group in sorted(behind):
@@ -199,14 +202,15 @@ class _Run:
             notebook.note(Trouble(f"stuck: {what}; unread are records of partitions {left}"))
 
     def _fetch(
-        self, cluster: BrokerCluster, group: str, notebook: Notebook
+        self, cluster: BrokerCluster, group: str, partitions: Iterable[int], notebook: Notebook
     ) -> dict[int, int] | None:
-        """What is committed; None if that cannot be had now."""
+        """From where on nothing is committed, by partition; None if that cannot be had now."""
         asked = notebook.now()
-        found = committed_of(cluster, group, TOPIC, range(PARTITIONS))
-        if found is not None:
-            notebook.note(Fetched(group, END, found, asked))
-        return found
+        found = committed_of(cluster, group, TOPIC, partitions)
+        if found is None:
+            return None
+        notebook.note(Fetched(group, END, found, asked))
+        return {each: max(0, offset) for each, offset in found.items()}
 
 
 def _hand_over(deeds: Deeds, told: Path) -> None:

@@ -1,5 +1,5 @@
 """What is done to groups in a run, as lines that a person can read: those of cluster_history that
-concern processes and ZooKeeper, and those for members and coordinators. Pure.
+concern processes and ZooKeeper, and those for members, coordinators and the topic. Pure.
 
     seed 7
     cluster brokers=3 factor=3 in-sync=2 zookeepers=1 session=4
@@ -45,6 +45,7 @@ ACTIONS: Final = {
     "stop-coordinator": ("GROUP",),
     "freeze-coordinator": ("GROUP",),
     "thaw-brokers": (),  # all that stand still
+    "grow": (),  # the topic gets one more partition; nobody waits for it
 }
 
 

@@ -18,6 +18,8 @@ begin raw-2
 begin paper-1
 begin paper-2
 pause 3
+grow
+pause 1
 kill-coordinator raw
 kill-member paper-1
 pause 1

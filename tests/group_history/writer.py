@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from tests.cluster_history.writers import RETURN
 from tests.group_history.history import Ended, Notebook, Trouble, Written
-from tests.group_history.member import content
+from tests.group_history.member import REFRESH_MS, content
 from tests.system.crash import Worker
 
 _PATIENCE: Final = 120.0
@@ -16,7 +16,8 @@ _BURSTS: Final = (1, 2, 3, 10)
 
 
 class Writer(Worker):
-    """Idempotent, acks=all. When it is finished, all that it has sent is acknowledged."""
+    """Idempotent, acks=all. When it is finished, all that it has sent is acknowledged, and nothing
+    is empty."""
 
     def __init__(self, notebook: Notebook, bootstrap: str, topic: str, partitions: int) -> None:
         super().__init__("writer")
@@ -28,6 +29,7 @@ class Writer(Worker):
             "message.timeout.ms": 3_600_000,
             "request.timeout.ms": 5_000,
             "socket.timeout.ms": 10_000,
+            "topic.metadata.refresh.interval.ms": REFRESH_MS,
         }
         self._producer = Producer({"bootstrap.servers": bootstrap, **options, **RETURN})
 
@@ -40,6 +42,7 @@ class Writer(Worker):
                 until = time.monotonic() + chance.uniform(0.02, 0.2)
                 while time.monotonic() < until:
                     self._producer.poll(0.05)
+            self._fill()
             if left := self._producer.flush(_PATIENCE):
                 self._trouble(f"{left} records without an answer {_PATIENCE:g} s after all is well")
         except (KafkaException, SystemError) as fatal:
@@ -48,9 +51,25 @@ class Writer(Worker):
         for partition, end in self.ends.items():
             self._notebook.note(Ended(partition, end))
 
+    def _fill(self) -> None:
+        """A partition that came late has a record, too: who does not read it is found out."""
+        until = time.monotonic() + _PATIENCE
+        while (empty := [each for each, end in self.ends.items() if not end]) and (
+            time.monotonic() < until
+        ):
+            for each in empty:
+                self._send(each)
+            self._producer.poll(0.05)
+        if empty:
+            self._trouble(f"the writer has not heard of partitions {empty}")
+
+    def reach(self, partitions: int) -> None:
+        """So many are written to from now on, if they were fewer."""
+        for each in range(len(self.ends), partitions):
+            self.ends[each] = 0
+
     def _send(self, partition: int) -> None:
         number = self.ends[partition]
-        self.ends[partition] += 1
 
         def delivered(error: KafkaError | None, message: Message) -> None:
             if error is not None:
@@ -62,7 +81,13 @@ class Writer(Worker):
                 self._notebook.note(Written(partition, number))
 
         value = content(partition, number)
-        self._producer.produce(self._topic, value, partition=partition, on_delivery=delivered)
+        try:
+            self._producer.produce(self._topic, value, partition=partition, on_delivery=delivered)
+        except KafkaException as refused:
+            if refused.args[0].code() != KafkaError._UNKNOWN_PARTITION:
+                raise
+            return  # a new one, of which the producer has not heard yet
+        self.ends[partition] += 1
 
     def _trouble(self, words: str) -> None:
         self._notebook.note(Trouble(f"stuck: {words}"))
