@@ -8,7 +8,7 @@ PYTHON := $(VENV)/bin/python
 PIP_INSTALL := $(PYTHON) -m pip install --quiet --disable-pip-version-check --use-pep517 --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long quick test-elsewhen check bench bench-peers fuzz spec witness history group-history mirror-history pipeline mirror-pipeline soak fleet format reference newcomer release release-tried release-twice clean
+.PHONY: help demo test test-long quick test-elsewhen check bench bench-peers fuzz spec witness history group-history mirror-history pipeline mirror-pipeline soak fleet fleet-small format reference newcomer release release-tried release-twice clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,6 +75,9 @@ soak: $(VENV)/.installed-development ## does anything grow? The pipeline for hou
 
 fleet: $(VENV)/.installed-development ## as root: hosts that boot systemd, the collection installed on them by ssh; PENSTOCK_ANSIBLE=/where/ansible/bin, ARGS="-k whole"
 	PYTHONMALLOC=pymalloc PENSTOCK_FLEET=1 $(PYTHON) -X dev -m pytest tests/fleet -p no:randomly $(ARGS)
+
+fleet-small: $(VENV)/.installed-development ## the least of that, as root: two empty hosts become a site, once more changes nothing, every line arrives
+	PYTHONMALLOC=pymalloc PENSTOCK_FLEET=small $(PYTHON) -X dev -m pytest tests/fleet/test_whole.py -k "not setting" -p no:randomly $(ARGS)
 
 format: $(VENV)/.installed-development ## let ruff put the code into form
 	$(VENV)/bin/ruff format .
