@@ -8,6 +8,7 @@ configuration. Then all of them are gone through twice: with nothing to do, and 
 
 import argparse
 import shutil
+import statistics
 import subprocess
 import tempfile
 from pathlib import Path
@@ -54,7 +55,7 @@ def tell(what: str, played: Played) -> None:
         raise SystemExit(played.said[-4000:])
     print(
         f"{what}: {played.seconds:.1f} s, {played.processor_seconds:.1f} s of processor time, "
-        f"{max(played.ok.values())} tasks a host, {sum(played.changed.values())} changes",
+        f"{statistics.median_low(played.ok.values())} tasks a host, {sum(played.changed.values())} changes",
         flush=True,
     )
 

@@ -45,6 +45,9 @@ pytest_plugins = [
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# What is said to this run is said to none that a test starts.
+os.environ.pop("PYTEST_ADDOPTS", None)
+
 # Whoever runs the tests may have a pipeline of their own: it is left alone.
 NOBODYS = (BOOTSTRAP, REGISTRY, AUDIT, AGENT, BROKER_HTTP)
 GRACE_SECONDS = 60.0  # for processes that are just ending: a JVM of Spark's may take long
