@@ -55,7 +55,8 @@ def tell(what: str, played: Played) -> None:
         raise SystemExit(played.said[-4000:])
     print(
         f"{what}: {played.seconds:.1f} s, {played.processor_seconds:.1f} s of processor time, "
-        f"{statistics.median_low(played.ok.values())} tasks a host, {sum(played.changed.values())} changes",
+        f"{statistics.median_low(played.ok.values())} tasks a host, "
+        f"{sum(played.changed.values())} changes",
         flush=True,
     )
 

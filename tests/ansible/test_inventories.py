@@ -105,5 +105,54 @@ def test_a_cluster_knows_of_the_others_what_it_must(
             assert set(brokers) == set(registries[name].brokers)
 
 
+SPEAKER: Final = COLLECTION / "playbooks/speaker.yml"
+HERE: Final = {"ansible_connection": "local", "ansible_python_interpreter": "/usr/bin/python3"}
+ONE: Final = {
+    "all": {"children": {"penstock_broker": {"hosts": {"one": {"penstock_broker_id": 1}}}}}
+}
+OTHER: Final = "[penstock_broker]\nother penstock_broker_id=1\n"
+
+
+def test_examples_in_one_folder_are_not_mixed(ansible: None, tmp_path: Path) -> None:
+    one, *others = (each for each in EXAMPLES if each.parent.name == TOGETHER)
+    options = [word for each in others for word in ("-i", str(each))]
+    mixed = play(tmp_path, SPEAKER, yaml.safe_load(one.read_text()), *options, variables=HERE)
+    assert mixed.code != 0
+    assert mixed.failure == "An inventory has one cluster, and this one has dc1, dc2, offline."
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("hosts.ini", f"{OTHER}[all:vars]\npenstock_cluster = dc2\n"),
+        ("group_vars/all.yml", "penstock_cluster: 'dc2'  # as it is called\n"),
+        ("group_vars/all/10-names.yaml", 'more: 1\n"penstock_cluster": dc2\n'),
+        ("group_vars/all", '{"more": 1,\n "penstock_cluster": "dc2"}\n'),
+    ],
+)
+def test_what_a_file_of_an_inventory_says_to_all_is_seen(
+    ansible: None, tmp_path: Path, where: str, said: str
+) -> None:
+    folder = tmp_path / "dc2"
+    (folder / where).parent.mkdir(parents=True)
+    (folder / "hosts.ini").write_text(OTHER)
+    (folder / where).write_text(said)
+    named = {"all": {**ONE["all"], "vars": {"penstock_cluster": "dc1"}}}
+    mixed = play(tmp_path, SPEAKER, named, "-i", str(folder / "hosts.ini"), variables=HERE)
+    assert mixed.code != 0
+    assert mixed.failure == "An inventory has one cluster, and this one has dc1, dc2."
+
+
+def test_a_cluster_may_be_in_several_files_and_be_called_otherwise(
+    ansible: None, tmp_path: Path
+) -> None:
+    more = tmp_path / "more.ini"
+    more.write_text(f"# penstock_cluster=dc2\n{OTHER}")
+    named = {"all": {**ONE["all"], "vars": {"penstock_cluster": "dc1"}}}
+    variables = {**HERE, "penstock_cluster": "as-typed"}
+    played = play(tmp_path, SPEAKER, named, "-i", str(more), variables=variables)
+    assert played.code == 0, played.said
+
+
 def of(program: str, found: Mapping[tuple[str, str], Any]) -> list[Any]:
     return [each for (of, _), each in found.items() if of == program]
