@@ -75,7 +75,8 @@ ip link set br0 up
 echo ready
 exec cat > /dev/null
 """
-# $1: the host's folder, $2: its name, $3: its address, $4: layers; the others go to nspawn.
+# $1: the host's folder, $2: its name, $3: its address, $4: layers; the others go to nspawn. A host
+# has the same card after each start: others would send to the one before for up to a minute.
 _BOOT: Final = """
 set -e
 folder=$1 name=$2 address=$3 layers=$4; shift 4
@@ -85,7 +86,8 @@ mountpoint -q "$folder/root" || mount -t overlay overlay \\
 ip netns del "$name" 2>/dev/null || true
 ip link del "$name" 2>/dev/null || true
 ip netns add "$name"
-ip link add "$name" type veth peer name host0 netns "$name"
+card=02:00:$(printf '%02x:%02x:%02x:%02x' $(echo "$address" | tr . ' '))
+ip link add "$name" type veth peer name host0 address "$card" netns "$name"
 ip link set "$name" master br0 up
 ip -n "$name" link set lo up
 ip -n "$name" address add "$address/24" dev host0
