@@ -9,8 +9,7 @@
     lost         what is committed is what no commit has left there: so an acknowledged one is gone
     claims       two members of the paper's kind read a partition at the same time
     stuck        brought back, a group did not come to rest
-    trouble      a broker ended by itself, or said that it has a bug; a member of the paper's kind
-                 was told what does not pass
+    trouble      a broker ended or said it has a bug, a member was told what does not pass by itself
 
 A generation counts from when one of its members was told what it owns: before that it may be lost
 with its coordinator, and its number be given again.
