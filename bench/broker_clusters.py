@@ -1,14 +1,17 @@
-"""Clusters of three brokers under test, on one machine, otherwise at their defaults.
+"""Clusters of brokers under test, on one machine, otherwise at their defaults: three of both kinds.
+Or as one host with two cores has them: two of Penstock's, each of which uses one core, beside one
+of Apache Kafka, which uses both.
 
 Penstock's have one ZooKeeper, a process of its own that is not counted into their figures. Apache
-Kafka's are KRaft nodes in combined mode, each broker and controller at once, with a quorum of all
-three; each JVM has the heap of its start script. One disk and one network interface serve them all.
+Kafka's are KRaft nodes in combined mode, each broker and controller at once, with a quorum of all;
+each JVM has the heap of its start script. One disk and one network interface serve them all.
 """
 
 import contextlib
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from bench.brokers import (
@@ -32,6 +35,7 @@ from harness.broker_process import BrokerProcess
 from harness.zookeepers import ZooKeepers
 
 BROKERS = 3
+CORES = 2  # of a host
 _PATIENCE = 60.0
 _DESCRIBE_QUORUM = 55
 _QUORUM = b"__cluster_metadata"
@@ -65,14 +69,14 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def _penstock(directory: Path) -> Iterator[Cluster]:
+def _penstock(directory: Path, brokers: int) -> Iterator[Cluster]:
     zookeepers = ZooKeepers(directory)
     try:
         zookeepers.start()
         address = f"{zookeepers.address}/penstock"
         members = {
             each: BrokerProcess(directory / f"broker-{each}", zookeeper=address, broker_id=each)
-            for each in range(1, BROKERS + 1)
+            for each in range(1, brokers + 1)
         }
         with contextlib.ExitStack() as stack:
             for member in members.values():  # side by side
@@ -88,10 +92,10 @@ def _penstock(directory: Path) -> Iterator[Cluster]:
 
 
 @contextlib.contextmanager
-def _apache_kafka(directory: Path) -> Iterator[Cluster]:
+def _apache_kafka(directory: Path, nodes: int) -> Iterator[Cluster]:
     if kafka_classpath() is None:
         raise KafkaUnavailable(why_no_kafka())
-    made = ApacheKafkaCluster(directory, nodes=BROKERS, settings=KAFKA_SETTINGS, heap=KAFKA_HEAP)
+    made = ApacheKafkaCluster(directory, nodes=nodes, settings=KAFKA_SETTINGS, heap=KAFKA_HEAP)
     for node in made.nodes.values():
         begin_with_whole_heap(node)
     with made:
@@ -116,4 +120,11 @@ def _leader_of_quorum(member: Member) -> int:
 
 
 ClusterKind = Callable[[Path], contextlib.AbstractContextManager[Cluster]]
-CLUSTERS: Mapping[str, ClusterKind] = {PENSTOCK: _penstock, APACHE_KAFKA: _apache_kafka}
+CLUSTERS: Mapping[str, ClusterKind] = {
+    PENSTOCK: partial(_penstock, brokers=BROKERS),
+    APACHE_KAFKA: partial(_apache_kafka, nodes=BROKERS),
+}
+HOSTS: Mapping[str, ClusterKind] = {
+    PENSTOCK: partial(_penstock, brokers=CORES),
+    APACHE_KAFKA: partial(_apache_kafka, nodes=1),
+}

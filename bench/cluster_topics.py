@@ -20,7 +20,7 @@ from harness.asked_metadata import ClusterSaid, ask_cluster
 
 EVERY: Final = 0.1
 _PATIENCE: Final = 120.0
-_REPLICATED: Final = {"min.insync.replicas": "2"}
+_REPLICATED: Final = {"min.insync.replicas": "2"}  # where there are several
 
 
 def said_by(member: Member, topic: str) -> ClusterSaid | None:
@@ -52,16 +52,30 @@ def seconds_until(holds: Callable[[], bool], what: str, *, every: float = EVERY)
     return time.perf_counter() - began
 
 
-def create(cluster: Cluster, name: str, partitions: int, config: Mapping[str, str]) -> float:
+def create(
+    cluster: Cluster,
+    name: str,
+    partitions: int,
+    config: Mapping[str, str],
+    *,
+    replicas: int = BROKERS,
+) -> float:
     """How many seconds until it is there."""
     admin = _admin(cluster)
     began = time.perf_counter()
-    wanted = NewTopic(name, partitions, BROKERS, config={**_REPLICATED, **config})
+    safe = _REPLICATED if replicas > 1 else {}
+    wanted = NewTopic(name, partitions, replicas, config={**safe, **config})
     made = admin.create_topics([wanted], operation_timeout=_PATIENCE, request_timeout=_PATIENCE)
     made[name].result(_PATIENCE)
     members = cluster.members.values()
     seconds_until(lambda: in_sync(members, name, partitions), f"{name} is in sync")
     return time.perf_counter() - began
+
+
+def leaders(cluster: Cluster, name: str) -> list[int]:
+    """The port of each partition's."""
+    said = ask_cluster(cluster.members[1].bootstrap, name).partitions
+    return [cluster.members[said[each].leader].port for each in sorted(said)]
 
 
 def end(cluster: Cluster, name: str, partitions: int) -> int:
@@ -74,11 +88,15 @@ def end(cluster: Cluster, name: str, partitions: int) -> int:
 
 @contextlib.contextmanager
 def topic(
-    cluster: Cluster, *, partitions: int, config: Mapping[str, str] | None = None
+    cluster: Cluster,
+    *,
+    partitions: int,
+    replicas: int = BROKERS,
+    config: Mapping[str, str] | None = None,
 ) -> Iterator[str]:
-    """A new one, replicated to all brokers; deleted at the end."""
+    """A new one; deleted at the end."""
     name = new_name()
-    create(cluster, name, partitions, config or {})
+    create(cluster, name, partitions, config or {}, replicas=replicas)
     try:
         yield name
     finally:

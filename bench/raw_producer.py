@@ -4,6 +4,7 @@ Requests with acks=0 have no answer: each connection ends with one that has (`re
 """
 
 import ssl
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.request_load import send_all
@@ -28,24 +29,24 @@ class Throughput:
 
 
 def produce(
-    port: int,
+    leaders: Sequence[int],
     topic: str,
     *,
     batch: int,
     acks: int,
     connections: int = 1,
-    partitions: int = 1,
     window: int,
     seconds: float,
     limit: int = 2**62,
     tls: ssl.SSLContext | None = None,
 ) -> Throughput:
-    """Sends batches of `batch` messages for so many seconds, or until `limit` are answered."""
+    """Sends batches of `batch` messages for so many seconds, or until `limit` are answered.
+    `leaders` are the ports of each partition's."""
     body = record_batch(batch)
-    written = [number % partitions for number in range(connections)]
+    written = [number % len(leaders) for number in range(connections)]
     answered = [produce_requests(topic, each, body, 1) for each in written] if acks == 0 else []
     sent = send_all(
-        port,
+        [leaders[each] for each in written],
         [produce_requests(topic, each, body, acks, at_least=window) for each in written],
         window=window,
         seconds=seconds,

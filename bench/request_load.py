@@ -159,7 +159,7 @@ class _EncryptedConnection(_Connection):
 
 
 def send_all(
-    port: int,
+    ports: Sequence[int],
     cycles: Sequence[EqualRequests],
     *,
     window: int,
@@ -168,11 +168,11 @@ def send_all(
     last: Sequence[bytes] = (),
     tls: ssl.SSLContext | None = None,
 ) -> Sent:
-    """Sends each of the cycles on a connection of its own for so many seconds, or until so many
-    requests are sent. With `last`, these are what have answers, and no others."""
+    """Sends each of the cycles to one of the ports, on a connection of its own, for so many seconds
+    or until so many requests are sent. With `last`, these are what have answers, and no others."""
     opened: list[_Connection] = []
     try:
-        for each in cycles:
+        for port, each in zip(ports, cycles, strict=True):
             sock = connect(port, tls)
             opened.append(
                 _EncryptedConnection(sock, each, window=window, answers=not last)

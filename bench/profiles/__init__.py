@@ -18,6 +18,7 @@ from bench.profiles import (
     consume,
     durability,
     groups,
+    host_produce,
     latency,
     loader,
     loader_topics,
@@ -42,6 +43,7 @@ _OF_CLUSTERS = (
     cluster_partitions.PROFILE,
     cluster_catch_up.PROFILE,
 )
+_OF_HOSTS = (host_produce.PROFILE,)
 _OF_REGISTRIES = (registry_startup.PROFILE, registry_reads.PROFILE, registry_writes.PROFILE)
 _OF_AGENTS = (agent_backlog.PROFILE, agent_steady.PROFILE, agent_latency.PROFILE)
 _OF_MIRRORS = (mirror.PROFILE,)
@@ -64,6 +66,7 @@ PROFILES: dict[str, Profile] = {
         *_OF_LOCKS,
         *_OF_AUTHORIZATION,
         *_OF_CLUSTERS,
+        *_OF_HOSTS,
         *_OF_REGISTRIES,
         *_OF_AGENTS,
         *_OF_LOADERS,
@@ -83,6 +86,7 @@ class Measured(Enum):
     LOCKS = auto()
     AUTHORIZATION = auto()
     CLUSTERS = auto()
+    HOSTS = auto()
     REGISTRIES = auto()
     AGENTS = auto()
     LOADERS = auto()
@@ -102,6 +106,8 @@ def measured_by(name: str) -> Measured:
         return Measured.AUTHORIZATION
     if profile in _OF_CLUSTERS:
         return Measured.CLUSTERS
+    if profile in _OF_HOSTS:
+        return Measured.HOSTS
     if profile in _OF_REGISTRIES:
         return Measured.REGISTRIES
     if profile in _OF_AGENTS:

@@ -104,14 +104,16 @@ def _fetch(place: Place, *, of_one: bool) -> Sample:
     requests = fetches_in_vain(_names(place, 1) * _CYCLE if of_one else _names(place, count))
     return _compared(
         place,
-        lambda broker, seconds: send_all(broker.port, [requests], window=_WINDOW, seconds=seconds),
+        lambda broker, seconds: send_all(
+            [broker.port], [requests], window=_WINDOW, seconds=seconds
+        ),
     )
 
 
 def _produce(place: Place) -> Sample:
     def load(broker: Broker, seconds: float) -> Sent:
         sent = produce(
-            broker.port, _written(place), batch=1, acks=1, window=_WINDOW, seconds=seconds
+            [broker.port], _written(place), batch=1, acks=1, window=_WINDOW, seconds=seconds
         )
         return Sent(sent.messages, sent.seconds)
 

@@ -96,7 +96,7 @@ def _prepare(place: Place) -> None:
     for batch, window in ((1, 64), (50, 64), (MEGABYTE_BATCH, 4)):
         create(place.broker.port, {_name(batch): 1})
         load = produce(
-            place.broker.port,
+            [place.broker.port],
             _name(batch),
             batch=batch,
             acks=1,

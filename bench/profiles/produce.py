@@ -25,12 +25,11 @@ def _raw(place: Place, *, batch: int, acks: int, connections: int, window: int) 
         return metered(
             place.broker,
             lambda: produce(
-                place.broker.port,
+                [place.broker.port] * partitions,
                 name,
                 batch=batch,
                 acks=acks,
                 connections=connections,
-                partitions=partitions,
                 window=window,
                 seconds=place.scale.seconds,
             ),

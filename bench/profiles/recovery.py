@@ -20,7 +20,7 @@ def _run(place: Place) -> Sample:
     broker = place.broker
     create(broker.port, {_TOPIC: 1})
     load = produce(
-        broker.port,
+        [broker.port],
         _TOPIC,
         batch=MEGABYTE_BATCH,
         acks=1,

@@ -28,7 +28,7 @@ def _prepare(place: Place) -> None:
     lines_of(place)
     create(place.broker.port, {_LOG: 1})
     load = produce(
-        place.broker.port,
+        [place.broker.port],
         _LOG,
         batch=_BATCH,
         acks=1,
@@ -56,7 +56,7 @@ def _produce(place: Place, *, with_tls: bool, acks: int) -> Sample:
         return metered(
             place.broker,
             lambda: produce(
-                _port(place, with_tls=with_tls),
+                [_port(place, with_tls=with_tls)],
                 name,
                 batch=_BATCH,
                 acks=acks,

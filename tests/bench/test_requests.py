@@ -132,4 +132,4 @@ def silent_port() -> Iterator[int]:
 
 def test_a_broker_that_hangs_up_ends_the_run(silent_port: int) -> None:
     with pytest.raises((AnswerError, OSError)):
-        produce(silent_port, "topic", batch=1, acks=1, window=4, seconds=30)
+        produce([silent_port], "topic", batch=1, acks=1, window=4, seconds=30)

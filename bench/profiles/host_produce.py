@@ -1,0 +1,73 @@
+"""Producing to a host with two cores and two brokers of Penstock, beside one of Apache Kafka: what
+one broker of Penstock, which uses one core, is behind in, as Apache Kafka uses both.
+
+A topic has four partitions without other replicas, which the brokers share; the raw producer writes
+to each over a connection of its own.
+"""
+
+from functools import partial
+from typing import Final
+
+from bench import librdkafka
+from bench.cluster_topics import end, leaders, seconds_until, topic
+from bench.measurement import Sample
+from bench.profile import Case, Place, Profile
+from bench.profiles.produce import lines_of
+from bench.raw_producer import produce
+from bench.requests import MEGABYTE_BATCH, AnswerError
+from bench.throughput import CHEAPER, FASTER, metered
+
+_PARTITIONS: Final = 4
+
+
+def _raw(place: Place, *, batch: int, acks: int, window: int) -> Sample:
+    with topic(place.cluster, partitions=_PARTITIONS, replicas=1) as name:
+        ports = leaders(place.cluster, name)
+        if len(set(ports)) != len(place.cluster.members):
+            raise AnswerError("not every broker leads a partition")
+        return metered(
+            place.cluster,
+            lambda: produce(
+                ports,
+                name,
+                batch=batch,
+                acks=acks,
+                connections=_PARTITIONS,
+                window=window,
+                seconds=place.scale.seconds,
+            ),
+        )
+
+
+def _kcat(place: Place) -> Sample:
+    cluster, lines, messages = place.cluster, lines_of(place), place.scale.messages
+    with topic(cluster, partitions=_PARTITIONS, replicas=1) as name:
+        sample = metered(
+            cluster,
+            lambda: librdkafka.kcats_produce(
+                cluster.bootstrap, name, lines, messages, {"acks": "1"}, kcats=1
+            ),
+        )
+        seconds_until(
+            lambda: end(cluster, name, _PARTITIONS) == messages, f"{messages} messages are there"
+        )
+        return sample
+
+
+PROFILE: Final = Profile(
+    "host-produce",
+    "two brokers on two cores, beside one of Apache Kafka: four partitions without other replicas",
+    (
+        Case(
+            "batches of fifty, acks=all",
+            partial(_raw, batch=50, acks=-1, window=64),
+            (FASTER, CHEAPER),
+        ),
+        Case(
+            "batches of 1 MB, acks=1",
+            partial(_raw, batch=MEGABYTE_BATCH, acks=1, window=4),
+            (FASTER, CHEAPER),
+        ),
+        Case("kcat, acks=1", _kcat, (FASTER, CHEAPER)),
+    ),
+)
