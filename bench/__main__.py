@@ -20,7 +20,7 @@ from rich.console import Console
 
 from bench import report, results
 from bench.audits import audits
-from bench.broker_clusters import CLUSTERS, HOSTS
+from bench.broker_clusters import CLUSTERS, HOSTS, SINGLE
 from bench.brokers import APACHE_KAFKA, KINDS, PENSTOCK, version
 from bench.counted.report import compare, show
 from bench.group_brokers import GROUPED
@@ -58,6 +58,7 @@ _BESIDE_KAFKA: Mapping[Measured, Mapping[str, ServerKind]] = {
     Measured.AUTHORIZATION: GUARDED,
     Measured.CLUSTERS: CLUSTERS,
     Measured.HOSTS: HOSTS,
+    Measured.FLEETS: SINGLE,
 }
 
 

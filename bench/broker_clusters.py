@@ -1,6 +1,6 @@
 """Clusters of brokers under test, on one machine, otherwise at their defaults: three of both kinds.
 Or as one host with two cores has them: two of Penstock's, each of which uses one core, beside one
-of Apache Kafka, which uses both.
+of Apache Kafka, which uses both. Or one of each.
 
 Penstock's have one ZooKeeper, a process of its own that is not counted into their figures. Apache
 Kafka's are KRaft nodes in combined mode, each broker and controller at once, with a quorum of all;
@@ -51,6 +51,7 @@ class Cluster:
     members: Mapping[int, Member]  # by their ids
     durable: Mapping[str, str]  # topic configuration under which acks=all waits for the disks
     controller_of: Callable[[Member], int]  # as this one says
+    zookeepers: tuple[int, ...] = ()  # their processes
 
     @property
     def bootstrap(self) -> str:
@@ -85,7 +86,11 @@ def _penstock(directory: Path, brokers: int) -> Iterator[Cluster]:
             for member in members.values():
                 member.process.wait_ready(member.ready, within=_PATIENCE)
             yield Cluster(
-                PENSTOCK, members, {}, lambda one: ask_cluster(one.bootstrap, "").controller
+                PENSTOCK,
+                members,
+                {},
+                lambda one: ask_cluster(one.bootstrap, "").controller,
+                tuple(each.process.pid for each in zookeepers.servers),
             )
     finally:
         zookeepers.close()
@@ -123,6 +128,10 @@ ClusterKind = Callable[[Path], contextlib.AbstractContextManager[Cluster]]
 CLUSTERS: Mapping[str, ClusterKind] = {
     PENSTOCK: partial(_penstock, brokers=BROKERS),
     APACHE_KAFKA: partial(_apache_kafka, nodes=BROKERS),
+}
+SINGLE: Mapping[str, ClusterKind] = {
+    PENSTOCK: partial(_penstock, brokers=1),
+    APACHE_KAFKA: partial(_apache_kafka, nodes=1),
 }
 HOSTS: Mapping[str, ClusterKind] = {
     PENSTOCK: partial(_penstock, brokers=CORES),

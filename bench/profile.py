@@ -49,6 +49,7 @@ class Scale:
     questions: int  # to each of these pages
     settling_seconds: float  # of a whole pipeline that has just come up
     idle_seconds: float  # for which it is watched
+    fleet_seconds: float  # for which many agents write
     ledger_seconds: float  # of a load on whoever keeps a ledger
     ledger_interval: float  # between his entries
     warm_up: bool  # a round that is not counted
@@ -100,6 +101,7 @@ FULL = Scale(
     questions=50,
     settling_seconds=5.0,
     idle_seconds=120.0,
+    fleet_seconds=60.0,
     ledger_seconds=40.0,
     ledger_interval=10.0,
     warm_up=True,
@@ -132,6 +134,7 @@ QUICK = Scale(
     questions=3,
     settling_seconds=1.0,
     idle_seconds=1.0,
+    fleet_seconds=2.0,
     ledger_seconds=2.0,
     ledger_interval=0.5,
     warm_up=False,

@@ -17,6 +17,7 @@ from bench.profiles import (
     connections,
     consume,
     durability,
+    fleet,
     groups,
     host_produce,
     latency,
@@ -44,6 +45,7 @@ _OF_CLUSTERS = (
     cluster_catch_up.PROFILE,
 )
 _OF_HOSTS = (host_produce.PROFILE,)
+_OF_FLEETS = (fleet.PROFILE,)
 _OF_REGISTRIES = (registry_startup.PROFILE, registry_reads.PROFILE, registry_writes.PROFILE)
 _OF_AGENTS = (agent_backlog.PROFILE, agent_steady.PROFILE, agent_latency.PROFILE)
 _OF_MIRRORS = (mirror.PROFILE,)
@@ -67,6 +69,7 @@ PROFILES: dict[str, Profile] = {
         *_OF_AUTHORIZATION,
         *_OF_CLUSTERS,
         *_OF_HOSTS,
+        *_OF_FLEETS,
         *_OF_REGISTRIES,
         *_OF_AGENTS,
         *_OF_LOADERS,
@@ -87,6 +90,7 @@ class Measured(Enum):
     AUTHORIZATION = auto()
     CLUSTERS = auto()
     HOSTS = auto()
+    FLEETS = auto()
     REGISTRIES = auto()
     AGENTS = auto()
     LOADERS = auto()
@@ -108,6 +112,8 @@ def measured_by(name: str) -> Measured:
         return Measured.CLUSTERS
     if profile in _OF_HOSTS:
         return Measured.HOSTS
+    if profile in _OF_FLEETS:
+        return Measured.FLEETS
     if profile in _OF_REGISTRIES:
         return Measured.REGISTRIES
     if profile in _OF_AGENTS:

@@ -1,0 +1,63 @@
+"""A fleet of agents that all write to one broker: what that costs the broker and its ZooKeeper, and
+how long an agent waits for its acknowledgement.
+"""
+
+import time
+from typing import Final
+
+from bench.many_agents import EVERY_S, LINES, TOLD_EVERY_S, Written, playing
+from bench.measurement import BROKER_CORES, PEAK_MEMORY, PROPORTIONAL_MEMORY, Figure, Goal, Sample
+from bench.processes import Meter
+from bench.profile import Case, Place, Profile
+from bench.profiles.latency import LARGEST, LATE, P50, P99, P999
+from bench.topics import create
+
+_PARTITIONS: Final = 8
+_LEDGER: Final = "told"
+_BATCHES: Final = Figure("batches a second", more_is_better=True)
+_CPU_EACH: Final = Figure("broker CPU-µs a batch", 1)
+_ZOOKEEPER: Final = Figure("cores of ZooKeeper", 3)
+_ZOOKEEPERS_MEMORY: Final = Figure("ZooKeeper peak RSS, MB")
+
+
+def _run(place: Place) -> Sample:
+    cluster, scale = place.cluster, place.scale
+    (broker,) = cluster.members.values()
+    written = Written(
+        [f"lines-{each}" for each in range(scale.agents_topics)], _PARTITIONS, _LEDGER
+    )
+    create(broker.port, dict.fromkeys([*written.topics, _LEDGER], _PARTITIONS))
+    with playing(broker.port, scale.agents, written) as end:
+        time.sleep(scale.warm_up_seconds)
+        with Meter(*cluster.pids) as brokers, Meter(*cluster.zookeepers) as zookeepers:
+            since = time.monotonic_ns()
+            time.sleep(scale.fleet_seconds)
+            until = time.monotonic_ns()
+        done = end()
+    latencies = done.latencies(since, until)
+    count, seconds = len(latencies.sorted), (until - since) / 1e9
+    sample = {
+        P99: latencies.milliseconds(0.99),
+        P50: latencies.milliseconds(0.5),
+        P999: latencies.milliseconds(0.999),
+        LARGEST: latencies.milliseconds(1),
+        LATE: done.lateness(since, until).milliseconds(0.999),
+        _BATCHES: count / seconds,
+        _CPU_EACH: brokers.broker_cpu / count * 1e6,
+        BROKER_CORES: brokers.broker_cpu / seconds,
+        PEAK_MEMORY: brokers.peak_bytes / 1e6,
+        PROPORTIONAL_MEMORY: brokers.proportional_bytes / 1e6,
+    }
+    if cluster.zookeepers:
+        sample[_ZOOKEEPER] = zookeepers.broker_cpu / seconds
+        sample[_ZOOKEEPERS_MEMORY] = zookeepers.peak_bytes / 1e6
+    return sample
+
+
+PROFILE: Final = Profile(
+    "fleet",
+    f"10,000 agents write to one broker, 100 topics of {_PARTITIONS} partitions, acks=all: each a "
+    f"batch of {LINES} lines in {EVERY_S:g} s, and in {TOLD_EVERY_S:g} s an entry of the ledger",
+    (Case("agents", _run, (Goal(_CPU_EACH, ahead=True), Goal(PEAK_MEMORY, at_most=300))),),
+    once=True,
+)
