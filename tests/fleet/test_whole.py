@@ -8,6 +8,7 @@ are `make fleet-small`, for which there is time in every run of all tests.
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import pytest
@@ -29,19 +30,23 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     three = os.environ["PENSTOCK_FLEET"] != "small"
     names = NAMES if three else NAMES[:2]
     some = {name: Host(java=three or name == NAMES[0]) for name in names}
-    with Fleet(tmp_path_factory.mktemp("fleet"), some) as fleet:
-        yield Site(
-            fleet,
-            zookeepers=names if three else names[:1],
-            brokers=names,
-            registries=names[:2] if three else names[1:],
-            audit=names[-1],
-        )
+    fleet = Fleet(tmp_path_factory.mktemp("fleet"), some)
+    site = Site(
+        fleet,
+        zookeepers=names if three else names[:1],
+        brokers=names,
+        registries=names[:2] if three else names[1:],
+        audit=names[-1],
+    )
+    with ThreadPoolExecutor(1) as aside:
+        released = aside.submit(site.release)  # as long as hosts take to be made
+        with fleet:
+            released.result()
+            yield site
 
 
 def test_empty_hosts_become_a_site(site: Site) -> None:
     site.write()
-    site.release()
     first = site.play("site").must_succeed()
     assert set(first.by_host("changed")) == set(site.fleet.hosts)
     running = site.invocations()
