@@ -7,6 +7,7 @@ Plays run the collection as it is built and installed from its archive, with ssh
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -119,6 +120,23 @@ class Fleet(Hosts):
     def ansible(self, *arguments: str, program: str = "ansible-playbook") -> Played:
         """Any command of Ansible's, as typed."""
         return self._start(program, *arguments).wait(within=_WITHIN)
+
+    def typed(self, text: str, folder: Path) -> Ended:
+        """By whoever is at the controller, in a folder of theirs: into a shell that knows how hosts
+        are reached and where Ansible and penstock are, and has its collections in that folder."""
+        environment = {
+            **self._environment,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{self._environment['PATH']}",
+            "ANSIBLE_COLLECTIONS_PATH": str(folder / "collections"),
+            "ANSIBLE_PRIVATE_KEY_FILE": str(self.key),
+            "ANSIBLE_SSH_COMMON_ARGS": " ".join(self.ssh_options),
+        }
+        return self.run(
+            "env",
+            *(f"{key}={value}" for key, value in environment.items()),
+            *("bash", "-ec", f"cd {shlex.quote(str(folder))}\n{text}"),
+            within=_WITHIN,
+        )
 
     def inventory(self, groups: Inventory) -> Path:
         """A file of it for `--inventory`: what is given, and how our hosts are reached."""
