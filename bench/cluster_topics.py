@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from confluent_kafka.cimpl import NewTopic
 
@@ -86,6 +86,15 @@ def end(cluster: Cluster, name: str, partitions: int) -> int:
     return sum(each.result(_PATIENCE).offset for each in answered.values())
 
 
+def _is_answered(cluster: Cluster, name: str, partitions: int) -> bool:
+    """A leader of Apache Kafka's may be told of that after everybody else."""
+    try:
+        end(cluster, name, partitions)
+    except KafkaException:
+        return False
+    return True
+
+
 @contextlib.contextmanager
 def topic(
     cluster: Cluster,
@@ -94,9 +103,10 @@ def topic(
     replicas: int = BROKERS,
     config: Mapping[str, str] | None = None,
 ) -> Iterator[str]:
-    """A new one; deleted at the end."""
+    """A new one, of which all leaders answer; deleted at the end."""
     name = new_name()
     create(cluster, name, partitions, config or {}, replicas=replicas)
+    seconds_until(lambda: _is_answered(cluster, name, partitions), f"the leaders of {name} answer")
     try:
         yield name
     finally:
