@@ -18,6 +18,7 @@ from tests.group_history.member import COMMIT_SECONDS, Place, Records, arrived
 from tests.group_history.requests import UNKNOWN_MEMBER
 
 _SESSION_SECONDS: Final = 6.0
+_PATIENCE: Final = 120.0  # with brokers that are away
 
 
 class _Told(GroupConsumer):
@@ -48,11 +49,11 @@ class PaperMember:
             place.map_address,
             secret=None,
             timeout_s=_SESSION_SECONDS,
-            connect_timeout_s=120,
+            connect_timeout_s=_PATIENCE,
             makes_map=False,
         )
         try:
-            with Brokers(Bootstrap.of(place.bootstrap), patience_seconds=120) as brokers:
+            with self._brokers() as brokers:
                 self._consumer = _Told(
                     brokers,
                     session,
@@ -69,6 +70,17 @@ class PaperMember:
             self._records.note()
             session.close()
             self._notebook.close()
+
+    def _brokers(self) -> Brokers:
+        """Once one of them is there: it may begin when none is."""
+        until = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                return Brokers(Bootstrap.of(self._place.bootstrap), patience_seconds=_PATIENCE)
+            except ClientError as error:
+                if not error.retriable or self._leaving.is_set() or time.monotonic() > until:
+                    raise
+                self._leaving.wait(0.2)
 
     def claimed(self, partition: int) -> None:
         self._records.note_one(partition)
