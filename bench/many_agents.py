@@ -1,5 +1,5 @@
 """Agents by the thousand, as a broker sees them: each has a connection, sends a batch of lines each
-second and an entry to the ledger every ten, and waits for an acknowledgement of both.
+second and as much as an entry of the ledger every ten, and waits for both to be acknowledged.
 
 A process plays a thousand of them. They do not begin their seconds together. The clock of a request
 starts when it is due, whether or not the player was held up, and no request waits for the answer to
@@ -33,6 +33,8 @@ _EACH: Final = 1_000  # agents of a process
 _ALL: Final = -1  # acks
 _ENTRY: Final = 2  # lines: as long as an entry is, about
 _PATIENCE: Final = 120.0
+_LINES: Final = record_batch(LINES)
+_SAID: Final = record_batch(_ENTRY)
 
 
 class Written(NamedTuple):
@@ -59,10 +61,6 @@ class _Batches:
             produce_request(topic, partition, _LINES, _ALL),
             produce_request(written.ledger, told, _SAID, _ALL),
         )
-
-
-_LINES: Final = record_batch(LINES)
-_SAID: Final = record_batch(_ENTRY)
 
 
 class _Agent:

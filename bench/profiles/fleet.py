@@ -57,7 +57,8 @@ def _run(place: Place) -> Sample:
 PROFILE: Final = Profile(
     "fleet",
     f"10,000 agents write to one broker, 100 topics of {_PARTITIONS} partitions, acks=all: each a "
-    f"batch of {LINES} lines in {EVERY_S:g} s, and in {TOLD_EVERY_S:g} s an entry of the ledger",
+    f"batch of {LINES} lines in {EVERY_S:g} s, and in {TOLD_EVERY_S:g} s as much as an entry of "
+    "the ledger",
     (Case("agents", _run, (Goal(_CPU_EACH, ahead=True), Goal(PEAK_MEMORY, at_most=300))),),
     once=True,
 )

@@ -47,7 +47,7 @@ def test_three_empty_hosts_until_the_verdict(fleet: Fleet) -> None:
             assert missing is None, f"{block.where}: not printed: {missing}\n{printed}"
         elif block.language == "sh":
             printed = typed(fleet, block, folder).stdout
-    assert "app" in printed
+    assert "complete  app" in printed
 
 
 def aimed(fleet: Fleet, block: Block) -> str:
