@@ -4,8 +4,10 @@ whoever cannot have one.
 
 import contextlib
 import errno
+import os
 import random
 import socket
+from collections import deque
 from collections.abc import Iterator
 from ipaddress import ip_address
 from pathlib import Path
@@ -16,7 +18,10 @@ _FIRST: Final = 10_000
 _LAST: Final = 65_535
 _ROOM: Final = 1_000
 _SPARE: Final = 100  # that are looked at in vain
+_MOST_RESERVED: Final = 256
 _LISTENING: Final = "0A"  # of /proc/net/tcp
+
+_RESERVED: Final[deque[int]] = deque()  # descriptors
 
 
 class CannotListen(Exception):
@@ -85,7 +90,7 @@ def is_free(host: str, port: int) -> bool:
 
 
 def free_ports(host: str, count: int) -> list[int]:
-    """Ports that nobody listens on just now, all different.
+    """Ports that nobody listens on just now, all different, and reserved.
 
     Where there is room, they lie below those that the kernel gives to clients: one of these may be
     a client's before a server has it, and a client that keeps connecting to one while its server is
@@ -97,11 +102,29 @@ def free_ports(host: str, count: int) -> list[int]:
     for port in random.SystemRandom().sample(candidates, min(len(candidates), count + _SPARE)):
         if len(found) == count:
             break
-        if is_free(host, port):
+        if is_free(host, port) and reserve(port):
             found.append(port)
     if len(found) < count:
         raise OSError(errno.EADDRINUSE, f"no {count} free ports in {candidates}")
     return found
+
+
+def reserve(port: int) -> bool:
+    """False if another process of ours has done so, for a server that does not listen there yet.
+
+    It is a name that one process at a time can have, and no file: it is gone when the process is,
+    or when it has reserved so many others that the server must have been started.
+    """
+    name = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        name.bind(f"\0penstock-port-{port}")
+    except OSError:
+        name.close()
+        return False
+    _RESERVED.append(name.detach())
+    if len(_RESERVED) > _MOST_RESERVED:
+        os.close(_RESERVED.popleft())
+    return True
 
 
 def server_ports(lowest_of_clients: int) -> range:

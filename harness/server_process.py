@@ -12,11 +12,9 @@ ends it: use it as a context manager, or call `kill` in a fixture's last line.
 import http.client
 import os
 import signal
-import socket
 import subprocess
 import time
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -27,8 +25,6 @@ from harness.crowding import Patience
 
 LEAST_SECONDS: Final = 60.0
 LEAST_START_SECONDS: Final = 180.0
-_LEASES: Final[deque[int]] = deque()  # descriptors
-_MOST_LEASES: Final = 256
 OUTPUTS: Final[set[Path]] = set()  # of all processes that were started from this one
 
 
@@ -37,28 +33,8 @@ class ServerFailed(Exception):
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback interface that nobody listens on, all different; and that nobody else
-    who runs tests on this machine is given until their servers are there."""
-    found: list[int] = []
-    while len(found) < count:
-        ports = listening.free_ports("127.0.0.1", count - len(found))
-        found += [port for port in ports if lease(port)]
-    return found
-
-
-def lease(port: int) -> bool:
-    """A name that one process at a time can have, and no file: it is gone when the process is, or
-    when so many others were leased that its server has long been started."""
-    lease = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    try:
-        lease.bind(f"\0penstock-port-{port}")
-    except OSError:
-        lease.close()
-        return False
-    _LEASES.append(lease.detach())
-    if len(_LEASES) > _MOST_LEASES:
-        os.close(_LEASES.popleft())
-    return True
+    """Ports of the loopback interface for servers that are about to be started."""
+    return listening.free_ports("127.0.0.1", count)
 
 
 def http_page(port: int, path: str) -> tuple[int, str]:

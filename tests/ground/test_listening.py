@@ -2,11 +2,13 @@
 
 import os
 import socket
+import subprocess
+import sys
 import threading
 
 import pytest
 
-from ground.listening import free_ports, is_free, server_ports, who_listens
+from ground.listening import free_ports, is_free, reserve, server_ports, who_listens
 
 
 @pytest.mark.not_quick("looks for free ports")
@@ -15,6 +17,21 @@ def test_free_ports_are_different_and_can_be_listened_on() -> None:
     assert len(set(ports)) == 50
     # Some other program may have taken one by now.
     assert sum(is_free("127.0.0.1", port) for port in ports) >= 45
+
+
+@pytest.mark.not_quick("looks for free ports")
+def test_a_port_is_reserved_until_who_did_that_ends() -> None:
+    """So two programs that each start a server are not given the same."""
+    script = "from ground.listening import free_ports; print(*free_ports('127.0.0.1', 1)); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        port = int(other.stdout.readline())
+        assert not reserve(port)
+        other.communicate("\n")
+    assert reserve(port)
+    assert not reserve(port)
 
 
 def test_servers_have_ports_that_clients_do_not_get() -> None:

@@ -18,6 +18,8 @@ from tests.system.raw import (
 )
 
 STORAGE_ERROR = 56
+_NOT_THE_LEADER = 6
+_SETTLED_WITHIN_S = 60
 UNAVAILABLE = frozenset({3, 5, 6, 56})
 """Unknown topic, no leader, not the leader, storage error: a partition in no state to serve."""
 
@@ -97,10 +99,14 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 def read_values(bootstrap: str, topic: str, *, partition: int = 0) -> dict[int, bytes]:
     """All records that may be read, by offset, from the beginning that is 0."""
     found: dict[int, bytes] = {}
+    deadline = time.monotonic() + _SETTLED_WITHIN_S
     with RawConnection(bootstrap) as connection:
         while True:
             body = fetch_body(topic, partition, len(found), max_bytes=1 << 20, wait_ms=0)
             fetched = read_fetched(connection.ask(FETCH, 4, body))
+            if fetched.error == _NOT_THE_LEADER and time.monotonic() < deadline:
+                time.sleep(0.1)  # who lost its session leads again once it is asked to
+                continue
             assert fetched.error == 0, f"{topic}-{partition}: error {fetched.error}"
             if len(found) >= fetched.high_watermark:
                 return found
