@@ -59,6 +59,7 @@ from broker.server import Server
 from broker.standing import Standing
 from broker.storage.acknowledged import FILE_NAME as ACKNOWLEDGED
 from broker.storage.acknowledged import AcknowledgedFile
+from broker.storage.flush import run_all
 from broker.storage.identity import DirectoryOwner
 from broker.topic_config import TopicDefaults
 from broker.topics import TopicAdmin
@@ -199,7 +200,7 @@ class Broker:
         data.claim(owner)
 
         self._not_ready = "opening logs"
-        flusher = Flusher(self.loop)
+        flusher = Flusher(self.loop, run_all)
         ends.callback(flusher.stop)
         clean = data.take_clean_mark()
         acknowledged = AcknowledgedFile(data.path / ACKNOWLEDGED, clean=clean)

@@ -7,7 +7,7 @@ disk has nothing else to do.
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from broker.flusher import Flusher
 
@@ -25,7 +25,7 @@ class FlushTiming:
     )  # fmt: skip
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, flusher: Flusher, flush: Callable[[], None]
+        self, loop: asyncio.AbstractEventLoop, flusher: Flusher[Any], flush: Callable[[], None]
     ) -> None:
         self.records = 0  # that have come since the last flush began
         self._loop = loop

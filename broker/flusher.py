@@ -5,6 +5,9 @@ are on disk; when it is done, the event loop is told. A log has one ticket under
 what is appended while it runs is covered by the next one. So the slower the disk, the larger the
 groups.
 
+Many small tickets that wait are run together, some by each thread: what a thread must do to have
+the interpreter again, and the event loop to be told, is done once for all of them.
+
 Clients take turns: who wrote to thousands of logs has thousands of tickets waiting, and the one of
 a client that wrote to one log does not wait behind them.
 
@@ -24,37 +27,42 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Final, Generic, Protocol, TypeVar
+
+_MOST_TOGETHER: Final = 16  # so that the first of them waits for a few flushes more at most
 
 log = logging.getLogger(__name__)
 
 
 class Ticket(Protocol):
-    """A flush that has been decided: `run` may be called on any thread, and notes its success."""
+    """A flush that has been decided. It notes its success."""
 
-    def run(self) -> None: ...
+    @property
+    def is_plain(self) -> bool:
+        """Whether it may be run together with others."""
 
 
+T = TypeVar("T", bound=Ticket)
+Run = Callable[[Sequence[T]], None]  # some tickets together, on any thread
 Done = Callable[[float], None]  # seconds it took
 Begin = Callable[[], None]  # starts a ticket, or finds that none is due any more
-_Work = tuple[Ticket, Done]
 
 
-class Flusher:
+class Flusher(Generic[T]):
     """All of it. `start` and the callbacks belong to the event loop's thread."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, threads: int = 4) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, run: Run[T], threads: int = 4) -> None:
         self._loop = loop
-        self._awaited = _Threads(loop, "flush", threads)
-        self._catching_up = _Threads(loop, "flush-behind", 1)
+        self._awaited = _Threads(loop, run, "flush", threads, together=_MOST_TOGETHER)
+        self._catching_up = _Threads(loop, run, "flush-behind", 1, together=1)
         self._under_way = 0  # of those that are awaited
         self._when_idle: deque[Begin] = deque()
         self._looks_soon = False  # whether nothing is under way
 
     def start(
-        self, ticket: Ticket, done: Done, client: Hashable = None, *, catches_up: bool = False
+        self, ticket: T, done: Done, client: Hashable = None, *, catches_up: bool = False
     ) -> None:
         """Run `ticket` when it is the client's turn, then call `done` on the event loop."""
         if catches_up:
@@ -89,14 +97,23 @@ class Flusher:
         self._catching_up.stop()
 
 
-class _Threads:
+class _Threads(Generic[T]):
     """Some that do the same."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, name: str, threads: int) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        run: Run[T],
+        name: str,
+        threads: int,
+        *,
+        together: int,
+    ) -> None:
         self._loop = loop
-        self._waiting: dict[
-            Hashable, deque[_Work]
-        ] = {}  # by client; whose turn is next stands first
+        self._run = run
+        self._together = together  # at most
+        # By client; whose turn is next stands first.
+        self._waiting: dict[Hashable, deque[tuple[T, Done]]] = {}
         self._turn = threading.Lock()  # of `_waiting`
         self._count: queue.SimpleQueue[bool] = queue.SimpleQueue()  # one for each that waits
         self._threads = [
@@ -106,7 +123,7 @@ class _Threads:
         for thread in self._threads:
             thread.start()
 
-    def start(self, ticket: Ticket, done: Done, client: Hashable) -> None:
+    def start(self, ticket: T, done: Done, client: Hashable) -> None:
         with self._turn:
             self._waiting.setdefault(client, deque()).append((ticket, done))
         self._count.put(True)
@@ -119,21 +136,46 @@ class _Threads:
 
     def _work(self) -> None:
         while self._count.get():
-            ticket, done = self._next()
+            works = self._next()
             began = time.perf_counter()
             try:
-                ticket.run()
-            except OSError as error:
-                log.error("flush failed error=%r", str(error))
+                self._run([ticket for ticket, _ in works])
             except Exception:
                 log.exception("flush failed")
-            self._loop.call_soon_threadsafe(done, time.perf_counter() - began)
+            told = [done for _, done in works]
+            self._loop.call_soon_threadsafe(self._tell, told, time.perf_counter() - began)
 
-    def _next(self) -> _Work:
+    def _tell(self, told: Sequence[Done], seconds: float) -> None:
+        for done in told:
+            self._loop.call_soon(done, seconds)
+
+    def _next(self) -> list[tuple[T, Done]]:
+        """Whose turn it is; and behind it plain ones, as many as are for each thread."""
+        most = min(1 + self._count.qsize() // len(self._threads), self._together)
         with self._turn:
-            client, works = next(iter(self._waiting.items()))
-            work = works.popleft()
-            del self._waiting[client]
-            if works:
-                self._waiting[client] = works
+            taken = [self._take()]
+            if taken[0][0].is_plain:
+                while len(taken) < most and self._may_take_another():
+                    taken.append(self._take())
+        return taken
+
+    def _take(self) -> tuple[T, Done]:
+        client, works = next(iter(self._waiting.items()))
+        work = works.popleft()
+        del self._waiting[client]
+        if works:
+            self._waiting[client] = works
         return work
+
+    def _may_take_another(self) -> bool:
+        """Whether the next is plain, and of none of the other threads that have been woken."""
+        following = next(iter(self._waiting.values()), None)
+        if following is None or not following[0][0].is_plain:
+            return False
+        try:
+            is_one = self._count.get_nowait()
+        except queue.Empty:
+            return False
+        if not is_one:
+            self._count.put(False)  # for another thread, or for this one later
+        return is_one

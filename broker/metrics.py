@@ -183,7 +183,7 @@ class BrokerMetrics:
         for api, histogram in tuple(self._requests.items()):
             histogram.add_to(requests, [api])
         yield requests
-        flushes = HistogramMetricFamily(_PREFIX + "flush_seconds", "What an fdatasync takes.")
+        flushes = HistogramMetricFamily(_PREFIX + "flush_seconds", "What a flush takes.")
         self._flushes.add_to(flushes, [])
         yield flushes
         rejected = CounterMetricFamily(

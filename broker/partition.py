@@ -81,7 +81,7 @@ class Partition:
         *,
         broker_id: int,
         loop: asyncio.AbstractEventLoop,
-        flusher: Flusher,
+        flusher: Flusher[FlushTicket],
         metrics: BrokerMetrics,
         open_logs: OpenLogs,
         in_sync_changes: InSyncChanges,

@@ -36,6 +36,7 @@ from broker.storage import directories
 from broker.storage.checkpoints import Key
 from broker.storage.errors import StorageError
 from broker.storage.files import is_out_of_files
+from broker.storage.flush import FlushTicket
 from broker.topic_config import TopicConfig, TopicDefaults
 from broker.topic_rules import replication_factor
 from cluster.errors import ClusterError
@@ -87,7 +88,7 @@ class Partitions:
         *,
         opening: Opening,
         cutting: Cutting,
-        flusher: Flusher,
+        flusher: Flusher[FlushTicket],
         metrics: BrokerMetrics,
         open_logs: OpenLogs,
         replication: Replication,

@@ -18,6 +18,7 @@ from broker.flusher import Flusher
 from broker.metrics import BrokerMetrics
 from broker.open_files import OpenLogs
 from broker.partition import Partition
+from broker.storage.flush import run_all
 from broker.storage.log import Log
 from broker.topic_config import TopicConfig
 from cluster.values import PartitionInfo
@@ -82,7 +83,7 @@ class _Broker:
             alone,
             broker_id=1,
             loop=self.loop,
-            flusher=Flusher(self.loop, 1),
+            flusher=Flusher(self.loop, run_all, threads=1),
             metrics=self.metrics,
             open_logs=self.open_logs,
             in_sync_changes=cast(Any, None),

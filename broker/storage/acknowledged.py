@@ -28,6 +28,7 @@ from uuid import UUID
 
 from crc32c import crc32c
 
+from broker.storage.many_files import Piece
 from ground.durable_files import sync_directory
 
 FILE_NAME: Final = "acknowledged"
@@ -79,32 +80,42 @@ class Slot:
 
     def note(self, start: int, end: int) -> None:
         """From here to there all is on disk. Does not wait for the disk."""
+        piece = self.noting(start, end)
+        if piece is not None:
+            os.pwrite(*piece)
+
+    def noting(self, start: int, end: int) -> Piece | None:
+        """The same, but what it takes is for the caller to write; None if that is there."""
         known = self.known
         assert known is not None, "it has not begun"
-        if (start, end) != (known.start, known.end):
-            self.begin(start, end, known.leader_epoch)
+        if (start, end) == (known.start, known.end):
+            return None
+        self.known = AcknowledgedRange(start, end, known.leader_epoch, exact=True)
+        return self._piece(self.known)
 
     def sync(self) -> None:
         """What was noted survives a loss of power. Blocks."""
         self._file.sync()
 
     def write(self) -> None:
-        known = self.known
-        if known is not None:
-            topic_id, partition = self.identity
-            body = _SLOT.pack(
-                topic_id.bytes,
-                partition,
-                known.leader_epoch,
-                known.start,
-                known.end,
-                self._file.boot,
-            )
-            self._file.put(self._at, body + _SUM.pack(crc32c(body)))
+        if self.known is not None:
+            os.pwrite(*self._piece(self.known))
+
+    def _piece(self, known: AcknowledgedRange) -> Piece:
+        topic_id, partition = self.identity
+        body = _SLOT.pack(
+            topic_id.bytes,
+            partition,
+            known.leader_epoch,
+            known.start,
+            known.end,
+            self._file.boot,
+        )
+        return self._file.fileno(), body + _SUM.pack(crc32c(body)), self._at
 
     def clear(self) -> int:
         """It is nobody's from now on: where it is."""
-        self._file.put(self._at, _EMPTY)
+        os.pwrite(self._file.fileno(), _EMPTY, self._at)
         return self._at
 
 
@@ -165,8 +176,8 @@ class AcknowledgedFile:
         with self._lock:
             return list(self._slots)
 
-    def put(self, at: int, slot: bytes) -> None:
-        os.pwrite(self._fd, slot, at)
+    def fileno(self) -> int:
+        return self._fd
 
     def sync(self) -> None:
         """All that was noted survives a loss of power. A file that was removed is made again."""

@@ -52,6 +52,10 @@ def check_there(file: OpenFile) -> None:
             return
     except FileNotFoundError:
         pass
-    raise FileNotFoundError(
+    raise not_there(file)
+
+
+def not_there(file: OpenFile) -> FileNotFoundError:
+    return FileNotFoundError(
         errno.ENOENT, f"{file.path} was removed or replaced while the broker had it open"
     )

@@ -19,26 +19,33 @@ finds one fails.
 
 A log has one ticket under way at a time: an error of `fdatasync` is reported once, and must not be
 missed by a second one that finds all well.
+
+Most tickets are plain: some batches, and the slot. Many such, of as many logs, are run together:
+the interpreter is let go of twice, not four times for each.
 """
 
 import contextlib
 import logging
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
+from typing import Final
 
 from broker.storage import layout
 from broker.storage.acknowledged import Slot
 from broker.storage.epochs import LeaderEpochs
-from broker.storage.files import OpenFile, check_there
+from broker.storage.files import OpenFile
 from broker.storage.identity import sync_partition_directory
 from broker.storage.index import IndexTail
+from broker.storage.many_files import Fault, Piece, sync_all, write_all
 from broker.storage.producers import ProducerStates
 from broker.storage.segment import Segment
 from broker.storage.segments import Segments
 from broker.storage.snapshots import Snapshots, write_snapshot
 from ground.durable_files import replace_file, sync_directory, sync_file
+
+_MUCH_INDEXED: Final = 4096  # bytes of entries that stay in memory until the next checkpoint
 
 _log = logging.getLogger(__name__)
 
@@ -76,12 +83,23 @@ class FlushTicket:
         unwritten = self.unwritten or self.epochs_unwritten
         return not unwritten and all(tail.written for tail in self.tails)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is over with a few batches, and need not hold up others that run with it."""
+        return not (
+            self.sealed or self.indexes or self.tails or self.sync_names or self.sync_place
+            or self.snapshots or self.superfluous or self.remove or self.epochs
+        )  # fmt: skip
+
     def run(self) -> None:
         """Blocks. An `OSError` means that the log must fail: it is not to be tried again."""
+        run_all([self])
+        if self.failure is not None:
+            raise self.failure
+
+    def finish(self) -> bool:
+        """What comes after the batches, but for the slot; whether that is on disk."""
         try:
-            for file in self.logs:
-                os.fdatasync(file.fd)
-                check_there(file)
             self._write_epochs()
             for path in self.indexes:
                 with contextlib.suppress(FileNotFoundError):  # it is a hint, and can be missed
@@ -98,31 +116,32 @@ class FlushTicket:
                 sync_directory(self.directory)
         except OSError as error:
             self.failure = error
-            raise
-        removed = self.remove if self._remember() else ()
+            return False
+        return True
+
+    def noting(self) -> Piece | None:
+        """How it is remembered; None if that is there, or it is not."""
+        return None if self.slot is None else self.slot.noting(self.start_offset, self.end_offset)
+
+    def end(self, fault: Fault) -> None:
+        """It is on disk; and `fault` is why it is not remembered. What is not remembered is found
+        missing by nobody, if it is lost; but a segment that goes without that would be."""
+        if self.remove and self.slot is not None and fault is None:
+            try:
+                self.slot.sync()
+            except OSError as error:
+                fault = error
+        if fault is not None:
+            _log.warning(
+                "not remembered directory=%s end_offset=%d reason=%r",
+                self.directory, self.end_offset, fault.strerror,
+            )  # fmt: skip
         self.done = True
-        for path in (*self.superfluous, *removed):
+        for path in (*self.superfluous, *(self.remove if fault is None else ())):
             try:
                 path.unlink(missing_ok=True)
             except OSError as error:
                 _log.warning("not removed path=%s reason=%r", path, error.strerror)
-
-    def _remember(self) -> bool:
-        """Whether it is. What is not remembered is found missing by nobody, if it is lost; but a
-        segment that goes without that would be."""
-        if self.slot is None:
-            return True
-        try:
-            self.slot.note(self.start_offset, self.end_offset)
-            if self.remove:
-                self.slot.sync()
-        except OSError as error:
-            _log.warning(
-                "not remembered directory=%s end_offset=%d reason=%r",
-                self.directory, self.end_offset, error.strerror,
-            )  # fmt: skip
-            return False
-        return True
 
     def _write_epochs(self) -> None:
         """Without them a recovery reads more, and finds them in the batches."""
@@ -150,6 +169,22 @@ class FlushTicket:
         """Why the log must fail."""
         failure = self.failure
         return f"flush failed: {failure.strerror or failure}" if failure else "flush did not run"
+
+
+def run_all(tickets: Sequence[FlushTicket]) -> None:
+    """Run them together, on any thread. Blocks. Each says itself whether it is `done`."""
+    faults = iter(sync_all([file for ticket in tickets for file in ticket.logs]))
+    for ticket in tickets:
+        of_its_own = list(islice(faults, len(ticket.logs)))
+        ticket.failure = next(filter(None, of_its_own), None)
+    sound = [ticket for ticket in tickets if ticket.failure is None and ticket.finish()]
+    pieces = [ticket.noting() for ticket in sound]
+    faults = iter(write_all([piece for piece in pieces if piece is not None]))
+    for ticket, piece in zip(sound, pieces, strict=True):
+        ticket.end(None if piece is None else next(faults))
+    for ticket in tickets:
+        if ticket.failure is not None:
+            _log.error("flush failed directory=%s error=%r", ticket.directory, str(ticket.failure))
 
 
 class PendingFlush:
@@ -228,10 +263,12 @@ class PendingFlush:
         logs = [segment.file for segment in self._sealed]
         if end_offset > max(flushed_offset, active.base_offset):
             logs.append(active.file)
-        whole = self._write_indexes(active) and self._checkpoint
+        whole = self._checkpoint and self._write_indexes(active)
         if whole:
             self._checkpoint = False
             self._snapshots.request(end_offset, producers)
+        elif not self._checkpoint:
+            self._write_indexes(active, from_bytes=_MUCH_INDEXED)
         if not (logs or whole or self._names or self._snapshots.is_due or self._doomed):
             return None
         written, gone = self._snapshots.take(segment.base_offset for segment in segments)
@@ -261,9 +298,9 @@ class PendingFlush:
         self._doomed = []
         return self._ticket
 
-    def _write_indexes(self, active: Segment) -> bool:
+    def _write_indexes(self, active: Segment, *, from_bytes: int = 0) -> bool:
         try:
-            active.write_indexes()
+            active.write_indexes(from_bytes)
         except OSError as error:
             _log.warning("cannot write index directory=%s reason=%r", self._directory, str(error))
             return False

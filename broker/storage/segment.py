@@ -150,15 +150,14 @@ class Segment:
             self.index_batch(last_offset, position, interval)
         self.size = position + header.size
 
-    def write_indexes(self) -> None:
-        """Bring what is only in memory into the index files, once the log's name lasts: an index
-        that says something, without a log, tells that the log was lost."""
+    def write_indexes(self, from_bytes: int = 0) -> None:
+        """Bring what is only in memory, if it is as much, into the index files, once the log's name
+        lasts: an index that says something, without a log, tells that the log was lost."""
         if not self.lasts:
             return
-        if self._offset_index is not None:
-            self._offset_index.write_through()
-        if self._time_index is not None:
-            self._time_index.write_through()
+        for index in (self._offset_index, self._time_index):
+            if index is not None and len(index.tail) >= from_bytes:
+                index.write_through()
 
     def finish(self) -> None:
         """Give the time index its last entry. May be repeated, and appended to after it."""

@@ -31,6 +31,7 @@ _LAST_WORDS: Final = 2000
 # What `hatch_build` compiles for one Python.
 MODULES: Final = (
     "wire/_records",
+    "broker/storage/_many_files",
     "agent/events/_line_splitting",
     "agent/events/_iso_times",
     "agent/batches/_record_framing",

@@ -1,0 +1,67 @@
+"""What is done to many files by calls of their own, with the interpreter let go of once for all.
+
+A thread that lets go of it has it back when the event loop sleeps: that costs more than a `pwrite`
+does, or an `fdatasync` where the disk is fast. `_many_files.c` does it; where that is not compiled,
+one call follows the other. On any thread; both block.
+"""
+
+import os
+from collections.abc import Sequence
+
+from broker.storage.files import OpenFile, check_there, not_there
+
+try:
+    from broker.storage import _many_files as compiled
+except ImportError:
+    NATIVE = False
+else:
+    NATIVE = True
+
+_GONE = -1
+
+Piece = tuple[int, bytes, int]  # a descriptor, and what is written where
+Fault = OSError | None
+
+
+def sync_all(files: Sequence[OpenFile], *, native: bool = NATIVE) -> list[Fault]:
+    """Bring each to disk, and see that it still has its name: what is wrong with each."""
+    if not native:
+        return [_synced(file) for file in files]
+    numbers = compiled.sync([(file.fd, os.fsencode(file.path)) for file in files])
+    if not any(numbers):
+        return [None] * len(numbers)
+    return [
+        not_there(file) if number == _GONE else _fault(number)
+        for file, number in zip(files, numbers, strict=True)
+    ]
+
+
+def write_all(pieces: Sequence[Piece], *, native: bool = NATIVE) -> list[Fault]:
+    """Write each: what is wrong with each."""
+    if not native:
+        return [_written(piece) for piece in pieces]
+    return [_fault(number) for number in compiled.write(list(pieces))]
+
+
+def _fault(number: int) -> Fault:
+    return OSError(number, os.strerror(number)) if number else None
+
+
+def _synced(file: OpenFile) -> Fault:
+    try:
+        os.fdatasync(file.fd)
+        check_there(file)
+    except OSError as error:
+        return error
+    return None
+
+
+def _written(piece: Piece) -> Fault:
+    fd, content, at = piece
+    try:
+        while content:
+            written = os.pwrite(fd, content, at)
+            content, at = content[written:], at + written
+    except OSError as error:
+        return error
+    return None
