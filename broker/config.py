@@ -72,7 +72,8 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """How often a broker looks after its logs, in seconds."""
 
     checkpoint: Seconds = 5.0
-    """Between checkpoints: bounds what recovery must read."""
+    """Between checkpoints, of which each is for every twelfth partition, and for those with 4 MiB
+    since their last one: bounds what recovery must read."""
     retention: Seconds = 60.0
     """Between looks for data that is too old: how late it goes."""
     compaction: Seconds = 15.0

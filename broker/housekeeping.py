@@ -4,6 +4,9 @@ they are still there; and rest for those that nobody uses.
 Each has its interval and its own task, and goes through the partitions one by one, so that clients
 are served in between. What goes wrong with one is logged and tried again at the next turn. A crash
 loses nothing but the work since the last checkpoint.
+
+Moving a log's recovery point costs half a dozen flushes: of its indexes, of a snapshot, of names.
+So it is some logs' turn at each checkpoint, and all others' that have much behind theirs.
 """
 
 import asyncio
@@ -25,6 +28,8 @@ from broker.storage.retention import RetentionClock
 log = logging.getLogger(__name__)
 
 _REST_SECONDS = 60.0  # without being used, and files are closed
+_TURNS = 12  # checkpoints, of which one is each log's
+_MUCH_BYTES = 4 * 1024 * 1024  # for a recovery to read of one log
 
 
 class Housekeeping:
@@ -44,7 +49,7 @@ class Housekeeping:
         self._data = data
         self._acknowledged = acknowledged
         self._on_lost = on_lost
-        self._resting_again = 0.0
+        self._turn = 0
         self._loop = asyncio.get_running_loop()
         # Not the threads in which others wait for ZooKeeper.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
@@ -78,14 +83,18 @@ class Housekeeping:
         self._data.note_alive()
         now_ms = _wall_ms()
         checkpoints = {}
+        self._turn = (self._turn + 1) % _TURNS
         for partition in self._partitions:
             if partition.log.offline:
                 partition.take_offline(partition.log.offline)
             if partition.unavailable is None:
-                checkpoints[partition.topic, partition.index] = Checkpoint(
-                    *partition.log.checkpoint(now_ms), partition.log.exposed_offset
+                key, log_ = (partition.topic, partition.index), partition.log
+                is_due = hash(key) % _TURNS == self._turn or log_.unrecovered_bytes >= _MUCH_BYTES
+                checkpoints[key] = Checkpoint(
+                    *log_.checkpoint(now_ms, is_due=is_due), log_.exposed_offset
                 )
-                partition.flush()  # moves the recovery point that the next checkpoint writes
+                if is_due:
+                    partition.flush()  # moves the recovery point that the next checkpoint writes
                 await asyncio.sleep(0)
         for key in self._partitions.offline:
             checkpoints[key] = self._data.checkpoint(key)

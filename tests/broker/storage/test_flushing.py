@@ -87,6 +87,58 @@ def test_an_index_says_nothing_of_a_log_whose_name_may_be_lost(tmp_path: Path) -
     assert len(list(read_on(reopen(log), 0))) == 61, "recovery reads the rest again"
 
 
+def test_an_index_is_written_when_there_is_much_of_it_or_a_checkpoint(tmp_path: Path) -> None:
+    """Not with every flush: what a crash costs of it is made again from the log."""
+    log = create(tmp_path, index_interval_bytes=1)
+
+    def appended(batches: int) -> int:
+        for _ in range(batches):
+            append(log, batch())
+        flush(log)
+        return log_file(log, 0, ".index").stat().st_size
+
+    first = appended(2)
+    assert appended(10) == first
+    much = appended(600)
+    assert much > 4096
+    assert appended(10) == much
+    log.checkpoint(NOW)
+    assert appended(1) > much + 10 * 8
+    appended(20)
+    log.abandon()
+    again = reopen(log)
+    assert all(again.read(offset, 1) is not None for offset in range(643))
+
+
+def test_what_a_recovery_would_read_again_is_known(tmp_path: Path) -> None:
+    log = create(tmp_path, segment_bytes=2_000)
+    assert log.unrecovered_bytes == 0
+    append(log, batch())
+    flush(log)
+    one = log.unrecovered_bytes
+    assert one > 0
+    log.checkpoint(NOW, is_due=False)
+    append(log, batch())
+    flush(log)
+    assert log.unrecovered_bytes == 2 * one
+    assert log.recovery_point == 0
+    log.checkpoint(NOW)
+    flush(log)
+    assert log.unrecovered_bytes == 0
+    assert log.recovery_point == 2
+    while len(names(log, ".log")) == 1:
+        append(log, batch())
+    flush(log)
+    assert log.unrecovered_bytes == one, "a segment that is finished is not read again"
+    log.abandon()
+    again = reopen(log, recovery_point=2)
+    assert again.unrecovered_bytes == one * (again.end_offset > again.recovery_point)
+    again.checkpoint(NOW)
+    flush(again)
+    again.close()
+    assert reopen(again, recovery_point=again.recovery_point).unrecovered_bytes == 0
+
+
 def test_a_new_log_is_brought_to_disk_with_its_first_batch(tmp_path: Path) -> None:
     """Its segment's name and its directory, also where its broker was killed before that."""
     log = create(tmp_path)
