@@ -29,7 +29,6 @@ log = logging.getLogger(__name__)
 
 _REST_SECONDS = 60.0  # without being used, and files are closed
 _TURNS = 12  # checkpoints, of which one is each log's
-_MUCH_BYTES = 4 * 1024 * 1024  # for a recovery to read of one log
 
 
 class Housekeeping:
@@ -89,12 +88,10 @@ class Housekeeping:
                 partition.take_offline(partition.log.offline)
             if partition.unavailable is None:
                 key, log_ = (partition.topic, partition.index), partition.log
-                is_due = hash(key) % _TURNS == self._turn or log_.unrecovered_bytes >= _MUCH_BYTES
-                checkpoints[key] = Checkpoint(
-                    *log_.checkpoint(now_ms, is_due=is_due), log_.exposed_offset
-                )
-                if is_due:
-                    partition.flush()  # moves the recovery point that the next checkpoint writes
+                is_turn = hash(key) % _TURNS == self._turn
+                known = log_.checkpoint(now_ms, is_turn=is_turn)
+                checkpoints[key] = Checkpoint(*known, log_.exposed_offset)
+                partition.flush()  # moves the recovery point that the next checkpoint writes
                 await asyncio.sleep(0)
         for key in self._partitions.offline:
             checkpoints[key] = self._data.checkpoint(key)

@@ -6,9 +6,11 @@
  * `Work` before, and what came of it is read from there afterwards.
  */
 
+#define _GNU_SOURCE /* statx, which glibc has had since 2.28, under this one name */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,15 +29,17 @@ typedef struct {
 static int
 sync_one(int fd, const char *path)
 {
-    struct stat named, held;
+    struct statx named, held;
     while (fdatasync(fd) < 0)
         if (errno != EINTR)
             return errno;
-    if (stat(path, &named) < 0)
+    if (statx(AT_FDCWD, path, 0, STATX_INO, &named) < 0)
         return errno == ENOENT ? GONE : errno;
-    if (fstat(fd, &held) < 0)
+    if (statx(fd, "", AT_EMPTY_PATH, STATX_INO, &held) < 0)
         return errno;
-    return named.st_ino == held.st_ino && named.st_dev == held.st_dev ? 0 : GONE;
+    int same = named.stx_ino == held.stx_ino && named.stx_dev_major == held.stx_dev_major
+               && named.stx_dev_minor == held.stx_dev_minor;
+    return same ? 0 : GONE;
 }
 
 static int

@@ -46,6 +46,7 @@ from broker.storage.snapshots import Snapshots, write_snapshot
 from ground.durable_files import replace_file, sync_directory, sync_file
 
 _MUCH_INDEXED: Final = 4096  # bytes of entries that stay in memory until the next checkpoint
+_MUCH_BEHIND: Final = 4 * 1024 * 1024  # for a recovery to read of one log
 
 _log = logging.getLogger(__name__)
 
@@ -191,8 +192,8 @@ class PendingFlush:
     """What is not yet on disk, apart from the active segment's end. One for each log."""
 
     __slots__ = (
-        "_checkpoint", "_directory", "_doomed", "_names", "_sealed", "_snapshots", "_ticket",
-        "is_new", "slot",
+        "_checkpoint", "_directory", "_doomed", "_names", "_recovered", "_sealed", "_snapshots",
+        "_ticket", "is_new", "slot",
     )  # fmt: skip
 
     def __init__(self, directory: Path, snapshots: Iterable[int]) -> None:
@@ -203,6 +204,7 @@ class PendingFlush:
         self.is_new = False  # its directory may not last, and must with the first batch
         self._doomed: list[Path] = []
         self._checkpoint = False
+        self._recovered = 0, 0  # a segment, and up to where in it no recovery reads
         self._ticket: FlushTicket | None = None
         self.slot: Slot | None = None  # where the partition is remembered
 
@@ -220,9 +222,13 @@ class PendingFlush:
         """Files that are no longer needed, once all else is on disk."""
         self._doomed += paths
 
-    def checkpoint(self) -> None:
-        """The next ticket is to move the recovery point to the end of the log."""
-        self._checkpoint = True
+    def checkpoint(self, active: Segment, *, is_turn: bool = True) -> None:
+        """The next ticket is to move the recovery point to the end of the log: if it is this log's
+        turn, or there is much behind that point."""
+        base, position = self._recovered
+        behind = active.size - (position if base == active.base_offset else 0)
+        if is_turn or behind >= _MUCH_BEHIND:
+            self._checkpoint = True
 
     @property
     def ticket(self) -> FlushTicket | None:
@@ -320,6 +326,8 @@ class PendingFlush:
             tail.end()
         if ticket.done:
             self.is_new = False
+            if ticket.is_whole and ticket.recovery_point == ticket.end_offset:
+                self._recovered = ticket.end_segment.base_offset, ticket.end_position
             for segment in ticket.named:
                 segment.lasts = True
             self._sealed = [each for each in self._sealed if each not in ticket.sealed]

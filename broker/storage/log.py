@@ -68,8 +68,8 @@ class Log:
     """See the module. `offline` says why, if the log is."""
 
     __slots__ = (
-        "_active", "_active_fd", "_active_since_ms", "_pending", "_reader", "_recovered_to",
-        "_replicated", "_segments", "config", "directory", "end_offset", "epochs", "exposed_offset",
+        "_active", "_active_fd", "_active_since_ms", "_pending", "_reader", "_replicated",
+        "_segments", "config", "directory", "end_offset", "epochs", "exposed_offset",
         "flushed_offset", "holds_transactions", "offline", "producers", "recovery_point",
         "start_offset", "topic_id",
     )  # fmt: skip
@@ -103,9 +103,6 @@ class Log:
         self._pending = PendingFlush(self.directory, recovered.snapshots)
         self._reader = LogReader(self.directory, self._segments)
         self._active = self._segments.active
-        is_whole = self.recovery_point == self.end_offset
-        # A segment, and how much of it no recovery reads.
-        self._recovered_to = self._active.base_offset, self._active.size if is_whole else 0
         self._active_fd = -1  # once it is prepared
         self._active_since_ms = recovered.active_since_ms  # when it was first appended to
         self._reader.expose_before(self.exposed_offset)
@@ -403,8 +400,6 @@ class Log:
             self.epochs.put_back()
         if ticket.is_whole:
             self.recovery_point = max(self.recovery_point, ticket.recovery_point)
-            if ticket.recovery_point == ticket.end_offset:
-                self._recovered_to = ticket.end_segment.base_offset, ticket.end_position
         self.flushed_offset = ticket.end_offset
         if self._replicated >= ticket.end_offset:
             self.exposed_offset = ticket.end_offset
@@ -424,18 +419,11 @@ class Log:
             self.exposed_offset = offset
             self._reader.expose_before(offset)
 
-    @property
-    def unrecovered_bytes(self) -> int:
-        """What a recovery would read again, if it were now."""
-        base, size = self._recovered_to
-        return self._active.size - (size if base == self._active.base_offset else 0)
-
-    def checkpoint(self, now_ms: int, *, is_due: bool = True) -> tuple[int, int]:
-        """Recovery point and start offset, to be written down. Where that `is_due`, the next flush
-        moves the former."""
+    def checkpoint(self, now_ms: int, *, is_turn: bool = True) -> tuple[int, int]:
+        """Recovery point and start offset, to be written down. A flush moves the former in turn."""
         self.producers.expire(now_ms, self.config.producer_expiration_ms)
-        if is_due and self.recovery_point < self.end_offset:
-            self._pending.checkpoint()
+        if self.recovery_point < self.end_offset:
+            self._pending.checkpoint(self._active, is_turn=is_turn)
         return self.recovery_point, self.start_offset
 
     # Retiring segments
@@ -579,7 +567,7 @@ class Log:
             self.complete_flush(self._pending.ticket)
         if not self.offline and self.recovery_point < self.end_offset:
             self._finish_active()
-            self._pending.checkpoint()
+            self._pending.checkpoint(self._active)
         self._settle()
         self._let_go("closed")
 

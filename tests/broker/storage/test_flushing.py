@@ -110,33 +110,26 @@ def test_an_index_is_written_when_there_is_much_of_it_or_a_checkpoint(tmp_path: 
     assert all(again.read(offset, 1) is not None for offset in range(643))
 
 
-def test_what_a_recovery_would_read_again_is_known(tmp_path: Path) -> None:
-    log = create(tmp_path, segment_bytes=2_000)
-    assert log.unrecovered_bytes == 0
+def test_a_recovery_point_moves_when_it_is_its_turn_or_much_is_behind_it(tmp_path: Path) -> None:
+    log = create(tmp_path)
+
+    def point(*, is_turn: bool) -> int:
+        log.checkpoint(NOW, is_turn=is_turn)
+        flush(log)
+        return log.recovery_point
+
     append(log, batch())
-    flush(log)
-    one = log.unrecovered_bytes
-    assert one > 0
-    log.checkpoint(NOW, is_due=False)
-    append(log, batch())
-    flush(log)
-    assert log.unrecovered_bytes == 2 * one
-    assert log.recovery_point == 0
-    log.checkpoint(NOW)
-    flush(log)
-    assert log.unrecovered_bytes == 0
-    assert log.recovery_point == 2
-    while len(names(log, ".log")) == 1:
-        append(log, batch())
-    flush(log)
-    assert log.unrecovered_bytes == one, "a segment that is finished is not read again"
-    log.abandon()
-    again = reopen(log, recovery_point=2)
-    assert again.unrecovered_bytes == one * (again.end_offset > again.recovery_point)
-    again.checkpoint(NOW)
-    flush(again)
-    again.close()
-    assert reopen(again, recovery_point=again.recovery_point).unrecovered_bytes == 0
+    assert point(is_turn=False) == 0
+    assert point(is_turn=True) == 1
+    for _ in range(4):
+        append(log, batch(size=1_000_000))
+    assert point(is_turn=False) == 1
+    append(log, batch(size=1_000_000))
+    assert point(is_turn=False) == 6
+    append(log, batch(size=1_000_000))
+    assert point(is_turn=False) == 6, "it is counted from there"
+    append(log, batch(size=3_500_000))
+    assert point(is_turn=False) == 8
 
 
 def test_a_new_log_is_brought_to_disk_with_its_first_batch(tmp_path: Path) -> None:
