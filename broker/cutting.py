@@ -22,6 +22,7 @@ import logging
 import time
 from collections.abc import Callable
 from typing import Final
+from uuid import UUID
 
 from broker.partition import Partition
 from broker.storage.log import Log
@@ -60,6 +61,8 @@ class Cutting:
         self._raise_epoch = raise_epoch
         self._withdrawals = withdrawals
         self._remember = remember
+        # By topic and partition: cut, and what the map says of it then, but not yet all on disk.
+        self._unsettled: dict[tuple[UUID, int], PartitionInfo] = {}
 
     async def bring_in_line(self, partition: Partition, info: PartitionInfo) -> PartitionInfo:
         """It is to lead: what the map says of it then. Nobody else does anything to its log.
@@ -67,6 +70,12 @@ class Cutting:
         Raises StorageError, OSError, ClusterError.
         """
         partition_log = partition.log
+        key, log_id = (partition.topic, partition.index), (partition_log.topic_id, partition.index)
+        if log_id in self._unsettled:
+            raised = self._unsettled[log_id]
+            await asyncio.to_thread(self._settle, partition_log, key, raised.leader_epoch)
+            del self._unsettled[log_id]
+            return max(raised, info, key=lambda each: each.version)
         cut = partition.config.cut_of(topic_id_text(partition_log.topic_id), partition.index)
         if cut is None or partition.unavailable or not is_due(partition_log, cut):
             return info
@@ -84,7 +93,6 @@ class Cutting:
             )
             return info
         above = max(cut.leader_epoch, partition_log.epochs.latest)
-        key = partition.topic, partition.index
         try:
             raised = await asyncio.to_thread(
                 self._raise_epoch, key[0], partition_log.topic_id, key[1], above=above
@@ -110,7 +118,9 @@ class Cutting:
         await asyncio.to_thread(self._withdrawals.add, said)
         await partition.truncate(cut.first)
         partition_log.begin_epoch(raised.leader_epoch)
+        self._unsettled[log_id] = raised
         await asyncio.to_thread(self._settle, partition_log, key, raised.leader_epoch)
+        del self._unsettled[log_id]
         log.warning(
             "cut topic=%s partition=%d from=%d to=%d leader_epoch=%d",
             *(*key, end, partition_log.end_offset, raised.leader_epoch),

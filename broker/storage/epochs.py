@@ -13,11 +13,12 @@ from their headers.
 """
 
 import contextlib
+import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 from broker.storage.errors import BadCheckpoint
 from ground.durable_files import replace_file
@@ -29,10 +30,19 @@ NO_OFFSET = -1
 _VERSION = 0
 
 
+class TakenEpochs(NamedTuple):
+    """What the file is to say; of two, the one with the higher number is the newer."""
+
+    number: int
+    content: bytes
+
+
 class LeaderEpochs:
     """The epochs of one partition's log and where each begins."""
 
-    __slots__ = ("_epochs", "_path", "_starts", "_unsaved", "latest")
+    __slots__ = (
+        "_epochs", "_path", "_starts", "_taken", "_turn", "_unsaved", "_written", "latest",
+    )  # fmt: skip
 
     latest: int
     """The epoch of the newest batch; −1 where there is none."""
@@ -43,6 +53,8 @@ class LeaderEpochs:
         self._epochs: list[int] = []
         self._starts: list[int] = []
         self._unsaved = False
+        self._taken = self._written = 0  # the numbers of the last
+        self._turn = threading.Lock()  # to write the file
         self.latest = NO_EPOCH
 
     @classmethod
@@ -116,19 +128,27 @@ class LeaderEpochs:
     # The file
 
     def save(self) -> None:
-        """Blocks."""
-        content = self.take()
-        if content is not None:
-            replace_file(self._path, content)
+        """Blocks, until the file says it, whoever else has taken some of it."""
+        if self._unsaved or self._written < self._taken:
+            self.write(self._all())
 
-    def take(self) -> bytes | None:
+    def take(self) -> TakenEpochs | None:
         """What is to be saved, by whoever takes it; None if nothing has changed."""
-        if not self._unsaved:
-            return None
+        return self._all() if self._unsaved else None
+
+    def write(self, taken: TakenEpochs) -> None:
+        """Save it, unless what is newer has been. On any thread; blocks."""
+        with self._turn:
+            if taken.number > self._written:
+                replace_file(self._path, taken.content)
+                self._written = taken.number
+
+    def _all(self) -> TakenEpochs:
         self._unsaved = False
+        self._taken += 1
         lines = [str(_VERSION), str(len(self._epochs))]
         lines += [f"{epoch} {start}" for epoch, start in self.entries]
-        return ("\n".join(lines) + "\n").encode()
+        return TakenEpochs(self._taken, ("\n".join(lines) + "\n").encode())
 
     def put_back(self) -> None:
         """It could not be saved."""

@@ -26,13 +26,13 @@ the interpreter is let go of twice, not four times for each.
 
 import contextlib
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from broker.storage import layout
 from broker.storage.acknowledged import Slot
 from broker.storage.epochs import LeaderEpochs
 from broker.storage.files import OpenFile
@@ -43,7 +43,7 @@ from broker.storage.producers import ProducerStates
 from broker.storage.segment import Segment
 from broker.storage.segments import Segments
 from broker.storage.snapshots import Snapshots, write_snapshot
-from ground.durable_files import replace_file, sync_directory, sync_file
+from ground.durable_files import sync_directory, sync_file
 
 _MUCH_INDEXED: Final = 4096  # bytes of entries that stay in memory until the next checkpoint
 _MUCH_BEHIND: Final = 4 * 1024 * 1024  # for a recovery to read of one log
@@ -72,7 +72,7 @@ class FlushTicket:
     remove: Sequence[Path]  # files of segments; not before the snapshots' names will last
     slot: Slot | None
     start_offset: int  # where the log began when this was cut
-    epochs: bytes | None  # if they have changed
+    save_epochs: Callable[[], None] | None  # if they have changed
     done: bool = field(default=False, init=False)
     unwritten: list[int] = field(default_factory=list, init=False)  # snapshots, for want of room
     epochs_unwritten: bool = field(default=False, init=False)
@@ -89,7 +89,7 @@ class FlushTicket:
         """Whether it is over with a few batches, and need not hold up others that run with it."""
         return not (
             self.sealed or self.indexes or self.tails or self.sync_names or self.sync_place
-            or self.snapshots or self.superfluous or self.remove or self.epochs
+            or self.snapshots or self.superfluous or self.remove or self.save_epochs
         )  # fmt: skip
 
     def run(self) -> None:
@@ -146,10 +146,10 @@ class FlushTicket:
 
     def _write_epochs(self) -> None:
         """Without them a recovery reads more, and finds them in the batches."""
-        if self.epochs is None:
+        if self.save_epochs is None:
             return
         try:
-            replace_file(self.directory / layout.LEADER_EPOCHS, self.epochs)
+            self.save_epochs()
         except OSError as error:
             self.epochs_unwritten = True
             _log.warning("epochs not saved directory=%s reason=%r", self.directory, error.strerror)
@@ -298,7 +298,7 @@ class PendingFlush:
             remove=self._doomed,
             slot=self.slot,
             start_offset=start_offset,
-            epochs=epochs.take(),
+            save_epochs=partial(epochs.write, taken) if (taken := epochs.take()) else None,
         )
         self._names = False
         self._doomed = []

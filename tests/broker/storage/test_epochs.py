@@ -1,5 +1,6 @@
 """Leader epochs against a plain model, and what their file survives."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -151,7 +152,9 @@ def test_a_damaged_file_is_an_error_and_is_rebuilt(tmp_path: Path, content: str)
 def test_what_could_not_be_saved_is_saved_next(tmp_path: Path) -> None:
     epochs = LeaderEpochs(tmp_path / FILE_NAME)
     epochs.assign(3, 0)
-    assert epochs.take() == b"0\n1\n3 0\n"
+    taken = epochs.take()
+    assert taken is not None
+    assert taken.content == b"0\n1\n3 0\n"
     assert epochs.take() is None
     epochs.put_back()
     epochs.save()
@@ -163,3 +166,41 @@ def test_nonsense_is_not_assigned(tmp_path: Path, epoch: int, offset: int) -> No
     epochs = LeaderEpochs(tmp_path / FILE_NAME)
     with pytest.raises(ValueError, match="leader epoch"):
         epochs.assign(epoch, offset)
+
+
+def test_of_what_several_write_the_newest_stays(tmp_path: Path) -> None:
+    """A flush may have taken what somebody else saves meanwhile, with more."""
+    path = tmp_path / FILE_NAME
+    epochs = LeaderEpochs(path)
+    epochs.assign(3, 0)
+    older = epochs.take()
+    assert older is not None
+    epochs.assign(4, 10)
+    epochs.save()
+    epochs.write(older)
+    assert LeaderEpochs.load(path).entries == [(3, 0), (4, 10)]
+
+
+def test_whoever_saves_does_not_rely_on_who_has_taken(tmp_path: Path) -> None:
+    path = tmp_path / FILE_NAME
+    epochs = LeaderEpochs(path)
+    epochs.assign(3, 0)
+    taken = epochs.take()
+    assert taken is not None
+    epochs.save()
+    assert LeaderEpochs.load(path).entries == [(3, 0)]
+    path.unlink()
+    epochs.save()
+    epochs.write(taken)
+    assert not path.exists(), "it has been written"
+
+
+def test_several_may_write_at_once(tmp_path: Path) -> None:
+    epochs = LeaderEpochs(tmp_path / FILE_NAME)
+    taken = []
+    for epoch in range(40):
+        epochs.assign(epoch, 10 * epoch)
+        taken.append(epochs.take())
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(epochs.write, filter(None, taken)))
+    assert LeaderEpochs.load(tmp_path / FILE_NAME).latest == 39
