@@ -71,7 +71,7 @@ class Cutting:
         """
         partition_log = partition.log
         key, log_id = (partition.topic, partition.index), (partition_log.topic_id, partition.index)
-        if log_id in self._unsettled:
+        if log_id in self._unsettled and not partition.unavailable:
             raised = self._unsettled[log_id]
             await asyncio.to_thread(self._settle, partition_log, key, raised.leader_epoch)
             del self._unsettled[log_id]

@@ -4,12 +4,12 @@ Owns `leader-epoch-checkpoint`, in Kafka's format: version 0, the number of entr
 `epoch start_offset` a line, both ascending. The answer to "where did epoch 7 end here?" is how
 followers and consumers notice that they have followed another history.
 
-Nothing here waits for the disk but `save`. The file is replaced as a whole, by the flush that
-covers the first batch of an epoch (flush.py) or by recovery. So after a crash no epoch is missing
-of what need not be read again, and one may be there of which no batch is left, or one that begins
-before the log does; recovery makes that good (`assign`, `truncate_after`, `drop_before`). A file
-that cannot be read is `BadCheckpoint`; every batch carries its epoch, so `rebuild` makes it anew
-from their headers.
+Nothing here waits for the disk but `save` and `write`, one of them at a time. The file is replaced
+as a whole, by the flush that covers the first batch of an epoch (flush.py) or by recovery. So after
+a crash no epoch is missing of what need not be read again, and one may be there of which no batch
+is left, or one that begins before the log does; recovery makes that good (`assign`,
+`truncate_after`, `drop_before`). A file that cannot be read is `BadCheckpoint`; every batch carries
+its epoch, so `rebuild` makes it anew from their headers.
 """
 
 import contextlib
