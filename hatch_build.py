@@ -2,9 +2,9 @@
 
 It needs a C compiler and Python's headers. Without them, or if it fails, the install goes on: the
 broker then looks through records and flushes many logs in a slower way, agents split and frame
-lines in one, and each says so when it starts. For an editable install a module lies beside its
-source, in a wheel where its folder lies; such a wheel is one of this platform. `python
-hatch_build.py` compiles in place.
+lines in one, loads and the audit read what was written in one, and each says so when it starts. For
+an editable install a module lies beside its source, in a wheel where its folder lies; such a wheel
+is one of this platform. `python hatch_build.py` compiles in place.
 """
 
 import os
@@ -21,6 +21,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 SOURCES = (
     "wire/_records.c",
     "broker/storage/_many_files.c",
+    "columns/_avro_columns.c",
     "agent/events/_line_splitting.c",
     "agent/events/_iso_times.c",
     "agent/batches/_record_framing.c",

@@ -37,6 +37,7 @@ from audit.standing import ClusterStanding, Standing
 from audit.store.reading import StoreReading
 from audit.store.store import AuditStore
 from client.connection import SOFTWARE_VERSION
+from columns.native import NATIVE, NOT_COMPILED
 from ground.certificate_expiry import CertificateWatch
 from ground.listening import CannotListen
 
@@ -76,6 +77,8 @@ def run(config: AuditConfig) -> int:
                         "passwords to whoever listens",
                         *(config.host, server.port),
                     )
+                if not NATIVE:
+                    log.warning(NOT_COMPILED)
                 _look_at_groups(service, ends)
                 _work(service, told)
         except (AuditFailure, CannotListen) as error:

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from columns.raw_form import field_name
+from columns.raw_form import field_name, parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +99,11 @@ class RecordConversion:
 
     @property
     def raw(self) -> pa.DataType:
-        wanted = {
-            each.place: each.conversion.raw for each in self.fields if isinstance(each, FromField)
-        }
-        return pa.struct([(field_name(place), type_) for place, type_ in wanted.items()])
+        return parts(
+            (field_name(each.place), each.conversion.raw)
+            for each in self.fields
+            if isinstance(each, FromField)
+        )
 
     def convert(self, raw: pa.Array) -> Converted:
         columns: list[pa.Array] = []

@@ -36,10 +36,6 @@ def primitive(writer: Primitive, reader: Primitive) -> Leaf:
     steps: list[Step] = []
     if writer.kind == "int":
         steps.append(partial(bounded, bounds=_INTS, reason=MALFORMED, what="int of 32 bits"))
-    if writer.kind == "string":
-        steps.append(_text)
-    if writer.kind == "bytes":
-        steps.append(partial(_view, to=pa.binary()))
     if reader.kind == "null":
         return null(column_type(reader))
     if writer.kind == "bytes" and reader.kind == "string":
@@ -51,7 +47,7 @@ def primitive(writer: Primitive, reader: Primitive) -> Leaf:
 
 
 def fixed(reader: Fixed) -> Leaf:
-    return Leaf(pa.binary(), (_whole, *_logical(reader)))
+    return Leaf(pa.binary(), tuple(_logical(reader)))
 
 
 def enum(writer: Enum, reader: Enum) -> Leaf:
@@ -125,31 +121,6 @@ def bounded(raw: pa.Array, bounds: tuple[int, int], reason: str, what: str) -> C
     )
 
 
-def _whole(raw: pa.Array) -> Converted:
-    """What was read as floating numbers is one value."""
-    if not pa.types.is_struct(raw.type):
-        return Converted(raw)
-    parts = [_bytes_of(raw.field(place)) for place in range(raw.type.num_fields)]
-    joined = pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.binary()))
-    if raw.null_count:
-        joined = pc.if_else(raw.is_valid(), joined, pa.scalar(None, pa.binary()))
-    return Converted(joined)
-
-
-def _bytes_of(numbers: pa.Array) -> pa.BinaryArray:
-    of = pa.binary(numbers.type.bit_width // 8)
-    data = [None, numbers.buffers()[1]]
-    return pc.cast(pa.Array.from_buffers(of, len(numbers), data, 0, numbers.offset), pa.binary())
-
-
-def _text(raw: pa.StringArray) -> Converted:
-    """What is called a string is one: pyruhvro takes any bytes."""
-    data = raw.buffers()[2]
-    if data is None or data.to_pybytes().isascii():
-        return Converted(raw)
-    return _in_utf8(raw.view(pa.binary()), MALFORMED, "a string is no UTF-8")
-
-
 def _as_text(raw: pa.BinaryArray) -> Converted:
     return _in_utf8(raw, NOT_RESOLVABLE, "bytes are no UTF-8, and a string is wanted")
 
@@ -201,5 +172,5 @@ def _decimals(raw: pa.Array, column: pa.DataType) -> Converted:
     return Converted(column_, (Misfit(pa.array(outside), OUT_OF_RANGE, detail),))
 
 
-KEYS: Final = Leaf(pa.string(), (_text,))  # of maps
+KEYS: Final = Leaf(pa.string(), ())  # of maps
 RECORD_TIMES: Final = Leaf(pa.int64(), tuple(_millis(TIMESTAMP)))

@@ -1,160 +1,208 @@
-"""Avro's bytes into Arrow by pyruhvro, in the raw form, for schemas of which it reads every value.
+"""Avro's bytes into Arrow, in the raw form, by `_avro_columns.c`: for schemas that contain not
+themselves, whichever else they are.
 
-It ends the thread (a Rust panic) on bytes, fixed and most logical types, cuts an `int` off at 32
-bits, makes as many nulls as five bytes claim, and does not look whether a string is UTF-8. So it is
-given schemas without logical types, with `long` for `int`, `string` for `bytes`, floating numbers
-for `fixed`, and none that has what it cannot do. Conversions look at the values. What it gives back
-is bounded before it is asked, by how many columns there are for a byte.
+Records of a batch are read as they lie there, headers and keys left out; of a schema's fields only
+those that are wanted. They are read all or not at all (None): which one is at fault, or too large,
+finds out who reads one by one. Where the module is not compiled, everything is read so, two
+hundred times as slowly.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass
+from enum import IntEnum, auto
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
-import pyruhvro
 
-from columns.raw_form import ENTRY, KEY, field_name
+from columns.raw_form import ENTRY, KEY, branch_name, field_name, nullable_branch
+from ground.varints import long_at
 from schemas.definitions.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
+from wire.batch import BatchHeader
 
-MOST_COLUMNS: Final = 5_000
-MOST_FIXED: Final = 64  # bytes of a fixed type
+try:
+    from columns._avro_columns import Reader
+except ImportError:
+    NATIVE = False
+else:
+    NATIVE = True
+
+NOT_COMPILED: Final = (
+    "Avro is read value by value without columns/_avro_columns.c, which is not compiled: "
+    "over twenty times the processor time; with a C compiler and Python's headers (gcc, "
+    "python3-dev) there, install Penstock again"
+)
 MOST_BYTES: Final = 1024 * 1024 * 1024  # of Arrow, from one call
-_LEAF = 8  # bytes of a value, about: what text and lists point to comes from the bytes read
+MOST_NODES: Final = 10_000
+MOST_DEPTH: Final = 100
+_START: Final = 4096  # bytes of a batch in which its first body begins, or it is not read whole
 
-_READ_AS: Final = {
-    "null": "null",
-    "boolean": "boolean",
-    "int": "long",
-    "long": "long",
-    "float": "float",
-    "double": "double",
-    "bytes": "string",
-    "string": "string",
-}
-_LEAST: Final = {
-    "null": 0,
-    "boolean": 1,
-    "int": 1,
-    "long": 1,
-    "float": 4,
-    "double": 8,
-    "bytes": 1,
-    "string": 1,
-}
+Node: TypeAlias = tuple[int, bool, int, int, tuple[Any, ...]]
 
 
 class NotNative(Exception):
-    """The schema is none for pyruhvro."""
+    """The schema is not read so."""
 
 
 @dataclass(frozen=True, slots=True)
-class NativeType:
-    """A type as pyruhvro is given it. `width`: the bytes of Arrow for one value. `least`: the bytes
-    that a value takes at least. `spread`: the most bytes of Arrow for a byte read, in lists."""
+class Rows:
+    """What a batch holds: offsets and times of its records, and the bodies in raw form."""
 
-    json: Any
-    width: int
-    least: int
-    spread: float
+    offsets: pa.Int64Array
+    times: pa.Int64Array  # of the records, milliseconds
+    bodies: pa.Array
 
 
-def native_type(type_: Type) -> NativeType:
-    """Raises `NotNative`."""
-    return _Making().of(type_)
+class NativeReader:
+    """Reads what was written with one schema, and what `raw` has of it. Raises `NotNative`."""
+
+    def __init__(self, writer: Type, raw: pa.DataType) -> None:
+        if not NATIVE:
+            raise NotNative
+        body = _Making().of(writer, raw, 0)
+        number = (_Kind.LONG, True, _NO_BRANCH, 0, ())
+        self._reader = Reader((_Kind.RECORD, True, _NO_BRANCH, 0, (number, number, body)))
+        self._raw = raw
+        self._placed = pa.struct([("offset", pa.int64()), ("time", pa.int64()), ("body", raw)])
+
+    def batch(
+        self, header: BatchHeader, unpacked: bytes | memoryview, schema_id: int
+    ) -> Rows | None:
+        """All records of a batch, if they are of this schema and their offsets ascend."""
+        places = (header.base_offset, header.base_timestamp, header.last_offset_delta)
+        found = self._reader.records(unpacked, header.record_count, schema_id, places, MOST_BYTES)
+        if found is None:
+            return None
+        records = pa.array(_Given(self._placed, found))
+        offsets, times, bodies = (records.field(place) for place in range(3))
+        if header.is_append_time:
+            times = pa.repeat(pa.scalar(header.max_timestamp, pa.int64()), len(records))
+        return Rows(offsets, times, bodies)
+
+    def records(self, count: int, unpacked: bytes | memoryview, schema_id: int) -> pa.Array | None:
+        """What so many records hold, which may be of several batches."""
+        return self._array(self._reader.records(unpacked, count, schema_id, None, MOST_BYTES))
+
+    def bodies(self, messages: Sequence[bytes]) -> pa.Array | None:
+        """What messages of the envelope hold, whatever their ids."""
+        return self._array(self._reader.bodies(list(messages), MOST_BYTES))
+
+    def _array(self, found: Any) -> pa.Array | None:
+        return None if found is None else pa.array(_Given(self._raw, found))
 
 
-def read(data: bytes, schema: str) -> pa.RecordBatch | None:
-    """The one record that the bytes begin with; None if there is none."""
+def first_schema_id(unpacked: bytes | memoryview) -> int | None:
+    """That of the first record of a batch; None if it has none."""
+    start = bytes(unpacked[:_START])
     try:
-        return pyruhvro.deserialize_array([data], schema)
-    except (ValueError, OverflowError):  # of which UnicodeDecodeError is one
+        at = long_at(start, 0)[1] + 1  # length, attributes
+        at = long_at(start, long_at(start, at)[1])[1]  # timestamp, offset
+        key_length, at = long_at(start, at)
+        at = long_at(start, at + max(key_length, 0))[1]  # key, the value's length
+        if start[at] or len(start) < at + 5:
+            return None
+    except (IndexError, ValueError):
         return None
+    return int.from_bytes(start[at + 1 : at + 5], "big")
+
+
+class _Given:
+    """An array, as Arrow's users give them to each other."""
+
+    def __init__(self, type_: pa.DataType, array: Any) -> None:
+        self._type = type_
+        self._array = array
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+        return self._type.__arrow_c_schema__(), self._array
+
+
+class _Kind(IntEnum):
+    """As `_avro_columns.c` numbers them."""
+
+    NOTHING = 0
+    BOOLEAN = auto()
+    LONG = auto()
+    FLOAT = auto()
+    DOUBLE = auto()
+    BYTES = auto()
+    STRING = auto()
+    FIXED = auto()
+    ENUM = auto()
+    LIST = auto()
+    RECORD = auto()
+    UNION = auto()
+
+
+_NO_BRANCH: Final = -1
+_PRIMITIVES: Final = {
+    "null": _Kind.NOTHING,
+    "boolean": _Kind.BOOLEAN,
+    "int": _Kind.LONG,
+    "long": _Kind.LONG,
+    "float": _Kind.FLOAT,
+    "double": _Kind.DOUBLE,
+    "bytes": _Kind.BYTES,
+    "string": _Kind.STRING,
+}
+_TEXT: Final = Primitive("string", {})
 
 
 class _Making:
+    """`raw`: what is wanted of a type, in the raw form; None: nothing."""
+
     def __init__(self) -> None:
-        self._columns = self._names = 0
-        self._known: dict[int, NativeType] = {}
+        self._nodes = 0
         self._open: set[int] = set()
 
-    def of(self, type_: Type) -> NativeType:
-        self._columns += 1
-        if self._columns > MOST_COLUMNS:
+    def of(
+        self, type_: Type, raw: pa.DataType | None, depth: int, branch: int = _NO_BRANCH
+    ) -> Node:
+        self._nodes += 1
+        if self._nodes > MOST_NODES or depth > MOST_DEPTH:
             raise NotNative
+        kept = raw is not None
         match type_:
-            case Primitive() if type_.kind in _READ_AS:
-                return NativeType(_READ_AS[type_.kind], _LEAF, _LEAST[type_.kind], 0)
-            case Array():
-                return self._list(self.of(type_.items))
-            case Map():
-                values = self.of(type_.values)
-                key, entry = (KEY, NativeType("string", _LEAF, 1, 0)), (ENTRY, values)
-                return self._list(self._record([key, entry]))
-            case Union():
-                return self._union(type_)
+            case Primitive():
+                return (_PRIMITIVES[type_.kind], kept, branch, 0, ())
+            case Fixed():
+                return (_Kind.FIXED, kept, branch, type_.size, ())
             case Enum():
-                return self._enum(type_)
-            case Fixed() if 0 < type_.size <= MOST_FIXED and type_.size % 4 == 0:
-                return self._fixed(type_.size)
-            case Record() if type_.fields:
-                return self._written_once(type_)
+                symbols = tuple(symbol.encode() for symbol in type_.symbols)
+                return (_Kind.ENUM, kept, branch, 0, symbols)
+            case Array():
+                items = self.of(type_.items, _inside(raw), depth + 1)
+                return (_Kind.LIST, kept, branch, 0, (items,))
+            case Map():
+                fields = [(KEY, _TEXT), (ENTRY, type_.values)]
+                items = (
+                    _Kind.RECORD,
+                    kept,
+                    _NO_BRANCH,
+                    0,
+                    self._parts(fields, _inside(raw), depth + 1),
+                )
+                return (_Kind.LIST, kept, branch, 0, (items,))
+            case Union() if (value := nullable_branch(type_)) is not None:
+                return self.of(type_.branches[value], raw, depth, value)
+            case Union():
+                members = [(branch_name(at), each) for at, each in enumerate(type_.branches)]
+                return (_Kind.UNION, kept, branch, 0, self._parts(members, raw, depth))
+            case Record():
+                if id(type_) in self._open:
+                    raise NotNative
+                self._open.add(id(type_))
+                fields = [(field_name(at), each.type) for at, each in enumerate(type_.fields)]
+                parts = self._parts(fields, raw, depth)
+                self._open.remove(id(type_))
+                return (_Kind.RECORD, kept, branch, 0, parts)
         raise NotNative
 
-    def _list(self, items: NativeType) -> NativeType:
-        if not items.least:
-            raise NotNative
-        spread = max(items.spread, items.width / items.least)
-        return NativeType({"type": "array", "items": items.json}, _LEAF, 1, spread)
+    def _parts(
+        self, parts: Sequence[tuple[str, Type]], raw: pa.DataType | None, depth: int
+    ) -> tuple[Node, ...]:
+        wanted = {} if raw is None else {field.name: field.type for field in raw}
+        return tuple(self.of(type_, wanted.get(name), depth + 1) for name, type_ in parts)
 
-    def _union(self, union: Union) -> NativeType:
-        branches = [self.of(branch) for branch in union.branches]
-        kinds = [_READ_AS.get(branch.kind, branch.kind) for branch in union.branches]
-        unnamed = [kind for kind in kinds if kind not in {"enum", "fixed", "record"}]
-        if not branches or len(unnamed) != len(set(unnamed)):
-            raise NotNative
-        least = 1 + min(branch.least for branch in branches)
-        width = sum(branch.width for branch in branches) + 1
-        spread = max(branch.spread for branch in branches)
-        return NativeType([branch.json for branch in branches], width, least, spread)
 
-    def _fixed(self, size: int) -> NativeType:
-        """A record of numbers that are taken as they are, eight bytes or four at a time."""
-        of, each = ("double", 8) if size % 8 == 0 else ("float", 4)
-        part = NativeType(of, _LEAF, each, 0)
-        return self._record([(field_name(at), part) for at in range(size // each)])
-
-    def _enum(self, enum: Enum) -> NativeType:
-        if id(enum) in self._known:
-            return self._known[id(enum)]
-        name = self._name()
-        self._known[id(enum)] = NativeType(name, _LEAF, 1, 0)
-        made = {"type": "enum", "name": name, "symbols": list(enum.symbols)}
-        return NativeType(made, _LEAF, 1, 0)
-
-    def _written_once(self, record: Record) -> NativeType:
-        if id(record) in self._known:
-            return self._known[id(record)]
-        if id(record) in self._open:
-            raise NotNative
-        self._open.add(id(record))
-        fields = [(field_name(at), self.of(each.type)) for at, each in enumerate(record.fields)]
-        made = self._record(fields)
-        self._known[id(record)] = replace(made, json=made.json["name"])
-        return made
-
-    def _record(self, fields: Sequence[tuple[str, NativeType]]) -> NativeType:
-        return NativeType(
-            {
-                "type": "record",
-                "name": self._name(),
-                "fields": [{"name": name, "type": each.json} for name, each in fields],
-            },
-            sum(each.width for _, each in fields) + 1,
-            sum(each.least for _, each in fields),
-            max(each.spread for _, each in fields),
-        )
-
-    def _name(self) -> str:
-        self._names += 1
-        return f"N{self._names}"
+def _inside(lists: pa.DataType | None) -> pa.DataType | None:
+    return None if lists is None else lists.value_type

@@ -3,9 +3,8 @@
 Logical types are numbers, strings and bytes. A record's fields are called `f0`, `f1` … by their
 place with the writer, an enum is its symbol, an `int` has 64 bits, a map is a list of entries `f0`
 (the key) and `f1`, which in Avro's bytes it is. A union with null and one other branch is that
-branch, with nulls; any other is a sparse union (native) or a struct of `b0`, `b1` … of which one at
-most is not null (row by row). From the native reader, a string may be any bytes, `bytes` are called
-a string, and a fixed value is a struct of `f0`, `f1` …, floating numbers that are its bytes.
+branch, with nulls; any other is a struct of `b0`, `b1` … of which one at most is not null. What
+nobody wants of it may be left out.
 """
 
 from collections.abc import Iterable
@@ -74,6 +73,25 @@ def presence(type_: Type) -> pa.DataType:
         case Union() if (branch := nullable_branch(type_)) is not None:
             return presence(type_.branches[branch])
     return pa.struct([])
+
+
+def parts(fields: Iterable[tuple[str, pa.DataType]]) -> pa.StructType:
+    """A record, or a union, of what is wanted of it: in the writer's order, and of what is wanted
+    twice whatever either wants."""
+    wanted: dict[str, pa.DataType] = {}
+    for name, type_ in fields:
+        own = wanted.get(name)
+        wanted[name] = type_ if own is None else _both(own, type_)
+    return pa.struct(sorted(wanted.items(), key=lambda each: int(each[0][1:])))
+
+
+def _both(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """Of the same type."""
+    if pa.types.is_list(one):
+        return pa.list_(_both(one.value_type, other.value_type))
+    if pa.types.is_struct(one):
+        return parts((field.name, field.type) for field in (*one, *other))
+    return one
 
 
 def tagged(schema: AvroSchema) -> AvroSchema:

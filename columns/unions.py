@@ -70,9 +70,6 @@ class UnionConversion:
             there, gone = (raw.is_valid, raw), (raw.is_null, pa.nulls(len(raw)))
             return [there if place == self.nullable else gone for place in range(2)]
         places = range(len(self.branches))
-        if pa.types.is_union(raw.type):
-            codes = raw.type_codes
-            return [(partial(pc.equal, codes, place), raw.field(place)) for place in places]
         # Flattened, as what lies under a null may be anything.
         held = dict(zip((each.name for each in raw.type), raw.flatten(), strict=True))
         found = {place: held[branch_name(place)] for place in places if branch_name(place) in held}

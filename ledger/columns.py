@@ -17,8 +17,7 @@ import pyarrow as pa
 
 from columns.column_types import column_type
 from columns.conversion import Conversion
-from columns.framing import FirstRecord, Framing
-from columns.native import NotNative, native_type
+from columns.native import NativeReader, NotNative
 from columns.resolution import resolve
 from ledger.frames import Frames, NotTogether
 from schemas.errors import InvalidSchema
@@ -50,8 +49,8 @@ def columns_of(entries: Sequence[Mapping[str, Any]]) -> pa.StructArray:
 class ColumnsOfLedger:
     """Reads what was written with one schema."""
 
-    first: FirstRecord  # which all are to be like
-    framing: Framing
+    schema_id: int
+    native: NativeReader
     conversion: Conversion
 
     @classmethod
@@ -60,19 +59,19 @@ class ColumnsOfLedger:
         if schema.full_name != LEDGER:
             return None
         try:
-            framing = Framing(native_type(schema.type))
             conversion = resolve(schema.type, _READER)
+            native = NativeReader(schema.type, conversion.raw)
         except (NotNative, InvalidSchema, RecursionError):
             return None
         # Where not even an entry of which nothing is known fits, none does.
         if _fitting(conversion, pa.nulls(1, conversion.raw)) is None:
             return None
-        return cls(FirstRecord(False, schema_id), framing, conversion)
+        return cls(schema_id, native, conversion)
 
     def read(self, frames: Frames) -> pa.StructArray:
         """Of `LEDGER_TYPE`. Raises NotTogether."""
-        records = self.framing.records(frames.count, frames.data, self.first)
-        body = None if records is None else _fitting(self.conversion, records.field("body"))
+        raw = self.native.records(frames.count, frames.data, self.schema_id)
+        body = None if raw is None else _fitting(self.conversion, raw)
         if body is None:
             raise NotTogether
         return body

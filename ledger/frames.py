@@ -1,7 +1,7 @@
 """The records of many batches, unpacked together, so that one native call can decode them all.
 
 Frames of zstd that follow one another unpack to what they hold, one after the other; and so do
-records, whichever batches they come from (columns/framing.py reads them). What would have to be
+records, whichever batches they come from (columns/native.py reads them). What would have to be
 unpacked batch by batch is NotTogether, and somebody reads it so.
 
 Pure.

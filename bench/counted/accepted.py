@@ -16,6 +16,7 @@ from typing import Any, Final
 from agent.batches import framing, plain_json
 from agent.events import splitting, times
 from bench.counted.paths import PATHS
+from columns import native
 from wire import record_check
 
 FILE: Final = Path(__file__).resolve().parent.parent / "counts.json"
@@ -23,7 +24,14 @@ ACCEPT: Final = 'make bench ARGS="--accept-counts"'
 TOLERANCE: Final = 0.05
 _CONSTRAINTS: Final = Path(__file__).resolve().parents[2] / "constraints.txt"
 
-_IN_C: Final = (framing, plain_json, splitting, times, record_check)  # where there is a compiler
+_IN_C: Final = (
+    framing,
+    native,
+    plain_json,
+    splitting,
+    times,
+    record_check,
+)  # where there is a compiler
 
 Counts = Mapping[str, int]
 

@@ -32,6 +32,7 @@ _LAST_WORDS: Final = 2000
 MODULES: Final = (
     "wire/_records",
     "broker/storage/_many_files",
+    "columns/_avro_columns",
     "agent/events/_line_splitting",
     "agent/events/_iso_times",
     "agent/batches/_record_framing",

@@ -1,7 +1,7 @@
 """Batches of one partition become rows of one table.
 
-A batch is read whole, natively (columns/framing.py), if its records are alike: one schema, no
-headers. Otherwise its records are taken apart, and those of a schema read together (writers.py).
+A batch is read whole, natively (columns/native.py), if its records are alike: of one schema.
+Otherwise its records are taken apart, and those of a schema read together (writers.py).
 Either way gives the same rows. What cannot be read is dead, with its reason, and costs no other
 record anything.
 
@@ -18,7 +18,7 @@ from typing import Final
 import pyarrow as pa
 
 from client.fetcher import FetchedBatch
-from columns.framing import Rows, first_record
+from columns.native import Rows, first_schema_id
 from loader.decoding.columns import Columns
 from loader.decoding.decoded import BROKEN_BATCH, NO_VALUE, NOT_FRAMED, Dead, Decoded
 from loader.decoding.row_assembly import RowAssembly
@@ -64,24 +64,24 @@ class BatchDecoder:
             unpacked = decompress(Codec(header.codec), batch.data[HEADER_SIZE:])
         except (BatchError, ValueError):
             return None
-        first = first_record(unpacked)
-        if first is None:
+        schema_id = first_schema_id(unpacked)
+        if schema_id is None:
             return None
-        writer = self._writers.of(first.schema_id)
-        if isinstance(writer, Unusable) or writer.framing is None:
+        writer = self._writers.of(schema_id)
+        if isinstance(writer, Unusable) or writer.native is None:
             return None
-        rows = writer.framing.batch(header, unpacked, first)
+        rows = writer.native.batch(header, unpacked, schema_id)
         if rows is None:
             return None
         made, bad = self._assembly.rows(rows, writer.conversion)
         dead: list[Dead] = []
         if bad:
             dead = [
-                _dead(record, bad[record.offset], first.schema_id)
+                _dead(record, bad[record.offset], schema_id)
                 for record in records(batch.data)
                 if record.offset in bad
             ]
-        counts = {first.schema_id: header.record_count}
+        counts = {schema_id: header.record_count}
         return self._assembly.decoded([made], tuple(dead), counts)
 
     def _singly(self, batch: FetchedBatch) -> Decoded:

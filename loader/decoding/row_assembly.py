@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from columns.conversion import Conversion, constant
-from columns.framing import Rows
 from columns.leaves import OUT_OF_RANGE, RECORD_TIMES, bounded
+from columns.native import Rows
 from loader.config import HeaderColumns
 from loader.decoding.columns import ORIGIN, Columns
 from loader.decoding.decoded import Dead, Decoded

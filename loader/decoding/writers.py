@@ -7,9 +7,8 @@ from typing import Any, Final, Protocol
 import pyarrow as pa
 
 from columns.conversion import Conversion
-from columns.framing import Framing
 from columns.leaves import MALFORMED
-from columns.native import MOST_BYTES, NotNative, native_type
+from columns.native import MOST_BYTES, NativeReader, NotNative
 from columns.resolution import resolve
 from columns.row_reader import RowReader, size_in_columns
 from loader.decoding.decoded import INVALID_SCHEMA, UNKNOWN_SCHEMA
@@ -49,19 +48,20 @@ class Writer:
 
     def __init__(self, schema: AvroSchema, reader: AvroSchema) -> None:
         self.conversion: Final[Conversion] = resolve(schema.type, reader.type)
-        self.framing: Final = _framing(schema)
+        self._raw = self.conversion.raw
+        self.native: Final = _native(schema, self._raw)
         self._rows = RowReader(schema)
 
     def read(self, messages: Sequence[bytes]) -> tuple[list[Read], dict[int, Unusable]]:
         """Messages of the envelope, in parts, and which of them could not be read."""
-        reading = _Reading(messages, self.conversion.raw)
+        reading = _Reading(messages, self._raw)
         waiting = [range(len(messages))]
         while waiting:
             places = waiting.pop()
-            bodies = self.framing and self.framing.bodies(messages[places.start : places.stop])
+            bodies = self.native and self.native.bodies(messages[places.start : places.stop])
             if bodies is not None:
                 reading.add(places, bodies)
-            elif self.framing is None or len(places) <= _FEW:
+            elif self.native is None or len(places) <= _FEW:
                 reading.singly(places, self._rows)
             else:
                 # Where one is bad, the others are read natively all the same.
@@ -103,9 +103,9 @@ class _Reading:
             self.parts.append(Read(tuple(values), pa.array(list(values.values()), self._raw)))
 
 
-def _framing(schema: AvroSchema) -> Framing | None:
+def _native(schema: AvroSchema, raw: pa.DataType) -> NativeReader | None:
     try:
-        return Framing(native_type(schema.type))
+        return NativeReader(schema.type, raw)
     except NotNative:
         return None
 

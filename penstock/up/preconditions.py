@@ -22,7 +22,7 @@ from penstock.directory.places import HOST, PRIVATE, MirrorPorts, Places, Ports
 # Everything that the extra `all` brings, as modules.
 MODULES: Final = (
     *("cryptography", "httptools", "inotify_simple", "joserfc", "kazoo", "numpy", "packaging"),
-    *("prometheus_client", "pyarrow", "pyruhvro", "pyspark", "starlette", "uvicorn", "uvloop"),
+    *("prometheus_client", "pyarrow", "pyspark", "starlette", "uvicorn", "uvloop"),
     "zstandard",
 )
 LOWEST_JAVA: Final = 17

@@ -169,7 +169,7 @@ def test_modules_in_c_lie_in_a_wheel_for_every_python(tmp_path: Path) -> None:
         record = archive.read("penstock-0.1.0.dist-info/RECORD").decode()
     assert "Tag: cp311-abi3-manylinux_2_28_x86_64" in about
     assert "py3-none-any" not in about
-    assert {Path(each).parts[2] for each in modules} == {"wire", "broker", "agent"}
+    assert {Path(each).parts[2] for each in modules} == {"wire", "columns", "broker", "agent"}
     for there in map(Path, modules):
         assert f"{there},sha256=" in record
         name = there.name.partition(".")[0]

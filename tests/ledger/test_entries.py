@@ -145,15 +145,14 @@ def test_an_entry_that_says_nothing_has_its_defaults() -> None:
 
 def test_what_is_not_as_it_is_expected_is_not_believed() -> None:
     good = batch_of([entry("a", 0, (1, ["x"]))])
-    assert len(together([good, good])) == 2
+    keyed = batch_of([entry("a", 0)], key=b"k")
+    assert len(together([good, keyed, with_header(b"\0" * 8), good])) == 4
     value = b"\0\0\0\0\x07" + b"\0" * 4
     for bad in (
-        batch_of([entry("a", 0)], key=b"k"),
         batch_of([entry("a", 0)], schema_id=8),
         batch_of([entry("a", 0)], codec=Codec.GZIP),
         other(value),
         other(b""),
-        with_header(b"\0" * 8),
         other(values(good)[0].replace(b"host-of-a", b"host-of-\xff")),
     ):
         with pytest.raises(NotTogether):
@@ -231,7 +230,8 @@ def test_what_natively_cannot_be_read_is_read_one_by_one() -> None:
     later = parse(
         text.replace(
             '{"name":"run"',
-            '{"name":"raw","type":{"type":"fixed","name":"Three","size":3},"default":"abc"},'
+            '{"name":"loop","type":{"type":"array","items":{"type":"record","name":"Loop",'
+            '"fields":[{"name":"loop","type":{"type":"array","items":"Loop"}}]}},"default":[]},'
             '{"name":"run"',
             1,
         )

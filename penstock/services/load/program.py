@@ -28,6 +28,7 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from client.errors import ClientError
+from columns.native import NATIVE, NOT_COMPILED
 from ground.certificate_expiry import CertificateWatch
 from loader.config import LoaderConfig
 from loader.errors import LoaderError
@@ -105,6 +106,8 @@ class LoadProgram:
 
     def __enter__(self) -> "LoadProgram":
         check_spark()
+        if not NATIVE:
+            log.warning(NOT_COMPILED)
         self._certificates.start()
         self._jvm.__enter__()
         listen_for_signals(self._events)

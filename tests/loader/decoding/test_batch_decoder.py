@@ -58,16 +58,17 @@ def deaths(decoded: Decoded) -> list[tuple[int, str]]:
 
 
 @pytest.mark.parametrize("layout", list(HeaderColumns))
-@pytest.mark.parametrize("key", [None, b"key"])
+@pytest.mark.parametrize("more", [[], [b"\0\0\0\0\5"]], ids=["whole", "apart"])
 def test_events_of_times_that_are_not_wanted_are_dead(
-    layout: HeaderColumns, key: bytes | None
+    layout: HeaderColumns, more: list[bytes]
 ) -> None:
-    """Read whole, and one by one as they have keys."""
-    records = [each._replace(key=key) for each in records_of(lines(10))]
+    """Read whole, and taken apart as there is one of another schema."""
+    records = records_of([*lines(10), *more])
     decoded = decode(LINE, records, times=(TIME + 2, TIME + 7), header=layout)
     assert [row["_offset"] for row in rows_of(decoded)] == [2, 3, 4, 5, 6, 7]
     assert decoded.times.to_pylist() == [TIME + at for at in range(2, 8)]
-    assert deaths(decoded) == [(at, "out of range") for at in (0, 1, 8, 9)]
+    assert deaths(decoded)[:4] == [(at, "out of range") for at in (0, 1, 8, 9)]
+    assert deaths(decoded)[4:] == [(10, "schema not registered")] * len(more)
     assert decoded.dead[0].value == records[0].value
     assert decoded.dead[0].detail == f"{TIME} is no time from `oldest` to `newest`"
 

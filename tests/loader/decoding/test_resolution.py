@@ -190,6 +190,20 @@ def test_fields_are_found_by_name_and_alias_in_any_order() -> None:
     assert rows(reread(writer, reader, {"a": 1, "b": 2, "gone": "x"})) == [{"c": 2, "a": 1}]
 
 
+def test_two_fields_that_were_one_may_want_different_parts_of_it() -> None:
+    def records(name: str, *fields: str, **more: Any) -> Any:
+        made = [{"name": each, "type": "long"} for each in fields]
+        return {"type": "array", "items": {"type": "record", "name": name, "fields": made, **more}}
+
+    other = {"name": "b", "aliases": ["a"], "type": records("B", "y", "x", aliases=["A"])}
+    decoded = reread(
+        schema(("a", records("A", "x", "y", "z"))),
+        schema(("a", records("A", "z")), other),
+        {"a": [{"x": 1, "y": 2, "z": 3}]},
+    )
+    assert rows(decoded) == [{"a": [{"z": 3}], "b": [{"y": 2, "x": 1}]}]
+
+
 def test_records_are_found_by_name_without_namespace_and_by_alias() -> None:
     writer = schema(("a", "int"), name="old.Name", namespace="old")
     for reader in (

@@ -29,13 +29,13 @@ MODULES = (
     "pyarrow",
     "pyarrow.compute",
     "pyarrow.parquet",
-    "pyruhvro",
     "aiokafka.record._crecords",
     "pyspark_penstock",  # from here on, the programs are on the path
     "penstock",
     "client.connection",
     "schemas.envelope",
     "wire.records",
+    "columns._avro_columns",
     "loader.config",
 )
 

@@ -1,0 +1,719 @@
+/* Reads values that were written with one Avro schema into columns of Arrow, in the raw form.
+ *
+ * What is read is a tree of nodes that `columns.native` has made of the schema. A node that is not
+ * kept is read over. Those that are fill a column each; a null, or the branch that is not there,
+ * has an empty place in every column below it.
+ *
+ * A batch is read whole or not at all: whatever is not as the schema says ends it without a word,
+ * and somebody else, who is slower, finds out which record it was.
+ *
+ * Rules. Every read is behind a comparison with the end. `room` is what columns may still take:
+ * records and items are paid for before they are read, with the most that one can take of it, text
+ * apart, which comes from the bytes that are read. Nodes do not change once they are made, so that
+ * they can be used by many at a time, and the interpreter is let go of while there is much to read.
+ */
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include "_columns.h"
+
+#define LEAF 8         /* bytes of a value at least, as it is paid for */
+#define LONG_SIZE 10   /* bytes that a varint may have */
+#define MOST_DEPTH 128 /* of nodes */
+#define ENVELOPE 5     /* bytes before a body: a zero, and the schema's id */
+/* Bytes; fewer take less time than it may take to be given the interpreter back. */
+#define ALONE_FROM (256 * 1024)
+
+typedef struct {
+    const unsigned char *at;
+    const unsigned char *end;
+    Column *columns;
+    int64_t room;
+} Reading;
+
+/* ---- Bytes. */
+
+static inline Outcome
+read_long(Reading *reading, int64_t *number)
+{
+    uint64_t raw = 0;
+    const unsigned char *at = reading->at;
+    for (unsigned shift = 0; shift < 7 * LONG_SIZE; shift += 7) {
+        if (at == reading->end)
+            return REFUSED;
+        unsigned char byte = *at++;
+        if (shift == 63 && byte > 1)
+            return REFUSED;
+        raw |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80) {
+            reading->at = at;
+            *number = (int64_t)(raw >> 1) ^ -(int64_t)(raw & 1);
+            return READ;
+        }
+    }
+    return REFUSED;
+}
+
+static inline Outcome
+read_length(Reading *reading, int64_t *length)
+{
+    if (read_long(reading, length) || *length < 0 || *length > reading->end - reading->at)
+        return REFUSED;
+    return READ;
+}
+
+static inline Outcome
+skip_bytes(Reading *reading, int64_t count)
+{
+    if (count > reading->end - reading->at)
+        return REFUSED;
+    reading->at += count;
+    return READ;
+}
+
+static int
+is_ascii(const unsigned char *at, int64_t size)
+{
+    uint64_t found = 0, eight;
+    for (; size >= 8; size -= 8, at += 8) {
+        memcpy(&eight, at, 8);
+        found |= eight;
+    }
+    for (; size; size--)
+        found |= *at++;
+    return !(found & 0x8080808080808080u);
+}
+
+static int
+is_utf8(const unsigned char *at, int64_t size)
+{
+    const unsigned char *end = at + size;
+    if (is_ascii(at, size))
+        return 1;
+    while (at < end) {
+        unsigned char first = *at++;
+        unsigned least = 0x80, most = 0xbf; /* of the second byte */
+        int more;
+        if (first < 0x80)
+            continue;
+        if (first >= 0xc2 && first <= 0xdf)
+            more = 1;
+        else if (first >= 0xe0 && first <= 0xef)
+            more = 2;
+        else if (first >= 0xf0 && first <= 0xf4)
+            more = 3;
+        else
+            return 0;
+        if (end - at < more)
+            return 0;
+        switch (first) {
+        case 0xe0: least = 0xa0; break; /* it would have fitted into less */
+        case 0xed: most = 0x9f; break;  /* a surrogate */
+        case 0xf0: least = 0x90; break;
+        case 0xf4: most = 0x8f; break;
+        }
+        if (*at < least || *at > most)
+            return 0;
+        for (at++; --more; at++)
+            if (*at < 0x80 || *at > 0xbf)
+                return 0;
+    }
+    return 1;
+}
+
+/* ---- Values. Each is read into its column, or over where there is none. */
+
+static Outcome read_value(Reading *reading, const Node *node);
+
+static inline Outcome
+read_text(Reading *reading, const Node *node, Column *column)
+{
+    int64_t size = node->argument;
+    if (node->kind != FIXED && read_length(reading, &size))
+        return REFUSED;
+    const unsigned char *text = reading->at;
+    if (skip_bytes(reading, size))
+        return REFUSED;
+    if (column)
+        return append_text(column, text, size); /* and looks at strings in the end */
+    return node->kind != STRING || is_utf8(text, size) ? READ : REFUSED;
+}
+
+static inline Outcome
+read_number(Reading *reading, Column *column, int64_t size)
+{
+    const unsigned char *number = reading->at;
+    if (skip_bytes(reading, size))
+        return REFUSED;
+    if (column)
+        memcpy(column->fixed + size * column->length++, number, (size_t)size);
+    return READ;
+}
+
+static inline Outcome
+read_boolean(Reading *reading, Column *column)
+{
+    if (reading->at == reading->end || *reading->at > 1)
+        return REFUSED;
+    if (*reading->at++ && column)
+        set_bit(column->fixed, column->length);
+    if (column)
+        column->length++;
+    return READ;
+}
+
+static inline Outcome
+read_whole(Reading *reading, Column *column)
+{
+    int64_t number;
+    if (read_long(reading, &number))
+        return REFUSED;
+    if (column)
+        memcpy(column->fixed + 8 * column->length++, &number, 8);
+    return READ;
+}
+
+static inline Outcome
+read_symbol(Reading *reading, const Node *node, Column *column)
+{
+    int64_t number;
+    if (read_long(reading, &number) || number < 0 || number >= node->count)
+        return REFUSED;
+    const Symbol *symbol = node->symbols + number;
+    return column ? append_text(column, symbol->at, symbol->size) : READ;
+}
+
+static Outcome
+read_list(Reading *reading, const Node *node, Column *column)
+{
+    const Node *items = node->parts;
+    Outcome outcome;
+    for (;;) {
+        int64_t count, bytes;
+        if (read_long(reading, &count))
+            return REFUSED;
+        if (!count)
+            break;
+        if (count < 0) { /* then its bytes are said as well */
+            if (count == INT64_MIN || read_length(reading, &bytes))
+                return REFUSED;
+            count = -count;
+        }
+        if (count > reading->room / items->width)
+            return REFUSED;
+        reading->room -= count * items->width;
+        while (count--)
+            if ((outcome = read_value(reading, items)))
+                return outcome;
+    }
+    if (column)
+        column->offsets[++column->length] = (int32_t)reading->columns[items->column].length;
+    return READ;
+}
+
+static Outcome
+read_parts(Reading *reading, const Node *node, Column *column)
+{
+    for (Py_ssize_t part = 0; part < node->count; part++) {
+        Outcome outcome = read_value(reading, node->parts + part);
+        if (outcome)
+            return outcome;
+    }
+    if (column)
+        column->length++;
+    return READ;
+}
+
+static Outcome
+read_branch(Reading *reading, const Node *node, Column *column)
+{
+    int64_t branch;
+    Outcome outcome = READ;
+    if (read_long(reading, &branch) || branch < 0 || branch >= node->count)
+        return REFUSED;
+    for (Py_ssize_t part = 0; part < node->count && !outcome; part++)
+        outcome = part == branch ? read_value(reading, node->parts + part)
+                                 : append_nothing(reading->columns, node->parts + part);
+    if (outcome || !column)
+        return outcome;
+    if (node->parts[branch].kind == NOTHING)
+        column->nulls++;
+    else
+        set_bit(column->valid, column->length);
+    column->length++;
+    return READ;
+}
+
+static Outcome
+read_value(Reading *reading, const Node *node)
+{
+    Column *column = NULL;
+    if (node->branch >= 0) {
+        int64_t branch;
+        if (read_long(reading, &branch) || branch < 0 || branch > 1)
+            return REFUSED;
+        if (branch != node->branch)
+            return append_nothing(reading->columns, node);
+    }
+    if (node->kept) {
+        column = reading->columns + node->column;
+        if (make_room(node, column))
+            return NO_MEMORY;
+        if (node->may_be_null && node->kind != UNION)
+            set_bit(column->valid, column->length);
+    }
+    switch (node->kind) {
+    case BOOLEAN:
+        return read_boolean(reading, column);
+    case LONG:
+        return read_whole(reading, column);
+    case FLOAT:
+        return read_number(reading, column, 4);
+    case DOUBLE:
+        return read_number(reading, column, 8);
+    case BYTES:
+    case STRING:
+    case FIXED:
+        return read_text(reading, node, column);
+    case ENUM:
+        return read_symbol(reading, node, column);
+    case LIST:
+        return read_list(reading, node, column);
+    case RECORD:
+        return read_parts(reading, node, column);
+    case UNION:
+        return read_branch(reading, node, column);
+    default:
+        if (column)
+            column->length++;
+        return READ;
+    }
+}
+
+/* ---- Records of a batch. */
+
+/* `first`, `last`: what the next record's offset must be at least, of what the batch says, and at
+ * most. Of records that come from many batches nobody looks at that. */
+typedef struct {
+    unsigned char before[ENVELOPE];
+    int64_t base_offset, base_time, first, last;
+    int places;
+} Frame;
+
+static Outcome
+skip_text(Reading *reading, int is_name)
+{
+    int64_t size;
+    if (read_long(reading, &size) || (is_name && size < 0))
+        return REFUSED;
+    const unsigned char *text = reading->at;
+    if (size > 0 && skip_bytes(reading, size))
+        return REFUSED;
+    return !is_name || is_utf8(text, size) ? READ : REFUSED;
+}
+
+static Outcome
+read_body(Reading *reading, const Node *body, int64_t size)
+{
+    const unsigned char *end = reading->end, *behind = reading->at + size;
+    reading->end = behind;
+    Outcome outcome = read_value(reading, body);
+    reading->end = end;
+    return outcome || reading->at == behind ? outcome : REFUSED;
+}
+
+static Outcome
+read_record(Reading *reading, const Node *record, Frame *frame)
+{
+    int64_t size, time, offset, headers;
+    Outcome outcome;
+    if (skip_bytes(reading, 1) || read_long(reading, &time) || read_long(reading, &offset) ||
+        skip_text(reading, 0) || read_length(reading, &size) || size < ENVELOPE ||
+        memcmp(reading->at, frame->before, ENVELOPE))
+        return REFUSED;
+    reading->at += ENVELOPE;
+    if ((outcome = read_body(reading, record->parts + 2, size - ENVELOPE)))
+        return outcome;
+    if (frame->places) {
+        if (offset < frame->first || offset > frame->last)
+            return REFUSED;
+        frame->first = offset + 1;
+        int64_t numbers[2];
+        if (__builtin_add_overflow(frame->base_offset, offset, numbers) ||
+            __builtin_add_overflow(frame->base_time, time, numbers + 1))
+            return REFUSED;
+        for (int part = 0; part < 2; part++) {
+            Column *column = reading->columns + record->parts[part].column;
+            memcpy(column->fixed + 8 * column->length++, numbers + part, 8);
+        }
+        reading->columns[record->column].length++;
+    }
+    if (read_long(reading, &headers) || headers < 0)
+        return REFUSED;
+    while (headers--)
+        if (skip_text(reading, 1) || skip_text(reading, 0))
+            return REFUSED;
+    return READ;
+}
+
+static Outcome
+read_records(Reading *reading, const Node *record, int64_t count, Frame *frame)
+{
+    const unsigned char *end = reading->end;
+    while (count--) {
+        int64_t size;
+        if (read_length(reading, &size))
+            return REFUSED;
+        reading->end = reading->at + size;
+        Outcome outcome = read_record(reading, record, frame);
+        if (outcome)
+            return outcome;
+        if (reading->at != reading->end)
+            return REFUSED;
+        reading->end = end;
+    }
+    return reading->at == end ? READ : REFUSED;
+}
+
+/* Refused if a string is none; and no column is without what Arrow asks for. */
+static Outcome
+finish(Reading *reading, const Node *node)
+{
+    Outcome outcome = READ;
+    if (!node->kept)
+        return READ;
+    Column *column = reading->columns + node->column;
+    if (!column->room && resize(node, column, FIRST_ROOM))
+        return NO_MEMORY;
+    if (column->offsets && node->kind != LIST && !column->text &&
+        resized((void **)&column->text, FIRST_ROOM))
+        return NO_MEMORY;
+    if (node->kind == STRING && !is_ascii(column->text, column->used))
+        for (int64_t at = 0; at < column->length; at++)
+            if (!is_utf8(column->text + column->offsets[at],
+                         column->offsets[at + 1] - column->offsets[at]))
+                return REFUSED;
+    if (node->parts)
+        for (Py_ssize_t part = 0; part < node->count && !outcome; part++)
+            outcome = finish(reading, node->parts + part);
+    return outcome;
+}
+
+/* ---- What Python is given. */
+
+static void
+free_array(PyObject *capsule)
+{
+    ArrowArray *array = PyCapsule_GetPointer(capsule, "arrow_array");
+    if (array->release)
+        array->release(array);
+    free(array);
+}
+
+/* The capsule that Arrow's users pass to each other, with the node's column in it; no column is
+ * left in any case. */
+static PyObject *
+as_capsule(Reading *reading, Py_ssize_t columns, const Node *node)
+{
+    ArrowArray *array = calloc(1, sizeof(*array));
+    Outcome outcome = array ? give(reading->columns, node, array) : NO_MEMORY;
+    free_columns(reading->columns, columns);
+    PyObject *capsule = array ? PyCapsule_New(array, "arrow_array", free_array) : NULL;
+    if (!capsule) {
+        if (array && array->release)
+            array->release(array);
+        free(array);
+        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+    }
+    if (outcome) {
+        Py_DECREF(capsule);
+        return PyErr_NoMemory();
+    }
+    return capsule;
+}
+
+/* ---- The nodes, which Python has made. */
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *made; /* whose symbols are pointed to */
+    Py_ssize_t columns;
+    Node record;    /* of offset, time and body */
+} Reader;
+
+static void
+free_node(Node *node)
+{
+    if (node->parts)
+        for (Py_ssize_t part = 0; part < node->count; part++)
+            free_node(node->parts + part);
+    free(node->parts);
+    free(node->symbols);
+}
+
+static int
+read_symbols(Node *node, PyObject *symbols)
+{
+    Py_ssize_t longest = 0;
+    node->symbols = calloc((size_t)node->count + 1, sizeof(Symbol));
+    if (!node->symbols) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Py_ssize_t at = 0; at < node->count; at++) {
+        char *text;
+        Symbol *symbol = node->symbols + at;
+        if (PyBytes_AsStringAndSize(PyTuple_GetItem(symbols, at), &text, &symbol->size) < 0)
+            return -1;
+        symbol->at = text;
+        longest = symbol->size > longest ? symbol->size : longest;
+    }
+    node->width += longest;
+    return 0;
+}
+
+static int read_node(PyObject *made, Node *node, Py_ssize_t *columns, int depth);
+
+static int
+read_nodes(Node *node, PyObject *parts, Py_ssize_t *columns, int depth)
+{
+    node->parts = calloc((size_t)node->count + 1, sizeof(Node));
+    if (!node->parts) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Py_ssize_t at = 0; at < node->count; at++) {
+        Node *part = node->parts + at;
+        if (read_node(PyTuple_GetItem(parts, at), part, columns, depth + 1) < 0)
+            return -1;
+        part->may_be_null |= node->kind == UNION;
+        node->width += node->kind == LIST ? 0 : part->width;
+    }
+    return 0;
+}
+
+/* A tuple: its kind, whether it is kept, its branch, its size, its parts or symbols. */
+static int
+read_node(PyObject *made, Node *node, Py_ssize_t *columns, int depth)
+{
+    int kind;
+    long long branch, size;
+    PyObject *parts;
+    if (depth > MOST_DEPTH || !PyTuple_Check(made)) {
+        PyErr_SetString(PyExc_ValueError, "no node, or one that lies too deep");
+        return -1;
+    }
+    if (!PyArg_ParseTuple(made, "ipLLO!", &kind, &node->kept, &branch, &size, &PyTuple_Type, &parts))
+        return -1;
+    Py_ssize_t count = PyTuple_Size(parts);
+    if (kind < 0 || kind >= KINDS || branch < -1 || branch > 1 || size < 0 || size > INT32_MAX ||
+        (kind == LIST && count != 1) || (kind < ENUM && count)) {
+        PyErr_SetString(PyExc_ValueError, "no such node");
+        return -1;
+    }
+    node->kind = (Kind)kind;
+    node->branch = branch;
+    node->may_be_null = branch >= 0 || kind == UNION;
+    node->argument = size;
+    node->width = LEAF;
+    node->column = (*columns)++;
+    node->count = count;
+    if (kind == ENUM)
+        return read_symbols(node, parts);
+    return kind > ENUM ? read_nodes(node, parts, columns, depth) : 0;
+}
+
+static PyObject *
+new_reader(PyTypeObject *type, PyObject *arguments, PyObject *Py_UNUSED(named))
+{
+    PyObject *made;
+    if (!PyArg_ParseTuple(arguments, "O!", &PyTuple_Type, &made))
+        return NULL;
+    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    Reader *self = (Reader *)allocate(type, 0);
+    if (!self)
+        return NULL;
+    self->made = Py_NewRef(made);
+    Node *record = &self->record;
+    int read = read_node(made, record, &self->columns, 0);
+    if (!read && !(record->kind == RECORD && record->count == 3 && record->kept &&
+                   record->parts[0].kind == LONG && record->parts[0].kept &&
+                   record->parts[1].kind == LONG && record->parts[1].kept &&
+                   record->parts[2].kept)) {
+        PyErr_SetString(PyExc_ValueError, "a record of offset, time and body is wanted");
+        read = -1;
+    }
+    if (!read)
+        return (PyObject *)self;
+    Py_DECREF(self);
+    return NULL;
+}
+
+static void
+free_reader(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    free_node(&((Reader *)self)->record);
+    Py_XDECREF(((Reader *)self)->made);
+    release(self);
+    Py_DECREF(type);
+}
+
+/* ---- What Python asks. */
+
+static int
+begin(Reading *reading, const Reader *self)
+{
+    reading->columns = calloc((size_t)self->columns, sizeof(Column));
+    if (!reading->columns)
+        PyErr_NoMemory();
+    return reading->columns ? 0 : -1;
+}
+
+static PyObject *
+end(Reading *reading, const Reader *self, const Node *node, Outcome outcome)
+{
+    if (!outcome)
+        return as_capsule(reading, self->columns, node);
+    free_columns(reading->columns, self->columns);
+    return outcome == NO_MEMORY ? PyErr_NoMemory() : Py_NewRef(Py_None);
+}
+
+static Outcome
+read_all(Reading *reading, const Node *node, const Node *record, int64_t count, Frame *frame)
+{
+    if (count < 1 || count > reading->end - reading->at || count > reading->room / record->width)
+        return REFUSED;
+    reading->room -= count * record->width;
+    Outcome outcome = reserve(reading->columns, node, count);
+    if (!outcome)
+        outcome = read_records(reading, record, count, frame);
+    return outcome ? outcome : finish(reading, node);
+}
+
+static PyObject *
+records(PyObject *self_, PyObject *arguments)
+{
+    const Reader *self = (const Reader *)self_;
+    Py_buffer data;
+    PyObject *places;
+    long long room, count, base_offset = 0, base_time = 0, last = 0;
+    unsigned int id;
+    if (!PyArg_ParseTuple(arguments, "y*LIOL", &data, &count, &id, &places, &room))
+        return NULL;
+    Reading reading = {data.buf, (const unsigned char *)data.buf + data.len, NULL, room};
+    PyObject *found = NULL;
+    Outcome outcome;
+    if (places != Py_None &&
+        !PyArg_ParseTuple(places, "LLL", &base_offset, &base_time, &last))
+        goto done;
+    Frame frame = {{0, (unsigned char)(id >> 24), (unsigned char)(id >> 16),
+                    (unsigned char)(id >> 8), (unsigned char)id},
+                   base_offset, base_time, 0, last, places != Py_None};
+    const Node *node = frame.places ? &self->record : self->record.parts + 2;
+    if (begin(&reading, self) < 0)
+        goto done;
+    if (data.len < ALONE_FROM) {
+        outcome = read_all(&reading, node, &self->record, count, &frame);
+    } else {
+        Py_BEGIN_ALLOW_THREADS
+        outcome = read_all(&reading, node, &self->record, count, &frame);
+        Py_END_ALLOW_THREADS
+    }
+    found = end(&reading, self, node, outcome);
+done:
+    PyBuffer_Release(&data);
+    return found;
+}
+
+static Outcome
+read_bodies(Reading *reading, const Node *body, PyObject *messages)
+{
+    Py_ssize_t count = PyList_Size(messages);
+    if (!count || count > reading->room / body->width)
+        return REFUSED;
+    reading->room -= count * body->width;
+    for (Py_ssize_t at = 0; at < count; at++) {
+        char *message;
+        Py_ssize_t size;
+        if (PyBytes_AsStringAndSize(PyList_GetItem(messages, at), &message, &size) < 0)
+            return REFUSED;
+        if (size < ENVELOPE)
+            return REFUSED;
+        reading->at = (const unsigned char *)message + ENVELOPE;
+        reading->end = (const unsigned char *)message + size;
+        Outcome outcome = read_body(reading, body, size - ENVELOPE);
+        if (outcome)
+            return outcome;
+    }
+    return finish(reading, body);
+}
+
+static PyObject *
+bodies(PyObject *self_, PyObject *arguments)
+{
+    const Reader *self = (const Reader *)self_;
+    const Node *body = self->record.parts + 2;
+    PyObject *messages;
+    long long room;
+    if (!PyArg_ParseTuple(arguments, "O!L", &PyList_Type, &messages, &room))
+        return NULL;
+    Reading reading = {NULL, NULL, NULL, room};
+    if (begin(&reading, self) < 0)
+        return NULL;
+    Outcome outcome = read_bodies(&reading, body, messages);
+    if (PyErr_Occurred()) {
+        free_columns(reading.columns, self->columns);
+        return NULL;
+    }
+    return end(&reading, self, body, outcome);
+}
+
+static PyMethodDef reader_methods[] = {
+    {"records", records, METH_VARARGS,
+     "records(data, count, schema_id, (base_offset, base_time, last_delta), room): so many records,"
+     " with offsets and times; with None for these, only their bodies. None unless all are sound."},
+    {"bodies", bodies, METH_VARARGS,
+     "bodies(messages, room): what stands in a list of messages of the envelope, or None."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot reader_slots[] = {
+    {Py_tp_new, (void *)new_reader},
+    {Py_tp_dealloc, (void *)free_reader},
+    {Py_tp_methods, reader_methods},
+    {Py_tp_doc, "Reads what was written with one schema. Gives capsules, called arrow_array."},
+    {0, NULL},
+};
+
+static PyType_Spec reader_spec = {
+    .name = "columns._avro_columns.Reader",
+    .basicsize = sizeof(Reader),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = reader_slots,
+};
+
+static int
+add_types(PyObject *module)
+{
+    PyObject *type = PyType_FromModuleAndSpec(module, &reader_spec, NULL);
+    int added = type ? PyModule_AddObjectRef(module, "Reader", type) : -1;
+    Py_XDECREF(type);
+    return added;
+}
+
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)add_types}, {0, NULL}};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "columns._avro_columns",
+    .m_doc = "Reads Avro into columns of Arrow.",
+    .m_slots = slots,
+};
+
+PyMODINIT_FUNC
+PyInit__avro_columns(void)
+{
+    return PyModuleDef_Init(&definition);
+}

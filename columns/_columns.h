@@ -1,0 +1,294 @@
+/* Columns that grow value by value, as a tree of nodes says, and what Arrow is given of them.
+ *
+ * Nodes and columns are of one reading: a node says which column is its own. A node that is not kept
+ * has none, and nor has what lies below it. Nothing here knows where values come from.
+ */
+
+#ifndef PENSTOCK_COLUMNS_H
+#define PENSTOCK_COLUMNS_H
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "columns have the byte order of the machine, and Avro's numbers are little-endian"
+#endif
+
+#define FIRST_ROOM 64 /* values, or bytes, of a column that has none yet */
+
+/* As `columns.native` numbers them. */
+typedef enum {
+    NOTHING, BOOLEAN, LONG, FLOAT, DOUBLE, BYTES, STRING, FIXED, ENUM, LIST, RECORD, UNION, KINDS
+} Kind;
+
+typedef struct {
+    const char *at;
+    ssize_t size;
+} Symbol;
+
+/* `branch`: what a union of null and this one says if it is this; -1 where there is no such union.
+ * `argument`: the bytes of a fixed value. `width`: what one is paid for, with all its parts but the
+ * items of lists. `count`: of parts, or of symbols. */
+typedef struct Node Node;
+struct Node {
+    Kind kind;
+    int kept, may_be_null;
+    int64_t branch, argument, width;
+    ssize_t column, count;
+    Node *parts;
+    Symbol *symbols;
+};
+
+/* `fixed`: numbers, or bits. `text` has `used` bytes. */
+typedef struct {
+    int64_t length, room, nulls, used, text_room;
+    unsigned char *valid, *fixed, *text;
+    int32_t *offsets;
+} Column;
+
+typedef enum { READ, REFUSED, NO_MEMORY } Outcome;
+
+static Outcome
+resized(void **memory, int64_t bytes)
+{
+    void *more = realloc(*memory, (size_t)bytes);
+    if (!more)
+        return NO_MEMORY;
+    *memory = more;
+    return READ;
+}
+
+static Outcome
+resized_bits(unsigned char **bits, int64_t had, int64_t room)
+{
+    if (resized((void **)bits, room / 8))
+        return NO_MEMORY;
+    memset(*bits + had / 8, 0, (size_t)(room - had) / 8);
+    return READ;
+}
+
+/* Makes room for so many values, a multiple of 64. */
+static Outcome
+resize(const Node *node, Column *column, int64_t room)
+{
+    int64_t had = column->room;
+    Outcome outcome = READ;
+    if (node->may_be_null && resized_bits(&column->valid, had, room))
+        return NO_MEMORY;
+    switch (node->kind) {
+    case BOOLEAN:
+        outcome = resized_bits(&column->fixed, had, room);
+        break;
+    case LONG:
+    case DOUBLE:
+        outcome = resized((void **)&column->fixed, room * 8);
+        break;
+    case FLOAT:
+        outcome = resized((void **)&column->fixed, room * 4);
+        break;
+    case BYTES:
+    case STRING:
+    case FIXED:
+    case ENUM:
+    case LIST:
+        outcome = resized((void **)&column->offsets, (room + 1) * 4);
+        if (!outcome && !had)
+            column->offsets[0] = 0;
+        break;
+    default:
+        break;
+    }
+    if (!outcome)
+        column->room = room;
+    return outcome;
+}
+
+/* One more. */
+static inline Outcome
+make_room(const Node *node, Column *column)
+{
+    if (column->length < column->room)
+        return READ;
+    int64_t room = column->room + column->room / 2;
+    return resize(node, column, (room < FIRST_ROOM ? FIRST_ROOM : room + 63) & ~(int64_t)63);
+}
+
+static inline Outcome
+append_text(Column *column, const void *text, int64_t size)
+{
+    int64_t used = column->used + size;
+    if (used > column->text_room) {
+        if (used > INT32_MAX)
+            return REFUSED;
+        int64_t room = used + used / 2 + FIRST_ROOM;
+        if (resized((void **)&column->text, room))
+            return NO_MEMORY;
+        column->text_room = room;
+    }
+    if (size)
+        memcpy(column->text + column->used, text, (size_t)size);
+    column->used = used;
+    column->offsets[++column->length] = (int32_t)used;
+    return READ;
+}
+
+static inline void
+set_bit(unsigned char *bits, int64_t at)
+{
+    bits[at >> 3] |= (unsigned char)(1u << (at & 7));
+}
+
+/* A null where its column knows such, and otherwise something that nobody will look at. */
+static Outcome
+append_nothing(Column *columns, const Node *node)
+{
+    Outcome outcome = READ;
+    if (!node->kept)
+        return READ;
+    Column *column = columns + node->column;
+    if (make_room(node, column))
+        return NO_MEMORY;
+    column->nulls += node->may_be_null;
+    switch (node->kind) {
+    case LONG:
+    case DOUBLE:
+        memset(column->fixed + column->length * 8, 0, 8);
+        break;
+    case FLOAT:
+        memset(column->fixed + column->length * 4, 0, 4);
+        break;
+    case BYTES:
+    case STRING:
+    case FIXED:
+    case ENUM:
+    case LIST:
+        column->offsets[column->length + 1] = column->offsets[column->length];
+        break;
+    case RECORD:
+    case UNION:
+        for (ssize_t part = 0; part < node->count && !outcome; part++)
+            outcome = append_nothing(columns, node->parts + part);
+        break;
+    default:
+        break;
+    }
+    column->length++;
+    return outcome;
+}
+
+/* Room for so many values, where it is known that there will be as many. */
+static Outcome
+reserve(Column *columns, const Node *node, int64_t count)
+{
+    Outcome outcome = READ;
+    if (!node->kept)
+        return READ;
+    if (resize(node, columns + node->column, (count + 63) & ~(int64_t)63))
+        return NO_MEMORY;
+    if (node->kind == RECORD || node->kind == UNION)
+        for (ssize_t part = 0; part < node->count && !outcome; part++)
+            outcome = reserve(columns, node->parts + part, count);
+    return outcome;
+}
+
+/* ---- What Arrow is given: its C data interface. */
+
+typedef struct ArrowArray ArrowArray;
+struct ArrowArray {
+    int64_t length, null_count, offset, n_buffers, n_children;
+    const void **buffers;
+    ArrowArray **children;
+    ArrowArray *dictionary;
+    void (*release)(ArrowArray *);
+    void *private_data;
+};
+
+/* Of one array: its buffers, and where its children are. */
+typedef struct {
+    void *buffers[3];
+    ArrowArray **pointers;
+    ArrowArray *children;
+} Held;
+
+static void
+release_array(ArrowArray *array)
+{
+    Held *held = array->private_data;
+    for (int64_t child = 0; child < array->n_children; child++)
+        if (held->children[child].release)
+            held->children[child].release(held->children + child);
+    for (int at = 0; at < 3; at++)
+        free(held->buffers[at]);
+    free(held->pointers);
+    free(held->children);
+    free(held);
+    array->release = NULL;
+}
+
+static Outcome give(Column *columns, const Node *node, ArrowArray *array);
+
+static Outcome
+give_parts(Column *columns, const Node *node, ArrowArray *array)
+{
+    Held *held = array->private_data;
+    held->pointers = calloc((size_t)node->count + 1, sizeof(*held->pointers));
+    held->children = calloc((size_t)node->count + 1, sizeof(*held->children));
+    if (!held->pointers || !held->children)
+        return NO_MEMORY;
+    array->children = held->pointers;
+    for (ssize_t part = 0; part < node->count; part++) {
+        if (!node->parts[part].kept)
+            continue;
+        ArrowArray *child = held->children + array->n_children;
+        held->pointers[array->n_children++] = child;
+        if (give(columns, node->parts + part, child))
+            return NO_MEMORY;
+    }
+    return READ;
+}
+
+/* The column is the array's from then on, also if it is not given whole. */
+static Outcome
+give(Column *columns, const Node *node, ArrowArray *array)
+{
+    Column *column = columns + node->column;
+    Held *held = calloc(1, sizeof(*held));
+    if (!held)
+        return NO_MEMORY;
+    *array = (ArrowArray){.length = column->length, .null_count = column->nulls,
+                          .buffers = (const void **)held->buffers,
+                          .release = release_array, .private_data = held};
+    if (node->kind == NOTHING) {
+        array->null_count = column->length;
+        return READ;
+    }
+    if (column->nulls)
+        held->buffers[array->n_buffers] = column->valid;
+    else
+        free(column->valid);
+    array->n_buffers++;
+    if (column->offsets)
+        held->buffers[array->n_buffers++] = column->offsets;
+    if (column->fixed)
+        held->buffers[array->n_buffers++] = column->fixed;
+    if (column->text)
+        held->buffers[array->n_buffers++] = column->text;
+    *column = (Column){0};
+    return node->parts ? give_parts(columns, node, array) : READ;
+}
+
+static void
+free_columns(Column *columns, ssize_t count)
+{
+    for (ssize_t at = 0; at < count; at++) {
+        free(columns[at].valid);
+        free(columns[at].fixed);
+        free(columns[at].text);
+        free(columns[at].offsets);
+    }
+    free(columns);
+}
+
+#endif

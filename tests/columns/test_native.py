@@ -1,0 +1,362 @@
+"""Columns that are read in C are those of values that fastavro reads one by one."""
+
+import json
+import threading
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from columns import native
+from columns.column_types import NotColumns
+from columns.native import MOST_DEPTH, NativeReader, NotNative, first_schema_id
+from columns.resolution import resolve
+from columns.row_reader import RowReader
+from ground.varints import long_bytes
+from schemas.envelope import Encoder
+from schemas.errors import BadMessage, InvalidSchema
+from schemas.parsing import AvroSchema, parse
+from tests.schemas.avro_strategies import schemas, values
+from wire.batch import HEADER_SIZE, BatchHeader, read_header
+from wire.records import Record, build_batch
+
+if native.NATIVE:
+    from columns._avro_columns import Reader
+else:
+    pytest.skip(
+        "columns/_avro_columns.c is not compiled: `python hatch_build.py`, with a C compiler and "
+        "Python's headers",
+        allow_module_level=True,
+    )
+
+TIME: Final = 1_795_132_800_123
+HEAD: Final = b"\0\0\0\0\1"
+ROOM: Final = 1 << 20
+LONG, FIXED, ENUM, LIST, RECORD = 2, 7, 8, 9, 10
+
+
+def avro(*fields: Any) -> AvroSchema:
+    made = [{"name": f"x{at}", "type": type_} for at, type_ in enumerate(fields)]
+    return parse(json.dumps({"type": "record", "name": "R", "fields": made}), strict=False)
+
+
+def raw_of(schema: AvroSchema) -> pa.DataType:
+    return resolve(schema.type, schema.type).raw
+
+
+def reader_of(schema: AvroSchema) -> NativeReader:
+    return NativeReader(schema.type, raw_of(schema))
+
+
+def alone(schema: AvroSchema, messages: Sequence[bytes]) -> pa.Array | None:
+    """Read one by one; None if one of them cannot be."""
+    rows = RowReader(schema)
+    try:
+        return pa.array([rows.read(message) for message in messages], raw_of(schema))
+    except BadMessage:
+        return None
+
+
+def a_batch(messages: Sequence[bytes], **more: Any) -> tuple[BatchHeader, bytes]:
+    records = [Record(10 + at, TIME + at, None, each) for at, each in enumerate(messages)]
+    return taken_apart(build_batch(records, base_offset=10, **more))
+
+
+def taken_apart(batch: bytes) -> tuple[BatchHeader, bytes]:
+    return read_header(batch), batch[HEADER_SIZE:]
+
+
+NUMBER: Final = avro("long")
+NUMBERS: Final = Encoder(NUMBER, 1).encode_many({"x0": at} for at in range(5))
+
+
+class TestBodies:
+    @settings(suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+    @given(st.data())
+    def test_whatever_bytes_there_are_it_reads_what_fastavro_does_or_nothing(
+        self, data: st.DataObject
+    ) -> None:
+        json_schema = data.draw(schemas())
+        written = data.draw(st.lists(values(json_schema), min_size=1, max_size=3))
+        try:
+            schema = parse(json.dumps(json_schema), strict=False)
+            reader = reader_of(schema)
+            messages = Encoder(schema, 1).encode_many(written)
+        except (InvalidSchema, BadMessage, NotColumns, NotNative):
+            assume(False)
+        body = bytearray(messages[-1][5:])
+        for _ in range(data.draw(st.integers(0, 3))):
+            at = data.draw(st.integers(0, len(body)))
+            body[at : at + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2))
+        messages[-1] = HEAD + bytes(body)
+        found = reader.bodies(messages)
+        if found is not None:
+            found.validate(full=True)
+            wanted = alone(schema, messages)
+            assert wanted is not None
+            assert str(found) == str(wanted)  # for NaN is not what it is
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            b"\x80", b"\xc0\xaf", b"\xc1\xbf", b"\xc3", b"\xc3(", b"\xe0\x9f\xbf", b"\xe2\x82",
+            b"\xed\xa0\x80", b"\xf0\x8f\xbf\xbf", b"\xf4\x90\x80\x80", b"\xf5\x80\x80\x80",
+            b"sixteen and more \xff", "é€😀\x00\u07ff\u0800\ud7ff\ue000\uffff\U0010ffff".encode(),
+        ],
+    )  # fmt: skip
+    @pytest.mark.parametrize("wanted", [True, False])
+    def test_a_string_is_utf8_also_one_that_nobody_wants(self, text: bytes, wanted: bool) -> None:
+        schema = avro("string", "string")
+        raw = raw_of(schema) if wanted else pa.struct([raw_of(schema).field("f0")])
+        body = b"\2a" + long_bytes(len(text)) + text
+        found = NativeReader(schema.type, raw).bodies([HEAD + body])
+        try:
+            text.decode()
+        except UnicodeDecodeError:
+            assert found is None
+        else:
+            assert found is not None
+
+    @given(st.binary(max_size=24))
+    def test_utf8_is_what_python_says_it_is(self, text: bytes) -> None:
+        found = reader_of(avro("string")).bodies([HEAD + long_bytes(len(text)) + text])
+        assert (found is not None) == (text.decode(errors="replace").encode() == text)
+
+    def test_only_what_is_wanted_is_there(self) -> None:
+        inner = {"type": "record", "name": "I", "fields": [
+            {"name": "a", "type": "string"}, {"name": "b", "type": ["null", "long"]},
+        ]}  # fmt: skip
+        schema = avro({"type": "array", "items": inner}, {"type": "map", "values": "bytes"}, "int")
+        raw = pa.struct([("f0", pa.list_(pa.struct([("f1", pa.int64())]))), ("f2", pa.int64())])
+        event = {"x0": [{"a": "x", "b": 5}, {"a": "y", "b": None}], "x1": {"k": b"v"}, "x2": -1}
+        found = NativeReader(schema.type, raw).bodies([Encoder(schema, 1).encode(event)])
+        assert found is not None
+        assert found.type == raw
+        assert found.to_pylist() == [{"f0": [{"f1": 5}, {"f1": None}], "f2": -1}]
+
+    def test_blocks_of_a_list_and_their_sizes(self) -> None:
+        reader = reader_of(avro({"type": "array", "items": "long"}))
+        found = reader.bodies([HEAD + b"\3\4\2\4" + b"\2\6" + b"\0", HEAD + b"\0"])
+        assert found is not None
+        assert found.to_pylist() == [{"f0": [1, 2, 3]}, {"f0": []}]
+        least = long_bytes(-(2**63))
+        for body in (b"\3\x05\2\4\0", b"\3\x40\2\4\0", least + b"\0\0", b"\4\2", b""):
+            assert reader.bodies([HEAD + body]) is None
+
+    @pytest.mark.parametrize(
+        ("number", "is_one"),
+        [
+            (b"\xff" * 9 + b"\x01", True),
+            (b"\xff" * 9 + b"\x02", False),
+            (b"\xff" * 10 + b"\x01", False),
+            (b"\x82\x00", True),  # longer than it needs to be
+            (b"\xff", False),
+        ],
+    )
+    def test_numbers_of_64_bits(self, number: bytes, is_one: bool) -> None:
+        assert (reader_of(NUMBER).bodies([HEAD + number]) is not None) == is_one
+
+    def test_more_than_may_be_taken_is_refused(self) -> None:
+        reader = Reader(record_of((LIST, True, -1, 0, ((ENUM, True, -1, 0, (b"x" * 1000,)),))))
+        many = [HEAD + long_bytes(1000) + b"\0" * 1000 + b"\0"]
+        assert reader.bodies(many, ROOM) is not None
+        assert reader.bodies(many, 1000 * 1000) is None
+        assert reader.bodies([HEAD + b"\0"] * 100, 100 * 8 - 1) is None
+        nulls = reader_of(avro({"type": "array", "items": "null"}))
+        assert nulls.bodies([HEAD + long_bytes(2**62) + b"\0"]) is None
+        unwanted = NativeReader(avro({"type": "array", "items": "null"}).type, pa.struct([]))
+        assert unwanted.bodies([HEAD + long_bytes(2**62) + b"\0"]) is None
+
+    def test_what_is_no_list_of_bytes(self) -> None:
+        reader = Reader(record_of((LONG, True, -1, 0, ())))
+        wrongs: list[Any] = [(b"",), [3], [bytearray(HEAD)]]
+        for wrong in wrongs:
+            with pytest.raises(TypeError):
+                reader.bodies(wrong, ROOM)
+        assert reader.bodies([], ROOM) is None
+        assert reader.bodies([b"\0\0\0\0"], ROOM) is None
+
+
+def record_of(body: Any) -> Any:
+    number = (LONG, True, -1, 0, ())
+    return (RECORD, True, -1, 0, (number, number, body))
+
+
+class TestNodes:
+    def test_a_schema_that_contains_itself_is_none(self) -> None:
+        tree = {"type": "record", "name": "T", "fields": [
+            {"name": "below", "type": {"type": "array", "items": "T"}},
+        ]}  # fmt: skip
+        schema = parse(json.dumps(tree))
+        with pytest.raises(NotNative):
+            NativeReader(schema.type, pa.struct([]))
+
+    def test_nor_is_one_that_is_too_deep_or_too_wide(self) -> None:
+        deep: Any = "long"
+        for _ in range(MOST_DEPTH + 1):
+            deep = {"type": "array", "items": deep}
+        with pytest.raises(NotNative):
+            NativeReader(avro(deep).type, pa.struct([]))
+        below: Any = "long"
+        for depth in range(14):
+            fields = [{"name": "a", "type": below}, {"name": "b", "type": f"R{depth - 1}"}]
+            below = {"type": "record", "name": f"R{depth}", "fields": fields[: 2 if depth else 1]}
+        with pytest.raises(NotNative):
+            NativeReader(parse(json.dumps(below)).type, pa.struct([]))
+
+    @pytest.mark.parametrize(
+        "made",
+        [
+            (LONG, True, -1, 0, ()),
+            (RECORD, True, -1, 0, ()),
+            record_of((99, True, -1, 0, ())),
+            record_of((LONG, True, 2, 0, ())),
+            record_of((LONG, False, -1, 0, ())),
+            record_of((FIXED, True, -1, -1, ())),
+            record_of((LIST, True, -1, 0, ())),
+            record_of((LONG, True, -1, 0, ((LONG, True, -1, 0, ()),))),
+            record_of((RECORD, True, -1, 0, (3,))),
+        ],
+    )
+    def test_what_is_no_node(self, made: Any) -> None:
+        with pytest.raises(ValueError, match=r"node|wanted"):
+            Reader(made)
+
+    @pytest.mark.parametrize("made", [None, (1,), record_of((ENUM, True, -1, 0, ("text",)))])
+    def test_what_is_not_even_a_tuple_of_five(self, made: Any) -> None:
+        with pytest.raises(TypeError):
+            Reader(made)
+
+
+class TestBatches:
+    def test_records_with_their_offsets_and_times(self) -> None:
+        header, data = a_batch(NUMBERS)
+        assert first_schema_id(data) == 1
+        rows = reader_of(NUMBER).batch(header, data, 1)
+        assert rows is not None
+        assert rows.offsets.to_pylist() == list(range(10, 15))
+        assert rows.times.to_pylist() == [TIME + at for at in range(5)]
+        assert rows.bodies.to_pylist() == [{"f0": at} for at in range(5)]
+
+    def test_keys_and_headers_are_left_out(self) -> None:
+        header = (("trace", b"1"), ("", None), ("grün", b""))
+        records = [
+            Record(at, TIME, key, each, header[:at])
+            for at, (key, each) in enumerate(zip([None, b"", b"k" * 300], NUMBERS, strict=False))
+        ]
+        rows = reader_of(NUMBER).batch(*taken_apart(build_batch(records)), 1)
+        assert rows is not None
+        assert rows.bodies.to_pylist() == [{"f0": at} for at in range(3)]
+
+    def test_a_headers_name_is_utf8(self) -> None:
+        header, data = taken_apart(
+            build_batch([Record(0, TIME, None, NUMBERS[0], (("name", b"value"),))])
+        )
+        assert reader_of(NUMBER).batch(header, data, 1) is not None
+        wrong = data.replace(b"name", b"n\xffme")
+        assert reader_of(NUMBER).batch(header, wrong, 1) is None
+
+    @pytest.mark.parametrize(
+        ("offsets", "last", "are_read"),
+        [
+            ((10, 11, 15), 5, True),
+            ((10, 11, 15), 9, True),
+            ((10, 11, 15), 4, False),
+            ((11, 12, 14), 4, True),
+            ((10, 10, 11), 4, False),
+            ((12, 11, 14), 4, False),
+        ],
+    )
+    def test_offsets_ascend(self, offsets: tuple[int, ...], last: int, are_read: bool) -> None:
+        records = [Record(at, TIME, None, each) for at, each in zip(offsets, NUMBERS, strict=False)]
+        batch = build_batch(records, base_offset=10, last_offset_delta=9)
+        header, data = taken_apart(batch)
+        rows = reader_of(NUMBER).batch(header._replace(last_offset_delta=last), data, 1)
+        assert (rows is not None) == are_read
+        if rows is not None:
+            assert rows.offsets.to_pylist() == list(offsets)
+
+    def test_an_offset_or_a_time_beyond_64_bits(self) -> None:
+        header, data = a_batch(NUMBERS)
+        reader = reader_of(NUMBER)
+        for more in ({"base_offset": 2**63 - 3}, {"base_timestamp": 2**63 - 3}):
+            assert reader.batch(header._replace(**more), data, 1) is None
+
+    def test_of_another_schema_or_of_none(self) -> None:
+        reader = reader_of(NUMBER)
+        assert reader.batch(*a_batch(NUMBERS), 2) is None
+        for wrong in (b"\0\0\0\0\2\0", b"\1\0\0\0\1\0", b"\0\0\0\0", b""):
+            assert reader.batch(*a_batch([NUMBERS[0], wrong]), 1) is None
+
+    def test_the_most_that_an_id_can_be(self) -> None:
+        header, data = a_batch([b"\0\xff\xff\xff\xff\2"])
+        assert first_schema_id(data) == 2**32 - 1
+        assert reader_of(NUMBER).batch(header, data, 2**32 - 1) is not None
+
+    def test_one_that_is_cut_anywhere(self) -> None:
+        header, data = a_batch(NUMBERS)
+        reader = reader_of(NUMBER)
+        for size in range(len(data)):
+            assert reader.batch(header, data[:size], 1) is None
+        assert reader.batch(header, data + b"\0", 1) is None
+
+    @pytest.mark.parametrize("count", [-1, 0, 4, 6, 2**31 - 1])
+    def test_of_which_the_count_is_wrong(self, count: int) -> None:
+        header, data = a_batch(NUMBERS)
+        assert reader_of(NUMBER).batch(header._replace(record_count=count), data, 1) is None
+
+    def test_a_body_that_takes_what_another_lacks(self) -> None:
+        reader = reader_of(NUMBER)
+        assert reader.batch(*a_batch([HEAD + b"\2\4", HEAD]), 1) is None
+        assert reader.bodies([HEAD + b"\2\4", HEAD]) is None
+
+    def test_bodies_of_several_batches(self) -> None:
+        datas = [a_batch(NUMBERS[at:])[1] for at in range(5)]
+        found = reader_of(NUMBER).records(15, b"".join(datas), 1)
+        assert found is not None
+        assert [each["f0"] for each in found.to_pylist()] == [
+            number for first in range(5) for number in range(first, 5)
+        ]
+
+    def test_many_rows_in_every_kind_of_column_by_two_at_a_time(self) -> None:
+        item = {"type": "record", "name": "I", "fields": [{"name": "a", "type": "string"}]}
+        schema = avro(
+            "boolean", "float", "double", "bytes", ["null", "string"], ["long", "string", "null"],
+            {"type": "array", "items": item}, {"type": "enum", "name": "E", "symbols": ["A", "Bc"]},
+            {"type": "fixed", "name": "F", "size": 3}, {"type": "map", "values": ["int", "null"]},
+            ["null", {"type": "record", "name": "N", "fields": [
+                {"name": "b", "type": "boolean"}, {"name": "n", "type": ["null", "double"]},
+            ]}],
+        )  # fmt: skip
+        events = [
+            {
+                "x0": at % 3 == 0, "x1": at / 2, "x2": -at / 3, "x3": bytes([at % 256]) * (at % 7),
+                "x4": None if at % 5 == 0 else "ü" * (at % 4), "x5": [at, str(at), None][at % 3],
+                "x6": [{"a": "i" * n} for n in range(at % 4)], "x7": ["A", "Bc"][at % 2],
+                "x8": b"abc", "x9": {"k": at, "m": None} if at % 2 else {},
+                "x10": None if at % 11 else {"b": True, "n": [None, 0.5][at % 2]},
+            }
+            for at in range(20_000)
+        ]  # fmt: skip
+        messages = Encoder(schema, 1).encode_many(events)
+        wanted = alone(schema, messages)
+        header, data = a_batch(messages)
+        reader = reader_of(schema)
+        found: list[Any] = []
+
+        def read() -> None:
+            found.extend(reader.batch(header, data, 1) for _ in range(5))
+
+        threads = [threading.Thread(target=read) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(found) == 10
+        for rows in found:
+            rows.bodies.validate(full=True)
+            assert rows.bodies.equals(wanted)
+            assert rows.bodies.null_count == 0
