@@ -385,8 +385,7 @@ finish(Reading *reading, const Node *node)
     Column *column = reading->columns + node->column;
     if (!column->room && resize(node, column, FIRST_ROOM))
         return NO_MEMORY;
-    if (column->offsets && node->kind != LIST && !column->text &&
-        resized((void **)&column->text, FIRST_ROOM))
+    if (has_text(node) && resized_text(column, column->used))
         return NO_MEMORY;
     if (node->kind == STRING && !is_ascii(column->text, column->used))
         for (int64_t at = 0; at < column->length; at++)
@@ -437,7 +436,7 @@ as_capsule(Reading *reading, Py_ssize_t columns, const Node *node)
 typedef struct {
     PyObject_HEAD
     PyObject *made; /* whose symbols are pointed to */
-    Py_ssize_t columns;
+    Py_ssize_t columns, texts;
     Node record;    /* of offset, time and body */
 } Reader;
 
@@ -523,6 +522,16 @@ read_node(PyObject *made, Node *node, Py_ssize_t *columns, int depth)
     return kind > ENUM ? read_nodes(node, parts, columns, depth) : 0;
 }
 
+static Py_ssize_t
+texts_in(const Node *node)
+{
+    Py_ssize_t count = node->kept && has_text(node);
+    if (node->parts)
+        for (Py_ssize_t part = 0; part < node->count; part++)
+            count += texts_in(node->parts + part);
+    return count;
+}
+
 static PyObject *
 new_reader(PyTypeObject *type, PyObject *arguments, PyObject *Py_UNUSED(named))
 {
@@ -543,10 +552,12 @@ new_reader(PyTypeObject *type, PyObject *arguments, PyObject *Py_UNUSED(named))
         PyErr_SetString(PyExc_ValueError, "a record of offset, time and body is wanted");
         read = -1;
     }
-    if (!read)
-        return (PyObject *)self;
-    Py_DECREF(self);
-    return NULL;
+    if (read < 0) {
+        Py_DECREF(self);
+        return NULL;
+    }
+    self->texts = texts_in(record);
+    return (PyObject *)self;
 }
 
 static void
@@ -581,12 +592,14 @@ end(Reading *reading, const Reader *self, const Node *node, Outcome outcome)
 }
 
 static Outcome
-read_all(Reading *reading, const Node *node, const Node *record, int64_t count, Frame *frame)
+read_all(Reading *reading, const Reader *self, const Node *node, int64_t count, Frame *frame)
 {
-    if (count < 1 || count > reading->end - reading->at || count > reading->room / record->width)
+    const Node *record = &self->record;
+    int64_t bytes = reading->end - reading->at;
+    if (count < 1 || count > bytes || count > reading->room / record->width)
         return REFUSED;
     reading->room -= count * record->width;
-    Outcome outcome = reserve(reading->columns, node, count);
+    Outcome outcome = reserve(reading->columns, node, count, 2 * bytes / (self->texts + 1));
     if (!outcome)
         outcome = read_records(reading, record, count, frame);
     return outcome ? outcome : finish(reading, node);
@@ -615,10 +628,10 @@ records(PyObject *self_, PyObject *arguments)
     if (begin(&reading, self) < 0)
         goto done;
     if (data.len < ALONE_FROM) {
-        outcome = read_all(&reading, node, &self->record, count, &frame);
+        outcome = read_all(&reading, self, node, count, &frame);
     } else {
         Py_BEGIN_ALLOW_THREADS
-        outcome = read_all(&reading, node, &self->record, count, &frame);
+        outcome = read_all(&reading, self, node, count, &frame);
         Py_END_ALLOW_THREADS
     }
     found = end(&reading, self, node, outcome);

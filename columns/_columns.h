@@ -69,6 +69,19 @@ resized_bits(unsigned char **bits, int64_t had, int64_t room)
     return READ;
 }
 
+static inline int
+has_text(const Node *node)
+{
+    return node->kind >= BYTES && node->kind <= ENUM;
+}
+
+static Outcome
+resized_text(Column *column, int64_t room)
+{
+    column->text_room = room < FIRST_ROOM ? FIRST_ROOM : room;
+    return resized((void **)&column->text, column->text_room);
+}
+
 /* Makes room for so many values, a multiple of 64. */
 static Outcome
 resize(const Node *node, Column *column, int64_t room)
@@ -122,10 +135,8 @@ append_text(Column *column, const void *text, int64_t size)
     if (used > column->text_room) {
         if (used > INT32_MAX)
             return REFUSED;
-        int64_t room = used + used / 2 + FIRST_ROOM;
-        if (resized((void **)&column->text, room))
+        if (resized_text(column, used + used / 2))
             return NO_MEMORY;
-        column->text_room = room;
     }
     if (size)
         memcpy(column->text + column->used, text, (size_t)size);
@@ -178,18 +189,21 @@ append_nothing(Column *columns, const Node *node)
     return outcome;
 }
 
-/* Room for so many values, where it is known that there will be as many. */
+/* Room for so many values, where it is known that there will be as many, and for so many bytes of
+ * each text, as a guess. */
 static Outcome
-reserve(Column *columns, const Node *node, int64_t count)
+reserve(Column *columns, const Node *node, int64_t count, int64_t bytes)
 {
     Outcome outcome = READ;
     if (!node->kept)
         return READ;
-    if (resize(node, columns + node->column, (count + 63) & ~(int64_t)63))
+    Column *column = columns + node->column;
+    if (resize(node, column, (count + 63) & ~(int64_t)63) ||
+        (has_text(node) && resized_text(column, bytes)))
         return NO_MEMORY;
     if (node->kind == RECORD || node->kind == UNION)
         for (ssize_t part = 0; part < node->count && !outcome; part++)
-            outcome = reserve(columns, node->parts + part, count);
+            outcome = reserve(columns, node->parts + part, count, bytes);
     return outcome;
 }
 
