@@ -1,5 +1,5 @@
-"""Avro's bytes into Arrow, in the raw form, by `_avro_columns.c`: for schemas that contain not
-themselves, whichever else they are.
+"""Avro's bytes into Arrow, in the raw form, by `_avro_columns.c`: for all schemas but those that
+contain themselves, and those with lists of what takes no bytes, which may claim to be very long.
 
 Records of a batch are read as they lie there, headers and keys left out; of a schema's fields only
 those that are wanted. They are read all or not at all (None): which one is at fault, or too large,
@@ -171,6 +171,8 @@ class _Making:
                 return (_Kind.ENUM, kept, branch, 0, symbols)
             case Array():
                 items = self.of(type_.items, _inside(raw), depth + 1)
+                if _takes_nothing(items):
+                    raise NotNative
                 return (_Kind.LIST, kept, branch, 0, (items,))
             case Map():
                 fields = [(KEY, _TEXT), (ENTRY, type_.values)]
@@ -202,6 +204,14 @@ class _Making:
     ) -> tuple[Node, ...]:
         wanted = {} if raw is None else {field.name: field.type for field in raw}
         return tuple(self.of(type_, wanted.get(name), depth + 1) for name, type_ in parts)
+
+
+def _takes_nothing(node: Node) -> bool:
+    kind, _, branch, size, parts = node
+    if branch != _NO_BRANCH:
+        return False
+    nothing = kind is _Kind.NOTHING or (kind is _Kind.FIXED and not size)
+    return nothing or (kind is _Kind.RECORD and all(map(_takes_nothing, parts)))
 
 
 def _inside(lists: pa.DataType | None) -> pa.DataType | None:

@@ -165,10 +165,10 @@ class TestBodies:
         assert reader.bodies(many, ROOM) is not None
         assert reader.bodies(many, 1000 * 1000) is None
         assert reader.bodies([HEAD + b"\0"] * 100, 100 * 8 - 1) is None
-        nulls = reader_of(avro({"type": "array", "items": "null"}))
-        assert nulls.bodies([HEAD + long_bytes(2**62) + b"\0"]) is None
-        unwanted = NativeReader(avro({"type": "array", "items": "null"}).type, pa.struct([]))
-        assert unwanted.bodies([HEAD + long_bytes(2**62) + b"\0"]) is None
+        longs = avro({"type": "array", "items": "long"})
+        for raw in (raw_of(longs), pa.struct([])):
+            lists = NativeReader(longs.type, raw)
+            assert lists.bodies([HEAD + long_bytes(2**62) + b"\0"]) is None
 
     def test_what_is_no_list_of_bytes(self) -> None:
         reader = Reader(record_of((LONG, True, -1, 0, ())))
@@ -206,6 +206,21 @@ class TestNodes:
             below = {"type": "record", "name": f"R{depth}", "fields": fields[: 2 if depth else 1]}
         with pytest.raises(NotNative):
             NativeReader(parse(json.dumps(below)).type, pa.struct([]))
+
+    @pytest.mark.parametrize(
+        "items",
+        [
+            "null",
+            {"type": "fixed", "name": "F", "size": 0},
+            {"type": "record", "name": "E", "fields": []},
+            {"type": "record", "name": "E", "fields": [{"name": "x", "type": "null"}]},
+        ],
+    )
+    def test_nor_are_lists_of_what_takes_no_bytes(self, items: Any) -> None:
+        """A few bytes could claim to be a hundred million of them, in each record."""
+        with pytest.raises(NotNative):
+            reader_of(avro({"type": "array", "items": items}))
+        assert reader_of(avro(items, {"type": "array", "items": ["null", "long"]}))
 
     @pytest.mark.parametrize(
         "made",
