@@ -220,7 +220,7 @@ class TestNodes:
         """A few bytes could claim to be a hundred million of them, in each record."""
         with pytest.raises(NotNative):
             reader_of(avro({"type": "array", "items": items}))
-        assert reader_of(avro(items, {"type": "array", "items": ["null", "long"]}))
+        reader_of(avro(items, {"type": "array", "items": ["null", "long"]}))
 
     @pytest.mark.parametrize(
         "made",
