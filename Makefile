@@ -109,7 +109,7 @@ $(PYTHON):
 
 # PySpark is the loader's, and carries the jars of ZooKeeper: the largest part of the download.
 # Where there is a C compiler, the modules in C are compiled as well.
-$(VENV)/.installed-programs: pyproject.toml constraints.txt hatch_build.py $(wildcard wire/*.c columns/*.[ch] broker/*/*.c agent/*/*.c) | $(PYTHON)
+$(VENV)/.installed-programs: pyproject.toml constraints.txt hatch_build.py $(wildcard wire/*.[ch] columns/*.[ch] broker/*/*.c agent/*/*.c) | $(PYTHON)
 	@echo "Installing Penstock and PySpark (455 MB) into $(VENV): once, and some minutes long"
 	@$(PIP_INSTALL) --editable '.[all]'
 	@touch $@

@@ -4,41 +4,50 @@
  * kept is read over. Those that are fill a column each; a null, or the branch that is not there,
  * has an empty place in every column below it.
  *
- * A batch is read whole or not at all: whatever is not as the schema says ends it without a word,
- * and somebody else, who is slower, finds out which record it was.
+ * What is read is what `schemas.bodies.checking` and `wire.records` let pass, or less of it: where
+ * anything is otherwise, or too large, all ends without a word, and somebody else, who is slower,
+ * finds out which record it was, and what becomes of it.
  *
- * Rules. Every read is behind a comparison with the end. `room` is what columns may still take:
- * records and items are paid for before they are read, with the most that one can take of it, text
- * apart, which comes from the bytes that are read. Nodes do not change once they are made, so that
- * they can be used by many at a time, and the interpreter is let go of while there is much to read.
+ * Rules. Every read is behind a comparison with the end. `room` is what columns may still take: a
+ * value is paid for before it is read, with the most that it can take in every column, text apart,
+ * which comes from the bytes that are read. Nodes do not change once they are made, so that they
+ * can be used by many at a time; of records that are much the interpreter is let go of.
  */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include "../wire/_utf8.h"
 #include "_columns.h"
 
-#define LEAF 8         /* bytes of a value at least, as it is paid for */
-#define LONG_SIZE 10   /* bytes that a varint may have */
-#define MOST_DEPTH 128 /* of nodes */
-#define ENVELOPE 5     /* bytes before a body: a zero, and the schema's id */
-/* Bytes; fewer take less time than it may take to be given the interpreter back. */
+#define LEAF 8          /* bytes that a value is paid for with */
+#define INT_SIZE 5      /* bytes that a number may have, of 32 bits, */
+#define LONG_SIZE 10    /* or of 64 */
+#define MOST_DEPTH 128  /* of nodes */
+#define MOST_ITEMS 1000000             /* of lists, in one message */
+#define MOST_BYTES (16 * 1024 * 1024)  /* of a message */
+#define MOST_HEADERS 65536             /* of a record */
+#define LEAST_RECORD 12 /* bytes: seven numbers and attributes, of which its size is one, and a prefix */
+#define ENVELOPE 5      /* bytes before a body: a zero, and the schema's id */
+/* Bytes, read or made; fewer take less time than it may take to be given the interpreter back. */
 #define ALONE_FROM (256 * 1024)
 
+/* `items`: that the message may still have. `at_once`: a string is looked at when it is read. */
 typedef struct {
     const unsigned char *at;
     const unsigned char *end;
     Column *columns;
-    int64_t room;
+    int64_t room, items;
+    int at_once;
 } Reading;
 
 /* ---- Bytes. */
 
 static inline Outcome
-read_long(Reading *reading, int64_t *number)
+read_sized_number(Reading *reading, unsigned most, uint64_t *number)
 {
     uint64_t raw = 0;
     const unsigned char *at = reading->at;
-    for (unsigned shift = 0; shift < 7 * LONG_SIZE; shift += 7) {
+    for (unsigned shift = 0; shift < 7 * most; shift += 7) {
         if (at == reading->end)
             return REFUSED;
         unsigned char byte = *at++;
@@ -47,11 +56,32 @@ read_long(Reading *reading, int64_t *number)
         raw |= (uint64_t)(byte & 0x7f) << shift;
         if (byte < 0x80) {
             reading->at = at;
-            *number = (int64_t)(raw >> 1) ^ -(int64_t)(raw & 1);
+            *number = raw;
             return READ;
         }
     }
     return REFUSED;
+}
+
+static inline Outcome
+read_long(Reading *reading, int64_t *number)
+{
+    uint64_t raw;
+    if (read_sized_number(reading, LONG_SIZE, &raw))
+        return REFUSED;
+    *number = (int64_t)(raw >> 1) ^ -(int64_t)(raw & 1);
+    return READ;
+}
+
+/* Of 35 bits, as records have them. */
+static inline Outcome
+read_short(Reading *reading, int64_t *number)
+{
+    uint64_t raw;
+    if (read_sized_number(reading, INT_SIZE, &raw))
+        return REFUSED;
+    *number = (int64_t)(raw >> 1) ^ -(int64_t)(raw & 1);
+    return READ;
 }
 
 static inline Outcome
@@ -85,40 +115,9 @@ is_ascii(const unsigned char *at, int64_t size)
 }
 
 static int
-is_utf8(const unsigned char *at, int64_t size)
+is_text(const unsigned char *at, int64_t size)
 {
-    const unsigned char *end = at + size;
-    if (is_ascii(at, size))
-        return 1;
-    while (at < end) {
-        unsigned char first = *at++;
-        unsigned least = 0x80, most = 0xbf; /* of the second byte */
-        int more;
-        if (first < 0x80)
-            continue;
-        if (first >= 0xc2 && first <= 0xdf)
-            more = 1;
-        else if (first >= 0xe0 && first <= 0xef)
-            more = 2;
-        else if (first >= 0xf0 && first <= 0xf4)
-            more = 3;
-        else
-            return 0;
-        if (end - at < more)
-            return 0;
-        switch (first) {
-        case 0xe0: least = 0xa0; break; /* it would have fitted into less */
-        case 0xed: most = 0x9f; break;  /* a surrogate */
-        case 0xf0: least = 0x90; break;
-        case 0xf4: most = 0x8f; break;
-        }
-        if (*at < least || *at > most)
-            return 0;
-        for (at++; --more; at++)
-            if (*at < 0x80 || *at > 0xbf)
-                return 0;
-    }
-    return 1;
+    return is_ascii(at, size) || is_utf8(at, at + size);
 }
 
 /* ---- Values. Each is read into its column, or over where there is none. */
@@ -134,13 +133,25 @@ read_text(Reading *reading, const Node *node, Column *column)
     const unsigned char *text = reading->at;
     if (skip_bytes(reading, size))
         return REFUSED;
-    if (column)
-        return append_text(column, text, size); /* and looks at strings in the end */
-    return node->kind != STRING || is_utf8(text, size) ? READ : REFUSED;
+    if (node->kind == STRING && (reading->at_once || !column) && !is_text(text, size))
+        return REFUSED;
+    return column ? append_text(column, text, size) : READ;
 }
 
 static inline Outcome
-read_number(Reading *reading, Column *column, int64_t size)
+read_int(Reading *reading, Column *column)
+{
+    uint64_t raw;
+    if (read_sized_number(reading, INT_SIZE, &raw) || raw > UINT32_MAX)
+        return REFUSED;
+    int32_t number = (int32_t)(raw >> 1) ^ -(int32_t)(raw & 1);
+    if (column)
+        memcpy(column->fixed + 4 * column->length++, &number, 4);
+    return READ;
+}
+
+static inline Outcome
+read_bytes_of_number(Reading *reading, Column *column, int64_t size)
 {
     const unsigned char *number = reading->at;
     if (skip_bytes(reading, size))
@@ -187,9 +198,10 @@ static Outcome
 read_list(Reading *reading, const Node *node, Column *column)
 {
     const Node *items = node->parts;
+    const int64_t price = items->width + 1;
     Outcome outcome;
     for (;;) {
-        int64_t count, bytes;
+        int64_t count, bytes = -1;
         if (read_long(reading, &count))
             return REFUSED;
         if (!count)
@@ -199,12 +211,17 @@ read_list(Reading *reading, const Node *node, Column *column)
                 return REFUSED;
             count = -count;
         }
-        if (count > reading->room / items->width)
+        const unsigned char *behind = reading->at + bytes;
+        if (count > reading->end - reading->at || count > reading->room / price ||
+            count > reading->items / (1 + items->weight))
             return REFUSED;
-        reading->room -= count * items->width;
+        reading->room -= count * price;
+        reading->items -= count * (1 + items->weight);
         while (count--)
             if ((outcome = read_value(reading, items)))
                 return outcome;
+        if (bytes >= 0 && reading->at != behind)
+            return REFUSED;
     }
     if (column)
         column->offsets[++column->length] = (int32_t)reading->columns[items->column].length;
@@ -267,10 +284,12 @@ read_value(Reading *reading, const Node *node)
         return read_boolean(reading, column);
     case LONG:
         return read_whole(reading, column);
+    case INT:
+        return read_int(reading, column);
     case FLOAT:
-        return read_number(reading, column, 4);
+        return read_bytes_of_number(reading, column, 4);
     case DOUBLE:
-        return read_number(reading, column, 8);
+        return read_bytes_of_number(reading, column, 8);
     case BYTES:
     case STRING:
     case FIXED:
@@ -304,18 +323,21 @@ static Outcome
 skip_text(Reading *reading, int is_name)
 {
     int64_t size;
-    if (read_long(reading, &size) || (is_name && size < 0))
+    if (read_short(reading, &size) || (is_name && size < 0))
         return REFUSED;
     const unsigned char *text = reading->at;
     if (size > 0 && skip_bytes(reading, size))
         return REFUSED;
-    return !is_name || is_utf8(text, size) ? READ : REFUSED;
+    return !is_name || is_text(text, size) ? READ : REFUSED;
 }
 
 static Outcome
 read_body(Reading *reading, const Node *body, int64_t size)
 {
     const unsigned char *end = reading->end, *behind = reading->at + size;
+    if (size > MOST_BYTES - ENVELOPE || body->weight > MOST_ITEMS)
+        return REFUSED;
+    reading->items = MOST_ITEMS - body->weight;
     reading->end = behind;
     Outcome outcome = read_value(reading, body);
     reading->end = end;
@@ -327,8 +349,10 @@ read_record(Reading *reading, const Node *record, Frame *frame)
 {
     int64_t size, time, offset, headers;
     Outcome outcome;
-    if (skip_bytes(reading, 1) || read_long(reading, &time) || read_long(reading, &offset) ||
-        skip_text(reading, 0) || read_length(reading, &size) || size < ENVELOPE ||
+    if (reading->at == reading->end || *reading->at++ > 0x7f) /* attributes */
+        return REFUSED;
+    if (read_long(reading, &time) || read_short(reading, &offset) || skip_text(reading, 0) ||
+        read_short(reading, &size) || size < ENVELOPE || size > reading->end - reading->at ||
         memcmp(reading->at, frame->before, ENVELOPE))
         return REFUSED;
     reading->at += ENVELOPE;
@@ -348,7 +372,7 @@ read_record(Reading *reading, const Node *record, Frame *frame)
         }
         reading->columns[record->column].length++;
     }
-    if (read_long(reading, &headers) || headers < 0)
+    if (read_short(reading, &headers) || headers < 0 || headers > MOST_HEADERS)
         return REFUSED;
     while (headers--)
         if (skip_text(reading, 1) || skip_text(reading, 0))
@@ -362,7 +386,7 @@ read_records(Reading *reading, const Node *record, int64_t count, Frame *frame)
     const unsigned char *end = reading->end;
     while (count--) {
         int64_t size;
-        if (read_length(reading, &size))
+        if (read_short(reading, &size) || size < 0 || size > end - reading->at)
             return REFUSED;
         reading->end = reading->at + size;
         Outcome outcome = read_record(reading, record, frame);
@@ -375,7 +399,19 @@ read_records(Reading *reading, const Node *record, int64_t count, Frame *frame)
     return reading->at == end ? READ : REFUSED;
 }
 
-/* Refused if a string is none; and no column is without what Arrow asks for. */
+static Outcome
+are_strings(const Column *column)
+{
+    if (!is_ascii(column->text, column->used))
+        for (int64_t at = 0; at < column->length; at++)
+            if (!is_text(column->text + column->offsets[at],
+                         column->offsets[at + 1] - column->offsets[at]))
+                return REFUSED;
+    return READ;
+}
+
+/* Refused if a string is none. Columns have what Arrow asks for, and no room left: what they seem to
+ * take is what they take. */
 static Outcome
 finish(Reading *reading, const Node *node)
 {
@@ -383,15 +419,11 @@ finish(Reading *reading, const Node *node)
     if (!node->kept)
         return READ;
     Column *column = reading->columns + node->column;
-    if (!column->room && resize(node, column, FIRST_ROOM))
+    if (resize(node, column, in_sixty_fours(column->length + 1)) ||
+        (has_text(node) && resized_text(column, column->used)))
         return NO_MEMORY;
-    if (has_text(node) && resized_text(column, column->used))
-        return NO_MEMORY;
-    if (node->kind == STRING && !is_ascii(column->text, column->used))
-        for (int64_t at = 0; at < column->length; at++)
-            if (!is_utf8(column->text + column->offsets[at],
-                         column->offsets[at + 1] - column->offsets[at]))
-                return REFUSED;
+    if (node->kind == STRING && !reading->at_once)
+        outcome = are_strings(column);
     if (node->parts)
         for (Py_ssize_t part = 0; part < node->count && !outcome; part++)
             outcome = finish(reading, node->parts + part);
@@ -467,14 +499,14 @@ read_symbols(Node *node, PyObject *symbols)
         symbol->at = text;
         longest = symbol->size > longest ? symbol->size : longest;
     }
-    node->width += longest;
+    node->width += node->kept ? longest : 0;
     return 0;
 }
 
-static int read_node(PyObject *made, Node *node, Py_ssize_t *columns, int depth);
+static int read_node(PyObject *made, Node *node, Reader *self, int depth);
 
 static int
-read_nodes(Node *node, PyObject *parts, Py_ssize_t *columns, int depth)
+read_nodes(Node *node, PyObject *parts, Reader *self, int depth)
 {
     node->parts = calloc((size_t)node->count + 1, sizeof(Node));
     if (!node->parts) {
@@ -483,17 +515,27 @@ read_nodes(Node *node, PyObject *parts, Py_ssize_t *columns, int depth)
     }
     for (Py_ssize_t at = 0; at < node->count; at++) {
         Node *part = node->parts + at;
-        if (read_node(PyTuple_GetItem(parts, at), part, columns, depth + 1) < 0)
+        if (read_node(PyTuple_GetItem(parts, at), part, self, depth + 1) < 0)
             return -1;
+        if (part->kept ? !node->kept : node->kept && node->kind == LIST) {
+            PyErr_SetString(PyExc_ValueError, "a node is kept below one that is not, or no items");
+            return -1;
+        }
         part->may_be_null |= node->kind == UNION;
-        node->width += node->kind == LIST ? 0 : part->width;
+        if (node->kind != LIST)
+            node->width += part->width;
+        if (node->kind == RECORD) {
+            node->weight += part->weight;
+            node->empty &= part->empty;
+        }
     }
+    node->weight += node->empty;
     return 0;
 }
 
 /* A tuple: its kind, whether it is kept, its branch, its size, its parts or symbols. */
 static int
-read_node(PyObject *made, Node *node, Py_ssize_t *columns, int depth)
+read_node(PyObject *made, Node *node, Reader *self, int depth)
 {
     int kind;
     long long branch, size;
@@ -514,22 +556,15 @@ read_node(PyObject *made, Node *node, Py_ssize_t *columns, int depth)
     node->branch = branch;
     node->may_be_null = branch >= 0 || kind == UNION;
     node->argument = size;
-    node->width = LEAF;
-    node->column = (*columns)++;
+    node->width = node->kept ? LEAF : 0;
+    node->column = node->kept ? self->columns++ : -1;
     node->count = count;
+    node->empty = branch < 0 && (kind == NOTHING || kind == RECORD || (kind == FIXED && !size));
+    node->weight = kind != RECORD && node->empty;
+    self->texts += node->kept && has_text(node);
     if (kind == ENUM)
         return read_symbols(node, parts);
-    return kind > ENUM ? read_nodes(node, parts, columns, depth) : 0;
-}
-
-static Py_ssize_t
-texts_in(const Node *node)
-{
-    Py_ssize_t count = node->kept && has_text(node);
-    if (node->parts)
-        for (Py_ssize_t part = 0; part < node->count; part++)
-            count += texts_in(node->parts + part);
-    return count;
+    return kind > ENUM ? read_nodes(node, parts, self, depth) : 0;
 }
 
 static PyObject *
@@ -544,7 +579,7 @@ new_reader(PyTypeObject *type, PyObject *arguments, PyObject *Py_UNUSED(named))
         return NULL;
     self->made = Py_NewRef(made);
     Node *record = &self->record;
-    int read = read_node(made, record, &self->columns, 0);
+    int read = read_node(made, record, self, 0);
     if (!read && !(record->kind == RECORD && record->count == 3 && record->kept &&
                    record->parts[0].kind == LONG && record->parts[0].kept &&
                    record->parts[1].kind == LONG && record->parts[1].kept &&
@@ -556,7 +591,6 @@ new_reader(PyTypeObject *type, PyObject *arguments, PyObject *Py_UNUSED(named))
         Py_DECREF(self);
         return NULL;
     }
-    self->texts = texts_in(record);
     return (PyObject *)self;
 }
 
@@ -583,7 +617,7 @@ begin(Reading *reading, const Reader *self)
 }
 
 static PyObject *
-end(Reading *reading, const Reader *self, const Node *node, Outcome outcome)
+ended(Reading *reading, const Reader *self, const Node *node, Outcome outcome)
 {
     if (!outcome)
         return as_capsule(reading, self->columns, node);
@@ -596,7 +630,7 @@ read_all(Reading *reading, const Reader *self, const Node *node, int64_t count, 
 {
     const Node *record = &self->record;
     int64_t bytes = reading->end - reading->at;
-    if (count < 1 || count > bytes || count > reading->room / record->width)
+    if (count < 1 || count > bytes / LEAST_RECORD || count > reading->room / record->width)
         return REFUSED;
     reading->room -= count * record->width;
     Outcome outcome = reserve(reading->columns, node, count, 2 * bytes / (self->texts + 1));
@@ -615,7 +649,8 @@ records(PyObject *self_, PyObject *arguments)
     unsigned int id;
     if (!PyArg_ParseTuple(arguments, "y*LIOL", &data, &count, &id, &places, &room))
         return NULL;
-    Reading reading = {data.buf, (const unsigned char *)data.buf + data.len, NULL, room};
+    const unsigned char *start = data.buf;
+    Reading reading = {.at = start, .end = start + data.len, .room = room};
     PyObject *found = NULL;
     Outcome outcome;
     if (places != Py_None &&
@@ -627,37 +662,35 @@ records(PyObject *self_, PyObject *arguments)
     const Node *node = frame.places ? &self->record : self->record.parts + 2;
     if (begin(&reading, self) < 0)
         goto done;
-    if (data.len < ALONE_FROM) {
+    if (data.len < ALONE_FROM && count < ALONE_FROM / self->record.width) {
         outcome = read_all(&reading, self, node, count, &frame);
     } else {
         Py_BEGIN_ALLOW_THREADS
         outcome = read_all(&reading, self, node, count, &frame);
         Py_END_ALLOW_THREADS
     }
-    found = end(&reading, self, node, outcome);
+    found = ended(&reading, self, node, outcome);
 done:
     PyBuffer_Release(&data);
     return found;
 }
 
+/* Up to `end`, or to where one is refused: that is `*at` then. */
 static Outcome
-read_bodies(Reading *reading, const Node *body, PyObject *messages)
+read_bodies(Reading *reading, const Node *body, PyObject *messages, Py_ssize_t *at, Py_ssize_t end)
 {
-    Py_ssize_t count = PyList_Size(messages);
-    if (!count || count > reading->room / body->width)
-        return REFUSED;
-    reading->room -= count * body->width;
-    for (Py_ssize_t at = 0; at < count; at++) {
+    Outcome outcome = READ;
+    for (; *at < end; ++*at) {
         char *message;
         Py_ssize_t size;
-        if (PyBytes_AsStringAndSize(PyList_GetItem(messages, at), &message, &size) < 0)
+        if (PyBytes_AsStringAndSize(PyList_GetItem(messages, *at), &message, &size) < 0)
             return REFUSED;
-        if (size < ENVELOPE)
+        if (size < ENVELOPE || reading->room < body->width)
             return REFUSED;
+        reading->room -= body->width;
         reading->at = (const unsigned char *)message + ENVELOPE;
         reading->end = (const unsigned char *)message + size;
-        Outcome outcome = read_body(reading, body, size - ENVELOPE);
-        if (outcome)
+        if ((outcome = read_body(reading, body, size - ENVELOPE)))
             return outcome;
     }
     return finish(reading, body);
@@ -669,18 +702,23 @@ bodies(PyObject *self_, PyObject *arguments)
     const Reader *self = (const Reader *)self_;
     const Node *body = self->record.parts + 2;
     PyObject *messages;
+    Py_ssize_t at, to;
     long long room;
-    if (!PyArg_ParseTuple(arguments, "O!L", &PyList_Type, &messages, &room))
+    if (!PyArg_ParseTuple(arguments, "O!nnL", &PyList_Type, &messages, &at, &to, &room))
         return NULL;
-    Reading reading = {NULL, NULL, NULL, room};
-    if (begin(&reading, self) < 0)
-        return NULL;
-    Outcome outcome = read_bodies(&reading, body, messages);
-    if (PyErr_Occurred()) {
-        free_columns(reading.columns, self->columns);
+    if (at < 0 || at >= to || to > PyList_Size(messages)) {
+        PyErr_SetString(PyExc_IndexError, "no such messages");
         return NULL;
     }
-    return end(&reading, self, body, outcome);
+    Reading reading = {.room = room, .at_once = 1};
+    if (begin(&reading, self) < 0)
+        return NULL;
+    Outcome outcome = read_bodies(&reading, body, messages, &at, to);
+    if (outcome == REFUSED) {
+        free_columns(reading.columns, self->columns);
+        return PyErr_Occurred() ? NULL : PyLong_FromSsize_t(at);
+    }
+    return ended(&reading, self, body, outcome);
 }
 
 static PyMethodDef reader_methods[] = {
@@ -688,7 +726,8 @@ static PyMethodDef reader_methods[] = {
      "records(data, count, schema_id, (base_offset, base_time, last_delta), room): so many records,"
      " with offsets and times; with None for these, only their bodies. None unless all are sound."},
     {"bodies", bodies, METH_VARARGS,
-     "bodies(messages, room): what stands in a list of messages of the envelope, or None."},
+     "bodies(messages, first, end, room): what stands in messages of the envelope, of a list; or the"
+     " place of the one that is refused."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,7 +1,7 @@
 /* Columns that grow value by value, as a tree of nodes says, and what Arrow is given of them.
  *
- * Nodes and columns are of one reading: a node says which column is its own. A node that is not kept
- * has none, and nor has what lies below it. Nothing here knows where values come from.
+ * A node that is kept says which column is its own; below one that is not kept none is. Nothing here
+ * knows where values come from.
  */
 
 #ifndef PENSTOCK_COLUMNS_H
@@ -16,11 +16,11 @@
 #error "columns have the byte order of the machine, and Avro's numbers are little-endian"
 #endif
 
-#define FIRST_ROOM 64 /* values, or bytes, of a column that has none yet */
+#define LEAST_TEXT 64 /* bytes that a column of text has room for */
 
 /* As `columns.native` numbers them. */
 typedef enum {
-    NOTHING, BOOLEAN, LONG, FLOAT, DOUBLE, BYTES, STRING, FIXED, ENUM, LIST, RECORD, UNION, KINDS
+    NOTHING, BOOLEAN, INT, LONG, FLOAT, DOUBLE, BYTES, STRING, FIXED, ENUM, LIST, RECORD, UNION, KINDS
 } Kind;
 
 typedef struct {
@@ -30,12 +30,13 @@ typedef struct {
 
 /* `branch`: what a union of null and this one says if it is this; -1 where there is no such union.
  * `argument`: the bytes of a fixed value. `width`: what one is paid for, with all its parts but the
- * items of lists. `count`: of parts, or of symbols. */
+ * items of lists. `empty`: it takes no byte. `weight`: how many parts are so, and itself. `count`: of
+ * parts, or of symbols. `column`: where it is kept. */
 typedef struct Node Node;
 struct Node {
     Kind kind;
-    int kept, may_be_null;
-    int64_t branch, argument, width;
+    int kept, may_be_null, empty;
+    int64_t branch, argument, width, weight;
     ssize_t column, count;
     Node *parts;
     Symbol *symbols;
@@ -65,7 +66,8 @@ resized_bits(unsigned char **bits, int64_t had, int64_t room)
 {
     if (resized((void **)bits, room / 8))
         return NO_MEMORY;
-    memset(*bits + had / 8, 0, (size_t)(room - had) / 8);
+    if (room > had)
+        memset(*bits + had / 8, 0, (size_t)(room - had) / 8);
     return READ;
 }
 
@@ -78,11 +80,11 @@ has_text(const Node *node)
 static Outcome
 resized_text(Column *column, int64_t room)
 {
-    column->text_room = room < FIRST_ROOM ? FIRST_ROOM : room;
+    column->text_room = room < LEAST_TEXT ? LEAST_TEXT : room;
     return resized((void **)&column->text, column->text_room);
 }
 
-/* Makes room for so many values, a multiple of 64. */
+/* Makes room for so many values, a multiple of 64 and not less than there are. */
 static Outcome
 resize(const Node *node, Column *column, int64_t room)
 {
@@ -98,6 +100,7 @@ resize(const Node *node, Column *column, int64_t room)
     case DOUBLE:
         outcome = resized((void **)&column->fixed, room * 8);
         break;
+    case INT:
     case FLOAT:
         outcome = resized((void **)&column->fixed, room * 4);
         break;
@@ -107,7 +110,7 @@ resize(const Node *node, Column *column, int64_t room)
     case ENUM:
     case LIST:
         outcome = resized((void **)&column->offsets, (room + 1) * 4);
-        if (!outcome && !had)
+        if (!outcome && !column->length)
             column->offsets[0] = 0;
         break;
     default:
@@ -118,26 +121,29 @@ resize(const Node *node, Column *column, int64_t room)
     return outcome;
 }
 
+static inline int64_t
+in_sixty_fours(int64_t count)
+{
+    return (count + 63) & ~(int64_t)63;
+}
+
 /* One more. */
 static inline Outcome
 make_room(const Node *node, Column *column)
 {
     if (column->length < column->room)
         return READ;
-    int64_t room = column->room + column->room / 2;
-    return resize(node, column, (room < FIRST_ROOM ? FIRST_ROOM : room + 63) & ~(int64_t)63);
+    return resize(node, column, in_sixty_fours(column->room + column->room / 2 + 1));
 }
 
 static inline Outcome
 append_text(Column *column, const void *text, int64_t size)
 {
     int64_t used = column->used + size;
-    if (used > column->text_room) {
-        if (used > INT32_MAX)
-            return REFUSED;
-        if (resized_text(column, used + used / 2))
-            return NO_MEMORY;
-    }
+    if (used > INT32_MAX)
+        return REFUSED;
+    if (used > column->text_room && resized_text(column, used + used / 2))
+        return NO_MEMORY;
     if (size)
         memcpy(column->text + column->used, text, (size_t)size);
     column->used = used;
@@ -167,6 +173,7 @@ append_nothing(Column *columns, const Node *node)
     case DOUBLE:
         memset(column->fixed + column->length * 8, 0, 8);
         break;
+    case INT:
     case FLOAT:
         memset(column->fixed + column->length * 4, 0, 4);
         break;
@@ -198,7 +205,7 @@ reserve(Column *columns, const Node *node, int64_t count, int64_t bytes)
     if (!node->kept)
         return READ;
     Column *column = columns + node->column;
-    if (resize(node, column, (count + 63) & ~(int64_t)63) ||
+    if (resize(node, column, in_sixty_fours(count)) ||
         (has_text(node) && resized_text(column, bytes)))
         return NO_MEMORY;
     if (node->kind == RECORD || node->kind == UNION)

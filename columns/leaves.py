@@ -19,11 +19,9 @@ from schemas.definitions.types import Enum, Fixed, Primitive
 
 Step = Callable[[pa.Array], Converted]
 
-MALFORMED: Final = "malformed"
 NOT_RESOLVABLE: Final = "not resolvable"
 OUT_OF_RANGE: Final = "out of range"
 
-_INTS: Final = (-(2**31), 2**31 - 1)
 _DAYS: Final = (-719_162, 2_932_896)  # 0001-01-01 to 9999-12-31
 _MILLIS: Final = (-62_135_596_800_000, 253_402_300_799_999)
 _MICROS: Final = (-62_135_596_800_000_000, 253_402_300_799_999_999)
@@ -34,8 +32,6 @@ _MICROS_IN_A_MILLI: Final = pa.scalar(1000, pa.int64())
 def primitive(writer: Primitive, reader: Primitive) -> Leaf:
     """The reader's type is the writer's, or one that it is promoted to."""
     steps: list[Step] = []
-    if writer.kind == "int":
-        steps.append(partial(bounded, bounds=_INTS, reason=MALFORMED, what="int of 32 bits"))
     if reader.kind == "null":
         return null(column_type(reader))
     if writer.kind == "bytes" and reader.kind == "string":
@@ -73,7 +69,7 @@ def _logical(reader: Primitive | Fixed) -> list[Step]:
     match logical_type(reader):
         case "date":
             days = partial(bounded, bounds=_DAYS, reason=OUT_OF_RANGE, what="date")
-            return [days, partial(_cast, to=pa.int32()), partial(_view, to=column)]
+            return [days, partial(_view, to=column)]
         case "timestamp-millis" | "local-timestamp-millis":
             return _millis(column)
         case "timestamp-micros" | "local-timestamp-micros":
@@ -81,7 +77,7 @@ def _logical(reader: Primitive | Fixed) -> list[Step]:
             return [micros, partial(_view, to=column)]
         case "decimal" if pa.types.is_decimal(column):
             return [partial(_decimals, column=column)]
-    return [partial(_cast, to=pa.int32())] if reader.kind == "int" else []
+    return []
 
 
 def _millis(column: pa.DataType) -> list[Step]:

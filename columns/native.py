@@ -1,10 +1,11 @@
-"""Avro's bytes into Arrow, in the raw form, by `_avro_columns.c`: for all schemas but those that
-contain themselves, and those with lists of what takes no bytes, which may claim to be very long.
+"""Avro's bytes into Arrow, in the raw form, by `_avro_columns.c`.
+
+Not for schemas that contain themselves, that are very wide or deep, or that have lists of what
+takes no bytes, which may claim to be very long. Where the module is not compiled there are none.
 
 Records of a batch are read as they lie there, headers and keys left out; of a schema's fields only
-those that are wanted. They are read all or not at all (None): which one is at fault, or too large,
-finds out who reads one by one. Where the module is not compiled, everything is read so, two
-hundred times as slowly.
+those that are wanted. They are read all or not at all: what is wrong with one, or whether it is
+only larger than what is read so, finds out who reads one by one, two hundred times as slowly.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,14 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from columns.raw_form import ENTRY, KEY, branch_name, field_name, nullable_branch
+from columns.raw_form import (
+    ENTRY,
+    KEY,
+    RAW_PRIMITIVES,
+    branch_name,
+    field_name,
+    nullable_branch,
+)
 from ground.varints import long_at
 from schemas.definitions.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
 from wire.batch import BatchHeader
@@ -82,9 +90,11 @@ class NativeReader:
         """What so many records hold, which may be of several batches."""
         return self._array(self._reader.records(unpacked, count, schema_id, None, MOST_BYTES))
 
-    def bodies(self, messages: Sequence[bytes]) -> pa.Array | None:
-        """What messages of the envelope hold, whatever their ids."""
-        return self._array(self._reader.bodies(list(messages), MOST_BYTES))
+    def bodies(self, messages: list[bytes], first: int, end: int, room: int) -> pa.Array | int:
+        """What some messages of the envelope hold, whatever their ids, in no more than so many
+        bytes of Arrow; or the place of the first that is not read."""
+        found = self._reader.bodies(messages, first, end, room)
+        return found if isinstance(found, int) else self._array(found)
 
     def _array(self, found: Any) -> pa.Array | None:
         return None if found is None else pa.array(_Given(self._raw, found))
@@ -121,6 +131,7 @@ class _Kind(IntEnum):
 
     NOTHING = 0
     BOOLEAN = auto()
+    INT = auto()
     LONG = auto()
     FLOAT = auto()
     DOUBLE = auto()
@@ -137,7 +148,7 @@ _NO_BRANCH: Final = -1
 _PRIMITIVES: Final = {
     "null": _Kind.NOTHING,
     "boolean": _Kind.BOOLEAN,
-    "int": _Kind.LONG,
+    "int": _Kind.INT,
     "long": _Kind.LONG,
     "float": _Kind.FLOAT,
     "double": _Kind.DOUBLE,
@@ -148,7 +159,8 @@ _TEXT: Final = Primitive("string", {})
 
 
 class _Making:
-    """`raw`: what is wanted of a type, in the raw form; None: nothing."""
+    """`raw`: what is wanted of a type, in the raw form; None: nothing. It must be of that form, as
+    Arrow believes what it is given."""
 
     def __init__(self) -> None:
         self._nodes = 0
@@ -163,10 +175,13 @@ class _Making:
         kept = raw is not None
         match type_:
             case Primitive():
+                _expect(raw, RAW_PRIMITIVES[type_.kind])
                 return (_PRIMITIVES[type_.kind], kept, branch, 0, ())
             case Fixed():
+                _expect(raw, pa.binary())
                 return (_Kind.FIXED, kept, branch, type_.size, ())
             case Enum():
+                _expect(raw, pa.string())
                 symbols = tuple(symbol.encode() for symbol in type_.symbols)
                 return (_Kind.ENUM, kept, branch, 0, symbols)
             case Array():
@@ -203,7 +218,14 @@ class _Making:
         self, parts: Sequence[tuple[str, Type]], raw: pa.DataType | None, depth: int
     ) -> tuple[Node, ...]:
         wanted = {} if raw is None else {field.name: field.type for field in raw}
+        if list(wanted) != [name for name, _ in parts if name in wanted]:
+            raise ValueError(f"{raw} is not the raw form of {[name for name, _ in parts]}")
         return tuple(self.of(type_, wanted.get(name), depth + 1) for name, type_ in parts)
+
+
+def _expect(raw: pa.DataType | None, wanted: pa.DataType) -> None:
+    if raw is not None and raw != wanted:
+        raise ValueError(f"{raw} is not the raw form {wanted}")
 
 
 def _takes_nothing(node: Node) -> bool:

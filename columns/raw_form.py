@@ -1,10 +1,10 @@
 """Values as they come from either reader, before anything is resolved: the *raw form*.
 
 Logical types are numbers, strings and bytes. A record's fields are called `f0`, `f1` … by their
-place with the writer, an enum is its symbol, an `int` has 64 bits, a map is a list of entries `f0`
-(the key) and `f1`, which in Avro's bytes it is. A union with null and one other branch is that
-branch, with nulls; any other is a struct of `b0`, `b1` … of which one at most is not null. What
-nobody wants of it may be left out.
+place with the writer, an enum is its symbol, a map is a list of entries `f0` (the key) and `f1`,
+which in Avro's bytes it is. A union with null and one other branch is that branch, with nulls; any
+other is a struct of `b0`, `b1` … of which one at most is not null. What nobody wants of it may be
+left out.
 """
 
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ from schemas.parsing import AvroSchema
 RAW_PRIMITIVES: Final = {
     "null": pa.null(),
     "boolean": pa.bool_(),
-    "int": pa.int64(),
+    "int": pa.int32(),
     "long": pa.int64(),
     "float": pa.float32(),
     "double": pa.float64(),

@@ -19,6 +19,7 @@
 #include <Python.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "_utf8.h"
 
 #define INT32_SIZE 5   /* bytes that a varint of 32 bits may have */
 #define INT64_SIZE 10
@@ -112,39 +113,6 @@ skip_sized(Walk *walk)
     if (walk->number > 0)
         walk->at += walk->number;
     return SOUND;
-}
-
-/* As Python's codec: no longer forms than needed, no surrogates, nothing beyond U+10FFFF. */
-static int
-is_utf8(const unsigned char *at, const unsigned char *end)
-{
-    while (at < end) {
-        unsigned char lead = *at++;
-        unsigned char low = 0x80, high = 0xbf; /* what the second byte may be */
-        ptrdiff_t more;
-        if (lead < 0x80)
-            continue;
-        if (lead < 0xc2 || lead > 0xf4)
-            return 0;
-        if (lead < 0xe0) {
-            more = 1;
-        } else if (lead < 0xf0) {
-            more = 2;
-            low = lead == 0xe0 ? 0xa0 : low;
-            high = lead == 0xed ? 0x9f : high;
-        } else {
-            more = 3;
-            low = lead == 0xf0 ? 0x90 : low;
-            high = lead == 0xf4 ? 0x8f : high;
-        }
-        if (more > end - at || *at < low || *at > high)
-            return 0;
-        for (at++; more > 1; more--) {
-            if ((*at++ & 0xc0) != 0x80)
-                return 0;
-        }
-    }
-    return 1;
 }
 
 static Fault

@@ -76,11 +76,11 @@ class BatchDecoder:
         made, bad = self._assembly.rows(rows, writer.conversion)
         dead: list[Dead] = []
         if bad:
-            dead = [
-                _dead(record, bad[record.offset], schema_id)
-                for record in records(batch.data)
-                if record.offset in bad
-            ]
+            try:
+                found = [each for each in records(batch.data) if each.offset in bad]
+            except BatchError:
+                return None
+            dead = [_dead(record, bad[record.offset], schema_id) for record in found]
         counts = {schema_id: header.record_count}
         return self._assembly.decoded([made], tuple(dead), counts)
 
@@ -118,21 +118,20 @@ class BatchDecoder:
         if isinstance(writer, Unusable):
             dead += (_dead(record, writer, schema_id) for record in group)
             return
-        parts, bad = writer.read([record.value or b"" for record in group])
+        read, bad = writer.read([record.value or b"" for record in group])
         dead += (_dead(group[place], why, schema_id) for place, why in bad.items())
-        for part in parts:
-            own = [group[place] for place in part.places]
-            offsets = pa.array([record.offset for record in own], pa.int64())
-            times = pa.array([record.timestamp for record in own], pa.int64())
-            rows, misfits = self._assembly.rows(
-                Rows(offsets, times, part.bodies), writer.conversion
-            )
-            made.append(rows)
-            dead += (
-                _dead(record, misfits[record.offset], schema_id)
-                for record in own
-                if record.offset in misfits
-            )
+        if not read.places:
+            return
+        own = [group[place] for place in read.places]
+        offsets = pa.array([record.offset for record in own], pa.int64())
+        times = pa.array([record.timestamp for record in own], pa.int64())
+        rows, misfits = self._assembly.rows(Rows(offsets, times, read.bodies), writer.conversion)
+        made.append(rows)
+        dead += (
+            _dead(record, misfits[record.offset], schema_id)
+            for record in own
+            if record.offset in misfits
+        )
 
 
 def _read(batch: FetchedBatch) -> tuple[list[Record], list[Dead], tuple[int, int]]:

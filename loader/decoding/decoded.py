@@ -10,6 +10,7 @@ NO_VALUE: Final = "no value"
 NOT_FRAMED: Final = "names no schema"
 UNKNOWN_SCHEMA: Final = "schema not registered"
 INVALID_SCHEMA: Final = "schema cannot be used"
+MALFORMED: Final = "malformed"
 BROKEN_BATCH: Final = "broken batch"
 NO_SCHEMA: Final = -1
 

@@ -1,24 +1,21 @@
 """What is needed to read what was written with one schema id, made when the id is first met."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
 from columns.conversion import Conversion
-from columns.leaves import MALFORMED
 from columns.native import MOST_BYTES, NativeReader, NotNative
 from columns.resolution import resolve
 from columns.row_reader import RowReader, size_in_columns
-from loader.decoding.decoded import INVALID_SCHEMA, UNKNOWN_SCHEMA
+from loader.decoding.decoded import INVALID_SCHEMA, MALFORMED, UNKNOWN_SCHEMA
 from schemas.envelope import MOST_ID
 from schemas.errors import BadMessage, InvalidSchema, RegistryRefused
 from schemas.parsing import AvroSchema
 from schemas.registry_client import SCHEMA_NOT_FOUND
 
 MOST_WRITERS: Final = 10_000
-_FEW: Final = 4  # so many bodies are not divided further
 
 
 class SchemaSource(Protocol):
@@ -52,55 +49,71 @@ class Writer:
         self.native: Final = _native(schema, self._raw)
         self._rows = RowReader(schema)
 
-    def read(self, messages: Sequence[bytes]) -> tuple[list[Read], dict[int, Unusable]]:
-        """Messages of the envelope, in parts, and which of them could not be read."""
+    def read(self, messages: list[bytes]) -> tuple[Read, dict[int, Unusable]]:
+        """Messages of the envelope, and which of them could not be read."""
         reading = _Reading(messages, self._raw)
-        waiting = [range(len(messages))]
-        while waiting:
-            places = waiting.pop()
-            bodies = self.native and self.native.bodies(messages[places.start : places.stop])
-            if bodies is not None:
-                reading.add(places, bodies)
-            elif self.native is None or len(places) <= _FEW:
-                reading.singly(places, self._rows)
-            else:
-                # Where one is bad, the others are read natively all the same.
-                middle = len(places) // 2
-                waiting += (places[middle:], places[:middle])
-        return reading.parts, reading.bad
+        place = 0
+        while place < len(messages):
+            if self.native is not None:
+                place = reading.natively(place, self.native)
+            if place < len(messages):
+                reading.singly(place, self._rows)
+                place += 1
+        return reading.all(), reading.bad
 
 
 class _Reading:
     """What has been read, and the memory that is left for more: a few bytes may claim to be a list
     of a million nulls, each of which takes as much room as a record with all its fields."""
 
-    def __init__(self, messages: Sequence[bytes], raw: pa.DataType) -> None:
-        self.parts: list[Read] = []
+    def __init__(self, messages: list[bytes], raw: pa.DataType) -> None:
         self.bad: dict[int, Unusable] = {}
         self._messages = messages
         self._raw = raw
         self._left = MOST_BYTES
+        self._places: list[int] = []
+        self._parts: list[pa.Array] = []
+        self._values: list[Any] = []  # that are no part yet
 
-    def add(self, places: Sequence[int], bodies: pa.Array) -> None:
-        self._left -= bodies.nbytes
-        self.parts.append(Read(tuple(places), bodies))
+    def natively(self, first: int, native: NativeReader) -> int:
+        """From there on, up to the first that cannot be: its place is returned."""
+        end = len(self._messages)
+        found = native.bodies(self._messages, first, end, self._left)
+        if isinstance(found, int):
+            end = found
+            if end == first:
+                return end
+            found = native.bodies(self._messages, first, end, self._left)
+            assert not isinstance(found, int)
+        self._left -= found.nbytes
+        self._end_part()
+        self._parts.append(found)
+        self._places += range(first, end)
+        return end
 
-    def singly(self, places: Sequence[int], rows: RowReader) -> None:
-        values: dict[int, Any] = {}
-        for place in places:
-            try:
-                value = rows.read(self._messages[place])
-            except BadMessage as error:
-                self.bad[place] = Unusable(MALFORMED, str(error))
-                continue
-            size = size_in_columns(value, self._raw)
-            if size > self._left:
-                self.bad[place] = Unusable(MALFORMED, f"its batch would take over {MOST_BYTES:,} B")
-                continue
-            self._left -= size
-            values[place] = value
-        if values:
-            self.parts.append(Read(tuple(values), pa.array(list(values.values()), self._raw)))
+    def singly(self, place: int, rows: RowReader) -> None:
+        try:
+            value = rows.read(self._messages[place])
+        except BadMessage as error:
+            self.bad[place] = Unusable(MALFORMED, str(error))
+            return
+        size = size_in_columns(value, self._raw)
+        if size > self._left:
+            self.bad[place] = Unusable(MALFORMED, f"its batch would take over {MOST_BYTES:,} B")
+            return
+        self._left -= size
+        self._values.append(value)
+        self._places.append(place)
+
+    def all(self) -> Read:
+        self._end_part()
+        parts = self._parts or [pa.array([], self._raw)]
+        return Read(tuple(self._places), parts[0] if len(parts) == 1 else pa.concat_arrays(parts))
+
+    def _end_part(self) -> None:
+        if self._values:
+            self._parts.append(pa.array(self._values, self._raw))
+            self._values = []
 
 
 def _native(schema: AvroSchema, raw: pa.DataType) -> NativeReader | None:

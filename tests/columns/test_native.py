@@ -1,6 +1,7 @@
 """Columns that are read in C are those of values that fastavro reads one by one."""
 
 import json
+import resource
 import threading
 from collections.abc import Sequence
 from typing import Any, Final
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from columns import native
 from columns.column_types import NotColumns
-from columns.native import MOST_DEPTH, NativeReader, NotNative, first_schema_id
+from columns.native import MOST_BYTES, MOST_DEPTH, NativeReader, NotNative, first_schema_id
 from columns.resolution import resolve
 from columns.row_reader import RowReader
 from ground.varints import long_bytes
@@ -35,7 +36,7 @@ else:
 TIME: Final = 1_795_132_800_123
 HEAD: Final = b"\0\0\0\0\1"
 ROOM: Final = 1 << 20
-LONG, FIXED, ENUM, LIST, RECORD = 2, 7, 8, 9, 10
+LONG, FIXED, ENUM, LIST, RECORD = 3, 8, 9, 10, 11
 
 
 def avro(*fields: Any) -> AvroSchema:
@@ -49,6 +50,12 @@ def raw_of(schema: AvroSchema) -> pa.DataType:
 
 def reader_of(schema: AvroSchema) -> NativeReader:
     return NativeReader(schema.type, raw_of(schema))
+
+
+def together(reader: NativeReader, messages: list[bytes]) -> pa.Array | None:
+    """What they hold; None if one of them is not read."""
+    found = reader.bodies(messages, 0, len(messages), MOST_BYTES)
+    return None if isinstance(found, int) else found
 
 
 def alone(schema: AvroSchema, messages: Sequence[bytes]) -> pa.Array | None:
@@ -92,7 +99,7 @@ class TestBodies:
             at = data.draw(st.integers(0, len(body)))
             body[at : at + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2))
         messages[-1] = HEAD + bytes(body)
-        found = reader.bodies(messages)
+        found = together(reader, messages)
         if found is not None:
             found.validate(full=True)
             wanted = alone(schema, messages)
@@ -112,7 +119,7 @@ class TestBodies:
         schema = avro("string", "string")
         raw = raw_of(schema) if wanted else pa.struct([raw_of(schema).field("f0")])
         body = b"\2a" + long_bytes(len(text)) + text
-        found = NativeReader(schema.type, raw).bodies([HEAD + body])
+        found = together(NativeReader(schema.type, raw), [HEAD + body])
         try:
             text.decode()
         except UnicodeDecodeError:
@@ -122,7 +129,7 @@ class TestBodies:
 
     @given(st.binary(max_size=24))
     def test_utf8_is_what_python_says_it_is(self, text: bytes) -> None:
-        found = reader_of(avro("string")).bodies([HEAD + long_bytes(len(text)) + text])
+        found = together(reader_of(avro("string")), [HEAD + long_bytes(len(text)) + text])
         assert (found is not None) == (text.decode(errors="replace").encode() == text)
 
     def test_only_what_is_wanted_is_there(self) -> None:
@@ -130,21 +137,36 @@ class TestBodies:
             {"name": "a", "type": "string"}, {"name": "b", "type": ["null", "long"]},
         ]}  # fmt: skip
         schema = avro({"type": "array", "items": inner}, {"type": "map", "values": "bytes"}, "int")
-        raw = pa.struct([("f0", pa.list_(pa.struct([("f1", pa.int64())]))), ("f2", pa.int64())])
+        raw = pa.struct([("f0", pa.list_(pa.struct([("f1", pa.int64())]))), ("f2", pa.int32())])
         event = {"x0": [{"a": "x", "b": 5}, {"a": "y", "b": None}], "x1": {"k": b"v"}, "x2": -1}
-        found = NativeReader(schema.type, raw).bodies([Encoder(schema, 1).encode(event)])
+        found = together(NativeReader(schema.type, raw), [Encoder(schema, 1).encode(event)])
         assert found is not None
         assert found.type == raw
         assert found.to_pylist() == [{"f0": [{"f1": 5}, {"f1": None}], "f2": -1}]
 
-    def test_blocks_of_a_list_and_their_sizes(self) -> None:
-        reader = reader_of(avro({"type": "array", "items": "long"}))
-        found = reader.bodies([HEAD + b"\3\4\2\4" + b"\2\6" + b"\0", HEAD + b"\0"])
-        assert found is not None
-        assert found.to_pylist() == [{"f0": [1, 2, 3]}, {"f0": []}]
-        least = long_bytes(-(2**63))
-        for body in (b"\3\x05\2\4\0", b"\3\x40\2\4\0", least + b"\0\0", b"\4\2", b""):
-            assert reader.bodies([HEAD + body]) is None
+    @pytest.mark.parametrize(
+        ("body", "items"),
+        [
+            (b"\3\4\2\4" + b"\2\6" + b"\0", [1, 2, 3]),
+            (b"\0", []),
+            (b"\3\2\2\4\0", None),  # a block that should end before it does
+            (b"\3\6\2\4\0\0", None),
+            (b"\3\x05\2\4\0", None),
+            (b"\3\x40\2\4\0", None),
+            (long_bytes(-(2**63)) + b"\0\0", None),
+            (b"\4\2", None),
+            (b"", None),
+        ],
+    )
+    def test_blocks_of_a_list_and_their_sizes(self, body: bytes, items: list[int] | None) -> None:
+        schema = avro({"type": "array", "items": "long"})
+        found = together(reader_of(schema), [HEAD + body])
+        if items is None:
+            assert found is None
+        else:
+            assert found is not None
+            assert found.to_pylist() == [{"f0": items}]
+        assert found == alone(schema, [HEAD + body])
 
     @pytest.mark.parametrize(
         ("number", "is_one"),
@@ -157,27 +179,77 @@ class TestBodies:
         ],
     )
     def test_numbers_of_64_bits(self, number: bytes, is_one: bool) -> None:
-        assert (reader_of(NUMBER).bodies([HEAD + number]) is not None) == is_one
+        assert (together(reader_of(NUMBER), [HEAD + number]) is not None) == is_one
+
+    @pytest.mark.parametrize("wanted", [True, False])
+    @pytest.mark.parametrize(
+        ("number", "value"),
+        [
+            (b"\xff\xff\xff\xff\x0f", -(2**31)),
+            (b"\xfe\xff\xff\xff\x0f", 2**31 - 1),
+            (b"\x82\x80\x80\x80\x00", 1),
+            (b"\x80\x80\x80\x80\x10", None),
+            (b"\x82\x80\x80\x80\x80\x00", None),
+        ],
+    )
+    def test_an_int_has_32_bits_and_five_bytes(
+        self, number: bytes, value: int | None, wanted: bool
+    ) -> None:
+        schema = avro("int")
+        raw = raw_of(schema) if wanted else pa.struct([])
+        found = together(NativeReader(schema.type, raw), [HEAD + number])
+        assert (found is None) == (value is None) == (alone(schema, [HEAD + number]) is None)
+        if found is not None and wanted:
+            assert found.to_pylist() == [{"f0": value}]
+
+    def test_a_message_has_a_million_items_and_16_mib_at_most(self) -> None:
+        booleans = avro({"type": "array", "items": "boolean"})
+        reader = reader_of(booleans)
+        for count in (1_000_000, 1_000_001):
+            message = HEAD + long_bytes(count) + b"\1" * count + b"\0"
+            assert (together(reader, [message]) is None) == (count > 1_000_000)
+            assert (alone(booleans, [message]) is None) == (count > 1_000_000)
+        bytes_ = avro("bytes")
+        for size in (2**24 - 9, 2**24 - 8):
+            message = HEAD + long_bytes(size) + b"\0" * size
+            assert (together(reader_of(bytes_), [message]) is None) == (len(message) > 2**24)
+            assert (alone(bytes_, [message]) is None) == (len(message) > 2**24)
+
+    def test_what_was_read_has_no_room_left(self) -> None:
+        """Rows are held back by what they seem to take."""
+        schema = avro(
+            "long", "boolean", ["null", "int"], "string", {"type": "array", "items": "int"}
+        )
+        event = {"x0": 1, "x1": True, "x2": None, "x3": "text", "x4": [1, 2, 3]}
+        messages = Encoder(schema, 1).encode_many([event] * 1000)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        kept = [together(reader_of(schema), messages[at : at + 20]) for at in range(980)]
+        grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+        assert grown < 16 * sum(each.nbytes for each in kept if each is not None)
 
     def test_more_than_may_be_taken_is_refused(self) -> None:
         reader = Reader(record_of((LIST, True, -1, 0, ((ENUM, True, -1, 0, (b"x" * 1000,)),))))
         many = [HEAD + long_bytes(1000) + b"\0" * 1000 + b"\0"]
-        assert reader.bodies(many, ROOM) is not None
-        assert reader.bodies(many, 1000 * 1000) is None
-        assert reader.bodies([HEAD + b"\0"] * 100, 100 * 8 - 1) is None
+        assert reader.bodies(many, 0, 1, 2 * ROOM) != 0
+        assert reader.bodies(many, 0, 1, 1000 * 1000) == 0
+        empty = [HEAD + b"\0"] * 100
+        assert reader.bodies(empty, 10, 90, 80 * 8 - 1) == 89
+        assert reader.bodies(empty, 10, 90, 80 * 8) != 89
         longs = avro({"type": "array", "items": "long"})
         for raw in (raw_of(longs), pa.struct([])):
             lists = NativeReader(longs.type, raw)
-            assert lists.bodies([HEAD + long_bytes(2**62) + b"\0"]) is None
+            assert together(lists, [HEAD + long_bytes(2**62) + b"\0"]) is None
 
     def test_what_is_no_list_of_bytes(self) -> None:
         reader = Reader(record_of((LONG, True, -1, 0, ())))
         wrongs: list[Any] = [(b"",), [3], [bytearray(HEAD)]]
         for wrong in wrongs:
             with pytest.raises(TypeError):
-                reader.bodies(wrong, ROOM)
-        assert reader.bodies([], ROOM) is None
-        assert reader.bodies([b"\0\0\0\0"], ROOM) is None
+                reader.bodies(wrong, 0, 1, ROOM)
+        for first, end in ((0, 0), (-1, 1), (1, 1), (0, 2)):
+            with pytest.raises(IndexError):
+                reader.bodies([HEAD], first, end, ROOM)
+        assert reader.bodies([b"\0\0\0\0"], 0, 1, ROOM) == 0
 
 
 def record_of(body: Any) -> Any:
@@ -186,6 +258,19 @@ def record_of(body: Any) -> Any:
 
 
 class TestNodes:
+    @pytest.mark.parametrize(
+        "raw",
+        [
+            pa.struct([("f0", pa.int32())]),
+            pa.struct([("f1", pa.list_(pa.int64()))]),
+            pa.struct([("f2", pa.int64())]),
+            pa.struct([("f1", pa.list_(pa.string())), ("f0", pa.int64())]),
+        ],
+    )
+    def test_what_is_wanted_must_be_of_the_raw_form(self, raw: pa.DataType) -> None:
+        with pytest.raises(ValueError, match="is not the raw form"):
+            NativeReader(avro("long", {"type": "array", "items": "string"}).type, raw)
+
     def test_a_schema_that_contains_itself_is_none(self) -> None:
         tree = {"type": "record", "name": "T", "fields": [
             {"name": "below", "type": {"type": "array", "items": "T"}},
@@ -234,6 +319,8 @@ class TestNodes:
             record_of((LIST, True, -1, 0, ())),
             record_of((LONG, True, -1, 0, ((LONG, True, -1, 0, ()),))),
             record_of((RECORD, True, -1, 0, (3,))),
+            record_of((LIST, True, -1, 0, ((LONG, False, -1, 0, ()),))),
+            record_of((RECORD, True, -1, 0, ((LIST, False, -1, 0, ((LONG, True, -1, 0, ()),)),))),
         ],
     )
     def test_what_is_no_node(self, made: Any) -> None:
@@ -311,6 +398,31 @@ class TestBatches:
         assert first_schema_id(data) == 2**32 - 1
         assert reader_of(NUMBER).batch(header, data, 2**32 - 1) is not None
 
+    def test_numbers_of_records_have_five_bytes_and_times_ten(self) -> None:
+        body = NUMBERS[0]
+        size = len(body) << 1
+
+        def read(time: bytes, key: bytes) -> Any:
+            inside = b"\0" + time + b"\0" + key + bytes([size]) + body + b"\0"
+            data = bytes([len(inside) << 1]) + inside
+            header, _ = a_batch([body])
+            return reader_of(NUMBER).batch(header, data, 1)
+
+        assert read(b"\0", b"\1") is not None
+        assert read(b"\x80" * 9 + b"\0", b"\x81\x80\x80\x80\0") is not None
+        assert read(b"\0", b"\x81\x80\x80\x80\x80\0") is None
+
+    @pytest.mark.parametrize("count", [65_536, 65_537])
+    def test_a_record_with_very_many_headers(self, count: int) -> None:
+        record = Record(0, TIME, None, NUMBERS[0], (("", None),) * count)
+        header, data = taken_apart(build_batch([record]))
+        assert (reader_of(NUMBER).batch(header, data, 1) is None) == (count > 65_536)
+
+    def test_attributes_beyond_127(self) -> None:
+        header, data = a_batch(NUMBERS[:1])
+        wrong = data[:1] + b"\x80" + data[2:]
+        assert reader_of(NUMBER).batch(header, wrong, 1) is None
+
     def test_one_that_is_cut_anywhere(self) -> None:
         header, data = a_batch(NUMBERS)
         reader = reader_of(NUMBER)
@@ -326,7 +438,7 @@ class TestBatches:
     def test_a_body_that_takes_what_another_lacks(self) -> None:
         reader = reader_of(NUMBER)
         assert reader.batch(*a_batch([HEAD + b"\2\4", HEAD]), 1) is None
-        assert reader.bodies([HEAD + b"\2\4", HEAD]) is None
+        assert together(reader, [HEAD + b"\2\4", HEAD]) is None
 
     def test_bodies_of_several_batches(self) -> None:
         datas = [a_batch(NUMBERS[at:])[1] for at in range(5)]

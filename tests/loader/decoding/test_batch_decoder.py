@@ -335,6 +335,13 @@ class TestBrokenBatches:
         assert names(decoded) == ["a"]
         assert deaths(decoded) == [(8, "broken batch"), (9, "broken batch")]
 
+    def test_a_number_that_is_longer_than_those_of_records_are(self) -> None:
+        batch = batch_of(records_of(users("a"), first=7), Codec.NONE)
+        contents = bytes(batch.data[HEADER_SIZE:])
+        keyless = contents[:4] + b"\x81\x80\x80\x80\x80\0" + contents[5:]
+        decoded = self.broken(bytes([keyless[0] + 10]) + keyless[1:], batch)
+        assert deaths(decoded) == [(7, "broken batch")]
+
     def test_that_lie_about_their_count(self) -> None:
         batch = batch_of(records_of(users("a")), Codec.NONE)
         lying = replace(batch, header=batch.header._replace(record_count=2**31 - 1))
