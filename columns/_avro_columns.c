@@ -24,9 +24,9 @@
 #define LONG_SIZE 10    /* or of 64 */
 #define MOST_DEPTH 128  /* of nodes */
 #define MOST_ITEMS 1000000             /* of lists, in one message */
-#define MOST_BYTES (16 * 1024 * 1024)  /* of a message */
+#define MOST_MESSAGE (16 * 1024 * 1024) /* bytes */
 #define MOST_HEADERS 65536             /* of a record */
-#define LEAST_RECORD 12 /* bytes: seven numbers and attributes, of which its size is one, and a prefix */
+#define LEAST_RECORD 12 /* bytes: its size, attributes, five numbers, what stands before a body */
 #define ENVELOPE 5      /* bytes before a body: a zero, and the schema's id */
 /* Bytes, read or made; fewer take less time than it may take to be given the interpreter back. */
 #define ALONE_FROM (256 * 1024)
@@ -64,24 +64,26 @@ read_sized_number(Reading *reading, unsigned most, uint64_t *number)
 }
 
 static inline Outcome
-read_long(Reading *reading, int64_t *number)
+read_signed(Reading *reading, unsigned most, int64_t *number)
 {
     uint64_t raw;
-    if (read_sized_number(reading, LONG_SIZE, &raw))
+    if (read_sized_number(reading, most, &raw))
         return REFUSED;
     *number = (int64_t)(raw >> 1) ^ -(int64_t)(raw & 1);
     return READ;
+}
+
+static inline Outcome
+read_long(Reading *reading, int64_t *number)
+{
+    return read_signed(reading, LONG_SIZE, number);
 }
 
 /* Of 35 bits, as records have them. */
 static inline Outcome
 read_short(Reading *reading, int64_t *number)
 {
-    uint64_t raw;
-    if (read_sized_number(reading, INT_SIZE, &raw))
-        return REFUSED;
-    *number = (int64_t)(raw >> 1) ^ -(int64_t)(raw & 1);
-    return READ;
+    return read_signed(reading, INT_SIZE, number);
 }
 
 static inline Outcome
@@ -141,12 +143,11 @@ read_text(Reading *reading, const Node *node, Column *column)
 static inline Outcome
 read_int(Reading *reading, Column *column)
 {
-    uint64_t raw;
-    if (read_sized_number(reading, INT_SIZE, &raw) || raw > UINT32_MAX)
+    int64_t number;
+    if (read_short(reading, &number) || number != (int32_t)number)
         return REFUSED;
-    int32_t number = (int32_t)(raw >> 1) ^ -(int32_t)(raw & 1);
     if (column)
-        memcpy(column->fixed + 4 * column->length++, &number, 4);
+        memcpy(column->fixed + 4 * column->length++, &number, 4); /* the lower half */
     return READ;
 }
 
@@ -335,7 +336,7 @@ static Outcome
 read_body(Reading *reading, const Node *body, int64_t size)
 {
     const unsigned char *end = reading->end, *behind = reading->at + size;
-    if (size > MOST_BYTES - ENVELOPE || body->weight > MOST_ITEMS)
+    if (size > MOST_MESSAGE - ENVELOPE || body->weight > MOST_ITEMS)
         return REFUSED;
     reading->items = MOST_ITEMS - body->weight;
     reading->end = behind;
@@ -447,19 +448,14 @@ static PyObject *
 as_capsule(Reading *reading, Py_ssize_t columns, const Node *node)
 {
     ArrowArray *array = calloc(1, sizeof(*array));
-    Outcome outcome = array ? give(reading->columns, node, array) : NO_MEMORY;
-    free_columns(reading->columns, columns);
-    PyObject *capsule = array ? PyCapsule_New(array, "arrow_array", free_array) : NULL;
+    PyObject *capsule = array ? PyCapsule_New(array, "arrow_array", free_array) : PyErr_NoMemory();
     if (!capsule) {
-        if (array && array->release)
-            array->release(array);
         free(array);
-        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
-    }
-    if (outcome) {
+    } else if (give(reading->columns, node, array)) {
         Py_DECREF(capsule);
-        return PyErr_NoMemory();
+        capsule = PyErr_NoMemory();
     }
+    free_columns(reading->columns, columns);
     return capsule;
 }
 

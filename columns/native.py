@@ -39,7 +39,7 @@ NOT_COMPILED: Final = (
     "over twenty times the processor time; with a C compiler and Python's headers (gcc, "
     "python3-dev) there, install Penstock again"
 )
-MOST_BYTES: Final = 1024 * 1024 * 1024  # of Arrow, from one call
+MOST_BYTES: Final = 1024 * 1024 * 1024  # of Arrow, for a batch
 MOST_NODES: Final = 10_000
 MOST_DEPTH: Final = 100
 _START: Final = 4096  # bytes of a batch in which its first body begins, or it is not read whole

@@ -24,14 +24,8 @@ ACCEPT: Final = 'make bench ARGS="--accept-counts"'
 TOLERANCE: Final = 0.05
 _CONSTRAINTS: Final = Path(__file__).resolve().parents[2] / "constraints.txt"
 
-_IN_C: Final = (
-    framing,
-    native,
-    plain_json,
-    splitting,
-    times,
-    record_check,
-)  # where there is a compiler
+# Where there is a compiler.
+_IN_C: Final = (framing, native, plain_json, splitting, times, record_check)
 
 Counts = Mapping[str, int]
 
