@@ -17,11 +17,20 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from typing import BinaryIO
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from bench.librdkafka import Incomplete
-from bench.requests import MESSAGE_SIZE, AnswerError, produce_requests, record_batch
+from bench.requests import (
+    MESSAGE_SIZE,
+    AnswerError,
+    fetch_request,
+    fetched_records,
+    produce_request,
+    produce_requests,
+    record_batch,
+)
 
 _TICK = 1_000_000  # nanoseconds
 _PATIENCE = 30.0
@@ -168,3 +177,45 @@ def produce_and_wait(
                 latencies.append(now - waiting.popleft())
                 del received[: requests.answer_size]
     return Latencies(sorted(latencies[int(warm_up * rate) :]))
+
+
+def one_at_a_time(
+    port: int, topic: str, *, acks: int, seconds: float, warm_up: float, pause: float = 0.002
+) -> Latencies:
+    """From the sending of a message until a consumer that waits for it has it, while nothing else
+    is under way."""
+    batch = record_batch(1)
+    latencies: list[int] = []
+    with (
+        socket.create_connection(("127.0.0.1", port), timeout=_PATIENCE) as producer,
+        socket.create_connection(("127.0.0.1", port), timeout=_PATIENCE) as consumer,
+        producer.makefile("rb") as acknowledged,
+        consumer.makefile("rb") as fetched,
+    ):
+        for each in (producer, consumer):
+            each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        counted_from = time.monotonic() + warm_up
+        number = 0
+        while time.monotonic() < counted_from + seconds:
+            wait_ms = int(_PATIENCE * 1000)
+            consumer.sendall(fetch_request(topic, 0, number, 2**20, wait_ms=wait_ms))
+            time.sleep(pause)
+            sent = time.monotonic_ns()
+            producer.sendall(produce_request(topic, 0, batch, acks, number))
+            answer = _answer(fetched)
+            took = time.monotonic_ns() - sent
+            if len(fetched_records(memoryview(answer), topic)) != len(batch):
+                raise AnswerError("something else than the message was fetched")
+            _answer(acknowledged)
+            if time.monotonic() >= counted_from:
+                latencies.append(took)
+            number += 1
+    return Latencies(sorted(latencies))
+
+
+def _answer(stream: BinaryIO) -> bytes:
+    """Without its length prefix."""
+    prefix = stream.read(4)
+    if len(prefix) < 4:
+        raise AnswerError("the broker closed the connection")
+    return stream.read(int.from_bytes(prefix, "big"))

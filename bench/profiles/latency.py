@@ -1,10 +1,11 @@
-"""From produce to consume at a steady 10,000 messages a second, librdkafka on both sides."""
+"""From produce to consume at a steady 10,000 messages a second, librdkafka on both sides; and of a
+message at a time, from one raw connection to another."""
 
 from functools import partial
 
 from bench.measurement import Figure, Sample
 from bench.profile import Case, Place, Profile
-from bench.steady_load import produce_to_consume
+from bench.steady_load import Latencies, one_at_a_time, produce_to_consume
 from bench.topics import topic
 
 _RATE = 10_000
@@ -25,25 +26,44 @@ def _run(place: Place, *, options: dict[str, str]) -> Sample:
             warm_up=place.scale.warm_up_seconds,
             options=options,
         )
+    return {**_figures(latencies), LATE: late.milliseconds(0.999)}
+
+
+def _alone(place: Place, *, acks: int) -> Sample:
+    with topic(place.broker.port) as name:
+        latencies = one_at_a_time(
+            place.broker.port,
+            name,
+            acks=acks,
+            seconds=place.scale.latency_seconds,
+            warm_up=place.scale.warm_up_seconds,
+        )
+    return _figures(latencies)
+
+
+def _figures(latencies: Latencies) -> Sample:
     return {
         P50: latencies.milliseconds(0.5),
         P99: latencies.milliseconds(0.99),
         P999: latencies.milliseconds(0.999),
         LARGEST: latencies.milliseconds(1),
-        LATE: late.milliseconds(0.999),
     }
 
 
 PROFILE = Profile(
     "latency",
-    f"produce to consume at {_RATE:,} messages a second (librdkafka)",
-    tuple(
-        Case(name, partial(_run, options=options))
-        for name, options in (
-            ("acks=1", {"acks": "1"}),
-            ("acks=1, linger.ms=0", {"acks": "1", "linger.ms": "0"}),
-            ("acks=all", {"acks": "all"}),
-            ("acks=all, linger.ms=0", {"acks": "all", "linger.ms": "0"}),
-        )
+    f"produce to consume at {_RATE:,} messages a second (librdkafka), and a message at a time",
+    (
+        *(
+            Case(name, partial(_run, options=options))
+            for name, options in (
+                ("acks=1", {"acks": "1"}),
+                ("acks=1, linger.ms=0", {"acks": "1", "linger.ms": "0"}),
+                ("acks=all", {"acks": "all"}),
+                ("acks=all, linger.ms=0", {"acks": "all", "linger.ms": "0"}),
+            )
+        ),
+        Case("acks=1, a message at a time", partial(_alone, acks=1)),
+        Case("acks=all, a message at a time", partial(_alone, acks=-1)),
     ),
 )

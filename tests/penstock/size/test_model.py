@@ -200,12 +200,12 @@ CHECKED = {
     "loader, one partition": (
         measured.LOADER_ROW_SECONDS * 1e6,
         point("loader", "loader", "one partition, in one task", "CPU-s per million rows"),
-        1.8,
+        1.5,
     ),
     "loader, hours left open": (
         measured.LOADER_ROW_SECONDS * 1e6,
         point("loader", "loader", "8 partitions, hours left open", "CPU-s per million rows"),
-        1.3,
+        1.2,
     ),
     "mirror, 1,000 partitions": (
         measured.MIRROR_GB_SECONDS,
