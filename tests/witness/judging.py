@@ -503,12 +503,13 @@ class _Judge:
             yield Objection("not double", words, tuple(wrong))
 
     def _was_double(self, called: Called, line: Line) -> bool:
-        """Or was shipped twice: the log has lost it as another source, or once more as this one,
-        which is said, too."""
+        """Or was shipped twice, and the log has lost it once, which is said, too: as another
+        source, as this one while it is there as another, or once more as this one."""
         lost_as = self._lost_as.get(id(line), set())
         as_another = bool(lost_as - {called.source}) and self._shipped.was(called, line)
+        as_this = called.source in lost_as and self._shipped.is_there_as_another(called, line)
         once_more = bool(lost_as) and self._shipped.was_again(called, line)
-        return as_another or once_more or line.text in self._were_double
+        return as_another or as_this or once_more or line.text in self._were_double
 
     def _rows_elsewhere(self, path: str) -> set[str]:
         """What is in other landed files, or was before these were spoilt."""

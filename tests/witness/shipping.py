@@ -12,6 +12,9 @@ class Shipped:
     def __init__(self, seen: Seen) -> None:
         self._rows = seen.rows
         landed = {(row.source, row.position) for row in seen.rows}
+        self._landed_as: dict[str, set[str]] = {}
+        for row in seen.rows:
+            self._landed_as.setdefault(row.text, set()).add(row.source)
         names = [((kept.record.source, kept.record.position), kept) for kept in seen.records]
         standing = {name for name, kept in names if kept.stands}
         self._all = landed | {name for name, _ in names}
@@ -27,6 +30,10 @@ class Shipped:
     def was_again(self, called: Called, line: Line) -> bool:
         """Whether it was shipped as that source more than once."""
         return self._times[called.source, line.start] > 1
+
+    def is_there_as_another(self, called: Called, line: Line) -> bool:
+        """Whether it has landed as another source than the one that a finding names."""
+        return bool(self._landed_as.get(line.text, set()) - {called.source})
 
     def log_lost(self, called: Called, line: Line) -> bool:
         """Whether the log has lost it as this source, before it landed."""

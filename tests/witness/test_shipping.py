@@ -55,6 +55,18 @@ def test_a_line_that_was_shipped_twice_and_lost_once_is_called_both() -> None:
     assert rules(written(3), seen, both) == ["not double"]
 
 
+def test_a_line_that_was_shipped_again_and_then_lost_is_called_both() -> None:
+    old, new = shipped(1, 1, "s1", stands=True), shipped(1, 7, "s2", stands=False)
+    rows = landed(0, 1, 2)
+    gone = replace(missing(1, 1), source="s2")
+    seen = Seen(rows, [old, new])
+    assert rules(written(3), seen, red(gone, again(1), missing=1)) == []
+    assert rules(written(3), seen, red(again(1))) == ["not double"]
+    # It is there as the very source that is named: it was not shipped again.
+    same = [*landed(0, 2), replace(landed(1, source="s2")[0], offset=1)]
+    assert "not double" in rules(written(3), Seen(same, [new]), red(gone, again(1), missing=1))
+
+
 def test_a_line_that_was_lost_and_shipped_again_as_the_same_file_is_called_both() -> None:
     """What was lost is known by its offset alone, as the line itself has landed."""
     old, new = shipped(1, 1, "s1", stands=False), shipped(1, 7, "s1", stands=True)
