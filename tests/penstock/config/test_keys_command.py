@@ -9,6 +9,7 @@ from tests.penstock.running import PENSTOCK, penstock
 from tests.penstock.terminals import on_a_terminal
 
 
+@pytest.mark.not_quick("imports whole programs")
 @pytest.mark.parametrize("program", KINDS)
 def test_every_program_explains_itself(program: str) -> None:
     ended = penstock("keys", program)
