@@ -48,7 +48,7 @@ CANNOT_START: Final = 1
 _GC_THRESHOLDS: Final = (50_000, 20, 20)
 # Of two threads that compute, one decodes entries and one folds them in many short calls that let
 # go of the interpreter; to have it back, it would wait 5 ms for the other each time.
-_SWITCH_S: Final = 0.001
+_SWITCH_INTERVAL: Final = 0.001
 _PAUSE_S: Final = 5.0  # where the database cannot be used: a full disk may be emptied
 
 log = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ log = logging.getLogger(__name__)
 def run(config: AuditConfig) -> int:
     """Serve until a signal comes; the process's exit code."""
     gc.set_threshold(*_GC_THRESHOLDS)
-    sys.setswitchinterval(_SWITCH_S)
+    sys.setswitchinterval(_SWITCH_INTERVAL)
     with _signals() as told:
         try:
             with ExitStack() as ends:

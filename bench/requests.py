@@ -9,6 +9,7 @@ import struct
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import BinaryIO
 
 from aiokafka.record.default_records import (
     DefaultRecordBatchBuilder,
@@ -151,6 +152,14 @@ def fetched_records(answer: memoryview, topic: str) -> memoryview:
     position += 4 + 2 + 8 + 8 + 8 + 4 + max(aborted, 0) * 16 + 4
     (size,) = struct.unpack_from(">i", answer, position)
     return answer[position + 4 : position + 4 + max(size, 0)]
+
+
+def read_answer(stream: BinaryIO) -> bytes:
+    """The next answer, without its length prefix."""
+    prefix = stream.read(4)
+    if len(prefix) < 4:
+        raise AnswerError("the broker closed the connection")
+    return stream.read(int.from_bytes(prefix, "big"))
 
 
 def api_versions_request() -> bytes:

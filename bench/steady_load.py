@@ -17,7 +17,6 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import BinaryIO
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
@@ -29,11 +28,14 @@ from bench.requests import (
     fetched_records,
     produce_request,
     produce_requests,
+    read_answer,
     record_batch,
 )
 
 _TICK = 1_000_000  # nanoseconds
 _PATIENCE = 30.0
+_PATIENCE_MS = 30_000
+_PAUSE = 0.002
 _STAMP = struct.Struct(">q")
 _MARK = -1  # a message that only shows that the consumer is there
 
@@ -179,9 +181,7 @@ def produce_and_wait(
     return Latencies(sorted(latencies[int(warm_up * rate) :]))
 
 
-def one_at_a_time(
-    port: int, topic: str, *, acks: int, seconds: float, warm_up: float, pause: float = 0.002
-) -> Latencies:
+def one_at_a_time(port: int, topic: str, *, acks: int, seconds: float, warm_up: float) -> Latencies:
     """From the sending of a message until a consumer that waits for it has it, while nothing else
     is under way."""
     batch = record_batch(1)
@@ -197,25 +197,16 @@ def one_at_a_time(
         counted_from = time.monotonic() + warm_up
         number = 0
         while time.monotonic() < counted_from + seconds:
-            wait_ms = int(_PATIENCE * 1000)
-            consumer.sendall(fetch_request(topic, 0, number, 2**20, wait_ms=wait_ms))
-            time.sleep(pause)
+            consumer.sendall(fetch_request(topic, 0, number, 2**20, wait_ms=_PATIENCE_MS))
+            time.sleep(_PAUSE)  # so that it waits
             sent = time.monotonic_ns()
             producer.sendall(produce_request(topic, 0, batch, acks, number))
-            answer = _answer(fetched)
+            answer = read_answer(fetched)
             took = time.monotonic_ns() - sent
             if len(fetched_records(memoryview(answer), topic)) != len(batch):
                 raise AnswerError("something else than the message was fetched")
-            _answer(acknowledged)
+            read_answer(acknowledged)
             if time.monotonic() >= counted_from:
                 latencies.append(took)
             number += 1
     return Latencies(sorted(latencies))
-
-
-def _answer(stream: BinaryIO) -> bytes:
-    """Without its length prefix."""
-    prefix = stream.read(4)
-    if len(prefix) < 4:
-        raise AnswerError("the broker closed the connection")
-    return stream.read(int.from_bytes(prefix, "big"))

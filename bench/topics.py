@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from bench.requests import AnswerError, end_offsets, end_offsets_request
+from bench.requests import AnswerError, end_offsets, end_offsets_request, read_answer
 
 _PATIENCE = 60.0
 
@@ -24,11 +24,7 @@ def ask(port: int, request: bytes, *, within: float = 30.0) -> bytes:
     with socket.create_connection(("127.0.0.1", port), timeout=within) as connection:
         connection.sendall(request)
         with connection.makefile("rb") as answers:
-            prefix = answers.read(4)
-            if len(prefix) < 4:
-                raise AnswerError("the broker closed the connection")
-            (length,) = struct.unpack(">i", prefix)
-            return answers.read(length)
+            return read_answer(answers)
 
 
 def ends(port: int, topics: Mapping[str, int]) -> dict[tuple[str, int], int]:
