@@ -160,6 +160,7 @@ class Files:
         self._vigil.note_what_was_written(self._by_input.values())
         for _ in range(_ROUNDS):
             self._note()
+            self._vigil.note_what_was_written(self._by_input.values())
             self._begin()
             again = any(
                 input_files.again or input_files.orphans for input_files in self._by_input.values()
@@ -169,6 +170,7 @@ class Files:
         unpacking = time.thread_time() + _UNPACKING
         for input_files in self._by_input.values():
             unpack(input_files, self._by_input.values(), shared, unpacking)
+        shared.watcher.collect_what_is_left()
         # It may have stood still since it began to look.
         until = max(millis, int(shared.wall() * 1000))
         self._vigil.say_what_came_and_went(list(self._by_input.values()), before, until)
@@ -189,8 +191,8 @@ class Files:
             self._keeping.flush(now)
 
     def _has_unsaid(self) -> bool:
-        """Whether a folder in which something happened was not listed since, or what is gone from
-        one may still be found in an archive."""
+        """Whether a folder in which something happened was not listed since, or of what came or is
+        gone from one it is not known yet whether it was looked at, or is in an archive."""
         watcher, again = self._shared.watcher, (each.again for each in self._by_input.values())
         unlisted = not self.scanned_millis or bool(watcher.changed) or watcher.overflowed
         return unlisted or self._vigil.waits or any(again)

@@ -2,8 +2,12 @@
 while no agent ran. Pure.
 
 A file that comes, is renamed and goes is one file, across folders where both are watched: the two
-halves of a move have one cookie. A move from where nobody watches is a file that came; one to where
-nobody watches is a file that went. Of contents and inodes all this says nothing.
+halves of a move have one cookie, and each comes once for every path of its folder. A move from
+where nobody watches is a file that came; one to where nobody watches is a file that went. Of
+contents and inodes all this says nothing.
+
+What comes in a folder that is then moved itself, or is not watched any more, is adrift: it has not
+gone, and its path is another folder's, or nobody's.
 
 What stands for a folder is for the caller to choose: a watch, or a path. The kernel's queue goes on
 collecting while nobody reads it: an agent to which it was left learns what happened meanwhile.
@@ -18,6 +22,7 @@ MOVED_FROM: Final = 0x40
 MOVED_TO: Final = 0x80
 CREATE: Final = 0x100
 DELETE: Final = 0x200
+IGNORED: Final = 0x8000
 IS_FOLDER: Final = 0x40000000
 
 ANY_NAME: Final = CREATE | DELETE | MOVED_FROM | MOVED_TO
@@ -51,35 +56,48 @@ Places = dict[tuple[F, str], NameHistory[F]]
 """By the folder and the name where it is now."""
 
 
-def follow(events: Iterable[Event[F]], there: Places[F]) -> list[NameHistory[F]]:
+def follow(
+    events: Iterable[Event[F]],
+    there: Places[F],
+    adrift: dict[int, list[NameHistory[F]]] | None = None,
+) -> list[NameHistory[F]]:
     """What is gone, or is nobody knows where, in the order in which it went.
 
     `there` is what has come, or has another name, and is there: before these events, and afterwards
-    with them.
+    with them. `adrift` is what is there no more as its folder is not that one any more, by the
+    cookie of the event that said so.
     """
-    moving: dict[int, NameHistory[F]] = {}
+    moving: defaultdict[int, list[NameHistory[F]]] = defaultdict(list)  # one for each path
+    arrived = set()
     gone = []
     for folder, mask, cookie, name in events:
         place = folder, name
-        if mask & _GOES:
+        if mask & IGNORED:
+            left = [there.pop(each) for each in list(there) if each[0] == folder]
+            if left and adrift is not None:
+                adrift.setdefault(cookie, []).extend(left)
+        elif mask & _GOES:
             named = there.pop(place, None)
             if named is None:
                 named = NameHistory(place, mask, is_new=False)
             if mask & DELETE:
                 gone.append(named)
             else:
-                moving[cookie] = named
+                moving[cookie].append(named)
         elif mask & CREATE:  # what was at that path has not gone, but was moved with its folder
             there[place] = NameHistory(place, mask, is_new=True)
         elif mask & MOVED_TO:
             if place in there:  # something is renamed over it
                 gone.append(there.pop(place))
-            if cookie in moving:
-                there[place] = named = moving.pop(cookie)
+            arrived.add(cookie)
+            if moving[cookie]:
+                there[place] = named = moving[cookie].pop(0)
                 named.places.append(place)
             else:
                 there[place] = NameHistory(place, mask, is_new=True)
-    return [*gone, *moving.values()]
+    for cookie, left in moving.items():
+        gone += left if cookie not in arrived else []
+    return gone
 
 
 OVERFLOW: Final = 0x4000

@@ -27,7 +27,7 @@ from agent.files.happenings import NotWatched
 from agent.files.input_files import InputFiles
 from agent.files.listing import Listing
 from agent.files.name_events import NameHistory, Places, follow
-from agent.files.names import below
+from agent.files.names import below, folder_of
 from agent.files.shared_by_inputs import SharedByInputs
 from agent.files.unpacking import Unpacking
 from agent.files.unwatched import Place, by_folder, changed, of_folder, told
@@ -54,6 +54,7 @@ class Vigil:
         self._begun = self._looked_at = self._before = boot()  # `_begun`: see `begins`
         self._why = ""
         self._came: Places[str] = {}  # and was not looked at yet
+        self._adrift: dict[int, list[NameHistory[str]]] = {}  # of it, by what was its folder
         self._written: dict[InputFiles, dict[str, Traces]] = {}  # while the process stood still
         self._came_since = 0
         self._unsure: set[NameHistory[str]] = set()  # of these, those of the last look
@@ -161,13 +162,15 @@ class Vigil:
         self._shared.say(*map(NotWatched, said))
 
     def note_what_was_written(self, every_input: Iterable[InputFiles]) -> None:
-        """If the process stood still, also amid this look: before it is decided what new files
-        are."""
+        """If the process stood still, also amid this look: each time before it is decided what new
+        files are."""
         self._looked_at = self._boot()
         if self.stood_still:
             now_ns = time.time_ns()
             times = now_ns - int((self._looked_at - self._before) * 1e9), now_ns
-            self._written = {each: each.written_unread(*times) for each in every_input}
+            for each in every_input:
+                before = self._written.get(each, {})
+                self._written[each] = each.written_unread(*times) | before
 
     def say_what_came_and_went(self, every_input: list[InputFiles], before: int, now: int) -> None:
         """Between the look before and this one. What has come and is neither followed nor gone yet
@@ -175,22 +178,25 @@ class Vigil:
         found = {each for one in every_input for each in one.unpacking.values() if each.archive}
         news, self._found = found - self._found, found
         names, self._shared.watcher.names = self._shared.watcher.names, []
-        if not (names or self._came or self._gone or self._written):
+        if not (names or self.waits or self._written):
             return
-        if not self._came and not self._gone:
+        if not self.waits:
             self._came_since = before
-        gone = follow(names, self._came)
+        gone = follow(names, self._came, self._adrift)
+        gone += self._ashore()
         self._say_what_may_have_been_emptied(before, now)
         files = [each for input_files in every_input for each in input_files.files.values()]
         followed = {each.current_path for each in files if not each.nameless}
         # What is there may be another file by now, of which the kernel has told since: that is
         # known at the next look.
-        unsure, self._unsure = self._unsure, set()
-        if self._shared.watcher.has_more:
+        watcher, unsure, self._unsure = self._shared.watcher, self._unsure, set()
+        if watcher.has_more or watcher.changed:
             self._unsure = {each for each in self._came.values() if each not in unsure}
         for (folder, name), came in list(self._came.items()):
             path = below(folder, name)
-            is_listed = folder not in self._shared.watcher.changed and came not in self._unsure
+            is_listed = came not in self._unsure and not (
+                watcher.changed and _is_below(folder, watcher.changed)
+            )
             if has_compressed_name(name) or came.is_folder:
                 del self._came[folder, name]
             elif not any(input_files.survey.means(path) for input_files in every_input):
@@ -204,12 +210,32 @@ class Vigil:
             mine = [*waiting.get(input_files, ()), *gone]
             self._say_missed(input_files, self._not_unpacked(input_files, mine, news), now)
         if len(self._came) > _MOST_COME:
-            self._shared.watcher.overflowed = True  # the folders are asked
+            watcher.overflowed = True  # the folders are asked
+
+    def _ashore(self) -> list[NameHistory[str]]:
+        """Once all folders that have changed were listed: what is adrift is where its folder is
+        now, or it is gone with it or from it, which is returned."""
+        watcher = self._shared.watcher
+        if watcher.changed:
+            return []
+        adrift, self._adrift = self._adrift, {}
+        gone = []
+        for watch, came in adrift.items():
+            folder = watcher.path_of(watcher.left[watch])
+            for named in came:
+                place = folder or "", named.places[-1][1]
+                if folder is None or not os.path.lexists(below(*place)):
+                    gone.append(named)
+                elif place not in self._came:  # else it came there by that path, too
+                    named.places.append(place)
+                    self._came[place] = named
+        watcher.left.clear()
+        return gone
 
     @property
     def waits(self) -> bool:
-        """Whether something is gone of which nothing was said yet."""
-        return bool(self._gone)
+        """Whether something has come or gone of which nothing is known or said yet."""
+        return bool(self._came or self._adrift or self._gone)
 
     def say_past(self, input_files: InputFiles, folder: str, since: int, past: str) -> None:
         """Of a folder that is watched only now."""
@@ -288,6 +314,15 @@ def _missed(input_files: InputFiles, named: NameHistory[str]) -> tuple[str, str]
     if named.is_folder:
         return next((each for each in named.places if input_files.survey.leads_to(*each)), None)
     return next((each for each in named.places if _is_meant(input_files, below(*each))), None)
+
+
+def _is_below(folder: str, changed: Collection[str]) -> bool:
+    """Whether it is one of these, or in one."""
+    while folder not in changed:
+        if folder in {"", "/"}:
+            return False
+        folder = folder_of(folder)
+    return True
 
 
 def _is_meant(input_files: InputFiles, path: str) -> bool:

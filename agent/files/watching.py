@@ -6,6 +6,10 @@ event: a busy one costs none. The watch is put on an open handle, so that it is 
 whatever its name leads to meanwhile. Where nothing can be watched, `watch_…` says so by returning
 why, and whoever asked looks by itself.
 
+A watch that is given up, as its folder is gone, or is another one by that name, has told all until
+then: what is still in the queue of it is taken as before, and then `names` says that this path is
+not that folder's any more.
+
 A descriptor that an earlier process left is gone on with: watches that it has are had again under
 the same numbers, and what came to its queue in between says what happened `meanwhile`; unless
 that process has read something of it that it had not said when it died.
@@ -28,7 +32,7 @@ from typing import Final, NamedTuple
 
 from inotify_simple import INotify, flags, parse_events
 
-from agent.files.name_events import ANY_NAME, Event, Meanwhile, folders_meanwhile
+from agent.files.name_events import ANY_NAME, IGNORED, Event, Meanwhile, folders_meanwhile
 
 _FOLDER: Final = ANY_NAME | flags.DELETE_SELF | flags.MOVE_SELF | flags.ONLYDIR
 _GONE: Final = flags.DELETE_SELF | flags.MOVE_SELF | flags.UNMOUNT | flags.IGNORED
@@ -134,8 +138,10 @@ class Watcher:
         self._inotify: INotify | None = None
         self._why_not = "events are switched off"
         self._mounts = Mounts()
-        self._folders: dict[int, set[str]] = {}  # several where a link leads to one
+        # Several where a link leads to one, or it was moved: the newest is the last.
+        self._folders: dict[int, dict[str, None]] = {}
         self._watched: dict[str, tuple[int, int, int]] = {}  # watch, device, inode
+        self._leaving: dict[int, str] = {}  # given up, and the kernel has not said so yet
         self._files: dict[int, int] = {}  # watch → how many have asked for it
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._closing = threading.Lock()
@@ -155,6 +161,7 @@ class Watcher:
         self.gone: set[int] = set()
         self.changed: set[str] = set()
         self.names: list[Event[str]] = []
+        self.left: dict[int, tuple[int, int]] = {}  # device and inode of what is watched no more
         self.overflowed = False
         self.anew: dict[str, Anew] = {}
 
@@ -228,12 +235,17 @@ class Watcher:
                 return "it may not be listed"
             absent = error.errno in {errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP}
             return "" if absent else _words(error)
-        self._folders.setdefault(watch, set()).add(path)
+        self._folders.setdefault(watch, {})[path] = None
         self._watched[path] = watch, status.st_dev, status.st_ino
         if kind:
             return f"it is on {kind}"
         self.anew[path] = Anew((status.st_dev, status.st_ino), instead)
         return ""
+
+    def path_of(self, identity: tuple[int, int]) -> str | None:
+        """Of a folder that is watched, by its device and inode."""
+        paths = (path for path, each in self._watched.items() if each[1:] == identity)
+        return next(paths, None)
 
     def unwatch_folders_but(self, paths: set[str]) -> None:
         for path in [path for path in self._watched if path not in paths]:
@@ -265,29 +277,40 @@ class Watcher:
 
     def collect(self) -> None:
         """What has happened goes into `grown`, `gone` (files that were not written to before they
-        ceased to exist), `changed`, `names`, `overflowed`; they are for the caller to empty."""
+        ceased to exist), `changed`, `names`, `left`, `overflowed`; they are for the caller to
+        empty. The cookie of a name that says that a path has left its folder is one of `left`."""
         if self._inotify is None:
             return
         was_unsaid = self.unsaid.is_set
         for watch, mask, cookie, name in self._read(self._inotify):
             if mask & flags.Q_OVERFLOW:
                 self.overflowed = True
+                self._leaving.clear()
                 self._note_before(Event(watch, mask, cookie, name))
             elif watch in self._files:
                 (self.gone if mask & flags.IGNORED else self.grown).add(watch)
                 del self._files[watch]
             elif watch in self._folders:
-                self.changed |= self._folders[watch]
-                self._note_name(watch, mask, cookie, name)
+                self._note_name([*reversed(self._folders[watch])], mask, cookie, name)
                 if mask & _GONE:
-                    for path in self._folders.pop(watch):
-                        del self._watched[path]
-                    if not mask & flags.IGNORED:
-                        self._remove(watch)
+                    for path in list(self._folders[watch]):
+                        self._unwatch_folder(path)
+                if mask & IGNORED:
+                    self._note_left(watch)
+            elif watch in self._leaving:
+                if mask & IGNORED:
+                    self._note_left(watch)
+                else:
+                    self._note_name([self._leaving[watch]], mask, cookie, name)
             elif watch in self._left:
                 self._note_before(Event(watch, mask, cookie, name))
         if not (was_unsaid or self.changed or self.overflowed):
             self.unsaid.clear()  # at most a file has grown
+
+    def collect_what_is_left(self) -> None:
+        """If watches were given up since: what had happened there before."""
+        if self._leaving:
+            self.collect()
 
     @property
     def has_more(self) -> bool:
@@ -308,9 +331,13 @@ class Watcher:
             self._before.append(event)
             self._meanwhile = None
 
-    def _note_name(self, watch: int, mask: int, cookie: int, name: str) -> None:
+    def _note_name(self, paths: Collection[str], mask: int, cookie: int, name: str) -> None:
+        self.changed.update(paths)
         if mask & ANY_NAME and name:
-            self.names += [Event(each, mask, cookie, name) for each in self._folders[watch]]
+            self.names += [Event(each, mask, cookie, name) for each in paths]
+
+    def _note_left(self, watch: int) -> None:
+        self.names.append(Event(self._leaving.pop(watch), IGNORED, watch, ""))
 
     def wait(self, seconds: float) -> None:
         self._poll.poll(max(0.0, seconds) * 1000)
@@ -335,11 +362,15 @@ class Watcher:
         self.unsaid.close()
 
     def _unwatch_folder(self, path: str) -> None:
-        watch, _, _ = self._watched.pop(path)
-        self._folders[watch].discard(path)
-        if not self._folders[watch]:
-            del self._folders[watch]
-            self._remove(watch)
+        watch, *identity = self._watched.pop(path)
+        self.left[watch] = identity[0], identity[1]
+        del self._folders[watch][path]
+        if self._folders[watch]:  # another path leads there
+            self.names.append(Event(path, IGNORED, watch, ""))
+            return
+        del self._folders[watch]
+        self._leaving[watch] = path
+        self._remove(watch)
 
     def _remove(self, watch: int) -> None:
         try:

@@ -295,25 +295,6 @@ def test_a_new_file_may_have_been_emptied_soon_if_nobody_looked_for_long(
     assert all(each.reason.endswith("emptied: app.log") for each in files.unwatched)
 
 
-def test_a_process_that_stands_still_amid_a_look(follow: Follow, tmp_path: Path) -> None:
-    """It is stopped as it sees that names changed, and lists them when it goes on."""
-    times: list[float] = []
-
-    def boot() -> float:
-        return times.pop() if times else time.monotonic()
-
-    files = follow("*.log", boot=boot)
-    rest(files)
-    append(tmp_path / "app.log", "nobody has seen this\n")
-    time.sleep(0.05)
-    (tmp_path / "app.log").write_text("two\n")
-    now = time.monotonic()
-    times += [now + 4, now, now]  # as the look begins, once it has begun, and when all is listed
-    files.turn()
-    (said,) = files.unwatched
-    assert (said.traces, said.reason[:30]) == (Traces.BRIEF, "the agent stood still for 4 s;")
-
-
 def test_a_new_file_whose_name_was_that_of_one_that_is_held_open(
     follow: Follow, tmp_path: Path
 ) -> None:
@@ -377,37 +358,6 @@ def test_finished_files_that_are_renamed_into_place(follow: Follow, tmp_path: Pa
     settle(files)
     assert len(files.read) == 5
     assert files.unwatched == []
-
-
-@pytest.mark.parametrize("is_read", [False, True])
-def test_another_file_has_its_name_before_the_look_comes_to_it(
-    follow: Follow, tmp_path: Path, is_read: bool
-) -> None:
-    """The kernel has told of the first one, and not yet of what became of it. One that the look
-    came to in time is followed under whatever name."""
-    log = tmp_path / "app.log"
-    now: list[str] = []
-
-    def boot() -> float:
-        """Asked between what the kernel has told and the folders."""
-        if now:
-            now.clear()
-            log.rename(tmp_path / "app.log.1")
-            append(log, "two\n")
-        return time.monotonic()
-
-    files = follow("*.log", boot=boot)
-    append(tmp_path / "other.log", "other\n")
-    rest(files)
-    append(log, "one\n")
-    if is_read:
-        files.turn()
-    now.append("now")
-    settle(files)
-    assert (b"one" in files.text) == is_read
-    assert b"two" in files.text
-    said = [each.reason for each in files.unwatched]
-    assert said == ([] if is_read else ["came and went between two looks: app.log"])
 
 
 @pytest.mark.parametrize("copy", ["app.log.1", "app.1.log", "app.log-today"])

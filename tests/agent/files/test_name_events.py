@@ -14,6 +14,7 @@ from agent.files.name_events import (
     ANY_NAME,
     CREATE,
     DELETE,
+    IGNORED,
     IS_FOLDER,
     MOVED_FROM,
     MOVED_TO,
@@ -33,7 +34,7 @@ Told = list[tuple[int, str, int]]
 def test_the_kernels_words() -> None:
     assert (CREATE, DELETE) == (flags.CREATE, flags.DELETE)
     assert (MOVED_FROM, MOVED_TO) == (flags.MOVED_FROM, flags.MOVED_TO)
-    assert flags.ISDIR == IS_FOLDER
+    assert (flags.ISDIR, flags.IGNORED) == (IS_FOLDER, IGNORED)
 
 
 def followed(told: Told, places: Places[str]) -> tuple[list[str], dict[str, list[str]]]:
@@ -75,6 +76,42 @@ def test_what_is_gone_and_what_is_there(
     told: Told, gone: list[str], there: dict[str, list[str]]
 ) -> None:
     assert followed(told, {}) == (gone, there)
+
+
+def test_a_move_in_a_folder_that_has_two_paths() -> None:
+    """Each has its own history."""
+    there: Places[str] = {}
+    came = [Event(each, CREATE, 0, "x") for each in ("/a", "/b")]
+    moved = [Event(each, MOVED_FROM, 7, "x") for each in ("/a", "/b")]
+    arrived = [Event(each, MOVED_TO, 7, "y") for each in ("/a", "/b")]
+    assert follow([*came, *moved, *arrived], there) == []
+    assert {at: each.places for at, each in there.items()} == {
+        ("/a", "y"): [("/a", "x"), ("/a", "y")],
+        ("/b", "y"): [("/b", "x"), ("/b", "y")],
+    }
+
+
+def test_a_move_from_a_folder_that_has_two_paths() -> None:
+    """It is one file, and not gone."""
+    there: Places[str] = {}
+    came = [Event(each, CREATE, 0, "x") for each in ("/a", "/b")]
+    moved = [Event(each, MOVED_FROM, 7, "x") for each in ("/a", "/b")]
+    assert follow([*came, *moved, Event("/c", MOVED_TO, 7, "y")], there) == []
+    assert list(there) == [("/c", "y")]
+    gone = follow(moved, {})
+    assert [each.places for each in gone] == [[("/a", "x")], [("/b", "x")]]
+
+
+def test_a_path_that_is_not_that_folders_any_more() -> None:
+    """What came there is adrift, and what came since under the same path is not."""
+    there: Places[str] = {}
+    adrift: dict[int, list[NameHistory[str]]] = {}
+    came = [Event("/a", CREATE, 0, "x"), Event("/b", CREATE, 0, "x")]
+    left = [Event("/a", IGNORED, 5, ""), Event("/a", CREATE, 0, "x")]
+    assert follow([*came, *left], there, adrift) == []
+    assert [each.places for each in adrift.pop(5)] == [[("/a", "x")]]
+    assert not adrift
+    assert sorted(there) == [("/a", "x"), ("/b", "x")]
 
 
 def test_what_has_come_is_followed_on() -> None:

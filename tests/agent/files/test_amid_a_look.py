@@ -1,0 +1,166 @@
+"""What happens while the agent looks: after it has asked what has happened, before it has listed
+the folders, or after that."""
+
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agent.blind_times import Traces
+from tests.agent.files.journalled_files import Follow, append, rest, settle
+
+BEFORE_LISTING = 2  # the question for the time after which folders are listed
+BEFORE_MEETING = 3  # and that after which files that are new get a source
+
+
+class Amid:
+    """Asked for the time, it does something, once: after so many answers from now on. What comes
+    next may be as many seconds later as it is `frozen`."""
+
+    def __init__(self) -> None:
+        self.frozen = 0.0
+        self._answers = 0
+        self._act: Callable[[], None] = self.freeze
+
+    def freeze(self) -> None:
+        self.frozen = 4.0
+
+    def after(self, answers: int, act: Callable[[], None]) -> None:
+        self._answers, self._act = answers, act
+
+    def __call__(self) -> float:
+        now = time.monotonic() + self.frozen
+        self._answers -= 1
+        if not self._answers:
+            self._act()
+        return now
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+@pytest.mark.parametrize("made", ["not", "anew", "with another inode"])
+@pytest.mark.parametrize("seconds", [0.05, 6.0])
+def test_a_folder_is_removed_and_made_again(
+    follow: Follow, tmp_path: Path, is_told: bool, made: str, seconds: float
+) -> None:
+    """By then the kernel may have told that there is another file, and not that it is gone. A file
+    system may give the same inode once more."""
+    folder = tmp_path / "shop"
+    log, amid = folder / "app.log", Amid()
+    files = follow("*/app.log*", boot=amid)
+    folder.mkdir()
+    append(folder / "other", "not meant\n")
+    rest(files)
+
+    def act() -> None:
+        if not is_told:
+            append(log, "nobody has seen this\n")
+        shutil.rmtree(folder)
+        if made == "with another inode":
+            (tmp_path / "empty").mkdir()
+        if made != "not":
+            folder.mkdir()
+            append(log, "new\n")
+
+    (folder / "other").unlink()
+    if is_told:
+        append(log, "nobody has seen this\n")
+    amid.after(BEFORE_LISTING, act)
+    files.turn(seconds)
+    settle(files)
+    assert files.text == (b"" if made == "not" else b"new\n")
+    (said,) = files.unwatched
+    assert said.reason == "came and went between two looks: app.log"
+    assert (said.path, said.traces) == (str(folder), Traces.CHANGED)
+
+
+@pytest.mark.parametrize("is_read", [False, True])
+def test_another_file_has_its_name_before_the_look_comes_to_it(
+    follow: Follow, tmp_path: Path, is_read: bool
+) -> None:
+    """The kernel has told of the first one, and not yet of what became of it. One that the look
+    came to in time is followed under whatever name."""
+    log, amid = tmp_path / "app.log", Amid()
+    files = follow("*.log", boot=amid)
+    append(tmp_path / "other.log", "other\n")
+    rest(files)
+
+    def act() -> None:
+        log.rename(tmp_path / "app.log.1")
+        append(log, "two\n")
+
+    append(log, "one\n")
+    if is_read:
+        files.turn()
+    amid.after(BEFORE_LISTING, act)
+    settle(files)
+    assert (b"one" in files.text) == is_read
+    assert b"two" in files.text
+    said = [each.reason for each in files.unwatched]
+    assert said == ([] if is_read else ["came and went between two looks: app.log"])
+
+
+def test_a_process_that_stands_still(follow: Follow, tmp_path: Path) -> None:
+    """It is stopped as it sees that names changed, and lists them when it goes on."""
+    amid = Amid()
+    files = follow("*.log", boot=amid)
+    rest(files)
+    append(tmp_path / "app.log", "nobody has seen this\n")
+    time.sleep(0.05)
+    (tmp_path / "app.log").write_text("two\n")
+    amid.after(BEFORE_LISTING, amid.freeze)
+    files.turn()
+    (said,) = files.unwatched
+    assert (said.traces, said.reason[:30]) == (Traces.BRIEF, "the agent stood still for 4 s;")
+
+
+def test_a_process_that_stands_still_before_it_lists_once_more(
+    follow: Follow, tmp_path: Path
+) -> None:
+    """As it does where a file was truncated, in the same look."""
+    log, other, amid = tmp_path / "app.log", tmp_path / "other.log", Amid()
+    files = follow("*.log", boot=amid)
+    append(log, "one\n" * 500)
+    rest(files)
+
+    def act() -> None:
+        append(other, "nobody has seen this\n")
+        time.sleep(0.05)
+        other.write_text("two\n")
+        amid.freeze()
+
+    log.write_text("")
+    amid.after(BEFORE_MEETING, act)
+    files.turn()
+    assert files.text == b"one\n" * 500 + b"two\n"
+    (said,) = [each for each in files.unwatched if not each.source]
+    assert (said.traces, said.reason[:30]) == (Traces.BRIEF, "the agent stood still for 4 s;")
+    assert said.reason.endswith("other.log")
+
+
+@pytest.mark.parametrize("pattern", ["*/app.log", "shop/app.log", "*/*/app.log"])
+@pytest.mark.parametrize("place", ["shop-2", "aside/shop"])
+@pytest.mark.parametrize("is_made", [False, True])
+def test_a_folder_is_moved_with_a_file_that_nobody_has_seen(
+    follow: Follow, tmp_path: Path, pattern: str, place: str, is_made: bool
+) -> None:
+    """Where a pattern leads to it, it is read there."""
+    (tmp_path / "aside").mkdir()
+    folder = tmp_path / ("shop" if pattern != "*/*/app.log" else "shop/shop")
+    folder.mkdir(parents=True)
+    files = follow(pattern)
+    rest(files)
+    append(folder / "app.log", "one\n")
+    (tmp_path / "shop").rename(tmp_path / place)
+    if is_made:
+        folder.mkdir(parents=True)
+        append(folder / "app.log", "new\n")
+    settle(files)
+    moved = tmp_path / place / folder.relative_to(tmp_path / "shop") / "app.log"
+    is_read = moved.match(str(tmp_path / pattern))
+    assert (b"one\n" in files.text) == is_read
+    assert (b"new\n" in files.text) == is_made
+    missed = str(folder), "came and went between two looks: app.log"
+    said = [(each.path, each.reason) for each in files.unwatched]
+    assert said == ([] if is_read else [missed])
