@@ -21,7 +21,7 @@ from agent.files.identity import Identity, IdentityVerdict, kept
 from agent.files.input_files import InputFiles
 from agent.files.listing import sighting_from
 from agent.files.memory import FoundFile
-from agent.files.name_events import There
+from agent.files.name_events import Former, Meanwhile
 from agent.files.names import DELETED, below
 from agent.files.shared_by_inputs import SharedByInputs
 from agent.files.watching import Watcher
@@ -83,19 +83,31 @@ class Adopting:
         found = watcher.meanwhile(folder)
         if found is None:
             return None
-        departed = {below(folder, name) for name in found.departed} - self._known_paths
-        return departed | {below(folder, name) for name in found.unseen}
+        names = found.unseen | {each.name for each in self._unknown(found, watcher, gone=True)}
+        return {below(folder, name) for name in names}
 
     def there(self, folder: str, watcher: Watcher) -> Iterator[Now]:
         """What came to a folder while no agent ran, and did not go."""
         found = watcher.meanwhile(folder)
-        yield from _now(found.there if found is not None else (), folder, watcher)
+        for each in found.there if found is not None else ():
+            now = _paths(watcher, each.watch, each.name_now)
+            yield Now(below(folder, each.name), now, each.is_made)
 
     def renamed(self, folder: str, watcher: Watcher) -> Iterator[Now]:
         """The same of what was there before, and of which nobody knows what was in it."""
         found = watcher.meanwhile(folder)
-        for each in _now(found.renamed if found is not None else (), folder, watcher):
-            if each.path not in self._known_paths:
+        if found is None:
+            return
+        for each in self._unknown(found, watcher, gone=False):
+            now = _paths(watcher, *each.now) if each.now is not None else []
+            yield Now(below(folder, each.name), now, is_made=False)
+
+    def _unknown(self, found: Meanwhile, watcher: Watcher, *, gone: bool) -> Iterator[Former]:
+        """What was there before, and was no source's: by what it was called first."""
+        for each in found.former:
+            if gone == (each.now is None) and self._known_paths.isdisjoint(
+                _paths(watcher, *each.first)
+            ):
                 yield each
 
     def adopt(
@@ -161,10 +173,8 @@ class Adopting:
             self._keeping.refuse([name])
 
 
-def _now(found: Collection[There], folder: str, watcher: Watcher) -> Iterator[Now]:
-    for each in found:
-        now = [below(path, each.name_now) for path in watcher.folders_of(each.watch)]
-        yield Now(below(folder, each.name), now, each.is_made)
+def _paths(watcher: Watcher, watch: int, name: str) -> list[str]:
+    return [below(path, name) for path in watcher.folders_of(watch)]
 
 
 def _take(input_files: InputFiles, left: _Left, shared: SharedByInputs) -> bool:

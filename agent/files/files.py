@@ -170,7 +170,8 @@ class Files:
         unpacking = time.thread_time() + _UNPACKING
         for input_files in self._by_input.values():
             unpack(input_files, self._by_input.values(), shared, unpacking)
-        shared.watcher.collect_what_is_left()
+        self._vigil.hear(before)
+        shared.watcher.collect()
         # It may have stood still since it began to look.
         until = max(millis, int(shared.wall() * 1000))
         self._vigil.say_what_came_and_went(list(self._by_input.values()), before, until)
@@ -255,7 +256,8 @@ class Files:
     def at_rest(self) -> bool:
         """Whether a look would find nothing before inotify, or the next scan."""
         unpacking = any(input_files.unpacking for input_files in self._by_input.values())
-        return self._shared.attention.at_rest and not self.undecided and not unpacking
+        idle = self._shared.attention.at_rest and not self._shared.watcher.has_news
+        return idle and not self.undecided and not unpacking
 
     def looked(self, caught_up: Mapping[str, int]) -> list[LookedAt]:
         """When inputs were looked at, and how their folders stood: what is news, to be written
@@ -371,7 +373,10 @@ class Files:
         if before is not None and listing.complete:
             input_files.before = None
             accounted = {
-                path for path in input_files.folders.stamps if self._is_accounted(input_files, path)
+                path
+                for path, stamp in input_files.folders.stamps.items()
+                if stamp[:2] == before.folders.get(path, stamp)[:2]
+                and self._is_accounted(input_files, path)
             }
             times = before.millis * _MILLIS, self._shared.attention.millis * _MILLIS
             moved_in = self._moved_in(accounted)
@@ -412,7 +417,8 @@ class Files:
         there = [each for each in adopting.there(folder, watcher) if is_meant(each.path)]
         renamed = [each for each in adopting.renamed(folder, watcher) if is_meant(each.path)]
         return all(
-            any(map(os.path.lexists, filter(is_meant, each.now))) for each in there + renamed
+            any(is_meant(path) and input_files.survey.finds(path) for path in each.now)
+            for each in there + renamed
         )
 
     def _moved_in(self, accounted: Iterable[str]) -> set[str]:
@@ -435,11 +441,12 @@ class Files:
         for input_files in every_input:
             shared.say(*(Forgettable(each.id) for each in input_files.memory.forget(wall)))
 
-    def _before_listing(self, folder: str) -> None:
-        """Watched before it is listed, so that nothing comes between."""
+    def _before_listing(self, folder: str) -> int:
+        """Watched before it is listed, so that nothing comes between. Returns the watch."""
         why = self._shared.watcher.watch_folder(folder)
         if why:
             self._no_events(folder, why)
+        return self._shared.watcher.watch_of(folder)
 
     def _no_events(self, path: str, why: str) -> None:
         if not self._said_polling:

@@ -57,7 +57,7 @@ class InputFiles:
         self,
         of: FileInput,
         shared: SharedByInputs,
-        before_listing: Callable[[str], None],
+        before_listing: Callable[[str], object],
         *,
         is_new: bool,
     ) -> None:
@@ -91,7 +91,7 @@ class InputFiles:
         if known.finished and known.last_path and not self.survey.means(known.last_path):
             self.outside[known.last_path] = None
 
-    def change(self, of: FileInput, before_listing: Callable[[str], None]) -> list[Left]:
+    def change(self, of: FileInput, before_listing: Callable[[str], object]) -> list[Left]:
         """Of the same topic. What the input does not mean any more is for the caller to drop;
         returns what of that was never read."""
         self.input = of

@@ -84,15 +84,17 @@ class Listing:
 
 
 class Survey:
-    """The folders of one input. `before` is called for each of them before it is listed."""
+    """The folders of one input. `before` is called for each of them before it is listed, and says
+    as what it is watched: where that is something else than before, it is another folder."""
 
     def __init__(
-        self, paths: Collection[str], exclude: Collection[str], before: Callable[[str], None]
+        self, paths: Collection[str], exclude: Collection[str], before: Callable[[str], object]
     ) -> None:
         self._roots = roots(tuple(paths))
         self._excluded = Exclusion(tuple(exclude))
         self._before = before
         self.folders: dict[str, Rests] = dict(self._roots)
+        self._watched_as: dict[str, object] = {}
         self._above: set[str] = set()
 
     @property
@@ -131,9 +133,16 @@ class Survey:
         folder, _, name = path.rpartition("/")
         return self.means(path) or self.leads_to(folder or "/", name)
 
+    def finds(self, path: str) -> bool:
+        """The same of what is there: a file is not sought in."""
+        return os.path.lexists(path) and (
+            self.means(path) or (self.may_mean(path) and Path(path).is_dir())
+        )
+
     def all(self) -> Listing:
         listing = Listing(complete=True)
         self.folders = {}
+        self._watched_as.clear()
         self._above = set()
         for root, rests in self._roots.items():
             self._await(root)
@@ -149,7 +158,7 @@ class Survey:
             watched = above
 
     def some(self, folders: Collection[str]) -> Listing:
-        """Those folders, and what is new below them."""
+        """Those folders, and what is new below them, or is below another folder by that name."""
         listing = Listing()
         for folder in sorted(folders):
             if folder in self._roots:
@@ -175,10 +184,13 @@ class Survey:
             if folder in listing.folders and rests <= known:
                 continue
             self.folders[folder] = rests = rests | known
-            self._before(folder)
+            watched_as = self._before(folder)
+            is_same = self._watched_as.get(folder, watched_as) == watched_as
+            self._watched_as[folder] = watched_as
             below = self._list(folder, rests, listing)
             if not listing.complete:
                 self._drop_all_but(folder, below, listing)
+            if not listing.complete and is_same:
                 below = {each: more for each, more in below.items() if each not in self.folders}
             waiting.extend(below.items())
 
@@ -248,6 +260,7 @@ class Survey:
             if top not in below:
                 if each not in self._roots:
                     del self.folders[each]
+                self._watched_as.pop(each, None)
                 listing.folders.add(each)
 
 

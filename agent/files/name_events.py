@@ -43,13 +43,14 @@ class Event(NamedTuple, Generic[F]):
 class NameHistory(Generic[F]):
     """A file or folder, and where it was: (folder, name), the first one first."""
 
-    __slots__ = ("is_folder", "is_made", "is_new", "places")
+    __slots__ = ("is_folder", "is_made", "is_new", "places", "since")
 
     def __init__(self, place: tuple[F, str], mask: int, *, is_new: bool) -> None:
         self.places: list[tuple[F, str]] = [place]
         self.is_new = is_new  # it came; else it was there before
         self.is_made = mask & CREATE != 0  # there, and not moved there
         self.is_folder = mask & IS_FOLDER != 0
+        self.since = 0  # when it had not come yet; for who follows it to say
 
 
 Places = dict[tuple[F, str], NameHistory[F]]
@@ -113,21 +114,28 @@ class There(NamedTuple):
     is_made: bool = False
 
 
+class Former(NamedTuple):
+    """A name of something that was there before, and where it was `first`, as the earlier agent may
+    have known it; where it is `now`, None if it has gone."""
+
+    name: str
+    first: tuple[int, str]
+    now: tuple[int, str] | None
+
+
 @dataclass(frozen=True, slots=True)
 class Meanwhile:
     """Of one folder.
 
-    What was there before, and went, was the earlier agent's: `departed` are its names as that agent
-    last knew them. What came and went was nobody's: `unseen` are all names that it had, be it a
-    file or a folder, of which nobody knows what was in it. What came and is still there is `there`:
-    who looks only for a name that it had before does not find it. `renamed` is what was there
-    before and has another name, by the first one, as that agent may have known it.
+    `former` are all names that something had which was there before, and went or has another name:
+    it may have been the earlier agent's. What came and went was nobody's: `unseen` are all names
+    that it had, be it a file or a folder, of which nobody knows what was in it. What came and is
+    still there is `there`: who looks only for a name that it had before does not find it.
     """
 
-    departed: set[str] = field(default_factory=set)
+    former: set[Former] = field(default_factory=set)
     unseen: set[str] = field(default_factory=set)
     there: set[There] = field(default_factory=set)
-    renamed: set[There] = field(default_factory=set)
 
 
 def folders_meanwhile(
@@ -143,14 +151,14 @@ def folders_meanwhile(
             for watch, name in named.places:
                 found[watch].unseen.add(name)
         elif not named.is_folder:
-            watch, name = named.places[0]
-            found[watch].departed.add(name)
+            for watch, name in named.places:
+                found[watch].former.add(Former(name, named.places[0], None))
     for at, named in there.items():
         if named.is_new:
             for place in named.places:
                 is_made = named.is_made and place == named.places[0]
                 found[place[0]].there.add(There(place[1], *at, is_made))
         elif not named.is_folder:
-            watch, name = named.places[0]
-            found[watch].renamed.add(There(name, *at))
+            for watch, name in named.places:
+                found[watch].former.add(Former(name, named.places[0], at))
     return {watch: found[watch] for watch in watches}

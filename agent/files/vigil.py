@@ -10,6 +10,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -54,17 +55,22 @@ class Vigil:
         self._begun = self._looked_at = self._before = boot()  # `_begun`: see `begins`
         self._why = ""
         self._came: Places[str] = {}  # and was not looked at yet
+        self._listed: Places[str] = {}  # of it, what was there before the folders were listed
+        self._unlisted: set[str] = set()  # folders that have changed, and were not
         self._adrift: dict[int, list[NameHistory[str]]] = {}  # of it, by what was its folder
+        self._ashore: set[int] = set()  # of these, those of which it can be known where they are
+        self._went: list[NameHistory[str]] = []  # of which nothing was said yet
         self._written: dict[InputFiles, dict[str, Traces]] = {}  # while the process stood still
-        self._came_since = 0
-        self._unsure: set[NameHistory[str]] = set()  # of these, those of the last look
         self._gone: dict[InputFiles, list[NameHistory[str]]] = {}  # and an archive of it is sought
         self._found: set[Unpacking] = set()  # those whose archive is known
 
     def looked(
         self, every_input: Iterable[tuple[str, InputFiles]], caught_up: Mapping[str, int]
     ) -> list[LookedAt]:
-        """What is news."""
+        """What is news; none as long as it is not said of something that it has gone: the folders
+        do not show it any more."""
+        if self._gone or self._adrift:
+            return []
         booted = int(self._boot() * 1000)
         found = []
         for name, input_files in every_input:
@@ -172,64 +178,73 @@ class Vigil:
                 before = self._written.get(each, {})
                 self._written[each] = each.written_unread(*times) | before
 
+    def hear(self, before: int) -> None:
+        """What was told before the folders were listed, since the look before. What is told after
+        that they may not show."""
+        self._follow(before)
+        self._listed = self._came.copy()
+        self._unlisted = self._shared.watcher.changed.copy()
+        self._ashore = set() if self._unlisted else set(self._adrift)
+
+    def _follow(self, before: int) -> None:
+        watcher = self._shared.watcher
+        names, watcher.names = watcher.names, []
+        if names:
+            went = follow(names, self._came, self._adrift)
+            self._went += went
+            for each in chain(went, self._came.values(), *self._adrift.values()):
+                each.since = each.since or before
+
     def say_what_came_and_went(self, every_input: list[InputFiles], before: int, now: int) -> None:
         """Between the look before and this one. What has come and is neither followed nor gone yet
         is waited for, and what is gone and may be in an archive that is sought."""
         found = {each for one in every_input for each in one.unpacking.values() if each.archive}
         news, self._found = found - self._found, found
-        names, self._shared.watcher.names = self._shared.watcher.names, []
-        if not (names or self.waits or self._written):
+        self._follow(before)
+        if not self._adrift:
+            self._shared.watcher.left.clear()
+        if not (self._went or self.waits or self._written):
             return
-        if not self.waits:
-            self._came_since = before
-        gone = follow(names, self._came, self._adrift)
-        gone += self._ashore()
+        gone, self._went = self._went, []
+        gone += self._wash_ashore()
         self._say_what_may_have_been_emptied(before, now)
         files = [each for input_files in every_input for each in input_files.files.values()]
         followed = {each.current_path for each in files if not each.nameless}
-        # What is there may be another file by now, of which the kernel has told since: that is
-        # known at the next look.
-        watcher, unsure, self._unsure = self._shared.watcher, self._unsure, set()
-        if watcher.has_more or watcher.changed:
-            self._unsure = {each for each in self._came.values() if each not in unsure}
         for (folder, name), came in list(self._came.items()):
             path = below(folder, name)
-            is_listed = came not in self._unsure and not (
-                watcher.changed and _is_below(folder, watcher.changed)
-            )
             if has_compressed_name(name) or came.is_folder:
                 del self._came[folder, name]
+            elif self._listed.get((folder, name)) is not came:
+                continue  # what is there may be what was there before
             elif not any(input_files.survey.means(path) for input_files in every_input):
                 del self._came[folder, name]
                 if path not in followed:
                     gone.append(came)  # it was not looked at under a name that was meant
-            elif is_listed and (path in followed or os.path.lexists(path)):
+            elif not _is_below(folder, self._unlisted) and (
+                path in followed or os.path.lexists(path)
+            ):
                 del self._came[folder, name]
         waiting, self._gone = self._gone, {}
         for input_files in every_input:
             mine = [*waiting.get(input_files, ()), *gone]
             self._say_missed(input_files, self._not_unpacked(input_files, mine, news), now)
         if len(self._came) > _MOST_COME:
-            watcher.overflowed = True  # the folders are asked
+            self._shared.watcher.overflowed = True  # the folders are asked
 
-    def _ashore(self) -> list[NameHistory[str]]:
-        """Once all folders that have changed were listed: what is adrift is where its folder is
-        now, or it is gone with it or from it, which is returned."""
+    def _wash_ashore(self) -> list[NameHistory[str]]:
+        """What is adrift is where its folder is now, or it is gone with it or from it, which is
+        returned."""
         watcher = self._shared.watcher
-        if watcher.changed:
-            return []
-        adrift, self._adrift = self._adrift, {}
         gone = []
-        for watch, came in adrift.items():
+        for watch in self._ashore & self._adrift.keys():
             folder = watcher.path_of(watcher.left[watch])
-            for named in came:
+            for named in self._adrift.pop(watch):
                 place = folder or "", named.places[-1][1]
                 if folder is None or not os.path.lexists(below(*place)):
                     gone.append(named)
                 elif place not in self._came:  # else it came there by that path, too
                     named.places.append(place)
                     self._came[place] = named
-        watcher.left.clear()
         return gone
 
     @property
@@ -291,11 +306,13 @@ class Vigil:
     def _say_missed(
         self, input_files: InputFiles, gone: Iterable[NameHistory[str]], now: int
     ) -> None:
-        missed: defaultdict[str, dict[str, None]] = defaultdict(dict)
-        for folder, name in filter(None, (_missed(input_files, each) for each in gone)):
-            missed[folder][name] = None
+        missed: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        for each in gone:
+            if (place := _missed(input_files, each)) is not None:
+                folder, name = place
+                missed[folder][name] = min(each.since, missed[folder].get(name, each.since))
         for folder, some in missed.items():
-            said = _came_and_went(input_files, folder, list(some), self._came_since, now)
+            said = _came_and_went(input_files, folder, list(some), min(some.values()), now)
             self._shared.say(NotWatched(said))
 
 

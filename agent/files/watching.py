@@ -33,6 +33,7 @@ from typing import Final, NamedTuple
 from inotify_simple import INotify, flags, parse_events
 
 from agent.files.name_events import ANY_NAME, IGNORED, Event, Meanwhile, folders_meanwhile
+from agent.files.names import below
 
 _FOLDER: Final = ANY_NAME | flags.DELETE_SELF | flags.MOVE_SELF | flags.ONLYDIR
 _GONE: Final = flags.DELETE_SELF | flags.MOVE_SELF | flags.UNMOUNT | flags.IGNORED
@@ -227,7 +228,8 @@ class Watcher:
             if instead:
                 if self._watched[path][1:] == (status.st_dev, status.st_ino):
                     return ""
-                self._unwatch_folder(path)  # another folder has its name
+                for each in self._at_or_below(path):  # another folder has its name
+                    self._give_up(each)
             kind = self._mounts.without_events(status.st_dev)
             watch = self._inotify.add_watch(path, _FOLDER)
         except OSError as error:
@@ -242,6 +244,10 @@ class Watcher:
         self.anew[path] = Anew((status.st_dev, status.st_ino), instead)
         return ""
 
+    def watch_of(self, path: str) -> int:
+        """-1 if it is not watched."""
+        return self._watched[path][0] if path in self._watched else -1
+
     def path_of(self, identity: tuple[int, int]) -> str | None:
         """Of a folder that is watched, by its device and inode."""
         paths = (path for path, each in self._watched.items() if each[1:] == identity)
@@ -249,7 +255,7 @@ class Watcher:
 
     def unwatch_folders_but(self, paths: set[str]) -> None:
         for path in [path for path in self._watched if path not in paths]:
-            self._unwatch_folder(path)
+            self._give_up(path)
 
     def watch_file(self, fd: int, device: int) -> tuple[int | None, str]:
         """The watch, which is over with its first event; or why there is none."""
@@ -293,29 +299,20 @@ class Watcher:
             elif watch in self._folders:
                 self._note_name([*reversed(self._folders[watch])], mask, cookie, name)
                 if mask & _GONE:
-                    for path in list(self._folders[watch]):
-                        self._unwatch_folder(path)
-                if mask & IGNORED:
-                    self._note_left(watch)
+                    self._leave(watch, mask)
             elif watch in self._leaving:
-                if mask & IGNORED:
-                    self._note_left(watch)
-                else:
-                    self._note_name([self._leaving[watch]], mask, cookie, name)
+                self._note_name([self._leaving[watch]], mask, cookie, name)
+                if mask & _GONE:
+                    self.names.append(Event(self._leaving.pop(watch), IGNORED, watch, ""))
             elif watch in self._left:
                 self._note_before(Event(watch, mask, cookie, name))
         if not (was_unsaid or self.changed or self.overflowed):
             self.unsaid.clear()  # at most a file has grown
 
-    def collect_what_is_left(self) -> None:
-        """If watches were given up since: what had happened there before."""
-        if self._leaving:
-            self.collect()
-
     @property
-    def has_more(self) -> bool:
-        """Whether something has happened since it was collected."""
-        return self._inotify is not None and _waiting(self._inotify) > 0
+    def has_news(self) -> bool:
+        """Whether something was collected that nobody has taken: `wait` does not wake for it."""
+        return bool(self.grown or self.gone or self.changed or self.overflowed)
 
     def _read(self, inotify: INotify) -> list[tuple[int, int, int, str]]:
         size = _waiting(inotify)
@@ -336,8 +333,20 @@ class Watcher:
         if mask & ANY_NAME and name:
             self.names += [Event(each, mask, cookie, name) for each in paths]
 
-    def _note_left(self, watch: int) -> None:
-        self.names.append(Event(self._leaving.pop(watch), IGNORED, watch, ""))
+    def _leave(self, watch: int, mask: int) -> None:
+        """The folder is not where it was, and nor is what is below it. What its queue tells from
+        now on is of nobody's."""
+        for path in list(self._folders[watch]):
+            for each in self._at_or_below(path) if mask & flags.MOVE_SELF else [path]:
+                if each not in self._watched:
+                    continue  # a link there leads to a folder above it
+                left, last = self._unwatch(each)
+                self.names.append(Event(each, IGNORED, left, ""))
+                if last and not mask & IGNORED:
+                    self._remove(left)
+
+    def _at_or_below(self, path: str) -> list[str]:
+        return [path, *(each for each in self._watched if each.startswith(below(path, "")))]
 
     def wait(self, seconds: float) -> None:
         self._poll.poll(max(0.0, seconds) * 1000)
@@ -361,16 +370,24 @@ class Watcher:
             self._inotify = None
         self.unsaid.close()
 
-    def _unwatch_folder(self, path: str) -> None:
-        watch, *identity = self._watched.pop(path)
-        self.left[watch] = identity[0], identity[1]
-        del self._folders[watch][path]
-        if self._folders[watch]:  # another path leads there
+    def _give_up(self, path: str) -> None:
+        """What is still in the queue happened there before."""
+        watch, is_last = self._unwatch(path)
+        if is_last:
+            self._leaving[watch] = path
+            self._remove(watch)
+        else:
             self.names.append(Event(path, IGNORED, watch, ""))
-            return
+
+    def _unwatch(self, path: str) -> tuple[int, bool]:
+        """The watch, and whether no other path leads there."""
+        watch, device, inode = self._watched.pop(path)
+        self.left[watch] = device, inode
+        del self._folders[watch][path]
+        if self._folders[watch]:
+            return watch, False
         del self._folders[watch]
-        self._leaving[watch] = path
-        self._remove(watch)
+        return watch, True
 
     def _remove(self, watch: int) -> None:
         try:

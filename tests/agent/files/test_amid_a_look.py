@@ -101,6 +101,21 @@ def test_another_file_has_its_name_before_the_look_comes_to_it(
     assert said == ([] if is_read else ["came and went between two looks: app.log"])
 
 
+def test_an_idle_file_grows_after_the_kernel_was_asked(follow: Follow, tmp_path: Path) -> None:
+    """Nobody waits for an event that was taken already."""
+    log, amid = tmp_path / "app.log", Amid()
+    files = follow("*.log", boot=amid)
+    append(log, "one\n")
+    rest(files)
+    settle(files)
+    assert files.files.at_rest
+    amid.after(BEFORE_LISTING, lambda: append(log, "two\n"))
+    files.turn()
+    assert not files.files.at_rest
+    files.turn()
+    assert files.text == b"one\ntwo\n"
+
+
 def test_a_process_that_stands_still(follow: Follow, tmp_path: Path) -> None:
     """It is stopped as it sees that names changed, and lists them when it goes on."""
     amid = Amid()

@@ -19,12 +19,17 @@ from hypothesis import strategies as st
 from agent.blind_times import Traces
 from agent.files.happenings import Lost
 from agent.files.inputs import FileInput
+from penstock.up.descriptor_store import ProgramDescriptors
 from tests.agent.files.journalled_files import JournalledFiles
 
 FOLDERS = ["a", "b", "a/c", "b/c"]
 NAMES = ["app.log", "app.log.1", "other"]
 PATTERNS = ["*/app.log*", "*/*/app.log*"]
 WATCHED = -1
+
+
+class Killed(Exception):
+    """Amid a look."""
 
 
 @dataclass(eq=False)
@@ -41,8 +46,7 @@ class File:
 
 
 class World:
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, root: Path, store: ProgramDescriptors | None) -> None:
         self.logs, self.out = root / "logs", root / "out"
         self.logs.mkdir()
         self.out.mkdir()
@@ -54,15 +58,17 @@ class World:
         self.count = 0
         self._answers, self._amid = 0, ("", 0)
         paths = tuple(str(self.logs / each) for each in PATTERNS)
-        self.followed = JournalledFiles(FileInput("in", "t", paths), boot=self.boot)
+        self.is_down = self.is_looking = False
+        self.followed = JournalledFiles(FileInput("in", "t", paths), boot=self.boot, store=store)
         for number in range(len(FOLDERS)):
             self.mkdir(number)
         self.look(0)
 
     def boot(self) -> float:
-        self._answers -= 1
-        if not self._answers:
-            self.do(*self._amid)
+        if self.is_looking:
+            self._answers -= 1
+            if not self._answers:
+                self.do(*self._amid)
         return time.monotonic()
 
     def do(self, action: str, number: int) -> None:
@@ -176,8 +182,17 @@ class World:
 
     def look(self, _number: int, seconds: float = 0.05) -> None:
         """What is made from now on is watched by the next one."""
+        if self.is_down:
+            return
         self.looks += 1
-        self.followed.look(seconds)
+        self.is_looking = True
+        try:
+            self.followed.look(seconds)
+        except Killed:
+            self.followed.crash()
+            return
+        finally:
+            self.is_looking = False
         for folder, made in self.made.items():
             if made < self.looks:
                 self.made[folder] = WATCHED
@@ -186,9 +201,26 @@ class World:
         self.look(0, 6.0)
 
     def read(self, _number: int) -> None:
-        self.followed.read_some()
+        if not self.is_down:
+            self.followed.read_some()
+
+    def kill(self, _number: int) -> None:
+        """Also amid a look, of which nothing was written down then."""
+        if self.is_down:
+            return
+        self.is_down = True
+        if self.is_looking:
+            raise Killed
+        self.followed.crash()
+
+    def start(self, _number: int) -> None:
+        if self.is_down:
+            self.is_down = False
+            self.followed.restart_closed()
 
     def settle(self) -> None:
+        self._answers = 0
+        self.start(0)
         for seconds in (0.05, 0.05, 6.0, 3.0, 3.0, 6.0, 6.0, 70.0, 70.0):
             self.look(0, seconds)
             self.followed.read_some()
@@ -214,21 +246,31 @@ class World:
         )
 
     def close(self) -> None:
-        self.followed.close()
+        if not self.is_down:
+            self.followed.close()
 
 
 OFTEN = {"write": 8, "mkdir": 4, "look": 8, "read": 5, "amid": 8}
-RARE = {"rename": 4, "delete": 3, "rmtree": 2, "move": 4, "back": 2, "look_later": 2}
+RARE = {
+    "rename": 4,
+    "delete": 3,
+    "rmtree": 2,
+    "move": 4,
+    "back": 2,
+    "look_later": 2,
+    "kill": 2,
+    "start": 4,
+}
 ACTIONS = [each for each, n in (OFTEN | RARE).items() for _ in range(n)]
-AMID = ["write", "write", "mkdir", "rename", "delete", "rmtree", "move", "back"]
+AMID = ["write", "write", "mkdir", "rename", "delete", "rmtree", "move", "back", "kill"]
 
 
 @settings(max_examples=settings().max_examples * 3)
 @given(seed=st.integers(0, (1 << 64) - 1))
 def test_every_line_is_read_or_said(seed: int) -> None:
     chosen = random.Random(seed)
-    with tempfile.TemporaryDirectory() as folder:
-        world = World(Path(folder))
+    with tempfile.TemporaryDirectory() as folder, ProgramDescriptors(100) as store:
+        world = World(Path(folder), store if chosen.random() < 0.5 else None)
         try:
             for _ in range(chosen.randrange(10, 60)):
                 world.do(chosen.choice(ACTIONS), chosen.randrange(1000))

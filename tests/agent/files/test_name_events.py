@@ -29,6 +29,7 @@ from agent.files.name_events import (
 from agent.files.watching import watches_of
 
 Told = list[tuple[int, str, int]]
+Place = tuple[int, str]
 
 
 def test_the_kernels_words() -> None:
@@ -204,20 +205,21 @@ class Folders:
         gone = self.gone() & self.new
         return {at for number in gone for at in self.names[number] if at[0] < 2}
 
-    def departed(self) -> set[tuple[int, str]]:
-        """First names, in watched folders, of what was there and is not any more; but of what was
-        replaced where it had always been: no event tells of it."""
+    def departed(self) -> set[tuple[Place, Place]]:
+        """Names, in watched folders, of what was there and is not any more, each with the first
+        one; but of what was replaced where it had always been: no event tells of it."""
         untold = {number for number in self.replaced if len(self.names[number]) == 1}
-        first = {self.names[number][0] for number in self.gone() - self.new - untold}
-        return {at for at in first if at[0] < 2}
+        return self._former(self.gone() - self.new - untold)
 
-    def renamed(self) -> set[tuple[tuple[int, str], tuple[int, str]]]:
-        """First names of what was there before and was renamed, each with where it is."""
+    def renamed(self) -> set[tuple[Place, Place, Place]]:
+        """The same of what was renamed, with where it is."""
         old = {at: number for at, number in self.there.items() if number not in self.new}
-        moved = {
-            at: self.names[number] for at, number in old.items() if len(self.names[number]) > 1
-        }
-        return {(names[0], at) for at, names in moved.items() if at[0] < 2}
+        moved = {at: number for at, number in old.items() if len(self.names[number]) > 1}
+        return {(*each, at) for at, n in moved.items() if at[0] < 2 for each in self._former({n})}
+
+    def _former(self, numbers: set[int]) -> set[tuple[Place, Place]]:
+        names = [self.names[each] for each in numbers if self.names[each][0][0] < 2]
+        return {(at, each[0]) for each in names for at in each if at[0] < 2}
 
     def came(self) -> set[tuple[tuple[int, str], tuple[int, str]]]:
         """Names, in watched folders, of what came and is there, each with where it is."""
@@ -254,20 +256,22 @@ def test_all_that_came_and_went_is_named(
         assert len(found) == len(watches)
         unseen = {(index, name) for index, each in enumerate(found) for name in each.unseen}
         assert unseen == folders.unseen()
-        departed = {(index, name) for index, each in enumerate(found) for name in each.departed}
-        assert departed == folders.departed()
+        former = [
+            ((index, name), (watches.index(first[0]), first[1]), now)
+            for index, each in enumerate(found)
+            for name, first, now in each.former
+        ]
+        assert {each[:2] for each in former if each[2] is None} == folders.departed()
+        renamed = {
+            (name, first, (watches.index(now[0]), now[1])) for name, first, now in former if now
+        }
+        assert renamed == folders.renamed()
         there = {
             ((index, name), (watches.index(watch), now))
             for index, each in enumerate(found)
             for name, watch, now, _ in each.there
         }
         assert there == folders.came()
-        renamed = {
-            ((index, name), (watches.index(watch), now))
-            for index, each in enumerate(found)
-            for name, watch, now, _ in each.renamed
-        }
-        assert renamed == folders.renamed()
 
 
 def test_a_queue_that_overflowed_says_nothing() -> None:
