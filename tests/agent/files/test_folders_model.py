@@ -2,7 +2,8 @@
 
 Whatever happens, each line that lay under a name that is meant is read, or it is said of its
 folder, and of that time, that nobody knows. What came to a folder that was not watched yet, and
-went from it, leaves no trace.
+went from it, leaves no trace; nor does what went from one that was away for a moment, if another
+file has its name there.
 """
 
 import random
@@ -111,8 +112,9 @@ class World:
             file.ended = float("inf")
 
     def _leaves(self, file: File) -> None:
-        """Its path, which it has had until now."""
+        """Its path, which it has had until now. A folder that it leaves elsewhere stays there."""
         del self.there[file.path]
+        self.aside = [each for each in self.aside if not file.path.is_relative_to(each)]
         if file.path in file.places:
             file.ended = time.time() * 1000
             if self.made[file.path.parent] != WATCHED:
