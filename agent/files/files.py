@@ -171,7 +171,6 @@ class Files:
         for input_files in self._by_input.values():
             unpack(input_files, self._by_input.values(), shared, unpacking)
         self._vigil.hear(before)
-        shared.watcher.collect()
         # It may have stood still since it began to look.
         until = max(millis, int(shared.wall() * 1000))
         self._vigil.say_what_came_and_went(list(self._by_input.values()), before, until)
@@ -417,7 +416,10 @@ class Files:
         there = [each for each in adopting.there(folder, watcher) if is_meant(each.path)]
         renamed = [each for each in adopting.renamed(folder, watcher) if is_meant(each.path)]
         return all(
-            any(is_meant(path) and input_files.survey.finds(path) for path in each.now)
+            any(
+                input_files.survey.finds(path) and not has_compressed_name(path)
+                for path in each.now
+            )
             for each in there + renamed
         )
 

@@ -135,9 +135,9 @@ class Survey:
 
     def finds(self, path: str) -> bool:
         """The same of what is there: a file is not sought in."""
-        return os.path.lexists(path) and (
-            self.means(path) or (self.may_mean(path) and Path(path).is_dir())
-        )
+        if Path(path).is_dir():
+            return self.may_mean(path)
+        return self.means(path) and os.path.lexists(path)
 
     def all(self) -> Listing:
         listing = Listing(complete=True)

@@ -179,12 +179,14 @@ class Vigil:
                 self._written[each] = each.written_unread(*times) | before
 
     def hear(self, before: int) -> None:
-        """What was told before the folders were listed, since the look before. What is told after
-        that they may not show."""
+        """Once the folders were listed: what was told before that, since the look before, and then
+        what is told since, which they may not show."""
         self._follow(before)
         self._listed = self._came.copy()
         self._unlisted = self._shared.watcher.changed.copy()
         self._ashore = set() if self._unlisted else set(self._adrift)
+        self._shared.watcher.collect()
+        self._follow(before)
 
     def _follow(self, before: int) -> None:
         watcher = self._shared.watcher
@@ -200,7 +202,6 @@ class Vigil:
         is waited for, and what is gone and may be in an archive that is sought."""
         found = {each for one in every_input for each in one.unpacking.values() if each.archive}
         news, self._found = found - self._found, found
-        self._follow(before)
         if not self._adrift:
             self._shared.watcher.left.clear()
         if not (self._went or self.waits or self._written):
