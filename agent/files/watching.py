@@ -419,10 +419,13 @@ def _is_folder(path: str) -> bool:
 
 
 def watches_of(fd: int) -> dict[int, int]:
-    """The mask of each, by its number. Raises OSError."""
+    """The mask of each watch by its number. Raises OSError.
+
+    The kernel prints both in hexadecimal, whatever proc(5) says of the number.
+    """
     found = {}
     for line in Path(f"/proc/self/fdinfo/{fd}").read_text(encoding="ascii").splitlines():
         if line.startswith("inotify "):
             fields = dict(field.partition(":")[::2] for field in line.split()[1:])
-            found[int(fields["wd"])] = int(fields["mask"], 16)
+            found[int(fields["wd"], 16)] = int(fields["mask"], 16)
     return found

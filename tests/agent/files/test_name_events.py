@@ -26,7 +26,7 @@ from agent.files.name_events import (
     folders_meanwhile,
     follow,
 )
-from agent.files.watching import watches_of
+from agent.files.watching import Unsaid, Watcher, watches_of
 
 Told = list[tuple[int, str, int]]
 Place = tuple[int, str]
@@ -154,6 +154,32 @@ def test_the_watches_of_a_queue(tmp_path: Path) -> None:
         assert watches_of(inotify.fileno())[watch] & ANY_NAME == ANY_NAME
         inotify.rm_watch(watch)
         assert watches_of(inotify.fileno()) == {}
+
+
+@pytest.mark.parametrize("count", [9, 10, 16, 26, 300])
+def test_a_queue_that_was_left_is_worth_as_much_with_many_watches(
+    tmp_path: Path, count: int
+) -> None:
+    folders = [tmp_path / str(number) for number in range(count)]
+    unsaid = Unsaid()
+    unsaid.clear()
+    first = Watcher(unsaid)
+    for folder in folders:
+        folder.mkdir()
+        first.watch_folder(str(folder))
+    queue, byte = os.dup(first.descriptor), os.dup(unsaid.fd)
+    first.close()
+    for folder in folders:
+        (folder / "app.log.1").touch()
+    second = Watcher(Unsaid(byte), left=queue)
+    for folder in folders:
+        second.watch_folder(str(folder))
+    assert second.goes_on
+    for folder in folders:
+        meanwhile = second.meanwhile(str(folder))
+        assert meanwhile is not None, folder
+        assert {there.name for there in meanwhile.there} == {"app.log.1"}
+    second.close()
 
 
 class Folders:
