@@ -23,6 +23,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from audit.findings import identified
 from audit.picture import ExpectedAgent, LandedFile, TierKind, TopicPicture, Window
 from audit.reconciling import statements, words
 from audit.reconciling.faults import Fault, cut, joined, why_accepted
@@ -410,24 +411,27 @@ def _state(findings: Collection[Finding], awaited: Collection[str]) -> State:
 
 
 def _findings(picture: TopicPicture, faults: Sequence[Fault]) -> list[Finding]:
-    """The worst first, and what was accepted last. Of what is too many, one for all."""
+    """The worst first, and what was accepted last. Of what is too many, one for each kind."""
     worst_first = sorted(faults, key=lambda fault: _rank(fault.finding))
     found = [
-        replace(fault.finding, words=words.of(picture.key.topic, fault))
+        replace(fault.finding, words=words.of(picture.key.topic, fault), reason=fault.reason)
         for fault in worst_first[:MOST_FINDINGS]
     ]
-    rest = [fault.finding for fault in worst_first[MOST_FINDINGS:]]
-    faulty = [each for each in rest if not each.accepted]
-    accepted = [each for each in rest if each.accepted]
-    return [*found, *(_all_of(some) for some in (faulty, accepted) if some)]
+    rest: dict[tuple[bool, FaultKind], list[Finding]] = {}
+    for fault in worst_first[MOST_FINDINGS:]:
+        one = fault.finding
+        rest.setdefault((bool(one.accepted), one.kind), []).append(one)
+    found += [_all_of(some) for some in rest.values()]
+    return [identified(each, picture.key) for each in found]
 
 
 def _all_of(findings: Sequence[Finding]) -> Finding:
-    """One that stands for these."""
+    """One that stands for these, which are of one kind."""
     known = [each for each in findings if each.from_time >= 0]
     return Finding(
         kind=findings[0].kind,
         words=words.more_faults(len(findings)),
+        events=sum(each.count for each in findings if each.count >= 0) or -1,
         from_time=min((each.from_time for each in known), default=-1),
         to_time=max((each.to_time for each in known), default=-1),
         accepted=findings[0].accepted,
