@@ -6,7 +6,8 @@ can be long come in pages. What the store can say alone, it says with these same
 
 import msgspec
 
-from audit.verdicts import Finding, State, Wait, WindowVerdict
+from audit.findings import Finding, Kinds, State
+from audit.verdicts import Wait, WindowVerdict
 
 
 class ListPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +54,8 @@ class TopicRow(msgspec.Struct, frozen=True, kw_only=True):
     groups: int = 0  # consumer groups that read it
     group_behind: int = -1  # milliseconds: of the one that is furthest behind; -1: not known
     partly_unseen: bool = False  # nobody watched for a time, and that is accepted
+    having: list[State] = []  # all that its hours have anything of, the worst first
+    kinds: Kinds = ()  # what nobody has accepted, each kind by itself
 
 
 class TopicsAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,6 +71,7 @@ class TopicsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     notices: list[str] = []  # what whoever looks should know: rebuilt, unreachable, in words
     failing_loads: list[FailingLoad] = []  # of all topics, what fails longest first; 500 at most
     partly_unseen: int = 0  # how many topics, whatever is searched for
+    having: dict[str, int] = {}  # how many topics have any of each: one may be counted in several
 
 
 class TierTotals(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from audit.findings import KindCount, summed
 from audit.joined import OF_ORIGIN
 from audit.picture import Tier, TopicKey
 from audit.store.rows import JudgedHour
@@ -26,7 +27,6 @@ HOUR: Final = 3_600_000
 DAY: Final = 24 * HOUR
 
 _LONGEST_WAITS: Final = 300
-_FAULTS: Final = frozenset({State.UNKNOWN, State.MISSING, State.DUPLICATED, State.CHANGED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def _hours_of(
         hour
         for hour in hours
         if any(
-            each.state in _FAULTS
+            each.state.is_fault
             and each.start < end
             and each.start + each.length > finding.from_time
             for each in windows.get(hour, ())
@@ -117,6 +117,7 @@ def _hour(
         findings=len(findings),
         waits=_joined(list(dict.fromkeys(e.words for e in verdict.waits if e.on in waited))),
         partly_unseen=any(each.is_accepted_unknown for each in about),
+        kinds=summed([*counted.kinds, *(KindCount(kind=each.kind) for each in findings)]),
     )
     since = min((each.start + each.length for each in pending), default=-1)
     events = {
@@ -136,7 +137,7 @@ def _faults(windows: Sequence[WindowVerdict], findings: Sequence[Finding]) -> di
     for window in windows:
         if window.state is State.UNKNOWN:
             said.setdefault(window.state, "nobody watched")
-        elif window.state in _FAULTS:
+        elif window.state.is_fault:
             said.setdefault(window.state, "the tiers do not agree")
     return said
 

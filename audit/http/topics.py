@@ -54,6 +54,7 @@ def topics(service: Service, query: queries.TopicsQuery) -> answers.TopicsAnswer
         notices=[*standing.notices(), *standing.too_old(now)],
         failing_loads=failing_loads(service, query.cluster)[:_MOST_FAILING],
         partly_unseen=found.partly_unseen,
+        having={each.value: found.having[each] for each in State},
     )
 
 

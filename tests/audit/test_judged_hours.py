@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from audit.findings import KindCount
 from audit.judged_hours import HOUR, by_hour, figures_of
 from audit.picture import Tier, TierKind, TopicKey, WindowSums
 from audit.verdicts import FaultKind, Finding, State, TopicVerdict, Wait, WindowVerdict
@@ -137,6 +138,23 @@ def test_what_two_hours_lack_together_counts_once() -> None:
     found = by_hour(verdict(windows, [both]), [0, HOUR, 2 * HOUR])
     assert [each.judged.missing for each in found] == [0, 2, 0]
     assert [each.judged.findings for each in found] == [0, 1, 1]
+
+
+def test_each_kind_of_an_hour_is_counted_by_itself() -> None:
+    """What began before is known of the hour, and counted where it began."""
+    windows = [window(0, State.UNKNOWN), window(HOUR, State.CHANGED)]
+    blind = finding(FaultKind.UNKNOWN, HOUR - 1, HOUR + 1)
+    cut, gone = (
+        finding(FaultKind.CHANGED, HOUR, HOUR + 1),
+        finding(FaultKind.MISSING, HOUR, HOUR + 1),
+    )
+    _, found = by_hour(verdict(windows, [blind, cut, gone, gone]), [0, HOUR])
+    assert found.judged.state == State.CHANGED
+    assert found.judged.kinds == (
+        KindCount(kind=FaultKind.CHANGED, findings=1, events=2),
+        KindCount(kind=FaultKind.MISSING, findings=2, events=4),
+        KindCount(kind=FaultKind.UNKNOWN),
+    )
 
 
 def test_a_sum_that_nobody_names_is_a_fault() -> None:
