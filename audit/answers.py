@@ -129,6 +129,7 @@ class TopicAnswer(msgspec.Struct, frozen=True, kw_only=True):
     waits_total: int
     deleted: bool = False  # the cluster does not have it any more: it waits for nobody
     failing_loads: list[FailingLoad] = []
+    kinds: Kinds = ()  # what nobody has accepted, each kind by itself
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,6 +156,9 @@ class HostRow(msgspec.Struct, frozen=True, kw_only=True):
     dead: int
     last: int
     state: State
+    agent_state: str = ""  # of its agents, that of which one thinks first: silent, behind, ok …
+    heard: int = -1  # when that one was heard last
+    kinds: Kinds = ()  # what is wrong there and nobody has accepted, each kind by itself
 
 
 class Hosts(msgspec.Struct, frozen=True, kw_only=True):
@@ -183,6 +187,7 @@ class SourceRow(msgspec.Struct, frozen=True, kw_only=True):
     last: int
     state: State
     words: list[str]
+    gone: bool = False  # it vanished, and nobody saw its end
 
 
 class Sources(msgspec.Struct, frozen=True, kw_only=True):
@@ -374,6 +379,7 @@ class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
     elsewhere: int = 0  # more in this time at a later tier, as they are fewer in another; or fewer
     deleted: bool = False  # the cluster does not have it any more: it waits for nobody
     failing_loads: list[FailingLoad] = []  # then it is pending at least
+    kinds: Kinds = ()  # what nobody has accepted, each kind by itself
 
 
 class ReportAnswer(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,7 +24,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from audit.picture import TopicKey
+from audit.picture import TierKind, TopicKey
 
 _ID_DIGITS: Final = 16  # hexadecimal
 
@@ -105,6 +105,11 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     def is_accepted_unknown(self) -> bool:
         """Of what nobody watched: lines that were lost there are missed by nobody."""
         return self.kind is FaultKind.UNKNOWN and bool(self.accepted)
+
+    @property
+    def is_landed_file(self) -> bool:
+        """Whether the whole file is meant, and not events of it."""
+        return bool(self.path) and not self.source and self.tier == TierKind.HDFS
 
     @property
     def count(self) -> int:

@@ -32,7 +32,7 @@ from audit.picture import Tier, TierKind, TopicKey, WindowSums
 from audit.reconciling.gate import hour_gate
 from audit.service import Service, now_millis
 from audit.store.topics import Delays
-from audit.verdicts import Finding, State, TopicVerdict, WindowVerdict, worst
+from audit.verdicts import FaultKind, Finding, State, TopicVerdict, WindowVerdict, worst
 
 _FEW: Final = 100  # findings and waits of a topic
 _MANY: Final = 1_000  # of a report
@@ -92,6 +92,7 @@ def topic(service: Service, query: queries.TopicQuery) -> answers.TopicAnswer:
         waits_total=len(judged.waits),
         deleted=service.standing.is_deleted(key),
         failing_loads=failing,
+        kinds=judged.totals.kinds,
     )
 
 
@@ -236,6 +237,7 @@ def _report(service: Service, said: TopicVerdict) -> answers.TopicReport:
         waits_total=len(said.waits),
         deleted=service.standing.is_deleted(key),
         failing_loads=failing_in(service, said),
+        kinds=said.totals.kinds,
     )
 
 
@@ -270,11 +272,25 @@ def cells(windows: Iterable[WindowVerdict], step: int) -> list[WindowVerdict]:
 
 
 def tier_totals(verdict: TopicVerdict, delays: Delays) -> list[TierTotals]:
-    """Each tier over all windows."""
+    """Each tier over all windows. Of files, what is there: their windows' sums are what was
+    committed, so rows of files that are gone are taken off, and those of files that are there twice
+    are added. Whether somebody has accepted that makes no difference."""
     return [
-        _totals(tier, added(each.sums[number] for each in verdict.windows), _delays(delays, tier))
+        _totals(tier, _as_found(tier, number, verdict), _delays(delays, tier))
         for number, tier in enumerate(verdict.tiers)
     ]
+
+
+def _as_found(tier: Tier, number: int, verdict: TopicVerdict) -> WindowSums:
+    sums = added(each.sums[number] for each in verdict.windows)
+    if tier.kind is not TierKind.HDFS:
+        return sums
+    rows = sum(
+        each.events if each.kind is FaultKind.DUPLICATED else -each.events
+        for each in verdict.findings
+        if each.is_landed_file and (each.tier, each.destination) == tier and each.events > 0
+    )
+    return sums._replace(events=max(0, sums.events + rows)) if rows else sums
 
 
 def _delays(delays: Delays, tier: Tier) -> Sequence[int]:

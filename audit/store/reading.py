@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from audit.answers import (
+    AgentRow,
     AgentsAnswer,
     ConsumerRow,
     FailingLoad,
@@ -146,6 +147,11 @@ class StoreReading:
     def agents(self, query: AgentsQuery, patience: fleet.SilencePatience) -> AgentsAnswer:
         with self._moment() as connection:
             return fleet.agents(connection, query, patience)
+
+    def agents_of(self, cluster: str, patience: fleet.SilencePatience) -> dict[str, AgentRow]:
+        """Those that were ever heard, by their id."""
+        with self._moment() as connection:
+            return fleet.by_agent(connection, cluster, patience)
 
     def loads(self, query: LoadsQuery) -> Loads:
         """The newest first."""
