@@ -414,7 +414,7 @@ def _findings(picture: TopicPicture, faults: Sequence[Fault]) -> list[Finding]:
     """The worst first, and what was accepted last. Of what is too many, one for each kind."""
     worst_first = sorted(faults, key=lambda fault: _rank(fault.finding))
     found = [
-        replace(fault.finding, words=words.of(picture.key.topic, fault), reason=fault.reason)
+        replace(fault.finding, words=words.of(picture.key.topic, fault), reason=words.why(fault))
         for fault in worst_first[:MOST_FINDINGS]
     ]
     rest: dict[tuple[bool, FaultKind], list[Finding]] = {}

@@ -15,8 +15,8 @@ from ground.printable import one_line
 from penstock import __version__
 from penstock.cli.time_arguments import time_text
 from penstock.report.asking import verdict
+from penstock.report.kinds import MARKS
 from penstock.report.words import (
-    MARKS,
     NOT_LOADED,
     NOTHING,
     Count,

@@ -15,10 +15,11 @@ from audit.verdicts import State
 from ground.printable import one_line
 from penstock.cli.output import print_table
 from penstock.report.asking import verdict
+from penstock.report.kinds import MARKS
 from penstock.report.words import (
-    MARKS,
     NOT_LOADED,
     Count,
+    ShownVerdict,
     failing_words,
     finding_words,
     flow,
@@ -43,9 +44,8 @@ _COLOURS: Final = {
     State.DUPLICATED: "magenta",
     State.CHANGED: "red",
 }
-_STYLES: Final = {
-    **{f"{MARKS[state]} {state.value}": colour for state, colour in _COLOURS.items()},
-    f"{NOT_LOADED} not loaded": "red",
+_COLOURS_OF_SIGNS: Final = {MARKS[state]: colour for state, colour in _COLOURS.items()} | {
+    NOT_LOADED: "red",
 }
 _DELAYS: Final = ("p50", "p95", "p99", "max")
 
@@ -61,7 +61,7 @@ class _Remark(NamedTuple):
 def show_report(report: ReportAnswer, *, everything: bool) -> None:
     """`everything`: also of topics with which all is well, and somebody watched all the time."""
     shown = verdict_shown(verdict(report), report.topics)
-    _print(shown.words, _STYLES.get(shown.words, ""), f": {shown.meaning}")
+    _print(shown.words, _colour(shown), f": {shown.meaning}")
     print(headline(report))
     if not report.topics:
         print("\nThe audit knows no topic.")
@@ -87,7 +87,13 @@ def _show_overview(topics: Sequence[TopicReport]) -> None:
         for topic, events, sums in seen.lines
     ]
     cluster = ("cluster",) if seen.clusters else ()
-    print_table(("verdict", *cluster, "topic", *seen.places, *seen.sums), rows, styles=_STYLES)
+    styles = {each.words: _colour(each) for each in map(topic_shown, topics)}
+    print_table(("verdict", *cluster, "topic", *seen.places, *seen.sums), rows, styles=styles)
+
+
+def _colour(shown: ShownVerdict) -> str:
+    """The worst state's; none where the sign says something else."""
+    return _COLOURS_OF_SIGNS.get(shown.mark, "")
 
 
 def _show_topic(topic: TopicReport, *, cluster: bool) -> None:
