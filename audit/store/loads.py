@@ -1,7 +1,8 @@
 """What loaders have committed, how far they have read, and how their last loads ended.
 
 Of how the load of a topic ended the latest word of each destination is kept, whichever comes first.
-What is kept of a load that succeeded only keeps older words of failures away.
+What is kept of a load that succeeded only keeps older words of failures away. A run that was
+committed after a failure says as much: loaders say that loads succeed when all tables are done.
 """
 
 import sqlite3
@@ -64,7 +65,11 @@ WHERE (excluded.said, excluded.journal, excluded.seq) >= (said, journal, seq)
 _FAILING: Final = """
 SELECT cluster, topic, destination, since, time, reason, cure
 FROM loads_tried JOIN topic_names ON topic_names.id = loads_tried.name
-    JOIN tiers ON tiers.id = loads_tried.tier WHERE failed
+    JOIN tiers ON tiers.id = loads_tried.tier WHERE failed AND NOT EXISTS (
+        SELECT 1 FROM topics JOIN loads ON loads.topic = topics.id
+        JOIN tiers AS others ON others.id = loads.tier
+        WHERE topics.name = loads_tried.name AND others.kind = 'hdfs'
+        AND others.destination = tiers.destination AND loads.time > loads_tried.time)
 ORDER BY since, cluster, topic, destination
 """
 
