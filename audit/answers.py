@@ -91,6 +91,7 @@ class TierTotals(msgspec.Struct, frozen=True, kw_only=True):
     p95: int = -1
     p99: int = -1
     max: int = -1
+    at_least: bool = False  # it has more events than it has said, and nobody knows how many
 
 
 class Flow(msgspec.Struct, frozen=True, kw_only=True):

@@ -91,6 +91,7 @@ class TopicVerdict(msgspec.Struct, frozen=True, kw_only=True):
     totals: Totals = Totals()
     hosts: list[HostTotals] = []  # that have a part in the totals; empty: nobody knows whose
     origin: TopicKey | None = None  # what it is a copy of
+    uncounted: frozenset[Tier] = frozenset()  # whose sums are too small somewhere
 
 
 def settled(verdict: TopicVerdict) -> TopicVerdict:

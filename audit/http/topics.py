@@ -274,10 +274,26 @@ def cells(windows: Iterable[WindowVerdict], step: int) -> list[WindowVerdict]:
 def tier_totals(verdict: TopicVerdict, delays: Delays) -> list[TierTotals]:
     """Each tier over all windows. Of files, what is there: their windows' sums are what was
     committed, so rows of files that are gone are taken off, and those of files that are there twice
-    are added. Whether somebody has accepted that makes no difference."""
+    are added. Whether somebody has accepted that makes no difference.
+
+    What a copy's brokers have was copied, though the mirror may not have said so: it tells the
+    ledger later, and after a kill not of all."""
+    sums = [_as_found(tier, number, verdict) for number, tier in enumerate(verdict.tiers)]
+    copied = max(
+        (
+            each.events
+            for tier, each in zip(verdict.tiers, sums, strict=True)
+            if tier.kind is TierKind.BROKER
+        ),
+        default=0,
+    )
     return [
-        _totals(tier, _as_found(tier, number, verdict), _delays(delays, tier))
-        for number, tier in enumerate(verdict.tiers)
+        replace(
+            _totals(tier, each, _delays(delays, tier)),
+            at_least=tier in verdict.uncounted
+            or (tier.kind is TierKind.MIRROR and each.events < copied),
+        )
+        for tier, each in zip(verdict.tiers, sums, strict=True)
     ]
 
 

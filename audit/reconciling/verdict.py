@@ -94,6 +94,7 @@ def reconcile(picture: TopicPicture) -> TopicVerdict:
         totals=totals(fault.finding for fault in judged),
         hosts=by_host(fault.finding for fault in judged),
         origin=picture.origin,
+        uncounted=frozenset(tier for each in axis.windows for tier in each.uncounted),
     )
 
 

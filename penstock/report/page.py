@@ -21,6 +21,7 @@ from penstock.report.words import (
     NOTHING,
     Count,
     ShownVerdict,
+    events_of,
     failing_words,
     finding_words,
     flow,
@@ -152,7 +153,7 @@ def _tiers(tiers: Sequence[TierTotals]) -> Iterator[str]:
         yield "<tr>"
         yield f'<td class="name">{_text(tier_name(each, several=several))}</td>'
         yield f'<td class="bar"><span style="width: {width:.2f}%"></span></td>'
-        yield _number(Count(each.events))
+        yield _number(events_of(each))
         yield f'<td class="number">{_text(size(each.bytes))}</td>'
         yield from (_number(Count(count)) for count in counts)
         yield from (f'<td class="number">{_text(span(delay))}</td>' for delay in delays)

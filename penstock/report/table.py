@@ -20,6 +20,7 @@ from penstock.report.words import (
     NOT_LOADED,
     Count,
     ShownVerdict,
+    events_of,
     failing_words,
     finding_words,
     flow,
@@ -145,7 +146,7 @@ def _show_tiers(tiers: Sequence[TierTotals]) -> None:
     rows = [
         {
             "tier": tier_name(each, several=several),
-            "events": Count(each.events),
+            "events": events_of(each),
             **{name: Count(getattr(each, name)) for name in special},
             **{name: span(getattr(each, name)) for name in _DELAYS},
         }

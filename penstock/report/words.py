@@ -43,6 +43,17 @@ class Count(int):
         return UNKNOWN if self < 0 else f"{int(self):,}"
 
 
+class AtLeast(Count):
+    """There are more, and nobody knows how many."""
+
+    def __str__(self) -> str:
+        return f"≥{super().__str__()}"
+
+
+def events_of(tier: TierTotals) -> Count:
+    return AtLeast(tier.events) if tier.at_least else Count(tier.events)
+
+
 def size(count: int) -> str:
     """Of bytes: with as many digits as one reads."""
     if count < 0:
@@ -189,7 +200,7 @@ def overview(topics: Sequence[TopicReport]) -> ReportOverview:
     sums = tuple(name for name in _SUMS if any(_sum(each, name) for each in topics))
     lines = []
     for topic in topics:
-        at = {_place(tier): Count(tier.events) for tier in topic.tiers}
+        at = {_place(tier): events_of(tier) for tier in topic.tiers}
         events = tuple(at.get(place) for place in tiers)
         lines.append(Line(topic, events, tuple(_sum(topic, name) for name in sums)))
     return ReportOverview(

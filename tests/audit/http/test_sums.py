@@ -110,6 +110,36 @@ def test_a_window_longer_than_a_cell_keeps_its_length() -> None:
     assert cells([hour], MINUTE) == [hour]
 
 
+def test_what_a_copy_has_was_copied() -> None:
+    """Though the mirror was killed before it had said so."""
+    tiers = [Tier(TierKind.MIRROR), Tier(TierKind.BROKER)]
+    window = WindowVerdict(
+        start=0,
+        length=MINUTE,
+        state=State.COMPLETE,
+        sums=[WindowSums(events=12_602), WindowSums(events=16_201)],
+    )
+    verdict = TopicVerdict(
+        key=TopicKey("offline", "dc1.clicks", "id"),
+        from_time=0,
+        to_time=MINUTE,
+        tiers=tiers,
+        state=State.COMPLETE,
+        windows=[window],
+        findings=[],
+        waits=[],
+    )
+
+    def at_least(verdict: TopicVerdict) -> list[bool]:
+        return [each.at_least for each in tier_totals(verdict, {})]
+
+    assert at_least(verdict) == [True, False]
+    both = replace(window, sums=[WindowSums(events=16_201)] * 2)
+    assert at_least(replace(verdict, windows=[both])) == [False, False]
+    partly = replace(verdict, windows=[both], uncounted=frozenset({tiers[1]}))
+    assert at_least(partly) == [False, True]
+
+
 def test_how_late_brokers_are_counted_is_no_delay() -> None:
     tiers = [Tier(TierKind.AGENT), Tier(TierKind.BROKER)]
     verdict = TopicVerdict(

@@ -215,6 +215,13 @@ def test_several_clusters_and_roots_are_told_apart(capsys: pytest.CaptureFixture
     assert "clicks (cluster dc2)" in lines
 
 
+def test_more_than_was_said_is_at_least_that(capsys: pytest.CaptureFixture[str]) -> None:
+    tiers = [tier("mirror", 12_602, at_least=True), tier("broker", 16_201)]
+    lines = shown(capsys, report(topic("clicks", tiers=tiers)), everything=True)
+    assert cells(lines[4]) == ["✓ complete", "clicks", "≥12,602", "16,201"]
+    assert "≥12,602" in report_page(report(topic("clicks", tiers=tiers)))
+
+
 def test_what_nobody_knows_is_no_number(capsys: pytest.CaptureFixture[str]) -> None:
     flow = msgspec.structs.replace(all_shipped(7), lost=-1, lost_bytes=5_000)
     lines = shown(capsys, report(topic("a", flow=flow)), everything=True)

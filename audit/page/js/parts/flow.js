@@ -66,7 +66,7 @@ export function passage(answer) {
         "div",
         { class: `tier tier-${tierNumber(index)}` },
         h("h3", {}, tierName(tier.tier)),
-        h("b", {}, count(tier.events)),
+        h("b", {}, tier.at_least ? "≥ " : null, count(tier.events)),
         h(
           "span",
           { class: "under" },
