@@ -29,10 +29,11 @@ from audit.http.asking import (
 from audit.http.groups import with_groups
 from audit.judged_hours import DAY, HOUR, hour_of
 from audit.picture import Tier, TierKind, TopicKey, WindowSums
+from audit.reconciling import words
 from audit.reconciling.gate import hour_gate
 from audit.service import Service, now_millis
 from audit.store.topics import Delays
-from audit.verdicts import FaultKind, Finding, State, TopicVerdict, WindowVerdict, worst
+from audit.verdicts import FaultKind, Finding, State, TopicVerdict, Wait, WindowVerdict, worst
 
 _FEW: Final = 100  # findings and waits of a topic
 _MANY: Final = 1_000  # of a report
@@ -182,13 +183,36 @@ def report(service: Service, query: queries.ReportQuery) -> answers.ReportAnswer
             state = not_landed(so_far, found.report.failing_loads)
             said.append(replace(found.report, state=state))
     clusters = {each.cluster for each in keys} or set(service.standing.clusters)
+    as_of = min(service.standing.clusters[each].as_of for each in _read(service, clusters))
+    told = as_of - service.window_millis - int(service.config.grace * 1000)
+    if between[1] > told and not any(_has_events(each) for each in said):
+        said = [_untold(each) for each in said]
+    state = worst([each.state for each in said]) if said else State.PENDING
     return answers.ReportAnswer(
-        state=_so_far(worst([each.state for each in said]), between[0], now),
+        state=_so_far(state, between[0], now),
         from_time=between[0],
         to_time=between[1],
         now=now,
-        as_of=min(service.standing.clusters[each].as_of for each in _read(service, clusters)),
+        as_of=as_of,
         topics=said,
+    )
+
+
+def _has_events(report: answers.TopicReport) -> bool:
+    return report.flow.read != 0 or any(each.events for each in report.tiers)
+
+
+def _untold(report: answers.TopicReport) -> answers.TopicReport:
+    """Where nothing at all is known, and the time ends so late that lines of it may have been
+    written of which nobody has spoken yet: nothing of it is complete."""
+    if report.deleted:
+        return report
+    wait = Wait(on="ledger", words=words.fresh())
+    return replace(
+        report,
+        state=worst([report.state, State.PENDING]),
+        waits=[*report.waits, wait],
+        waits_total=report.waits_total + 1,
     )
 
 
