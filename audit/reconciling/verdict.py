@@ -370,13 +370,14 @@ def _windows(
             dead += landed.dead
         some = faults_of.get(number, ())
         awaited = awaited_in.get(number, ())
-        missing = pending = excess = unclaimed = elsewhere = 0
+        missing = pending = excess = unclaimed = yet = elsewhere = 0
         for each in steps:
             if (step := each.steps.get(number)) is not None:
                 missing += step.missing
                 pending += step.pending
                 excess += step.excess
                 unclaimed += step.unclaimed
+                yet += step.unclaimed_yet
                 elsewhere += step.elsewhere
         found.append(
             WindowVerdict(
@@ -388,6 +389,7 @@ def _windows(
                 pending=pending,
                 excess=excess,
                 unclaimed=unclaimed,
+                unclaimed_yet=yet,
                 elsewhere=elsewhere,
                 changed=any(each.kind is FaultKind.CHANGED for each in some) if some else False,
                 late=late,

@@ -34,6 +34,7 @@ from penstock.report.words import (
     tier_name,
     topic_name,
     topic_shown,
+    unclaimed_words,
     verdict_shown,
     wait_words,
 )
@@ -131,11 +132,8 @@ def _topic(number: int, topic: TopicReport) -> Iterator[str]:
             yield _item(State.PENDING, f"<span>{_text(wait_words(wait))}</span>")
         yield "</ul>"
         yield _more(left_out(len(topic.waits), topic.waits_total, "that it waits for"))
-    if topic.unclaimed:
-        yield (
-            f'<p class="soft">{Count(topic.unclaimed)} events at the brokers '
-            "are of other producers.</p>"
-        )
+    for words in unclaimed_words(topic):
+        yield f'<p class="soft">{_text(words)}.</p>'
     yield "</section>"
 
 

@@ -33,6 +33,7 @@ from penstock.report.words import (
     tier_name,
     topic_name,
     topic_shown,
+    unclaimed_words,
     verdict_shown,
     wait_words,
 )
@@ -129,10 +130,8 @@ def _remarks(topic: TopicReport) -> Iterator[_Remark]:
         yield _Remark(mark, colour, wait_words(wait))
     if more := left_out(len(topic.waits), topic.waits_total, "that it waits for"):
         yield _Remark(mark, colour, more)
-    if topic.unclaimed:
-        yield _Remark(
-            "i", "", f"{Count(topic.unclaimed)} events at the brokers are of other producers"
-        )
+    for words in unclaimed_words(topic):
+        yield _Remark("i", "", words)
 
 
 def _show_tiers(tiers: Sequence[TierTotals]) -> None:

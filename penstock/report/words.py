@@ -165,6 +165,21 @@ def tier_name(tier: TierTotals, *, several: bool) -> str:
     return one_line(f"{name} {tier.destination}".strip() if several else name)
 
 
+def unclaimed_words(topic: TopicReport) -> list[str]:
+    """Events at the brokers that are no agent's, or may be one's that has not said so yet."""
+    said = []
+    if others := topic.unclaimed - topic.unclaimed_yet:
+        are = "event at the brokers is" if others == 1 else "events at the brokers are"
+        said.append(f"{Count(others)} {are} of other producers")
+    if yet := topic.unclaimed_yet:
+        events, they = ("event", "it is") if yet == 1 else ("events", "they are")
+        said.append(
+            f"no agent has spoken of {Count(yet)} {events} at the brokers yet: {they} of other "
+            "producers, or of an agent that has still to say so"
+        )
+    return said
+
+
 def left_out(shown: int, total: int, what: str) -> str:
     """Of a list that goes on; empty if it does not."""
     return f"and {total - shown:,} more {what}" if total > shown else ""

@@ -32,6 +32,7 @@ def verdicts(draw: st.DrawFn) -> list[WindowVerdict]:
             pending=draw(NUMBERS),
             excess=draw(NUMBERS),
             unclaimed=draw(NUMBERS),
+            unclaimed_yet=draw(NUMBERS),
             elsewhere=draw(st.integers(-1_000, 1_000)),
             late=draw(NUMBERS),
             duplicates=draw(NUMBERS),

@@ -1,6 +1,7 @@
 """What looks like a fault and is none."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from msgspec import structs
@@ -54,6 +55,28 @@ def test_other_producers() -> None:
     )
     assert verdict.state is State.COMPLETE
     assert verdict.windows[3].unclaimed == 5
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "yet"),
+    [
+        ({}, 0),
+        # The agent is killed: it is done up to the window before, and is not heard any more.
+        ({"agents": [agent(until=START + 3 * MINUTE)]}, 5),
+        # It has shipped old lines, and has not said so when the brokers have counted them.
+        ({"partitions": [claimed(agent=((0, 600),), broker=((0, 605),), hdfs=((0, 605),))]}, 5),
+        # An entry of its journal is under way.
+        ({"holes": [Hole("a1", TierKind.AGENT, "web-3", 7, 1, START, START + 2 * HOUR)]}, 5),
+    ],
+)
+def test_what_an_agent_may_still_claim_is_nobody_elses(spoilt: dict[str, Any], yet: int) -> None:
+    more = WindowSums(15, 150, 12)
+    others = {
+        "windows": windows(window(3, broker=more, hdfs=more)),
+        "partitions": [claimed(agent=((0, 30), (35, 600)))],
+    }
+    found = reconcile(picture(**others | spoilt)).windows[3]
+    assert (found.unclaimed, found.unclaimed_yet) == (5, yet)
 
 
 def test_other_producers_where_no_broker_counts() -> None:

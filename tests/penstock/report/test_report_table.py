@@ -222,6 +222,39 @@ def test_more_than_was_said_is_at_least_that(capsys: pytest.CaptureFixture[str])
     assert "≥12,602" in report_page(report(topic("clicks", tiers=tiers)))
 
 
+@pytest.mark.parametrize(
+    ("unclaimed", "yet", "words"),
+    [
+        (1, 0, ["i 1 event at the brokers is of other producers"]),
+        (1_234, 0, ["i 1,234 events at the brokers are of other producers"]),
+        (
+            1,
+            1,
+            [
+                "i no agent has spoken of 1 event at the brokers yet: it is of other producers, or "
+                "of an agent that has still to say so"
+            ],
+        ),
+        (
+            7,
+            2,
+            [
+                "i 5 events at the brokers are of other producers",
+                "i no agent has spoken of 2 events at the brokers yet: they are of other "
+                "producers, or of an agent that has still to say so",
+            ],
+        ),
+    ],
+)
+def test_what_no_agent_has_claimed(
+    unclaimed: int, yet: int, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = topic("clicks", unclaimed=unclaimed, unclaimed_yet=yet)
+    lines = shown(capsys, report(more), everything=True)
+    assert [line for line in lines if line.startswith("i ")] == words
+    assert all(each.removeprefix("i ") in report_page(report(more)) for each in words)
+
+
 def test_what_nobody_knows_is_no_number(capsys: pytest.CaptureFixture[str]) -> None:
     flow = msgspec.structs.replace(all_shipped(7), lost=-1, lost_bytes=5_000)
     lines = shown(capsys, report(topic("a", flow=flow)), everything=True)
