@@ -31,11 +31,13 @@ _LONGEST_WAITS: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class HourVerdict:
-    """One hour. `faults` has, by what is wrong, what is said of the first; of a copy without what
-    was wrong before it was copied, as that is said of its origin."""
+    """One hour. `faults` has, by what is wrong, what is said of the first and how many more there
+    are, and `first` that one's id; of a copy without what was wrong before it was copied, as that
+    is said of its origin."""
 
     judged: JudgedHour
     faults: Mapping[State, str] = field(default_factory=dict)
+    first: Mapping[State, str] = field(default_factory=dict)
     events: Mapping[Tier, int] = field(default_factory=dict)  # by tier
     pending_since: int = -1  # the end of its first window that still waits
 
@@ -126,20 +128,32 @@ def _hour(
     }
     told = [each for each in findings if verdict.origin is None or each.tier not in OF_ORIGIN]
     faulty = () if len(told) < len(findings) else windows
-    return HourVerdict(judged, _faults(faulty, told), events, since)
+    by_state: dict[State, list[Finding]] = defaultdict(list)
+    for each in told:
+        by_state[each.kind.state].append(each)
+    first = {state: some[0].id for state, some in by_state.items()}
+    return HourVerdict(judged, _faults(faulty, by_state), first, events, since)
 
 
-def _faults(windows: Sequence[WindowVerdict], findings: Sequence[Finding]) -> dict[State, str]:
-    """By what is wrong, the first of what is said of it."""
-    said: dict[State, str] = {}
-    for finding in findings:
-        said.setdefault(finding.kind.state, finding.words)
+def _faults(
+    windows: Sequence[WindowVerdict], findings: Mapping[State, Sequence[Finding]]
+) -> dict[State, str]:
+    """By what is wrong, the first of what is said of it, and how many findings more there are."""
+    said = {state: _first_of(some) for state, some in findings.items()}
     for window in windows:
         if window.state is State.UNKNOWN:
             said.setdefault(window.state, "nobody watched")
         elif window.state.is_fault:
             said.setdefault(window.state, "the tiers do not agree")
     return said
+
+
+def _first_of(findings: Sequence[Finding]) -> str:
+    more = len(findings) - 1
+    also = (
+        "" if not more else "; and 1 more finding" if more == 1 else f"; and {more:,} more findings"
+    )
+    return f"{findings[0].words}{also}"
 
 
 def _joined(waits: Sequence[str]) -> str:

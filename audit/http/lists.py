@@ -164,6 +164,7 @@ def alerts(service: Service, query: queries.AlertsQuery) -> answers.AlertsAnswer
                 raised=each.raised,
                 resolved=each.resolved,
                 hour=each.hour,
+                finding=each.finding,
             )
             for each in found
         ],

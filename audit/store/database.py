@@ -298,7 +298,7 @@ CREATE TABLE judged (topic INT, hour INT, state TEXT, events INT, missing INT, e
     PRIMARY KEY (topic, hour)) WITHOUT ROWID;
 CREATE INDEX judged_open ON judged (topic, hour) WHERE state <> 'complete';
 CREATE TABLE alerts (kind TEXT, cluster TEXT, topic TEXT, host TEXT, hour INT, raised INT,
-    resolved INT, words TEXT, told_raised INT, told_resolved INT,
+    resolved INT, words TEXT, told_raised INT, told_resolved INT, finding TEXT,
     PRIMARY KEY (kind, cluster, topic, host, hour, raised)) WITHOUT ROWID;
 CREATE INDEX alerts_by_time ON alerts (raised);
 """

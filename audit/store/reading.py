@@ -38,7 +38,8 @@ from audit.store.rows import Alert, JournalRow
 from audit.store.topics import Delays, Overview
 
 _ALERTS: Final = """
-SELECT kind, cluster, topic, host, words, raised, resolved, told_raised, told_resolved, hour
+SELECT kind, cluster, topic, host, words, raised, resolved, told_raised, told_resolved, hour,
+    finding
     FROM alerts WHERE {} ORDER BY raised DESC, kind, cluster, topic, host, hour DESC
     LIMIT ? OFFSET ?
 """
@@ -217,4 +218,4 @@ class StoreReading:
 
 def _alerts(connection: sqlite3.Connection, where: str, most: int, skipped: int) -> list[Alert]:
     rows = connection.execute(_ALERTS.format(where), (most, skipped))
-    return [Alert._make((*row[:7], bool(row[7]), bool(row[8]), row[9])) for row in rows]
+    return [Alert._make((*row[:7], bool(row[7]), bool(row[8]), *row[9:])) for row in rows]

@@ -39,6 +39,7 @@ class Alert(NamedTuple):
     told_raised: bool = False  # the webhook has it
     told_resolved: bool = False
     hour: int = -1  # of event time, with a fault
+    finding: str = ""  # with a fault, the id of the first when it was raised
 
 
 class JournalRow(NamedTuple):

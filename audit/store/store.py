@@ -52,7 +52,7 @@ from ledger.reading import LedgerPositions
 
 _ALERT = """
 INSERT OR REPLACE INTO alerts (kind, cluster, topic, host, words, raised, resolved, told_raised,
-    told_resolved, hour) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    told_resolved, hour, finding) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 

@@ -157,6 +157,20 @@ def test_each_kind_of_an_hour_is_counted_by_itself() -> None:
     )
 
 
+def test_a_fault_is_told_by_its_first_finding_and_how_many_more_there_are() -> None:
+    found = [
+        replace(finding(kind, 0, 60_000), id=f"{kind}-{number}")
+        for kind, count in ((FaultKind.LOST, 1), (FaultKind.CHANGED, 1), (FaultKind.MISSING, 2))
+        for number in range(count)
+    ]
+    (said,) = by_hour(verdict([window(0, State.CHANGED)], found), [0])
+    assert said.faults == {
+        State.MISSING: "lost here; and 2 more findings",
+        State.CHANGED: "changed here",
+    }
+    assert said.first == {State.MISSING: "lost-0", State.CHANGED: "changed-0"}
+
+
 def test_a_sum_that_nobody_names_is_a_fault() -> None:
     (found,) = by_hour(verdict([window(0, State.CHANGED)]), [0])
     assert found.faults == {State.CHANGED: "the tiers do not agree"}

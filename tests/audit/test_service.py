@@ -221,6 +221,8 @@ def test_what_is_missing_is_named(ledger: Ledger, audit: AuditProcess) -> None:
     assert (host.host, host.state) == ("host-of-holed", "missing")
     wait_until(lambda: "holed" in alerts(audit), within=20, what="raised")
     assert finding.words in alerts(audit)["holed"].words
+    assert len(finding.id) == 16
+    assert alerts(audit)["holed"].finding == finding.id == report.topics[0].findings[0].id
     ledger.write([accept("holed")])
     wait_until(lambda: state_of(audit, "holed") == "complete", within=20, what="accepted")
     (finding,) = audit.get("findings", answers.Findings, topic="holed").items
