@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from audit.findings import KindCount, summed
+from audit.findings import KindCount, Kinds, summed
 from audit.joined import OF_ORIGIN
 from audit.picture import Tier, TopicKey
 from audit.store.rows import JudgedHour
@@ -180,6 +180,7 @@ class TopicFigures:
     pending_windows: int = 0
     pending_since: int = -1
     severity: int = 0
+    kinds: Kinds = ()
     is_deleted: bool = False  # nothing is waited for any more
 
     def add(self, hour: HourVerdict, since: int) -> None:
@@ -190,6 +191,8 @@ class TopicFigures:
         self.missing += said.missing
         self.excess += said.excess
         self.findings += said.findings
+        if said.kinds:
+            self.kinds = summed([*self.kinds, *said.kinds])
         state = State(said.state)
         if self.is_deleted:
             self.severity = max(self.severity, settled_state(state).severity)

@@ -185,6 +185,7 @@ def test_figures_add_hours_up() -> None:
     assert (figures.missing, figures.pending_windows) == (2, 1)
     assert figures.pending_since == 2 * HOUR + 60_000
     assert figures.severity == State.MISSING.severity
+    assert figures.kinds == (KindCount(kind=FaultKind.UNNAMED, findings=1, events=2),)
 
 
 def test_figures_of_a_topic_that_was_deleted_wait_for_nobody() -> None:

@@ -77,6 +77,14 @@ def test_each_kind_is_counted_by_itself(audit: AuditProcess, spoilt: str) -> Non
         assert found.page.total == 1, state
     report = audit.get("report", answers.ReportAnswer, topic=spoilt, from_=BEGAN, to=BEGAN + HOUR)
     assert report.topics[0].kinds == KINDS
+    for each in KINDS:
+        labels = f'cluster="test",kind="{each.kind}",topic="several",topic_id=""'
+        line = f"penstock_audit_topic_findings_of_kind{{{labels}}} 1.0"
+        wait_until(
+            lambda wanted=line: wanted in audit.ask("/metrics").body.decode(),
+            within=30,
+            what="a figure",
+        )
 
 
 def test_the_files_have_the_rows_that_are_there(audit: AuditProcess, spoilt: str) -> None:
