@@ -141,6 +141,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     items: list[Finding]
     topics: list[str]  # of each item, as cluster/topic
     topic_ids: list[str]  # of each item: a topic of that name may have been deleted
+    by_kind: dict[str, int] = {}  # how many there are of each, whatever kind is asked for
 
 
 class HostRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@ whether an hour is done.
 For these, verdicts of windows are taken together: cells of a heat map, totals of tiers, delays.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
@@ -130,16 +131,18 @@ def all_findings(service: Service, query: queries.FindingsQuery) -> answers.Find
     found = [
         (key, finding)
         for key, finding in _findings(service, query)
-        if query.host in {"", finding.host}
-        and query.kind in {None, finding.kind}
-        and query.accepted in {None, bool(finding.accepted)}
+        if query.host in {"", finding.host} and query.accepted in {None, bool(finding.accepted)}
     ]
+    by_kind = Counter(finding.kind.value for _, finding in found)
+    if query.kind is not None:
+        found = [each for each in found if each[1].kind is query.kind]
     chosen = query.cut(found)
     return answers.Findings(
         page=query.of(len(found)),
         items=[finding for _, finding in chosen],
         topics=[f"{key.cluster}/{key.topic}" for key, _ in chosen],
         topic_ids=[key.topic_id for key, _ in chosen],
+        by_kind=dict(by_kind),
     )
 
 

@@ -127,6 +127,10 @@ def test_nothing_hides_anything_else(
         expect(file).not_to_contain_text("still growing")
         expect(file.locator(".said")).to_contain_text("vanished while nobody watched")
         keep(page, f"several-host-{look}")
+        page.goto("/#/findings?kind=missing&topic=several&cluster=test")
+        expect(page.locator(".finding")).to_have_count(1)
+        for kind, number in (("missing", "1"), ("changed", "1"), ("unknown", "1"), ("lost", "0")):
+            expect(page.locator(f"[data-focus='kind-{kind}'] b")).to_have_text(number)
         page.goto("/#/topic?cluster=test&topic=orders")
         quiet = page.locator("tr", has=page.get_by_role("link", name="web-4"))
         expect(quiet.locator(".badge")).to_have_text(["Silent"])
