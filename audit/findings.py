@@ -1,18 +1,19 @@
-"""What a finding is: one fault, or one stretch of which nobody knows, as everybody shows it. Pure.
+"""Findings: the one model of a fault that the page, `penstock status`, `penstock report` and alerts
+show. Pure.
 
-The page, `penstock status`, `penstock report` and alerts show these values; nothing else counts
-faults. `Finding.id` names a finding, so that other parts can refer to it.
+A finding is one fault, or a stretch that cannot be proven. Its `id` names it, so that other parts
+can refer to it.
 
 Rule 1. The id is a digest of where the finding begins: the topic's id, the kind, the tier, and the
-source or partition with the first event, byte or offset. It is the same in each run of the audit,
-on each machine, and after the database was built anew, because all of these come from the ledger.
-Rule 2. The id depends on nothing that grows or is looked up later: not on counts, on where the
-finding ends, on a file's host or path, on times of the run, or on the order of rows. Two hundred
-missing events that become three hundred are the same finding.
+source or partition with the first event, byte or offset. All of these come from the ledger. So the
+id is the same in each run of the audit, on another machine, and after the database was rebuilt.
+Rule 2. The id does not depend on what grows or is looked up later: counts, where the finding ends,
+a file's host or path, times of the run, the order of rows. Two hundred missing events that become
+three hundred are the same finding.
 Rule 3. A time is part of the id only where neither an event nor an offset says where the finding
-is: a folder that nobody watched, or sums of windows that differ. The latter begin at the first such
-window of the time that was asked for, so a report that begins later names them otherwise.
-Rule 4. Kinds are counted by themselves, and a finding that somebody has accepted is not counted.
+is: a folder that was not watched, or sums of windows that differ. The latter begin at the first
+such window of the time that was asked for, so a report that begins later gives them another id.
+Rule 4. Each kind is counted by itself. Accepted findings are not counted.
 """
 
 import hashlib
