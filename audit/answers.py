@@ -380,7 +380,7 @@ class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
     waits_total: int
     pending: int = 0  # events that a later tier may still speak of: in no sum of what is missing
     elsewhere: int = 0  # more in this time at a later tier, as they are fewer in another; or fewer
-    unclaimed_yet: int = 0  # of `unclaimed`, events of which an agent may still speak
+    unclaimed_yet: int = 0  # of `unclaimed`, events of which an earlier tier may still speak
     deleted: bool = False  # the cluster does not have it any more: it waits for nobody
     failing_loads: list[FailingLoad] = []  # then it is pending at least
     kinds: Kinds = ()  # what nobody has accepted, each kind by itself

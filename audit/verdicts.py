@@ -66,7 +66,7 @@ class WindowVerdict(msgspec.Struct, frozen=True, kw_only=True):
     excess: int = 0  # events that a later tier has more often than an earlier one
     pending: int = 0  # events of an earlier tier that a later one may still speak of
     unclaimed: int = 0  # events of which no earlier tier has spoken: other producers
-    unclaimed_yet: int = 0  # of these, events of which an agent may still speak
+    unclaimed_yet: int = 0  # of these, events of which an earlier tier may still speak
     elsewhere: int = 0  # more in this window than earlier, as they are fewer in another; or fewer
     changed: bool = False
     late: int = 0

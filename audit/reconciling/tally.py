@@ -285,13 +285,14 @@ class Tally:
             tallied.waits[number] = {pair.earlier.kind.value}
 
     def _may_be_claimed(self, passing: Passing, number: int) -> bool:
-        """Whether an agent may still speak of these events: it says so after it has shipped, and
-        after a kill once it runs again."""
+        """Whether the earlier tier may still speak of these events: agents say what they have
+        shipped, and brokers what they have, some time later; after a kill, once they run again."""
         window = self._windows[number]
-        return passing.pair.earlier.kind is TierKind.AGENT and (
+        kind = passing.pair.earlier.kind
+        return (
             passing.ahead
-            or bool(self._holes(TierKind.AGENT, young=True))
-            or number in self.agents_awaited
+            or bool(self._holes(kind, young=True))
+            or (kind is TierKind.AGENT and number in self.agents_awaited)
             or self._is_fresh(window.start + window.length)
         )
 

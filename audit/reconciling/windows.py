@@ -32,7 +32,7 @@ class Step(NamedTuple):
     pending: int = 0
     excess: int = 0
     unclaimed: int = 0
-    unclaimed_yet: int = 0  # of these, events that may be an agent's which has not said so
+    unclaimed_yet: int = 0  # of these, events of which the earlier tier may still speak
     elsewhere: int = 0  # more here than at the earlier tier; below zero: fewer
 
 

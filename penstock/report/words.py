@@ -166,16 +166,18 @@ def tier_name(tier: TierTotals, *, several: bool) -> str:
 
 
 def unclaimed_words(topic: TopicReport) -> list[str]:
-    """Events at the brokers that are no agent's, or may be one's that has not said so yet."""
+    """Events at the brokers that no earlier tier has reported, or has yet to report."""
     said = []
     if others := topic.unclaimed - topic.unclaimed_yet:
         are = "event at the brokers is" if others == 1 else "events at the brokers are"
         said.append(f"{Count(others)} {are} of other producers")
     if yet := topic.unclaimed_yet:
-        events, they = ("event", "it is") if yet == 1 else ("events", "they are")
+        are, they, them = (
+            ("event is", "it is", "it") if yet == 1 else ("events are", "they are", "them")
+        )
         said.append(
-            f"no agent has spoken of {Count(yet)} {events} at the brokers yet: {they} of other "
-            "producers, or of an agent that has still to say so"
+            f"{Count(yet)} {are} not reported by an earlier tier yet: {they} of other producers, "
+            f"or an agent or a broker has still to report {them}"
         )
     return said
 

@@ -6,7 +6,18 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from audit.picture import Hole, LostBytes, OffsetSpan, TierKind, Twice, Window, WindowSums
+from audit.picture import (
+    Hole,
+    LostBytes,
+    OffsetSpan,
+    PartitionPicture,
+    Tier,
+    TierKind,
+    TopicKey,
+    Twice,
+    Window,
+    WindowSums,
+)
 from audit.reconciling.verdict import reconcile
 from audit.verdicts import FaultKind, State
 from tests.audit.reconciling.pictures import (
@@ -77,6 +88,25 @@ def test_what_an_agent_may_still_claim_is_nobody_elses(spoilt: dict[str, Any], y
     }
     found = reconcile(picture(**others | spoilt)).windows[3]
     assert (found.unclaimed, found.unclaimed_yet) == (5, yet)
+
+
+def test_what_brokers_have_still_to_count_is_nobody_elses() -> None:
+    """Of a copy: its own have counted it, and those of the origin, which were killed, have not."""
+    origin = Tier(TierKind.ORIGIN, "dc1")
+    more = WindowSums(15, 150, 12)
+    found = reconcile(
+        picture(
+            tiers=(origin, BROKER),
+            windows=[
+                structs.replace(each, sums={origin: each.sums[AGENT], BROKER: each.sums[BROKER]})
+                for each in windows(window(3, broker=more))
+            ],
+            partitions=[PartitionPicture(0, {origin: ((0, 600),), BROKER: ((0, 605),)})],
+            agents=[],
+            origin=TopicKey("dc1", "clicks", "id"),
+        )
+    )
+    assert (found.windows[3].unclaimed, found.windows[3].unclaimed_yet) == (5, 5)
 
 
 def test_other_producers_where_no_broker_counts() -> None:

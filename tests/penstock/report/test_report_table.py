@@ -231,8 +231,8 @@ def test_more_than_was_said_is_at_least_that(capsys: pytest.CaptureFixture[str])
             1,
             1,
             [
-                "i no agent has spoken of 1 event at the brokers yet: it is of other producers, or "
-                "of an agent that has still to say so"
+                "i 1 event is not reported by an earlier tier yet: it is of other producers, or an "
+                "agent or a broker has still to report it"
             ],
         ),
         (
@@ -240,8 +240,8 @@ def test_more_than_was_said_is_at_least_that(capsys: pytest.CaptureFixture[str])
             2,
             [
                 "i 5 events at the brokers are of other producers",
-                "i no agent has spoken of 2 events at the brokers yet: they are of other "
-                "producers, or of an agent that has still to say so",
+                "i 2 events are not reported by an earlier tier yet: they are of other producers, "
+                "or an agent or a broker has still to report them",
             ],
         ),
     ],

@@ -132,7 +132,7 @@ function outcomes(differ, than, faults) {
       differ.changed === 1 ? "stretch with other bytes" : "stretches with other bytes",
     ],
     ["unknown", differ.foreign, "of other producers"],
-    ["pending", differ.unclaimed, "of which no agent has spoken yet"],
+    ["pending", differ.unclaimed, "that no earlier tier has reported yet"],
   ].filter(([, number]) => number > 0);
   if (said.length === 0 && faults.count > 0) {
     const what = faults.count === 1 ? "fault, as said below" : "faults, as said below";

@@ -61,7 +61,7 @@ function parts(cell) {
     [WORDS.duplicated, cell.excess, "duplicated"],
     ["Still under way", cell.pending, "pending"],
     ["Of other producers", cell.unclaimed - cell.unclaimed_yet],
-    ["Of no agent yet", cell.unclaimed_yet],
+    ["Not reported yet", cell.unclaimed_yet],
     ["Late", cell.late],
     ["Duplicates dropped", cell.duplicates],
     ["Dead-lettered", cell.dead],
