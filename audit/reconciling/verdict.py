@@ -29,7 +29,7 @@ from audit.reconciling import statements, words
 from audit.reconciling.faults import Fault, cut, joined, why_accepted
 from audit.reconciling.passing import NamedMissing, Passing, Told, missing, passed
 from audit.reconciling.tally import LEDGER, Tallied, Tally, attach
-from audit.reconciling.windows import Axis, aligned, pairs, sums_at, with_unwatched
+from audit.reconciling.windows import Axis, aligned, pairs, sums_at, with_copied, with_unwatched
 from audit.verdicts import (
     FaultKind,
     Finding,
@@ -50,7 +50,7 @@ _KINDS: Final = list(FaultKind)
 
 def reconcile(picture: TopicPicture) -> TopicVerdict:
     """What holds of a topic between two times, and of each of its windows."""
-    axis = Axis(with_unwatched(aligned(picture.windows), picture))
+    axis = Axis(with_unwatched(with_copied(aligned(picture.windows), picture), picture))
     # By offsets: what is damaged, and what each tier lacks of the one before it.
     told = Told(picture.open, picture.placed)
     passages = [passed(picture, pair, axis) for pair in pairs(picture.tiers)]
