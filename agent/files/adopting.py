@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from agent.files.followed import Followed
-from agent.files.happenings import Appeared
+from agent.files.happenings import Appeared, Deleted
 from agent.files.identity import Identity, IdentityVerdict, kept
 from agent.files.input_files import InputFiles
 from agent.files.listing import sighting_from
 from agent.files.memory import FoundFile
+from agent.files.partings import DELETED_REST
 from agent.files.shared_by_inputs import SharedByInputs
 from agent.kept.keeping import Keeping, KeptKind, read_name
 from agent.kept.store import HandedOver
@@ -159,9 +160,20 @@ def _taken(input_files: InputFiles, left: _Left, shared: SharedByInputs) -> bool
         followed = input_files.remembered(known)
         shared.say(Appeared(followed, known_before=True))
     followed.belong(input_files.input)
-    shared.attention.rest(followed, shared.now)
+    shared.attention.rest(followed, shared.now - _passed(left.status.st_mtime_ns, shared))
+    if not left.status.st_nlink:
+        gone_at = shared.now - _passed(left.status.st_ctime_ns, shared)
+        followed.lose_name(gone_at, left.status.st_mtime_ns)
+        if followed.source:
+            shared.say(Deleted(followed))
     input_files.hold(followed, os.dup(left.fd))
     return True
+
+
+def _passed(time_ns: int, shared: SharedByInputs) -> float:
+    """Seconds since then, as far as they matter: a deleted file that had been quiet for long enough
+    is over at once, however often the agent was started since."""
+    return min(max(0.0, shared.wall() - time_ns / 1e9), DELETED_REST)
 
 
 def _seen_now(path: str, left: _Left, shared: SharedByInputs) -> Followed:

@@ -467,3 +467,22 @@ class TestKilledAtALook:
         append(log, "three\n")
         written_at_once(log)
         assert self.traces(files) == []
+
+
+def test_a_deleted_file_is_not_held_longer_for_each_restart(
+    tmp_path: Path, follow: Follow, store: ProgramDescriptors
+) -> None:
+    """Its quiet time goes on: files that were read to their ends do not pile up."""
+    files, log = follow("app.log", store=store, wall=time.time()), tmp_path / "app.log"
+    append(log, "one\n")
+    turns(files)
+    log.unlink()
+    turns(files, 2)
+    for _ in range(4):
+        files.crash()
+        assert files.wall is not None
+        files.wall += 4.0
+        files.restart_closed()
+        turns(files, 2)
+    assert len(list(files.of(Ended))) == 1
+    assert kept_files(store) == []
