@@ -5,6 +5,7 @@ else is left to inotify, and to a scan of everything at intervals, which needs n
 The scans take at most one part in fifty of a core: with very many files they are further apart.
 """
 
+import logging
 import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -50,6 +51,8 @@ from agent.kept.keeping import Keeping, KeptKind
 from agent.kept.store import HandedOver
 from agent.names import below, folder_of
 from agent.runs import KnownSource, SourceId
+
+log = logging.getLogger(__name__)
 
 REST: Final = 60.0
 _PARTINGS_EVERY: Final = 0.25
@@ -124,6 +127,11 @@ class Files:
         shared = self._shared
         begun_millis = int(wall() * 1000)
         if watcher.goes_on:
+            log.info(
+                "history of names continues last_look=%.1fs ago events=%d",
+                boot() - watcher.last_look.boot_millis / 1000,
+                watcher.number - (reached.number if reached is not None else 0),
+            )
             begun_millis = watcher.last_look.wall_millis
             self._looked_ns = self._listed_ns = self._scanned_ns = begun_millis * _MILLIS
         shared.attention.begins(begun_millis, is_told_all=True)
@@ -341,6 +349,7 @@ class Files:
             self._next_scan = now + max(self._scan_interval, taken / _SCANNING)
             self._listed_ns = self._scanned_ns = self._looked_ns
             self.scanned_millis = began
+            self._vigil.was_scanned()
         elif now >= self._next_listing:
             self._told = changed = watcher.changed
             watcher.changed = set()

@@ -151,9 +151,9 @@ class InputFiles:
 
     @property
     def is_told_all(self) -> bool:
-        """Whether the history of names tells of all its folders."""
+        """Whether the history of names tells of all its folders, and the journal knows these."""
         untold = self._shared.watcher.untold
-        is_listed = self.folders.scanned_millis and self.before is None
+        is_listed = not self.folders.all_is_news and self.before is None
         return bool(is_listed) and (not untold or untold.isdisjoint(self.survey.watched))
 
     def is_told_since(self, millis: int) -> bool:

@@ -68,7 +68,8 @@ class Vigil:
         self._reached = reached
         self._gone_on_with = set(reached.inputs) if reached else set()
         self._known: Collection[str] | None = None  # until the first look is over
-        self._named = 0  # the event of a name that came last
+        self._named = -1  # the event of a name that came last
+        self._inputs_changed, self._untold = True, 0
         self._why = ""
         self._came: Places[str] = {}  # and was not looked at yet
         self._listed: Places[str] = {}  # of it, what was there before the folders were listed
@@ -126,10 +127,12 @@ class Vigil:
     def was_written(self, every_input: Iterable[InputFiles]) -> None:
         for input_files in every_input:
             if input_files.folders.scanned_millis:
+                self._inputs_changed |= input_files.folders.all_is_news
                 input_files.folders.was_written()
 
     def remember(self, input_files: InputFiles, name: str) -> None:
         """How it was looked at under that name, before the start or before it was taken out."""
+        self._inputs_changed = True
         looked = self._looked.pop(name, None)
         if looked is not None and name in self._gone_on_with:
             self._gone_on_with.discard(name)
@@ -142,6 +145,7 @@ class Vigil:
 
     def leave(self, input_files: InputFiles, name: str) -> None:
         """It is not followed any more."""
+        self._inputs_changed = True
         self._say_missed(
             input_files, self._gone.pop(input_files, []), self._shared.attention.millis
         )
@@ -301,7 +305,7 @@ class Vigil:
     def reached(self, inputs: Mapping[str, InputFiles]) -> HistoryPosition | None:
         """How far the history is gone through; None if that is no news."""
         watcher, before = self._shared.watcher, self._reached
-        if not watcher.epoch or watcher.overflowed:
+        if not watcher.epoch or watcher.overflowed or not self._may_have_gone_on():
             return None
         named = chain(self._came.values(), self._went, *self._adrift.values(), *self._gone.values())
         pending = sorted({Pending(each.number, each.since) for each in named})
@@ -309,15 +313,27 @@ class Vigil:
             return None
         followed = tuple(name for name, each in inputs.items() if each.is_told_all)
         now = HistoryPosition(watcher.epoch, watcher.number, tuple(pending), followed)
+        self._untold = len(watcher.untold)
+        self._inputs_changed = False
         if before is not None and before.epoch == now.epoch:
-            is_news = (
-                self._named >= before.number
-                or (before.pending, before.inputs) != (now.pending, now.inputs)
-                or (watcher.is_filling and now.number > before.number)
-            )
-            if not is_news:
+            is_news = self._named >= before.number or watcher.is_filling
+            if not is_news and (before.pending, before.inputs) == (now.pending, now.inputs):
                 return None
         return now
+
+    def _may_have_gone_on(self) -> bool:
+        """Whether the position may be another one; asked at every look."""
+        watcher, before = self._shared.watcher, self._reached
+        if before is None or before.epoch != watcher.epoch or before.pending or self.waits:
+            return True
+        is_news = self._named >= before.number or self._went or self._inputs_changed
+        is_filling = watcher.is_filling and watcher.number > before.number
+        return bool(is_news or is_filling or len(watcher.untold) != self._untold)
+
+    def was_scanned(self) -> None:
+        """Everything was listed: of which inputs the history tells all may have changed."""
+        self._inputs_changed = True
+        self._gone_on_with.clear()
 
     def reached_was_written(self, position: HistoryPosition) -> None:
         watcher = self._shared.watcher
