@@ -1,0 +1,297 @@
+"""One restart: files are written, the agent gets its signal, files rotate beside it. When all has
+come to rest, topics and verdicts are read and judged.
+"""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+
+from harness.crowding import Patience
+from harness.server_process import wait_until
+from harness.standing_still import freeze
+from tests.restarts.judging import Judgement, Outcome, judge
+from tests.restarts.plans import Moment, RestartPlan, Signal, TopicPlan
+from tests.restarts.site import Agent, Site, is_gone, started
+from tests.restarts.writers import Tally
+
+REPOSITORY: Final = Path(__file__).resolve().parents[2]
+LIVED: Final = 5.0  # before its signal: who dies sooner is started again half a second later
+LEAD: Final = 2.5  # between the announcement of a signal and the signal
+FROZEN: Final = 3.0
+AFTERWARDS: Final = Moment.AFTER_2S.seconds + 1.0
+FOUND: Final = 120.0  # until new inputs are followed, or a restarted agent looks
+SETTLED: Final = 120.0
+WINDOW: Final = 10  # of `penstock up`
+LINE: Final = re.compile(rb"<([^</>]+)/([^</>]+/[0-9]+)>")
+_LOG_LINES: Final = 8
+_SIGNALS: Final = {Signal.KILL: signal.SIGKILL, Signal.TERM: signal.SIGTERM}
+
+
+class WrongTopic(msgspec.Struct, frozen=True, kw_only=True):
+    """A topic that is not right, with all that helps to see why."""
+
+    judgement: Judgement
+    rotated: str  # when, from the signal on
+    log: tuple[str, ...]  # what the agent logged that names the topic
+
+
+class Played(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one restart."""
+
+    seed: int
+    signal: Signal
+    judgements: tuple[Judgement, ...] = ()
+    wrong: tuple[WrongTopic, ...] = ()
+    away: float = 0.0  # seconds in which no agent looked
+    start: float = 0.0  # seconds from its start, or from SIGCONT, to its first look; frozen: 0
+    lines: int = 0
+
+
+class _Restart:
+    """The instants of one restart. `signalled` and `back` are of the monotonic clock."""
+
+    def __init__(self, log_size: int) -> None:
+        self.log_size = log_size
+        self.signalled = 0.0
+        self.back = 0.0
+        self.start = 0.0
+
+    @property
+    def away(self) -> float:
+        return self.back - self.signalled
+
+
+class WritersProcess:
+    """The writers of one restart, as a process; killed at the end if it still runs then."""
+
+    def __init__(self, plan: RestartPlan, path: Path) -> None:
+        path.write_bytes(msgspec.json.encode(plan))
+        self._tally = path.with_suffix(".tally")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.restarts.writers", str(path)],
+            cwd=REPOSITORY,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._answered("ready")
+
+    def tell(self, verb: str, *words: object) -> None:
+        """Returns when it has done so."""
+        assert self._process.stdin is not None
+        print(verb, *words, file=self._process.stdin, flush=True)
+        self._answered(verb)
+
+    def _answered(self, expected: str) -> None:
+        assert self._process.stdout is not None
+        said = self._process.stdout.readline().strip()
+        assert said == expected, f"the writers ended: {said}"
+
+    def stop(self) -> Tally:
+        self.tell("stop")
+        return msgspec.json.decode(self._tally.read_bytes(), type=Tally)
+
+    def __enter__(self) -> "WritersProcess":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
+def play(site: Site, agent: Agent, plans: Sequence[RestartPlan]) -> list[Played]:
+    """Plays one restart after the other, and judges them all when the last is over."""
+    root = site.directory / "logs"
+    happened = []
+    for plan in plans:
+        name = f"r{plan.seed}"
+        with WritersProcess(plan, site.directory / f"{name}.plan") as writers:
+            agent.follow(name, [_input(topic) for topic in plan.topics])
+            _wait_followed(agent, plan)
+            writers.tell("write")
+            restart = _restart(agent, plan.signal, writers)
+            time.sleep(AFTERWARDS)
+            happened.append((plan, restart, writers.stop()))
+    topics = [topic for plan in plans for topic in plan.topics]
+    wait_until(lambda: _is_read(agent, topics), within=SETTLED, what="all files are read")
+    answers = _verdicts(site, [topic.name for topic in topics], [each for *_, each in happened])
+    seen = lines_of(site.addresses.brokers, [topic.name for topic in topics])
+    played = []
+    for plan, restart, tally in happened:
+        judgements = tuple(
+            judge(
+                topic,
+                tally.topics[topic.name],
+                seen[topic.name],
+                answers.get(topic.name),
+                away=restart.away,
+            )
+            for topic in plan.topics
+        )
+        log = agent.log_since(restart.log_size)
+        played.append(
+            Played(
+                seed=plan.seed,
+                signal=plan.signal,
+                judgements=judgements,
+                wrong=tuple(
+                    WrongTopic(
+                        judgement=each,
+                        rotated=_rotated(tally, each.topic, restart),
+                        log=_lines_about(log, each.topic),
+                    )
+                    for each in judgements
+                    if each.outcome is not Outcome.RIGHT
+                ),
+                away=restart.away,
+                start=restart.start,
+                lines=sum(each.lines for each in judgements),
+            )
+        )
+    for plan in plans:
+        agent.unfollow(f"r{plan.seed}")
+    wait_until(lambda: not _followed(agent), within=FOUND, what="inputs have ended")
+    site.delete_topics([topic.name for topic in topics])
+    shutil.rmtree(root)
+    return played
+
+
+def _input(topic: TopicPlan) -> dict[str, object]:
+    return {"paths": [topic.pattern], "topic": topic.name, "name": topic.name}
+
+
+def _followed(agent: Agent) -> dict[str, dict[str, int]]:
+    """Inputs as the agent's status has them, by name; nothing while nobody answers."""
+    return {each["name"]: each for each in agent.status().get("inputs", [])}
+
+
+def _wait_followed(agent: Agent, plan: RestartPlan) -> None:
+    def all_are() -> bool:
+        inputs = _followed(agent)
+        return all(
+            topic.name in inputs
+            and inputs[topic.name]["files"] >= topic.streams
+            and not inputs[topic.name]["lag_bytes"]
+            for topic in plan.topics
+        )
+
+    wait_until(all_are, within=FOUND, what="new files are followed", every=0.3)
+
+
+def _is_read(agent: Agent, topics: Iterable[TopicPlan]) -> bool:
+    inputs = _followed(agent)
+    return all(topic.name in inputs and not inputs[topic.name]["lag_bytes"] for topic in topics)
+
+
+def _restart(agent: Agent, kind: Signal, writers: WritersProcess) -> _Restart:
+    restart = _Restart(agent.log_size())
+    pid = agent.pid()
+    time.sleep(max(0.0, LIVED - LEAD - (time.time() - started(pid))))
+    restart.signalled = time.monotonic() + LEAD
+    writers.tell("signal-at", restart.signalled)
+    time.sleep(max(0.0, restart.signalled - time.monotonic()))
+    if kind is Signal.FREEZE:
+        freeze(pid)
+        time.sleep(FROZEN / 2)
+        writers.tell("dead")
+        time.sleep(FROZEN / 2)
+        os.kill(pid, signal.SIGCONT)
+        restart.back = time.monotonic()
+    else:
+        os.kill(pid, _SIGNALS[kind])
+        wait_until(lambda: is_gone(pid), within=FOUND, what="the agent is gone", every=0.001)
+        writers.tell("dead")
+        wait_until(lambda: bool(agent.pid()), within=FOUND, what="it is started", every=0.002)
+        began = started(agent.pid())
+        wait_until(
+            lambda: agent.first_look(restart.log_size) > 0,
+            within=FOUND,
+            what="it looks",
+            every=0.005,
+        )
+        restart.back = time.monotonic()
+        restart.start = agent.first_look(restart.log_size) - began
+    writers.tell("back", restart.back)
+    return restart
+
+
+def _verdicts(
+    site: Site, names: Sequence[str], tallies: Sequence[Tally]
+) -> dict[str, dict[str, object]]:
+    """The report of these topics once none is pending, or as it is when patience is over."""
+    begin = min(tally.first_line for tally in tallies) - WINDOW
+    end = (max(tally.last_line for tally in tallies) // WINDOW + 1) * WINDOW
+    patience = Patience(SETTLED)
+    answers = {}
+    while not patience.is_over():
+        time.sleep(2)
+        said = site.report(begin, end)
+        answers = {name: said[name] for name in names if name in said}
+        if len(answers) == len(names) and all(
+            each["state"] != "pending" for each in answers.values()
+        ):
+            break
+    return answers
+
+
+def lines_of(bootstrap: str, topics: Sequence[str]) -> dict[str, Counter[str]]:
+    """How often each line is in its topic, by any consumer."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "restarts",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "allow.auto.create.topics": False,
+        }
+    )
+    seen: dict[str, Counter[str]] = {topic: Counter() for topic in topics}
+    try:
+        described = consumer.list_topics(timeout=30).topics
+        waiting = {
+            (topic, partition)
+            for topic in topics
+            if topic in described
+            for partition in described[topic].partitions
+        }
+        consumer.assign([TopicPartition(*each, OFFSET_BEGINNING) for each in waiting])
+        patience = Patience(SETTLED)
+        while waiting and not patience.is_over():
+            for message in consumer.consume(10_000, 0.5):
+                error = message.error()
+                if error is None:
+                    for topic, line in LINE.findall(message.value() or b""):
+                        seen[message.topic()][_known(topic, line, message.topic())] += 1
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    waiting.discard((message.topic(), message.partition()))
+        assert not waiting, f"not read to their ends: {waiting}"
+    finally:
+        consumer.close()
+    return seen
+
+
+def _known(topic: bytes, line: bytes, expected: str) -> str:
+    """A line of another topic is a line that nobody wrote here."""
+    return line.decode() if topic.decode() == expected else f"{topic.decode()}/{line.decode()}"
+
+
+def _rotated(tally: Tally, topic: TopicPlan, restart: _Restart) -> str:
+    origin = restart.signalled
+    found = tally.topics[topic.name]
+    return f"{found.rotated_at - origin:+.3f} to {found.rotated_by - origin:+.3f} s from the signal"
+
+
+def _lines_about(log: str, topic: TopicPlan) -> tuple[str, ...]:
+    named = [line for line in log.splitlines() if topic.name in line]
+    return tuple(named[-_LOG_LINES:])
