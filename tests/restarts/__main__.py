@@ -5,6 +5,7 @@ topic was right, 1 if one was not. A restart can be played again by its seed.
 """
 
 import argparse
+import re
 import signal
 import sys
 import tempfile
@@ -24,6 +25,13 @@ from tests.restarts.site import AGENTS, Agent, Site
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
 _LONGEST: Final = 400  # letters of one reason
+_PARTICULARS: Final = [
+    (re.compile(r"(new|gone|doubled|lost|emptied): [^;]*"), r"\1: …"),
+    (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"), "T"),
+    (re.compile(r"/\S+"), "PATH"),
+    (re.compile(r"\[source \w+\]"), ""),
+    (re.compile(r"\b\d[\d,]*"), "N"),
+]
 
 
 def main() -> int:
@@ -43,6 +51,8 @@ def main() -> int:
                 _show(found[-1], environment)
         _say(f"\n{environment}, {len(found)} restarts in {time.monotonic() - began:.0f} s")
         _say(table(found))
+        for group, count in groups(found).most_common():
+            _say(f"{count:>5} topics: {group}")
         played += found
     return int(any(each.wrong for each in played))
 
@@ -77,7 +87,9 @@ def _options() -> argparse.Namespace:
 
 def _show(played: Played, environment: str) -> None:
     counts = Counter(each.outcome for each in played.judgements)
-    look = f", first look {played.start:.2f} s after its start" if played.start else ""
+    look = ""
+    if played.ready:
+        look = f", ready {played.ready:.2f} s and first look {played.look:.2f} s after its start"
     _say(
         f"seed {played.seed}, {played.signal}, {environment}: "
         + ", ".join(f"{counts[each]} {each}" for each in Outcome if counts[each])
@@ -125,6 +137,22 @@ def table(played: Sequence[Played]) -> str:
         )
         for row in rows
     )
+
+
+def groups(played: Sequence[Played]) -> Counter[str]:
+    """How many topics that were not right had each reason, without names and times."""
+    found: Counter[str] = Counter()
+    for wrong in (each for one in played for each in one.wrong):
+        reasons = {generalized(word) for word in wrong.judgement.words}
+        found.update(f"{wrong.judgement.outcome}: {reason}" for reason in reasons)
+    return found
+
+
+def generalized(reason: str) -> str:
+    """A reason of the audit without what differs from topic to topic."""
+    for pattern, word in _PARTICULARS:
+        reason = pattern.sub(word, reason)
+    return one_line(reason)[:_LONGEST]
 
 
 def _say(words: str) -> None:

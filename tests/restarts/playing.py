@@ -34,7 +34,7 @@ FOUND: Final = 120.0  # until new inputs are followed, or a restarted agent look
 SETTLED: Final = 120.0
 WINDOW: Final = 10  # of `penstock up`
 LINE: Final = re.compile(rb"<([^</>]+)/([^</>]+/[0-9]+)>")
-_LOG_LINES: Final = 8
+_LOG_LINES: Final = 4
 _SIGNALS: Final = {Signal.KILL: signal.SIGKILL, Signal.TERM: signal.SIGTERM}
 
 
@@ -54,22 +54,26 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
     judgements: tuple[Judgement, ...] = ()
     wrong: tuple[WrongTopic, ...] = ()
     away: float = 0.0  # seconds in which no agent looked
-    start: float = 0.0  # seconds from its start, or from SIGCONT, to its first look; frozen: 0
+    ready: float = 0.0  # seconds from the start of the new agent until it is ready; 0 if frozen
+    look: float = 0.0  # and until its first look
     lines: int = 0
 
 
 class _Restart:
-    """The instants of one restart. `signalled` and `back` are of the monotonic clock."""
+    """The instants of one restart. `signalled` and `back` are of the monotonic clock, `began` is
+    of the other one: when the new agent was started, 0 if the old one goes on."""
 
     def __init__(self, log_size: int) -> None:
         self.log_size = log_size
         self.signalled = 0.0
         self.back = 0.0
-        self.start = 0.0
+        self.began = 0.0
+        self.ready = 0.0
+        self.look = 0.0
 
     @property
     def away(self) -> float:
-        return self.back - self.signalled
+        return self.back - self.signalled + max(0.0, self.look - self.ready)
 
 
 class WritersProcess:
@@ -122,6 +126,9 @@ def play(site: Site, agent: Agent, plans: Sequence[RestartPlan]) -> list[Played]
             writers.tell("write")
             restart = _restart(agent, plan.signal, writers)
             time.sleep(AFTERWARDS)
+            if restart.began:
+                found = agent.first_look(restart.log_size, restart.began)
+                restart.look = max(0.0, found - restart.began)
             happened.append((plan, restart, writers.stop()))
     topics = [topic for plan in plans for topic in plan.topics]
     wait_until(lambda: _is_read(agent, topics), within=SETTLED, what="all files are read")
@@ -155,7 +162,8 @@ def play(site: Site, agent: Agent, plans: Sequence[RestartPlan]) -> list[Played]
                     if each.outcome is not Outcome.RIGHT
                 ),
                 away=restart.away,
-                start=restart.start,
+                ready=restart.ready,
+                look=restart.look,
                 lines=sum(each.lines for each in judgements),
             )
         )
@@ -213,15 +221,15 @@ def _restart(agent: Agent, kind: Signal, writers: WritersProcess) -> _Restart:
         wait_until(lambda: is_gone(pid), within=FOUND, what="the agent is gone", every=0.001)
         writers.tell("dead")
         wait_until(lambda: bool(agent.pid()), within=FOUND, what="it is started", every=0.002)
-        began = started(agent.pid())
+        restart.began = started(agent.pid())
         wait_until(
-            lambda: agent.first_look(restart.log_size) > 0,
+            lambda: agent.ready(restart.log_size, restart.began) > 0,
             within=FOUND,
-            what="it looks",
+            what="it is ready",
             every=0.005,
         )
         restart.back = time.monotonic()
-        restart.start = agent.first_look(restart.log_size) - began
+        restart.ready = agent.ready(restart.log_size, restart.began) - restart.began
     writers.tell("back", restart.back)
     return restart
 
@@ -293,5 +301,7 @@ def _rotated(tally: Tally, topic: TopicPlan, restart: _Restart) -> str:
 
 
 def _lines_about(log: str, topic: TopicPlan) -> tuple[str, ...]:
+    """Warnings first: what is normal is of interest if nothing else was said."""
     named = [line for line in log.splitlines() if topic.name in line]
-    return tuple(named[-_LOG_LINES:])
+    named.sort(key=lambda line: " WARNING " not in line)
+    return tuple(named[:_LOG_LINES])

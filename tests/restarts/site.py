@@ -15,7 +15,7 @@ import signal
 import subprocess
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -31,7 +31,9 @@ from penstock.directory.places import Addresses, Places, Ports
 
 START: Final = 240.0
 AGENT_UNIT: Final = "penstock-agent.service"
-READY_LINE: Final = re.compile(r"^(\S+) INFO \S+ agent ready\b", re.MULTILINE)
+_READY: Final = re.compile(r"^(\S+) INFO \S+ agent ready\b", re.MULTILINE)
+# What was found at a look: a file that is new, gone or renamed, a time in which nobody looked.
+_LOOKED: Final = re.compile(r"^(\S+) \S+ agent\.following ", re.MULTILINE)
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
@@ -146,10 +148,14 @@ class Agent(ABC):
                 file.seek(size)
             return file.read().decode(errors="replace")
 
-    def first_look(self, size: int) -> float:
-        """When it was ready, having looked at its files: seconds since 1970; 0 if it is not yet."""
-        said = READY_LINE.search(self.log_since(size))
-        return datetime.fromisoformat(said[1]).timestamp() if said else 0.0
+    def ready(self, size: int, began: float) -> float:
+        """When the one that began then said that it was ready: seconds since 1970; 0: not yet.
+        `size` is the log's before."""
+        return next((at for at in _times(_READY, self.log_since(size)) if at > began), 0.0)
+
+    def first_look(self, size: int, began: float) -> float:
+        """When it first logged what it found at a look; 0 if it has not."""
+        return next((at for at in _times(_LOOKED, self.log_since(size)) if at > began), 0.0)
 
 
 class UpAgent(Agent):
@@ -234,6 +240,10 @@ AGENTS: Final[dict[str, Callable[[Site], UpAgent | UnitAgent]]] = {
     "up": UpAgent,
     "systemd": UnitAgent,
 }
+
+
+def _times(line: re.Pattern[str], log: str) -> Iterator[float]:
+    return (datetime.fromisoformat(said[1]).timestamp() for said in line.finditer(log))
 
 
 def is_gone(pid: int) -> bool:
