@@ -125,15 +125,21 @@ class RestartPlan(msgspec.Struct, frozen=True, kw_only=True):
     topics: tuple[TopicPlan, ...]
 
 
-def restart_plan(seed: int, root: Path, pairs: Sequence[tuple[Style, Moment]] = ()) -> RestartPlan:
-    """The plan of this seed, with its files below `root`. Without `pairs` it has all 36."""
+def restart_plan(
+    seed: int,
+    root: Path,
+    pairs: Sequence[tuple[Style, Moment]] = (),
+    files: Sequence[int] = FILES,
+) -> RestartPlan:
+    """The plan of this seed, with its files below `root`. Without `pairs` it has all 36. `files`
+    are the numbers of files of the first topics; the others have few."""
     chance = random.Random(seed)
     played = list(pairs) or [(style, moment) for style in Style for moment in Moment]
     chance.shuffle(played)
-    counts = [*FILES, *[FEW_FILES] * len(played)][: len(played)]
+    counts = [*files, *[FEW_FILES] * len(played)][: len(played)]
     chance.shuffle(counts)
     topics = []
-    for number, ((style, moment), files) in enumerate(zip(played, counts, strict=True)):
+    for number, ((style, moment), count) in enumerate(zip(played, counts, strict=True)):
         name = f"r{seed}-{number:02}"
         layout = chance.choice(list(Layout))
         shared = f"shared-{chance.randrange(SHARED_FOLDERS)}"
@@ -143,7 +149,7 @@ def restart_plan(seed: int, root: Path, pairs: Sequence[tuple[Style, Moment]] = 
                 style=style,
                 moment=moment,
                 layout=layout,
-                files=files,
+                files=count,
                 folder=str(root / (shared if layout is Layout.SHARED else name)),
                 rotated_match=chance.random() < 0.5,
                 gap=chance.random() < 0.5,

@@ -79,7 +79,10 @@ class Site:
 
     def delete_topics(self, names: list[str]) -> None:
         """They have been judged: no later report has them."""
-        self.command("topics", "delete", *names, "--yes", "--bootstrap", self.addresses.brokers)
+        said = self.command(
+            "topics", "delete", *names, "--yes", "--bootstrap", self.addresses.brokers
+        )
+        assert said.returncode == 0, said.stderr
 
     def __enter__(self) -> Self:
         try:
