@@ -19,7 +19,7 @@ from typing import Final
 from ground.printable import one_line
 from harness.systemd_process import why_no_systemd
 from tests.restarts.judging import Outcome
-from tests.restarts.plans import Signal, Style, restart_plan
+from tests.restarts.plans import Style, restart_plan
 from tests.restarts.playing import Played, WrongTopic, play
 from tests.restarts.site import AGENTS, Agent, Site
 
@@ -47,10 +47,14 @@ def main() -> int:
         found = []
         with _agent(options, environment) as (site, agent):
             for seed in range(options.seed, options.seed + options.runs):
-                found += play(site, agent, [restart_plan(seed, site.directory / "logs")])
+                plan = restart_plan(seed, site.directory / "logs", agent.signals)
+                found += play(site, agent, [plan])
                 _show(found[-1], environment)
         _say(f"\n{environment}, {len(found)} restarts in {time.monotonic() - began:.0f} s")
         _say(table(found))
+        if any(each.wrong for each in found):
+            again = f"--environment {environment} --seed {options.seed} --runs {len(found)}"
+            _say(f"played again by {again}: what an agent went through before matters, too")
         for group, count in groups(found).most_common():
             _say(f"{count:>5} topics: {group}")
         played += found
@@ -117,7 +121,7 @@ def _show_wrong(wrong: WrongTopic) -> None:
 def table(played: Sequence[Played]) -> str:
     """Signal by style: topics right, and each kind of wrong."""
     rows = [["", *Style]]
-    for kind in Signal:
+    for kind in dict.fromkeys(each.signal for each in played):
         counts = [
             Counter(
                 judgement.outcome

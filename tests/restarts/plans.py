@@ -27,7 +27,11 @@ class Signal(StrEnum):
 
     KILL = "SIGKILL"
     TERM = "SIGTERM"
+    RESTART = "restart"  # `systemctl restart`, as for an upgrade
     FREEZE = "frozen"  # SIGSTOP, and SIGCONT three seconds later
+
+
+SIGNALS: Final = (Signal.KILL, Signal.TERM, Signal.FREEZE)  # that any agent can be sent
 
 
 class Style(StrEnum):
@@ -128,11 +132,13 @@ class RestartPlan(msgspec.Struct, frozen=True, kw_only=True):
 def restart_plan(
     seed: int,
     root: Path,
+    signals: Sequence[Signal] = SIGNALS,
     pairs: Sequence[tuple[Style, Moment]] = (),
     files: Sequence[int] = FILES,
 ) -> RestartPlan:
     """The plan of this seed, with its files below `root`. Without `pairs` it has all 36. `files`
-    are the numbers of files of the first topics; the others have few."""
+    are the numbers of files of the first topics; the others have few. The seed counts through
+    `signals`."""
     chance = random.Random(seed)
     played = list(pairs) or [(style, moment) for style in Style for moment in Moment]
     chance.shuffle(played)
@@ -155,7 +161,7 @@ def restart_plan(
                 gap=chance.random() < 0.5,
             )
         )
-    return RestartPlan(seed=seed, signal=list(Signal)[seed % 3], topics=tuple(topics))
+    return RestartPlan(seed=seed, signal=signals[seed % len(signals)], topics=tuple(topics))
 
 
 def pairs_of(part: int, parts: int) -> list[tuple[Style, Moment]]:

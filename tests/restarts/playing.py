@@ -35,7 +35,6 @@ SETTLED: Final = 120.0
 WINDOW: Final = 10  # of `penstock up`
 LINE: Final = re.compile(rb"<([^</>]+)/([^</>]+/[0-9]+)>")
 _LOG_LINES: Final = 4
-_SIGNALS: Final = {Signal.KILL: signal.SIGKILL, Signal.TERM: signal.SIGTERM}
 
 
 class WrongTopic(msgspec.Struct, frozen=True, kw_only=True):
@@ -217,7 +216,7 @@ def _restart(agent: Agent, kind: Signal, writers: WritersProcess) -> _Restart:
         os.kill(pid, signal.SIGCONT)
         restart.back = time.monotonic()
     else:
-        os.kill(pid, _SIGNALS[kind])
+        agent.end(kind)
         wait_until(lambda: is_gone(pid), within=FOUND, what="the agent is gone", every=0.001)
         writers.tell("dead")
         wait_until(lambda: bool(agent.pid()), within=FOUND, what="it is started", every=0.002)

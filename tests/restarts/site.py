@@ -15,7 +15,7 @@ import signal
 import subprocess
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -28,6 +28,7 @@ from harness.server_process import ServerProcess, free_ports, http_page, wait_un
 from harness.standing_still import freeze
 from harness.systemd_process import Systemd
 from penstock.directory.places import Addresses, Places, Ports
+from tests.restarts.plans import SIGNALS, Signal
 
 START: Final = 240.0
 AGENT_UNIT: Final = "penstock-agent.service"
@@ -112,6 +113,8 @@ class Site:
 class Agent(ABC):
     """The agent of a site. Its supervisor starts it again whenever it has ended."""
 
+    signals: Sequence[Signal] = SIGNALS
+
     def __init__(self, log: Path, inputs: Path, http_port: int) -> None:
         self.log = log
         self._inputs = inputs
@@ -125,6 +128,10 @@ class Agent(ABC):
     def pid(self) -> int:
         """Of the agent that runs; 0 if none does."""
         return _child(self.supervisor, self.log)
+
+    def end(self, how: Signal) -> None:
+        """Sends its process the signal with which it ends."""
+        os.kill(self.pid(), signal.SIGKILL if how is Signal.KILL else signal.SIGTERM)
 
     def follow(self, name: str, inputs: list[dict[str, object]]) -> None:
         path = self._inputs / f"{name}.yaml"
@@ -183,6 +190,8 @@ class UnitAgent(Agent):
     """An agent by deploy/systemd/penstock-agent.service. Its user, its folders and the path of its
     command are this machine's; all else is as shipped."""
 
+    signals = (*SIGNALS, Signal.RESTART)
+
     def __init__(self, site: Site) -> None:
         directory = site.directory / "unit"
         inputs = directory / "inputs.d"
@@ -218,6 +227,12 @@ StandardError=inherit
     @property
     def supervisor(self) -> int:
         return self._first
+
+    def end(self, how: Signal) -> None:
+        if how is Signal.RESTART:
+            self._systemd("restart", "--no-block", AGENT_UNIT)
+        else:
+            super().end(how)
 
     def __enter__(self) -> Self:
         self._systemd.__enter__()

@@ -27,7 +27,7 @@ def test_every_topic_is_right(environment: str, tmp_path: Path) -> None:
     if environment == "systemd" and (why := why_no_systemd()):
         pytest.skip(f"systemd cannot be had: {why}")
     plans = [
-        restart_plan(seed, tmp_path / "logs", pairs_of(part, len(MANY)), files)
+        restart_plan(seed, tmp_path / "logs", pairs=pairs_of(part, len(MANY)), files=files)
         for part, (seed, files) in enumerate(MANY.items())
     ]
     with ExitStack() as ends:

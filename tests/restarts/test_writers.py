@@ -15,6 +15,7 @@ from tests.restarts.plans import (
     FEW_FILES,
     GAP_LINES,
     ROTATING,
+    SIGNALS,
     Layout,
     Moment,
     RestartPlan,
@@ -117,7 +118,7 @@ def test_a_seed_is_always_the_same_plan_of_all_pairs() -> None:
     assert plan == restart_plan(4, Path("/logs"))
     assert plan != restart_plan(5, Path("/logs"))
     assert len({(each.style, each.moment) for each in plan.topics}) == len(plan.topics) == 36
-    assert {restart_plan(seed, Path("/logs")).signal for seed in range(3)} == set(Signal)
+    assert {restart_plan(seed, Path("/logs")).signal for seed in range(3)} == set(SIGNALS)
     for each in plan.topics:
         older = CHAIN * ROTATING if each.style is Style.CHAIN else 0
         assert each.streams + older == each.files
