@@ -47,7 +47,7 @@ def main() -> int:
         found = []
         with _agent(options, environment) as (site, agent):
             for seed in range(options.seed, options.seed + options.runs):
-                plan = restart_plan(seed, site.directory / "logs", agent.signals)
+                plan = restart_plan(seed, site.logs, agent.signals)
                 found += play(site, agent, [plan])
                 _show(found[-1], environment)
         _say(f"\n{environment}, {len(found)} restarts in {time.monotonic() - began:.0f} s")
@@ -91,13 +91,14 @@ def _options() -> argparse.Namespace:
 
 def _show(played: Played, environment: str) -> None:
     counts = Counter(each.outcome for each in played.judgements)
-    look = ""
-    if played.ready:
-        look = f", ready {played.ready:.2f} s and first look {played.look:.2f} s after its start"
+    restart = played.restart
+    began = f"ready {restart.ready:.2f} s, first look" if restart.ready else "first look"
+    since = "its start" if restart.ready else "SIGCONT"
     _say(
         f"seed {played.seed}, {played.signal}, {environment}: "
         + ", ".join(f"{counts[each]} {each}" for each in Outcome if counts[each])
-        + f"; away {played.away:.2f} s{look}; {played.lines} lines"
+        + f"; away {restart.away:.2f} s, {began} {restart.look:.2f} s after {since};"
+        f" {played.lines} lines"
     )
     for each in played.wrong:
         _show_wrong(each)

@@ -11,6 +11,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +24,7 @@ from harness.standing_still import freeze
 from tests.restarts.judging import Judgement, Outcome, judge
 from tests.restarts.plans import Moment, RestartPlan, Signal, TopicPlan
 from tests.restarts.site import Agent, Site, is_gone, started
-from tests.restarts.writers import Tally
+from tests.restarts.writers import Tally, TopicTally
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
 LIVED: Final = 5.0  # before its signal: who dies sooner is started again half a second later
@@ -35,6 +36,23 @@ SETTLED: Final = 120.0
 WINDOW: Final = 10  # of `penstock up`
 LINE: Final = re.compile(rb"<([^</>]+)/([^</>]+/[0-9]+)>")
 _LOG_LINES: Final = 4
+
+
+class Restart(msgspec.Struct, kw_only=True):
+    """The instants of one restart. `signalled` and `back` are of the monotonic clock; `began` is of
+    the other one: when the new agent was started, or the old one went on."""
+
+    log_size: int  # of the agent's log, before
+    signalled: float
+    back: float = 0.0
+    began: float = 0.0
+    ready: float = 0.0  # seconds since `began`; 0 of an agent that was frozen
+    look: float = 0.0  # the same, until it first logged what it found at a look
+
+    @property
+    def away(self) -> float:
+        """Seconds in which no agent looked."""
+        return self.back - self.signalled + max(0.0, self.look - self.ready)
 
 
 class WrongTopic(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,29 +68,13 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
 
     seed: int
     signal: Signal
-    judgements: tuple[Judgement, ...] = ()
-    wrong: tuple[WrongTopic, ...] = ()
-    away: float = 0.0  # seconds in which no agent looked
-    ready: float = 0.0  # seconds from the start of the new agent until it is ready; 0 if frozen
-    look: float = 0.0  # and until its first look
-    lines: int = 0
-
-
-class _Restart:
-    """The instants of one restart. `signalled` and `back` are of the monotonic clock, `began` is
-    of the other one: when the new agent was started, 0 if the old one goes on."""
-
-    def __init__(self, log_size: int) -> None:
-        self.log_size = log_size
-        self.signalled = 0.0
-        self.back = 0.0
-        self.began = 0.0
-        self.ready = 0.0
-        self.look = 0.0
+    restart: Restart
+    judgements: tuple[Judgement, ...]
+    wrong: tuple[WrongTopic, ...]
 
     @property
-    def away(self) -> float:
-        return self.back - self.signalled + max(0.0, self.look - self.ready)
+    def lines(self) -> int:
+        return sum(each.lines for each in self.judgements)
 
 
 class WritersProcess:
@@ -115,26 +117,14 @@ class WritersProcess:
 
 def play(site: Site, agent: Agent, plans: Sequence[RestartPlan]) -> list[Played]:
     """Plays one restart after the other, and judges them all when the last is over."""
-    root = site.directory / "logs"
-    happened = []
-    for plan in plans:
-        name = f"r{plan.seed}"
-        with WritersProcess(plan, site.directory / f"{name}.plan") as writers:
-            agent.follow(name, [_input(topic) for topic in plan.topics])
-            _wait_followed(agent, plan)
-            writers.tell("write")
-            restart = _restart(agent, plan.signal, writers)
-            time.sleep(AFTERWARDS)
-            if restart.began:
-                found = agent.first_look(restart.log_size, restart.began)
-                restart.look = max(0.0, found - restart.began)
-            happened.append((plan, restart, writers.stop()))
+    happened = [_happened(site, agent, plan) for plan in plans]
     topics = [topic for plan in plans for topic in plan.topics]
-    wait_until(lambda: _is_read(agent, topics), within=SETTLED, what="all files are read")
-    answers = _verdicts(site, [topic.name for topic in topics], [each for *_, each in happened])
-    seen = lines_of(site.addresses.brokers, [topic.name for topic in topics])
+    names = [topic.name for topic in topics]
+    _settle(agent, topics)
+    answers = _verdicts(site, names, [tally for _, tally in happened])
+    seen = lines_of(site.addresses.brokers, names)
     played = []
-    for plan, restart, tally in happened:
+    for plan, (restart, tally) in zip(plans, happened, strict=True):
         judgements = tuple(
             judge(
                 topic,
@@ -146,32 +136,45 @@ def play(site: Site, agent: Agent, plans: Sequence[RestartPlan]) -> list[Played]
             for topic in plan.topics
         )
         log = agent.log_since(restart.log_size)
+        wrong = tuple(
+            WrongTopic(
+                judgement=each,
+                rotated=_rotated(tally.topics[each.topic.name], restart),
+                log=_lines_about(log, each.topic),
+            )
+            for each in judgements
+            if each.outcome is not Outcome.RIGHT
+        )
         played.append(
             Played(
                 seed=plan.seed,
                 signal=plan.signal,
+                restart=restart,
                 judgements=judgements,
-                wrong=tuple(
-                    WrongTopic(
-                        judgement=each,
-                        rotated=_rotated(tally, each.topic, restart),
-                        log=_lines_about(log, each.topic),
-                    )
-                    for each in judgements
-                    if each.outcome is not Outcome.RIGHT
-                ),
-                away=restart.away,
-                ready=restart.ready,
-                look=restart.look,
-                lines=sum(each.lines for each in judgements),
+                wrong=wrong,
             )
         )
     for plan in plans:
-        agent.unfollow(f"r{plan.seed}")
-    wait_until(lambda: not _followed(agent), within=FOUND, what="inputs have ended")
-    site.delete_topics([topic.name for topic in topics])
-    shutil.rmtree(root)
+        agent.unfollow(_name(plan))
+    wait_until(lambda: agent.status().get("inputs") == [], within=FOUND, what="inputs have ended")
+    site.delete_topics(names)
+    shutil.rmtree(site.logs)
     return played
+
+
+def _happened(site: Site, agent: Agent, plan: RestartPlan) -> tuple[Restart, Tally]:
+    with WritersProcess(plan, site.directory / f"{_name(plan)}.plan") as writers:
+        agent.follow(_name(plan), [_input(topic) for topic in plan.topics])
+        _wait_followed(agent, plan)
+        writers.tell("write")
+        restart = _restart(agent, plan.signal, writers)
+        time.sleep(AFTERWARDS)
+        restart.look = max(0.0, agent.first_look(restart.log_size, restart.began) - restart.began)
+        return restart, writers.stop()
+
+
+def _name(plan: RestartPlan) -> str:
+    return f"r{plan.seed}"
 
 
 def _input(topic: TopicPlan) -> dict[str, object]:
@@ -196,39 +199,42 @@ def _wait_followed(agent: Agent, plan: RestartPlan) -> None:
     wait_until(all_are, within=FOUND, what="new files are followed", every=0.3)
 
 
-def _is_read(agent: Agent, topics: Iterable[TopicPlan]) -> bool:
-    inputs = _followed(agent)
-    return all(topic.name in inputs and not inputs[topic.name]["lag_bytes"] for topic in topics)
+def _settle(agent: Agent, topics: Iterable[TopicPlan]) -> None:
+    """Waits until all is read. An agent that does not come so far is judged as it stands."""
+
+    def is_read() -> bool:
+        inputs = _followed(agent)
+        return all(topic.name in inputs and not inputs[topic.name]["lag_bytes"] for topic in topics)
+
+    with suppress(TimeoutError):
+        wait_until(is_read, within=SETTLED, what="all files are read")
 
 
-def _restart(agent: Agent, kind: Signal, writers: WritersProcess) -> _Restart:
-    restart = _Restart(agent.log_size())
+def _restart(agent: Agent, how: Signal, writers: WritersProcess) -> Restart:
     pid = agent.pid()
     time.sleep(max(0.0, LIVED - LEAD - (time.time() - started(pid))))
-    restart.signalled = time.monotonic() + LEAD
+    restart = Restart(log_size=agent.log_size(), signalled=time.monotonic() + LEAD)
     writers.tell("signal-at", restart.signalled)
     time.sleep(max(0.0, restart.signalled - time.monotonic()))
-    if kind is Signal.FREEZE:
+    if how is Signal.FREEZE:
         freeze(pid)
         time.sleep(FROZEN / 2)
         writers.tell("dead")
         time.sleep(FROZEN / 2)
         os.kill(pid, signal.SIGCONT)
-        restart.back = time.monotonic()
+        restart.began = time.time()
     else:
-        agent.end(kind)
+        agent.end(how)
         wait_until(lambda: is_gone(pid), within=FOUND, what="the agent is gone", every=0.001)
         writers.tell("dead")
         wait_until(lambda: bool(agent.pid()), within=FOUND, what="it is started", every=0.002)
         restart.began = started(agent.pid())
+        size, began = restart.log_size, restart.began
         wait_until(
-            lambda: agent.ready(restart.log_size, restart.began) > 0,
-            within=FOUND,
-            what="it is ready",
-            every=0.005,
+            lambda: agent.ready(size, began) > 0, within=FOUND, what="it is ready", every=0.005
         )
-        restart.back = time.monotonic()
-        restart.ready = agent.ready(restart.log_size, restart.began) - restart.began
+        restart.ready = agent.ready(size, began) - began
+    restart.back = time.monotonic()
     writers.tell("back", restart.back)
     return restart
 
@@ -293,10 +299,9 @@ def _known(topic: bytes, line: bytes, expected: str) -> str:
     return line.decode() if topic.decode() == expected else f"{topic.decode()}/{line.decode()}"
 
 
-def _rotated(tally: Tally, topic: TopicPlan, restart: _Restart) -> str:
-    origin = restart.signalled
-    found = tally.topics[topic.name]
-    return f"{found.rotated_at - origin:+.3f} to {found.rotated_by - origin:+.3f} s from the signal"
+def _rotated(tally: TopicTally, restart: Restart) -> str:
+    begin, end = tally.rotated_at - restart.signalled, tally.rotated_by - restart.signalled
+    return f"{begin:+.3f} to {end:+.3f} s from the signal"
 
 
 def _lines_about(log: str, topic: TopicPlan) -> tuple[str, ...]:

@@ -45,6 +45,7 @@ class Site:
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
         self.checkout = checkout
+        self.logs = directory / "logs"  # that the agent follows
         self.places = Places(directory / "up")
         self.ports = Ports.beginning_at(_free_base())
         self.addresses = Addresses.of(self.ports)
