@@ -3,6 +3,9 @@
 A line is *lost* if no record of its topic has it, and *doubled* if two have. Of a copytruncate,
 lines that were written between the copy and the truncation may be lost: that limit is documented,
 and the writers know which lines these are.
+
+What the audit says matters in one respect: a limit excuses a verdict of unknown about the content
+of files (one was truncated, one may have been emptied), and never one about their names.
 """
 
 from collections import Counter
@@ -16,6 +19,7 @@ from tests.restarts.plans import Style, TopicPlan
 from tests.restarts.writers import TopicTally
 
 LONGEST_AWAY: Final = 5.0  # seconds for which nobody may look without a verdict of unknown
+_OF_CONTENT: Final = ("truncated", "may have been emptied")  # in the audit's words
 _SHOWN: Final = 4
 
 
@@ -26,7 +30,7 @@ class Outcome(StrEnum):
     FALSE_GREEN = "falsely green"  # complete, and lines are lost or doubled
     FALSE_RED = "falsely not green"  # nothing is lost or doubled
     BROKEN = "lost, and said"  # lines are lost or doubled, and it is not complete
-    AWAY = "away too long"  # unknown, as documented: nobody looked for longer than five seconds
+    AWAY = "away too long"  # a file may have been emptied, as nobody looked for over five seconds
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,9 +67,9 @@ def judge(
     broken = bool(lost or doubled)
     if broken:
         outcome = Outcome.FALSE_GREEN if state == "complete" else Outcome.BROKEN
-    elif state == "complete" or _is_limit(topic, tally, state, gap_lost):
+    elif state == "complete" or _is_limit(topic, tally, answer, gap_lost):
         outcome = Outcome.RIGHT
-    elif state == "unknown" and away > LONGEST_AWAY:
+    elif away > LONGEST_AWAY and _is_of_content(answer):
         outcome = Outcome.AWAY
     else:
         outcome = Outcome.FALSE_RED
@@ -80,12 +84,27 @@ def judge(
     )
 
 
-def _is_limit(topic: TopicPlan, tally: TopicTally, state: str, gap_lost: int) -> bool:
+def _is_limit(
+    topic: TopicPlan, tally: TopicTally, answer: Mapping[str, Any] | None, gap_lost: int
+) -> bool:
     """Whether a copytruncate may have this verdict: it may be unknown if there were lines in its
     gap, and missing if some of them are gone."""
-    if topic.style is not Style.COPYTRUNCATE or not tally.gap:
+    if topic.style is not Style.COPYTRUNCATE or not tally.gap or answer is None:
         return False
-    return state == "unknown" or (state == "missing" and gap_lost > 0)
+    return _is_of_content(answer) or (answer["state"] == "missing" and gap_lost > 0)
+
+
+def _is_of_content(answer: Mapping[str, Any] | None) -> bool:
+    """Whether it is unknown, and that of what was in files alone."""
+    return (
+        answer is not None
+        and answer["state"] == "unknown"
+        and all(
+            any(words in each["words"] for words in _OF_CONTENT)
+            for each in answer["findings"]
+            if not each["accepted"]
+        )
+    )
 
 
 def reasons(answer: Mapping[str, Any] | None) -> list[str]:
