@@ -16,6 +16,7 @@ import subprocess
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -105,7 +106,8 @@ class Site:
     ) -> None:
         try:
             if self.process.alive:
-                os.kill(self._loader, signal.SIGCONT)
+                with suppress(ProcessLookupError):
+                    os.kill(self._loader, signal.SIGCONT)
                 self.process.terminate(within=60)
         finally:
             self.process.kill()
@@ -153,11 +155,11 @@ class Agent(ABC):
 
     def log_since(self, size: int) -> str:
         """What it has logged since the file had this size. `penstock up` begins a new file at
-        16 MiB."""
-        with self.log.open("rb") as file:
-            if self.log_size() >= size:
-                file.seek(size)
-            return file.read().decode(errors="replace")
+        16 MiB, and keeps the old one as `.1`."""
+        said = self.log.read_bytes()
+        if len(said) < size:
+            said = self.log.with_name(f"{self.log.name}.1").read_bytes() + said
+        return said[size:].decode(errors="replace")
 
     def ready(self, size: int, began: float) -> float:
         """When the one that began then said that it was ready: seconds since 1970; 0: not yet.
