@@ -29,6 +29,7 @@ from broker.config import Checks
 from broker.counting.leading import key_of
 from broker.counting.reports import CheckedLog, CountingReport, DamagedOffsets, Led
 from broker.storage import layout
+from broker.storage.directories import topic_id
 from broker.storage.scrub import Damage, scrub
 from ground.durable_files import replace_file
 from ground.known_types import known_type
@@ -36,6 +37,7 @@ from ledger.counting.batches import Spoilt
 from ledger.counting.counter import Counter
 from ledger.counting.entries import MOST_SCRUBBED, scrubbed_of
 from ledger.counting.journal import PartitionKey
+from ledger.names import topic_id_text
 
 FILE_NAME: Final = "scrub"
 _SAVED_SECONDS: Final = 10.0
@@ -238,6 +240,8 @@ class Scrubbing:
         try:
             for each in scrub(segment.path, segment.base, segment.end, gaps=segment.gaps):
                 if isinstance(each, Damage):
+                    if _is_of_another(segment.path.parent, key):
+                        return False
                     self._report_damage(key, each, again=again)
                 else:
                     yield each
@@ -319,6 +323,12 @@ class _Segment(NamedTuple):
     end: int
     gaps: bool
     written_millis: int
+
+
+def _is_of_another(directory: Path, key: PartitionKey) -> bool:
+    """Whether the topic was deleted and created again since the last report."""
+    found = topic_id(directory)
+    return found is not None and topic_id_text(found) != key.topic_id
 
 
 def _segments(directory: Path, offset: int, led: Led) -> Iterator[_Segment]:

@@ -3,6 +3,7 @@ restart, and damage in the journal before anything else is read."""
 
 import os
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
@@ -14,6 +15,7 @@ from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CountingJournal
 from ledger.counting.told import EpochStart
+from ledger.names import topic_id_text
 from tests.broker.storage.log_files import append, batch, create, flush, log_file, names, overwrite
 
 HOUR = 3_600_000
@@ -90,7 +92,8 @@ def a_log(directory: Path) -> Log:
 def led(topic: str, log: Log, start: int = 0) -> Led:
     directory, end = str(log.directory), log.exposed_offset
     epochs = [EpochStart(0, 0)]
-    return Led(topic, topic, 0, directory, start, end, 0, compacts=False, end=end, epochs=epochs)
+    topic_id = topic_id_text(log.topic_id)
+    return Led(topic, topic_id, 0, directory, start, end, 0, compacts=False, end=end, epochs=epochs)
 
 
 @pytest.fixture
@@ -257,6 +260,25 @@ def test_a_log_whose_disk_fails_does_not_count_as_read(log: Log, tmp_path: Path)
         path.rmdir()
         path.write_bytes(content)
         (tmp_path / "scrub").unlink()
+
+
+@pytest.mark.parametrize("checks", [YOUNG, WHOLE])
+def test_a_log_of_another_topic_of_that_name_is_not_damaged(
+    log: Log, tmp_path: Path, checks: Checks
+) -> None:
+    """The last report is of the topic that was deleted."""
+    reader = Reader(tmp_path, checks)
+    before, now = UUID(int=1), UUID(int=2)
+    stale = led("t", log)._replace(topic_id=topic_id_text(before))
+    overwrite(log_file(log, 0), 100, b"spoilt")
+    for topic_id, damaged in ((now, []), (before, [("t", 0, 3)])):
+        text = f"version: 0\ntopic_id: {topic_id_text(topic_id)}"
+        (log.directory / "partition.metadata").write_text(text)
+        reader.scrubbing.follow(CountingReport([stale], []))
+        reader.round()
+        assert reader.damaged == damaged
+        reader.clock.now += HOUR
+    assert [each[2:] for each in reader.scrubbing.taken()[3]] != [], "it was read in the end"
 
 
 def test_times_are_known_after_a_restart(log: Log, tmp_path: Path) -> None:
