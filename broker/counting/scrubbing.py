@@ -237,14 +237,19 @@ class Scrubbing:
         self, key: PartitionKey, segment: "_Segment", *, again: bool
     ) -> Generator[int, None, bool]:
         """Whether it could be read to its end. `again`: report also damage that was reported."""
+        led = self._led.get(key)
+        if led is None:
+            return False
+        directory, end = Path(led.directory), min(segment.end, led.exposed)
+        gaps = led.compacts or (directory / layout.COMPACTED).exists()
         try:
-            for each in scrub(segment.path, segment.base, segment.end, gaps=segment.gaps):
-                if isinstance(each, Damage):
-                    if _is_of_another(segment.path.parent, key):
-                        return False
+            for each in scrub(segment.path, segment.base, end, gaps=gaps):
+                if not isinstance(each, Damage):
+                    yield each
+                elif self._is_led_as(led) and not _is_of_another(directory, key):
                     self._report_damage(key, each, again=again)
                 else:
-                    yield each
+                    return False
         except FileNotFoundError:
             return False  # it was removed or replaced
         except OSError as error:
@@ -253,14 +258,17 @@ class Scrubbing:
             return False
         return True
 
+    def _is_led_as(self, before: Led) -> bool:
+        """Whether nobody else led it since, so that its log was not cut and written anew."""
+        led = self._led.get(key_of(before))
+        return led is not None and led.leader_epoch == before.leader_epoch
+
     def _report_damage(self, key: PartitionKey, damage: Damage, *, again: bool) -> None:
-        led = self._led.get(key)
-        if led is None:
-            return  # it is not here any more
+        led = self._led[key]
         first = max(damage.first, led.start)
-        offsets = damage.first + damage.offsets - first
+        offsets = min(damage.first + damage.offsets, led.exposed) - first
         if offsets <= 0:
-            return  # it was deleted, and only its segment is still there
+            return  # it was deleted, and only its segment is still there; or was cut off
         found = key, first, offsets
         if found in self._known and not again:
             return
@@ -321,7 +329,6 @@ class _Segment(NamedTuple):
     path: Path
     base: int
     end: int
-    gaps: bool
     written_millis: int
 
 
@@ -337,7 +344,6 @@ def _segments(directory: Path, offset: int, led: Led) -> Iterator[_Segment]:
         bases = sorted(layout.scan(directory).logs)
     except FileNotFoundError:
         return
-    gaps = led.compacts or (directory / layout.COMPACTED).exists()
     for base, following in zip(bases, [*bases, led.exposed][1:], strict=True):
         end = min(following, led.exposed)
         if end > max(base, offset):
@@ -346,7 +352,7 @@ def _segments(directory: Path, offset: int, led: Led) -> Iterator[_Segment]:
                 written = path.stat().st_mtime_ns // 1_000_000
             except FileNotFoundError:
                 continue
-            yield _Segment(path, base, end, gaps, written)
+            yield _Segment(path, base, end, written)
 
 
 def _read(path: Path) -> _Progress:

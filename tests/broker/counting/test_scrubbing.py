@@ -281,6 +281,40 @@ def test_a_log_of_another_topic_of_that_name_is_not_damaged(
     assert [each[2:] for each in reader.scrubbing.taken()[3]] != [], "it was read in the end"
 
 
+def test_a_log_that_is_cut_meanwhile_is_not_damaged(log: Log, tmp_path: Path) -> None:
+    *_, last = names(log, ".log")
+    file = log_file(log, last)
+    content = file.read_bytes()
+    for exposed in (last, last + 3):
+        reader = Reader(tmp_path, YOUNG)
+        reader.scrubbing.follow(CountingReport([led("t", log)], []))
+        reader.scrubbing.step()
+        file.write_bytes(content[: len(content) // 2])
+        reader.scrubbing.follow(CountingReport([led("t", log)._replace(exposed=exposed)], []))
+        reader.round()
+        assert reader.damaged == []
+        file.write_bytes(content)
+
+
+def test_a_log_that_another_has_led_meanwhile_is_not_damaged(log: Log, tmp_path: Path) -> None:
+    """While its last segment is read, that is cut, and written anew up to where it was."""
+    *_, last = names(log, ".log")
+    file = log_file(log, last)
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) // 2])
+    before = log.size - len(content)
+    for epoch, damaged in ((1, []), (0, [("t", last + 3, 6)])):
+        reader = Reader(tmp_path, YOUNG)
+        reader.scrubbing.follow(CountingReport([led("t", log)], []))
+        count = 0
+        while count <= before:
+            reader.clock.seconds += reader.scrubbing.step() or 0.0
+            count += reader.scrubbing.taken()[1]
+        reader.scrubbing.follow(CountingReport([led("t", log)._replace(leader_epoch=epoch)], []))
+        reader.round()
+        assert reader.damaged == damaged
+
+
 def test_times_are_known_after_a_restart(log: Log, tmp_path: Path) -> None:
     reader = Reader(tmp_path, YOUNG)
     reader.scrubbing.follow(CountingReport([led("t", log)], []))
