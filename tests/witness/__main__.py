@@ -18,6 +18,7 @@ from typing import Final
 
 from tests.witness.batch import Outcome, fills_broker_disk, run
 from tests.witness.choosing import GROUP, KINDS, script_of
+from tests.witness.needless import is_of_an_agent
 from tests.witness.objections import GREEN
 from tests.witness.pipeline import Pipeline
 from tests.witness.script import PRIVATE, Script, parse
@@ -177,9 +178,11 @@ def _summary(outcomes: Sequence[Outcome], happened: Counter[str], seconds: float
         + (f"; {failed} could not be made" if failed else "")
     )
     green = sum(GREEN in each.kinds for each in wrong)
-    needless = [len(each.needless) for each in outcomes if each.script.kept and not each.error]
+    kept = [each for each in outcomes if each.script.kept and not each.error]
+    needless = [len(each.needless) for each in kept]
+    statements = sum(is_of_an_agent(called) for each in kept for called in each.findings)
     _say(
-        f"    {green} falsely green, {sum(needless)} false unknown"
+        f"    {green} falsely green, {sum(needless)} false unknown of {statements} statements,"
         f" in {sum(map(bool, needless))} of {len(needless)} runs with kept files"
     )
     lines, lost = sum(each.lines for each in outcomes), sum(each.lost for each in outcomes)
