@@ -9,7 +9,6 @@ import time
 from collections import deque
 from collections.abc import Iterable
 
-from agent.blind_times import Traces, Unwatched
 from agent.destinations import Destinations
 from agent.files.files import Files
 from agent.files.followed import Followed
@@ -32,6 +31,7 @@ from agent.files.happenings import (
     Unpacked,
     Unreadable,
 )
+from agent.history.blind_times import Traces, Unwatched
 from agent.intake import Intake
 from agent.journal.journal import Journal
 from agent.runs import SourceId

@@ -14,7 +14,7 @@ from typing import Final
 from agent.files.followed import Followed
 from agent.files.handles import Handles
 from agent.files.identity import is_untouched
-from agent.files.watching import Watcher
+from agent.history.watching import Watcher
 
 _QUIET: Final = 0.15
 _POLLED_EVERY: Final = 1.0

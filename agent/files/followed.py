@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from agent.blind_times import Traces
 from agent.files.handles import Handle, Handles, there_millis
 from agent.files.identity import (
     FULL,
@@ -34,8 +33,9 @@ from agent.files.identity import (
     reopened,
 )
 from agent.files.inputs import FileInput
-from agent.files.names import DELETED
 from agent.files.seen import born_ns, read_head, read_tail
+from agent.history.blind_times import Traces
+from agent.names import DELETED
 from agent.runs import Fingerprint, KnownSource, Progress, SourceId
 
 _MILLIS: Final = 1_000_000

@@ -22,8 +22,8 @@ from agent.files.identity import (
     moved_away,
     shows_emptied,
 )
-from agent.files.names import folder_of
 from agent.files.seen import born_ns, read_head
+from agent.names import folder_of
 
 
 def find_by_inode(followed: Followed) -> str:

@@ -13,7 +13,7 @@ from agent.files.attention import Attention
 from agent.files.followed import Followed
 from agent.files.handles import Handles
 from agent.files.happenings import Happening, ReadableAgain, Unreadable
-from agent.files.watching import Watcher
+from agent.history.watching import Watcher
 from agent.runs import SourceId
 
 

@@ -1,7 +1,7 @@
 """What the folders of an input tell of a time in which nobody watched them.
 
-The rules are those of `agent.blind_times`; here it is remembered how the folders stood, and they
-are asked for names.
+The rules are those of `blind_times`; here it is remembered how the folders stood, and they are
+asked for names.
 
 A folder that was just made, or has just got its name, has a past that no event tells of: until it
 was watched, names may have come and gone. Its time of modification is that of the last one that
@@ -11,11 +11,15 @@ nobody knows what there was.
 """
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from agent.blind_times import (
+from agent.files.compressed import without_compression
+from agent.files.followed import Followed
+from agent.files.listing import Listing, Survey
+from agent.files.seen import born_ns
+from agent.history.blind_times import (
     MOST_FOLDERS,
     MOST_SAID,
     NOT_KNOWN,
@@ -32,11 +36,7 @@ from agent.blind_times import (
     not_remembered,
     statements,
 )
-from agent.files.compressed import without_compression
-from agent.files.followed import Followed
-from agent.files.listing import Listing, Survey
-from agent.files.names import folder_of
-from agent.files.seen import born_ns
+from agent.names import folder_of
 from agent.runs import SourceId
 
 _MOST_NAMES: Final = 2_000
@@ -58,6 +58,12 @@ class Folders:
     has_more: bool = False  # than are remembered
     is_news: bool = False
     all_is_news: bool = True
+
+    def go_on_from(self, looked: Looked) -> None:
+        """As they stood when an earlier process wrote that down."""
+        self.stamps, self.patterns = dict(looked.folders), looked.patterns
+        self.scanned_millis, self.has_more = looked.millis, looked.has_more
+        self.all_is_news = False
 
     def take(self, listing: Listing, patterns: Patterns, millis: int) -> None:
         stamps = listing.stamps.copy()
@@ -125,13 +131,11 @@ def told(
     blind: Blind,
     *,
     known: set[Place],
-    accounted: Collection[str],
     written: Mapping[str, Traces],
 ) -> list[Unwatched]:
     """What is to be said, after everything was listed. `known` are the files that were known,
-    `accounted` the folders of which every name that came or went is known, `written` the files that
-    may have been emptied. Folders and files that only new patterns lead to have no blind time:
-    nobody had asked for what was in them."""
+    `written` the files that may have been emptied. Folders and files that only new patterns lead to
+    have no blind time: nobody had asked for what was in them."""
     now = {**listing.stamps, **now}
     unreadable = [each for each in listing.failures if each in before.folders]
     if before.patterns.paths:
@@ -153,7 +157,6 @@ def told(
         *(blind, before.folders, now),
         unreadable=unreadable,
         names=names,
-        accounted=accounted,
         written=by_folder(written),
         unsought=unsought,
     )

@@ -95,6 +95,7 @@ def topic(service: Service, query: queries.TopicQuery) -> answers.TopicAnswer:
         deleted=service.standing.is_deleted(key),
         failing_loads=failing,
         kinds=judged.totals.kinds,
+        checks=reading.checks(key),
     )
 
 
@@ -266,6 +267,7 @@ def _report(service: Service, said: TopicVerdict) -> answers.TopicReport:
         deleted=service.standing.is_deleted(key),
         failing_loads=failing_in(service, said),
         kinds=said.totals.kinds,
+        checks=service.reading.checks(key),
     )
 
 

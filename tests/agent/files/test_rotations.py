@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from agent.blind_times import Traces
 from agent.config import HoldDeleted
 from agent.files.followed import Followed
 from agent.files.handles import Handles
@@ -24,6 +23,7 @@ from agent.files.happenings import (
     Renamed,
     Truncated,
 )
+from agent.history.blind_times import Traces
 from tests.agent.files.journalled_files import (
     Follow,
     JournalledFiles,

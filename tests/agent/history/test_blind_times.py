@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.blind_times import (
+from agent.history.blind_times import (
     Blind,
     Looked,
     MaybeEmptied,
@@ -99,8 +99,12 @@ def test_a_clock_that_was_set_back() -> None:
     ],
 )
 def test_what_may_have_been_emptied(written_ms: int, away_ms: int, traces: Traces) -> None:
-    assert may_hide(written_ms * 1_000_000, away_ms * 1_000_000) is traces
-    assert may_hide_since_copied((written_ms + 20) * 1_000_000, away_ms * 1_000_000) is traces
+    written_ns, away_ns = written_ms * 1_000_000, away_ms * 1_000_000
+    assert may_hide(written_ns, away_ns, is_told=False) is traces
+    assert may_hide_since_copied(written_ns + 20_000_000, away_ns, is_told=False) is traces
+    told = Traces.UNCHANGED if traces is Traces.UNCHANGED else Traces.BRIEF
+    assert may_hide(written_ns, away_ns, is_told=True) is told, "with the history of names"
+    assert may_hide_since_copied(written_ns + 20_000_000, away_ns, is_told=True) is told
 
 
 @pytest.mark.parametrize(

@@ -220,14 +220,12 @@ def statements(
     *,
     unreadable: Iterable[str],
     names: Mapping[str, Names],
-    accounted: Collection[str] = (),
     written: Mapping[str, MaybeEmptied] = _NOWHERE,
     unsought: Collection[str] = (),
 ) -> list[Unwatched]:
     """What is to be said of the folders of an input: one statement for each, or, if they are many,
-    one for all that changed and one for all that did not. `accounted` are those of which every name
-    that came or went is known, and none is missed; `written` has those where files may have been
-    emptied. `unsought` are those that no pattern leads to now. With nothing `before`, it was
+    one for all that changed and one for all that did not. `written` has those where files may have
+    been emptied. `unsought` are those that no pattern leads to now. With nothing `before`, it was
     forgotten how any of them stood.
     """
     found: dict[Traces, dict[str, str]] = defaultdict(dict)
@@ -239,17 +237,15 @@ def statements(
         known = before.get(path)
         is_same = known is not None and known.shows(stamp)
         emptied = written.get(path, _NONE)
-        if not is_same and path not in accounted:
+        if not is_same:
             how = _how_changed(known, stamp, names.get(path, Names()))
             found[Traces.CHANGED][path] = how if before else "how it stood is not known any more"
         elif emptied.names:
             found[Traces.CHANGED][path] = may_be_emptied(emptied.names)
         elif emptied.briefly:
             found[Traces.BRIEF][path] = may_be_emptied(emptied.briefly)
-        elif is_same:
-            found[Traces.UNCHANGED][path] = "no name came or went"
         else:
-            found[Traces.UNCHANGED][path] = "every name that came or went is known"
+            found[Traces.UNCHANGED][path] = "no name came or went"
     for path in before.keys() - now.keys() - found[Traces.OTHER].keys():
         is_unsought = path in unsought
         how = (
@@ -309,20 +305,22 @@ def _news(names: Names) -> list[tuple[str, Sequence[str]]]:
     return [(word, each) for word, each in told if each]
 
 
-def may_hide(written_ns: int, away_ns: int) -> Traces:
+def may_hide(written_ns: int, away_ns: int, *, is_told: bool) -> Traces:
     """What to say of a file of which nothing was read before, and that was written to for so long,
-    in a time in which nobody looked for so long: whether it was emptied in it, nobody knows. An
-    agent that is started again at once is not away for longer than a moment, on a busy machine too,
-    and in a moment hardly anybody does that to a new file."""
+    in a time in which nobody looked for so long: it may have been emptied in place.
+
+    Where the history of names is complete (`is_told`), that is all that can have happened to it,
+    and it is said without waiting for anybody to accept it. Where there is none, only a moment is.
+    """
     if written_ns <= 0:
         return Traces.UNCHANGED
     is_brief = 0 <= away_ns <= _MOMENT_NS and written_ns <= _MOMENT_NS
-    return Traces.BRIEF if is_brief else Traces.CHANGED
+    return Traces.BRIEF if is_told or is_brief else Traces.CHANGED
 
 
-def may_hide_since_copied(written_ns: int, away_ns: int) -> Traces:
+def may_hide_since_copied(written_ns: int, away_ns: int, *, is_told: bool) -> Traces:
     """The same of a file that was copied and truncated: that comes soon after the copy."""
-    return may_hide(written_ns - _TICK_NS, away_ns)
+    return may_hide(written_ns - _TICK_NS, away_ns, is_told=is_told)
 
 
 def may_be_emptied(names: Sequence[str]) -> str:
