@@ -8,6 +8,7 @@ committed after a failure says as much: loaders say that loads succeed when all 
 import sqlite3
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 
 from audit.answers import ConsumerRow, FailingLoad, HourRow, LoadRow, Loads
@@ -33,7 +34,7 @@ SELECT all_hours.hour, coalesce((SELECT state FROM judged
         AND (sums.topic, sums.tier) NOT IN replaced AND NOT EXISTS (
             SELECT 1 FROM voided WHERE voided.topic = ?1 AND voided.tier = sums.tier
             AND voided.run > sums.run AND start >= from_time AND start < to_time)), 0),
-    coalesce(time, -1), coalesce(json_array_length(CAST(faults AS TEXT)), 0),
+    coalesce(time, -1), coalesce(faults, CAST('[]' AS BLOB)),
     coalesce((SELECT waits FROM judged
         WHERE judged.topic = ?1 AND judged.hour = all_hours.hour), '')
 FROM (SELECT DISTINCT hour FROM hours WHERE topic = ?1 AND hour >= ?4 AND hour < ?5) AS all_hours
@@ -115,17 +116,25 @@ def hours(
 
 def _hour(row: tuple[Any, ...]) -> HourRow:
     hour, state, events, rows, checked, faults, waits = row
+    wrong = msgspec.json.decode(faults)
     said = [waits] if waits else []
-    if faults:
-        said.append(f"{faults} files are not as they were committed")
+    if wrong:
+        files = "1 file is" if len(wrong) == 1 else f"{len(wrong):,} files are"
+        said.append(f"{files} not as committed")
     return HourRow(
         hour=hour,
         state=State(state) if state else State.COMPLETE,  # what was never judged
         events=events,
-        rows=rows,
+        rows=max(0, rows + sum(map(_more_than_committed, wrong))),
         checked=checked,
         words="; ".join(said),
     )
+
+
+def _more_than_committed(fault: dict[str, Any]) -> int:
+    """Rows that a file has more than it should have, or fewer; 0 if nobody knows."""
+    committed, found = fault["committed_rows"], fault["found_rows"]
+    return found - committed if min(committed, found) >= 0 else 0
 
 
 def consumers(connection: sqlite3.Connection, cluster: str) -> list[ConsumerRow]:
