@@ -5,6 +5,8 @@ them the kernel's notices of names: what is called unknown by an agent holds a l
 these happened at that place and time. Everything else a history tells.
 
 - Bytes between copying and truncating: a file was copied, and emptied after that.
+- A file was truncated in place, and no copy was left: what it got between the last look and the
+  truncation is nowhere, and nobody knows whether that was anything. The statement names the file.
 - A file was emptied in place before anything of it was read. That this may have been is said of a
   moment in which a file was begun, without being red ("for a moment").
 - A file came and went while the agent did not run, or within a second, and nothing of it was read.
@@ -42,6 +44,7 @@ def needless(
         (
             _has_no_history(called, truth),
             any(_was_copied(called, truth, file) for file in files),
+            any(_was_truncated(called, truth, file) for file in files),
             any(_was_emptied(called, truth, file, read) for file in files),
             any(_came_and_went(called, truth, file, read) for file in files),
             any(_is_of_new_folder(called, truth, file) for file in files),
@@ -71,6 +74,11 @@ def _was_copied(called: Called, truth: Truth, file: File) -> bool:
     says_so = called.source or "after it was copied" in called.words
     lives = [life for life in file.lives() if _is_then(called, truth, life.copied)]
     return bool(says_so and lives)
+
+
+def _was_truncated(called: Called, truth: Truth, file: File) -> bool:
+    lives = [life for life in file.lives() if life.cut and _is_then(called, truth, life.ended)]
+    return bool(called.source and lives)
 
 
 def _was_emptied(called: Called, truth: Truth, file: File, read: set[int]) -> bool:
