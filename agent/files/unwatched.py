@@ -15,10 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from agent.files.compressed import without_compression
-from agent.files.followed import Followed
 from agent.files.listing import Listing, Survey
-from agent.files.seen import born_ns
 from agent.history.blind_times import (
     MOST_FOLDERS,
     MOST_SAID,
@@ -37,6 +34,9 @@ from agent.history.blind_times import (
     statements,
 )
 from agent.names import folder_of
+from agent.recognition.compressed import without_compression
+from agent.recognition.followed import Followed
+from agent.recognition.seen import born_ns
 from agent.runs import SourceId
 
 _MOST_NAMES: Final = 2_000
