@@ -19,7 +19,7 @@ from pathlib import PurePath
 from typing import Final
 
 from tests.witness.objections import Objection
-from tests.witness.truth import NEVER, File, Truth
+from tests.witness.truth import File, Truth
 from tests.witness.verdict import Called
 
 # Between what was done and what the agent says of it: it looks every half second.
@@ -90,5 +90,5 @@ def _is_of_new_folder(called: Called, truth: Truth, file: File) -> bool:
     """It was made anew while the agent did not run, and was not watched until that was over."""
     made = file.folder_made
     ends = [each.until for each in truth.blind if each.since <= made <= each.until]
-    watched = min(max(ends, default=made) + _STARTING, NEVER)
+    watched = max(ends, default=made) + _STARTING
     return bool(ends) and called.from_time <= watched and called.to_time >= made - _SLACK
