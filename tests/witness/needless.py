@@ -6,7 +6,8 @@ these happened at that place and time. Everything else a history tells.
 
 - Bytes between copying and truncating: a file was copied, and emptied after that.
 - A file was emptied in place before anything of it was read. That this may have been is said of a
-  moment in which a file was begun, without being red ("for a moment").
+  moment in which a file was made, or written to for the first time, without being red ("for a
+  moment").
 - A file came and went while the agent did not run, or within a second, and nothing of it was read.
 - A folder was made while the agent did not run: what happened in it before it was watched.
 - There is no history: a first start, and one after the data directory was deleted or damaged.
@@ -74,7 +75,8 @@ def _was_copied(called: Called, truth: Truth, file: File) -> bool:
 
 
 def _was_emptied(called: Called, truth: Truth, file: File, read: set[int]) -> bool:
-    if called.is_moment and _is_then(called, truth, file.made):
+    first = min((min(line.begun, line.written) for line in file.lines), default=file.made)
+    if called.is_moment and (_is_then(called, truth, file.made) or _is_then(called, truth, first)):
         return True
     emptied = min(file.ended, file.copied)
     return file.cut and id(file) not in read and _is_then(called, truth, emptied)
