@@ -11,7 +11,6 @@ from collections.abc import Iterable
 
 from agent.destinations import Destinations
 from agent.files.files import Files
-from agent.files.followed import Followed
 from agent.files.happenings import (
     Appeared,
     Compressed,
@@ -34,6 +33,7 @@ from agent.files.happenings import (
 from agent.history.blind_times import Traces, Unwatched
 from agent.intake import Intake
 from agent.journal.journal import Journal
+from agent.recognition.followed import Followed
 from agent.runs import SourceId
 from ground.printable import one_line
 

@@ -22,8 +22,8 @@ from agent.departures import Departures
 from agent.destinations import Destination, Destinations
 from agent.errors import JournalFull
 from agent.feeds import Feed
+from agent.file_inputs import FileInput
 from agent.files.files import Files
-from agent.files.inputs import FileInput
 from agent.following import Following
 from agent.heartbeats import Beating
 from agent.intake import Intake

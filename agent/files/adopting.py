@@ -15,17 +15,17 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agent.files.followed import Followed
 from agent.files.happenings import Appeared, Deleted
-from agent.files.identity import Identity, IdentityVerdict, kept
 from agent.files.input_files import InputFiles
 from agent.files.listing import sighting_from
-from agent.files.memory import FoundFile
 from agent.files.partings import DELETED_REST
 from agent.files.shared_by_inputs import SharedByInputs
 from agent.kept.keeping import Keeping, KeptKind, read_name
 from agent.kept.store import HandedOver
 from agent.names import DELETED
+from agent.recognition.followed import Followed
+from agent.recognition.identity import Identity, IdentityVerdict, kept
+from agent.recognition.memory import FoundFile
 from agent.runs import KnownSource
 
 _OWN: Final = frozenset({KeptKind.EVENTS, KeptKind.HISTORY})

@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Final
 
 from agent.config import AgentLimits, HoldDeleted
+from agent.file_inputs import FileInput
 from agent.files.adopting import Adopting
 from agent.files.attention import Attention
 from agent.files.barred import Left
 from agent.files.beginnings import begin
-from agent.files.followed import Followed
-from agent.files.handles import Handles, most_handles
 from agent.files.happenings import (
     Forgettable,
     Grown,
@@ -29,9 +28,7 @@ from agent.files.happenings import (
     ReadableAgain,
     Released,
 )
-from agent.files.identity import IdentityVerdict, doubted
 from agent.files.input_files import InputFiles
-from agent.files.inputs import FileInput
 from agent.files.listing import Listing, Survey
 from agent.files.partings import (
     is_undecided,
@@ -50,6 +47,9 @@ from agent.history.watching import LeftHistory, Watcher
 from agent.kept.keeping import Keeping, KeptKind
 from agent.kept.store import HandedOver
 from agent.names import below, folder_of
+from agent.recognition.followed import Followed
+from agent.recognition.handles import Handles, most_handles
+from agent.recognition.identity import IdentityVerdict, doubted
 from agent.runs import KnownSource, SourceId
 
 log = logging.getLogger(__name__)

@@ -12,9 +12,8 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from agent.file_inputs import FileInput
 from agent.files.barred import Barred, Left, NeverRead
-from agent.files.compressed import has_compressed_name
-from agent.files.followed import Followed
 from agent.files.happenings import (
     Appeared,
     Compressed,
@@ -24,7 +23,15 @@ from agent.files.happenings import (
     NotWatched,
     Renamed,
 )
-from agent.files.identity import (
+from agent.files.listing import Listing, Survey, places, sighting_of
+from agent.files.shared_by_inputs import SharedByInputs
+from agent.files.unpacking import Unpacking
+from agent.files.unwatched import Folders, never_clear
+from agent.history.blind_times import Looked, Traces, may_hide
+from agent.names import DELETED, folder_of
+from agent.recognition.compressed import has_compressed_name
+from agent.recognition.followed import Followed
+from agent.recognition.identity import (
     Identity,
     IdentityVerdict,
     Sighting,
@@ -34,16 +41,15 @@ from agent.files.identity import (
     sought,
     whereabouts,
 )
-from agent.files.inputs import FileInput
-from agent.files.listing import Listing, Survey, places, sighting_of
-from agent.files.memory import FoundFile, Memory
-from agent.files.originals import Originals
-from agent.files.seeking import device_above, find_by_inode, find_truncated, other_name, was_copied
-from agent.files.shared_by_inputs import SharedByInputs
-from agent.files.unpacking import Unpacking
-from agent.files.unwatched import Folders, never_clear
-from agent.history.blind_times import Looked, Traces, may_hide
-from agent.names import DELETED, folder_of
+from agent.recognition.memory import FoundFile, Memory
+from agent.recognition.originals import Originals
+from agent.recognition.seeking import (
+    device_above,
+    find_by_inode,
+    find_truncated,
+    other_name,
+    was_copied,
+)
 from agent.runs import KnownSource, Progress
 
 

@@ -30,7 +30,6 @@ from collections.abc import Collection
 from typing import Final
 
 from agent.files.copies import copy_among, copy_beside, copy_left_among, copy_left_beside
-from agent.files.followed import Followed
 from agent.files.happenings import (
     Appeared,
     Ended,
@@ -42,15 +41,16 @@ from agent.files.happenings import (
     Truncated,
     Unpacked,
 )
-from agent.files.identity import Identity, Sighting, may_be_made
 from agent.files.input_files import InputFiles
 from agent.files.listing import sighting_from
-from agent.files.seeking import shows_another_copy
-from agent.files.seen import born_ns, read_head
 from agent.files.shared_by_inputs import SharedByInputs
 from agent.files.unpacking import Unpacking, archives_of
 from agent.files.unwatched import changed, of_folder
 from agent.history.blind_times import Traces, Unwatched, may_be_emptied, may_hide_since_copied
+from agent.recognition.followed import Followed
+from agent.recognition.identity import Identity, Sighting, may_be_made
+from agent.recognition.seeking import shows_another_copy
+from agent.recognition.seen import born_ns, read_head
 from agent.runs import SourceId
 
 DELETED_REST: Final = 15.0

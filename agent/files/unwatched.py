@@ -15,10 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from agent.files.compressed import without_compression
-from agent.files.followed import Followed
 from agent.files.listing import Listing, Survey
-from agent.files.seen import born_ns
 from agent.history.blind_times import (
     MOST_FOLDERS,
     MOST_SAID,
@@ -37,9 +34,9 @@ from agent.history.blind_times import (
     statements,
 )
 from agent.names import folder_of
+from agent.recognition.followed import Followed
+from agent.recognition.seen import born_ns
 from agent.runs import SourceId
-
-_MOST_NAMES: Final = 2_000
 
 Place = tuple[str, tuple[int, int]]
 """A path, and the device and inode of what was there."""
@@ -152,7 +149,7 @@ def told(
     changed = [path for path, each in now.items() if not _is_same(before.folders.get(path), each)]
     names = {}
     if len(changed) <= MOST_SAID:
-        names = {each: _names(each, listing, survey, known) for each in changed}
+        names = {each: _names(each, listing, known) for each in changed}
     return elsewhere + statements(
         *(blind, before.folders, now),
         unreadable=unreadable,
@@ -182,26 +179,15 @@ def _is_same(before: Stamp | None, now: Stamp) -> bool:
     return before is not None and before.shows(now)
 
 
-def _names(folder: str, listing: Listing, survey: Survey, known: Iterable[Place]) -> Names:
+def _names(folder: str, listing: Listing, known: Iterable[Place]) -> Names:
     sighted = {each.path: each.identity for each in listing.sightings}
     mine = {path: identity for path, identity in known if folder_of(path) == folder}
     identities = set(mine.values())
     here = [path for path in sighted if folder_of(path) == folder]
     return Names(
-        there=_meant_names(folder, survey),
         new=[_name(path) for path in here if sighted[path] not in identities],
         gone=[_name(path) for path, identity in mine.items() if sighted.get(path) != identity],
     )
-
-
-def _meant_names(folder: str, survey: Survey) -> list[str]:
-    """Names that the input means, or would if the file were not compressed."""
-    try:
-        with os.scandir(folder) as entries:
-            names = [each.name for each, _ in zip(entries, range(_MOST_NAMES), strict=False)]
-    except OSError:
-        return []
-    return [each for each in names if survey.means(f"{folder}/{without_compression(each)}")]
 
 
 def _name(path: str) -> str:

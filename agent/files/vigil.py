@@ -17,7 +17,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from agent.files.compressed import has_compressed_name
 from agent.files.happenings import NotWatched
 from agent.files.input_files import InputFiles
 from agent.files.listing import Listing
@@ -37,6 +36,7 @@ from agent.history.memory import LastLook
 from agent.history.name_events import NameHistory, Places, follow
 from agent.history.position import MOST_PENDING, HistoryPosition, Pending
 from agent.names import below, folder_of
+from agent.recognition.compressed import has_compressed_name
 
 _FROZEN: Final = 5.0
 _STOOD_STILL: Final = 1.0

@@ -11,11 +11,9 @@ which a folder was looked at leaves its times as they are. Such a look is not `s
 a change, until a later one has confirmed it.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, timedelta
 from enum import StrEnum
 from os.path import commonpath
 from typing import Final, NamedTuple
@@ -169,10 +167,8 @@ class LookedAt:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What is known of the names in a folder: those that are there, those of them that nobody knew,
-    and those that were known and are not there."""
+    """Names in a folder that nobody knew, and names that were known and are not there."""
 
-    there: Sequence[str] = ()
     new: Sequence[str] = ()
     gone: Sequence[str] = ()
 
@@ -301,7 +297,7 @@ def _how_changed(before: Stamp | None, now: Stamp, names: Names) -> str:
 
 
 def _news(names: Names) -> list[tuple[str, Sequence[str]]]:
-    told = (("new", names.new), ("gone", names.gone), ("missing", gaps(names.there)))
+    told = (("new", names.new), ("gone", names.gone))
     return [(word, each) for word, each in told if each]
 
 
@@ -331,45 +327,3 @@ def some_of(names: Sequence[str]) -> str:
     """The first of them, and how many more there are."""
     more = len(names) - _MOST_NAMES
     return ", ".join(sorted(names)[:_MOST_NAMES]) + (f" and {more} others" if more > 0 else "")
-
-
-_NUMBERED: Final = re.compile(r"(.*?[._-])(\d{1,4})(\D.*)?")
-_DATED: Final = re.compile(r"(.*?[._-]?)(\d{4})(-?)(\d\d)\3(\d\d)(\D.*)?")
-_ARCHIVE: Final = re.compile(r"\.(gz|bz2|xz|zst|lz4)$")
-_LONGEST_GAP: Final = 31
-
-
-def gaps(names: Iterable[str]) -> list[str]:
-    """Names that are missing in rotations whose other names are there: numbers between the first
-    and the last one, days likewise. Whether a file is compressed does not matter."""
-    numbers: dict[tuple[str, str], set[int]] = defaultdict(set)
-    days: dict[tuple[str, str, str], set[date]] = defaultdict(set)
-    for each in names:
-        name = _ARCHIVE.sub("", each)
-        if found := _DATED.fullmatch(name):
-            stem, year, dash, month, day, rest = found.groups()
-            try:
-                when = date(int(year), int(month), int(day))
-            except ValueError:
-                continue
-            days[stem, dash, rest or ""].add(when)
-        elif found := _NUMBERED.fullmatch(name):
-            stem, number, rest = found.groups()
-            numbers[stem, rest or ""].add(int(number))
-    missing = [
-        f"{stem}{number}{rest}"
-        for (stem, rest), there in numbers.items()
-        if max(there) - min(there) < _LONGEST_GAP + len(there)
-        for number in range(min(there), max(there))
-        if number not in there
-    ]
-    for (stem, dash, rest), dates in days.items():
-        length = (max(dates) - min(dates)).days
-        if length < _LONGEST_GAP + len(dates):
-            between = (min(dates) + timedelta(at) for at in range(length))
-            missing += [
-                f"{stem}{each.strftime(f'%Y{dash}%m{dash}%d')}{rest}"
-                for each in between
-                if each not in dates
-            ]
-    return missing

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.files.inputs import FileInput
+from agent.file_inputs import FileInput
 from tests.agent.files.journalled_files import Follow, JournalledFiles
 
 

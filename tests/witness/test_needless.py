@@ -79,6 +79,10 @@ def copied(truth: Truth, moment: int) -> None:
     truth.files[0].copied = moment
 
 
+def truncated(truth: Truth, moment: int) -> None:
+    truth.files[0].cut, truth.files[0].ended = True, moment
+
+
 def emptied(truth: Truth, moment: int) -> None:
     another(truth, ended=moment, cut=True)
 
@@ -99,6 +103,12 @@ def made_anew(truth: Truth, moment: int) -> None:
     another(truth, folder_made=moment, made=moment)
 
 
+def written_to(truth: Truth, moment: int) -> None:
+    """It had stood empty."""
+    for line in truth.files[0].lines:
+        line.written = moment
+
+
 def forgotten(truth: Truth, moment: int) -> None:
     truth.forgotten.append(moment)
 
@@ -108,12 +118,14 @@ def forgotten(truth: Truth, moment: int) -> None:
     [
         (copied, OF_FILE),
         (copied, replace(UNKNOWN, words="a.log.1 has it; what it got after it was copied is …")),
+        (truncated, OF_FILE),
         (emptied, UNKNOWN),
         (emptied, replace(OF_FILE, path=f"{FOLDER}/b.log", source="s2")),
         (came_and_went, UNKNOWN),
         (came_and_went, replace(UNKNOWN, path="/logs")),
         (hidden, UNKNOWN),
         (begun, MOMENT),
+        (written_to, MOMENT),
         (forgotten, UNKNOWN),
         (forgotten, OF_FILE),
     ],
@@ -127,7 +139,9 @@ def test_what_no_history_tells_may_be_unknown_at_that_time(
         assert needless(truth, called) == broken, moment
 
 
-@pytest.mark.parametrize("happens", [copied, emptied, came_and_went, hidden, begun, made_anew])
+@pytest.mark.parametrize(
+    "happens", [copied, truncated, emptied, came_and_went, hidden, begun, made_anew]
+)
 def test_nor_is_it_told_of_another_place(happens: Spoiled) -> None:
     for words in ("", "what it got after it was copied"):
         truth = quiet()
@@ -138,7 +152,7 @@ def test_nor_is_it_told_of_another_place(happens: Spoiled) -> None:
 def test_what_was_read_is_known_whatever_becomes_of_it() -> None:
     truth = quiet()
     (file,) = truth.files
-    file.made, file.ended, file.cut = 14_000, 15_000, True
+    file.made, file.ended = 14_000, 15_000
     assert needless(truth, UNKNOWN) == ["false unknown"]
     assert needless(truth, OF_FILE) == ["false unknown"]
 
@@ -193,3 +207,10 @@ def test_the_application_says_when_each_file_was_made(tmp_path: Path) -> None:
     first, second, third = truth.files
     assert 0 < first.made <= first.ended <= second.made <= third.made
     assert third.folder_made <= third.made < NEVER
+
+
+def test_a_truncation_makes_no_folder_unknown() -> None:
+    """Something had been read of the file, so it is known which it is."""
+    truth = quiet()
+    truncated(truth, 15_000)
+    assert needless(truth, UNKNOWN) == ["false unknown"]

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from agent.config import AgentLimits, HoldDeleted
+from agent.file_inputs import FileInput
 from agent.files.files import Files
-from agent.files.followed import Followed
 from agent.files.happenings import (
     Appeared,
     Ended,
@@ -22,12 +22,12 @@ from agent.files.happenings import (
     NotWatched,
     Renamed,
 )
-from agent.files.inputs import FileInput
 from agent.history.blind_times import Looked, Unwatched
 from agent.history.position import HistoryPosition
 from agent.kept import store as agents
 from agent.kept.keeping import Keeping
 from agent.kept.store import HandedOver
+from agent.recognition.followed import Followed
 from agent.runs import KnownSource, SourceId
 from penstock.up.descriptor_store import ProgramDescriptors
 

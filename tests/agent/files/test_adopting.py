@@ -284,7 +284,7 @@ def test_truncated_while_nobody_looked_and_then_deleted(
 
 
 def test_two_inputs_follow_one_file(tmp_path: Path, store: ProgramDescriptors) -> None:
-    from agent.files.inputs import FileInput  # noqa: PLC0415
+    from agent.file_inputs import FileInput  # noqa: PLC0415
 
     log = tmp_path / "app.log"
     inputs = [FileInput(name, "t", (str(log),)) for name in ("one", "other")]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.files.inputs import FileInput
+from agent.file_inputs import FileInput
 from agent.history.blind_times import Traces
 from penstock.up.descriptor_store import ProgramDescriptors
 from tests.agent.files.journalled_files import Follow, JournalledFiles, append, written_at_once

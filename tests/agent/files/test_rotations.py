@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 
 from agent.config import HoldDeleted
-from agent.files.followed import Followed
-from agent.files.handles import Handles
 from agent.files.happenings import (
     Appeared,
     Deleted,
@@ -24,6 +22,8 @@ from agent.files.happenings import (
     Truncated,
 )
 from agent.history.blind_times import Traces
+from agent.recognition.followed import Followed
+from agent.recognition.handles import Handles
 from tests.agent.files.journalled_files import (
     Follow,
     JournalledFiles,

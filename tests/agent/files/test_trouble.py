@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from agent.files.followed import Followed
-from agent.files.handles import Handles
+from agent.file_inputs import FileInput, end_of_last_line
 from agent.files.happenings import Polling, ReadableAgain, Unreadable
-from agent.files.identity import fingerprint
-from agent.files.inputs import FileInput, end_of_last_line
-from agent.files.seen import same_content
 from agent.history.blind_times import Traces, Unwatched
 from agent.history.watching import Mounts, Watcher
+from agent.recognition.followed import Followed
+from agent.recognition.handles import Handles
+from agent.recognition.identity import fingerprint
+from agent.recognition.seen import same_content
 from tests.agent.files.journalled_files import JournalledFiles, append
 from tests.agent.nobody import as_nobody, open_folder
 

@@ -12,7 +12,6 @@ from agent.history.blind_times import (
     Traces,
     Unwatched,
     blind_since,
-    gaps,
     is_sure,
     may_hide,
     may_hide_since_copied,
@@ -23,21 +22,6 @@ from agent.runs import SourceId
 
 SURE = Stamp(1, 2, 3, 4, is_sure=True)
 BLIND = Blind("t", 10, 20, "nobody looked")
-
-
-@pytest.mark.parametrize(
-    ("names", "missing"),
-    [
-        (["app.log", "app.log.1", "app.log.2"], []),
-        (["app.log.1", "app.log.4.gz"], ["app.log.2", "app.log.3"]),
-        (["app-20261119.log", "app-20261121.log.gz"], ["app-20261120.log"]),
-        (["app.log-2026-02-27", "app.log-2026-03-01"], ["app.log-2026-02-28"]),
-        (["app.1.log", "app.9999.log"], []),  # no rotation
-        (["app.log-20269999"], []),
-    ],
-)
-def test_what_is_missing_in_a_rotation(names: list[str], missing: list[str]) -> None:
-    assert gaps(names) == missing
 
 
 def test_a_look_is_sure_once_the_clock_of_the_file_system_has_moved_on() -> None:
