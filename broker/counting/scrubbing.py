@@ -236,7 +236,7 @@ class Scrubbing:
     def _read_segment(
         self, key: PartitionKey, segment: "_Segment", *, again: bool
     ) -> Generator[int, None, bool]:
-        """Whether it could be read to its end. `again`: report damage that was reported, and gaps."""
+        """Whether it was read to its end. `again`: report gaps, and damage that was reported."""
         led = self._led.get(key)
         if led is None:
             return False
