@@ -54,13 +54,14 @@ class TopicPlan:
 class SourceHeader:
     """What the events of a source say of it. `path` is as when it was opened first.
 
-    `partition_by` is agent, source, random or field:NAME, as its input says.
+    `partition_by` is agent, source, random or field:NAME, as its input says; `input` is its label.
     """
 
     id: SourceId
     path: str
     app: str
     partition_by: str = "agent"
+    input: str = ""
 
     def identity(self, host: str) -> bytes:
         return b"".join(sized(each.encode()) for each in (host, self.app, self.id))

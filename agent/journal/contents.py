@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from agent.alterations import AlteredText
 from agent.blind_times import Looked, LookedAt, Traces, united
 from agent.journal.state import (
     Chosen,
@@ -113,6 +114,9 @@ class JournalContents:
         self.check_parcel(parcel)
         self._open((each, (each.number,)) for each in parcel.batches)
         self._state(parcel.eventless)
+        for altered in parcel.altered:
+            self._count(altered.number)
+            self._add(altered)
         for source, progress in parcel.progress.items():
             if progress != self.progress[source]:
                 self._go_on(source)
@@ -261,8 +265,9 @@ class JournalContents:
         for batch in parcel.batches:
             there = self.open.get(batch.number)
             return there is not None and there.outgoing is batch
-        for eventless in parcel.eventless:
-            return self.statements.get(eventless.number) is eventless
+        stated: list[Statement] = [*parcel.eventless, *parcel.altered]
+        for statement in stated:
+            return self.statements.get(statement.number) is statement
         return False
 
     # How
@@ -423,6 +428,8 @@ def _weight(statement: Statement) -> int:
 def _sources_of(statement: Statement) -> set[SourceId]:
     if isinstance(statement, Shipped):
         return {run.source for run in statement.runs}
+    if isinstance(statement, AlteredText):
+        return set()  # it has the path itself
     if isinstance(statement, NotSeen):
         return {statement.unwatched.source} - {SourceId("")}
     return {statement.run.source if isinstance(statement, Eventless) else statement.source}

@@ -4,8 +4,10 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from agent.alterations import Alteration, Altered, AlteredText
 from agent.blind_times import Looked, LookedAt, Patterns, Stamp, Traces, Unwatched
 from agent.journal.entries import (
+    AlteredEntry,
     EventlessEntry,
     EventlessStatement,
     FinishedStatement,
@@ -48,6 +50,7 @@ from client.identity import Identity
 _KINDS: Final = {BatchKind.EVENTS: 1, BatchKind.DEAD_LETTERS: 2, BatchKind.LEDGER: 3}
 _KIND_OF: Final = {number: kind for kind, number in _KINDS.items()}
 _FATE_OF: Final = {str(fate): fate for fate in Fate}
+_ALTERATION_OF: Final = {str(kind): kind for kind in Alteration}
 
 
 # To entries
@@ -128,7 +131,7 @@ def open_entry(each: OpenBatch) -> OpenEntry:
     return OpenEntry(outgoing_entry(each.outgoing), numbers, each.place)
 
 
-def statement_entry(statement: Statement) -> StatementEntry:
+def statement_entry(statement: Shipped | Eventless | Finished | NotSeen) -> StatementEntry:
     if isinstance(statement, Shipped):
         return ShippedStatement(
             statement.number,
@@ -157,6 +160,28 @@ def statement_entry(statement: Statement) -> StatementEntry:
         statement.events,
         statement.size,
     )
+
+
+def altered_entry(statement: AlteredText) -> AlteredEntry:
+    each = statement.altered
+    return AlteredEntry(
+        statement.number,
+        statement.topic,
+        statement.input,
+        statement.source,
+        os.fsencode(statement.path),
+        each.kind.value,
+        each.lines,
+        each.count,
+        text(each.name),
+        each.hint,
+        statement.from_millis,
+        statement.to_millis,
+    )
+
+
+def altered_entries(statements: Iterable[AlteredText]) -> tuple[AlteredEntry, ...]:
+    return tuple(map(altered_entry, statements))
 
 
 def unwatched_entry(statement: NotSeen) -> UnwatchedEntry:
@@ -284,6 +309,20 @@ def statement_of(entry: StatementEntry) -> Statement:
     path = os.fsdecode(entry.path)
     source = SourceId(entry.source)
     return Finished(entry.number, source, entry.topic, path, entry.events, entry.size)
+
+
+def altered_of(entry: AlteredEntry) -> AlteredText:
+    kind = _ALTERATION_OF.get(entry.kind, Alteration.OTHER)
+    return AlteredText(
+        entry.number,
+        entry.topic,
+        entry.input,
+        SourceId(entry.source),
+        os.fsdecode(entry.path),
+        Altered(kind, entry.lines, entry.count, entry.name, entry.hint),
+        entry.from_millis,
+        entry.to_millis,
+    )
 
 
 def not_seen_of(entry: UnwatchedEntry) -> NotSeen:

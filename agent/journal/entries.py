@@ -97,10 +97,26 @@ class OutgoingEntry(_Array, frozen=True):
 EventlessEntry = tuple[int, str, RunEntry]
 
 
+class AlteredEntry(_Array, frozen=True):
+    number: int
+    topic: str
+    input: str
+    source: str
+    path: bytes
+    kind: str
+    lines: int
+    count: int
+    name: str
+    hint: str
+    from_millis: int
+    to_millis: int
+
+
 class ParcelEntry(_Array, frozen=True):
     batches: tuple[OutgoingEntry, ...]
     eventless: tuple[EventlessEntry, ...]
     progress: tuple[tuple[str, int, int, int, int], ...]
+    altered: tuple[AlteredEntry, ...] = ()
 
 
 class ReplacedEntry(_Array, frozen=True):
@@ -227,6 +243,7 @@ class StateEntry(_Array, frozen=True):
     next_number: int = 0
     given_up: int = 0
     looked: tuple[LookedEntry, ...] = ()
+    altered: tuple[AlteredEntry, ...] = ()  # statements, of a kind that releases before do not know
 
 
 class StandsEntry(_Array, frozen=True):

@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from agent.alterations import AlteredText
 from agent.journal import conversion, entries
 from agent.journal.contents import JournalContents, Unfitting
 from agent.journal.entries import EntryKind
@@ -59,8 +60,16 @@ def snapshot(contents: JournalContents) -> Iterator[Entry]:
         )
         yield EntryKind.STATE, encode(entries.StateEntry(sources=sources)), ()
     for group in _groups(iter(contents.statements.values())):
-        statements = tuple(map(conversion.statement_entry, group))
-        yield EntryKind.STATE, encode(entries.StateEntry(statements=statements)), ()
+        altered = [each for each in group if isinstance(each, AlteredText)]
+        part = entries.StateEntry(
+            statements=tuple(
+                conversion.statement_entry(each)
+                for each in group
+                if not isinstance(each, AlteredText)
+            ),
+            altered=conversion.altered_entries(altered),
+        )
+        yield EntryKind.STATE, encode(part), ()
     for batch in contents.open.values():
         yield EntryKind.OPEN, encode(conversion.open_entry(batch)), (batch.outgoing.batch.data,)
 
@@ -112,6 +121,8 @@ def _apply_state(contents: JournalContents, frame: JournalFrame) -> None:
         contents.progress[source.id] = source.progress
     for statement in map(conversion.statement_of, part.statements):
         contents.restate(statement)
+    for altered in map(conversion.altered_of, part.altered):
+        contents.restate(altered)
     contents.withheld |= dict(part.withheld)
     contents.leaving |= dict.fromkeys(map(SourceId, part.leaving))
     contents.silent |= contents.leaving.keys()
@@ -149,6 +160,7 @@ def _apply_parcel(contents: JournalContents, frame: JournalFrame) -> None:
             batches=tuple(conversion.outgoing_all(entry.batches, frame.body)),
             eventless=tuple(map(conversion.eventless_of, entry.eventless)),
             progress={SourceId(source): Progress(*rest) for source, *rest in entry.progress},
+            altered=tuple(map(conversion.altered_of, entry.altered)),
         )
     )
 
@@ -223,6 +235,7 @@ def _count(contents: JournalContents, frame: JournalFrame) -> None:
     parcel = _decode_parcel(frame.meta)
     parts = list(conversion.outgoing_all(parcel.batches, frame.body))
     numbers = [each.number for each in parts] + [number for number, *_ in parcel.eventless]
+    numbers += [each.number for each in parcel.altered]
     if not numbers or max(numbers) < contents.next_number:
         return
     contents.next_number = max(numbers) + 1

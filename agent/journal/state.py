@@ -8,6 +8,7 @@ covers it is acknowledged itself.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from agent.alterations import AlteredText
 from agent.blind_times import Looked, Unwatched
 from agent.parcels import Eventless, Outgoing
 from agent.runs import KnownSource, Run, SourceId
@@ -91,7 +92,7 @@ class NotSeen:
         return self.unwatched.topic
 
 
-Statement = Shipped | Eventless | Finished | NotSeen
+Statement = Shipped | Eventless | Finished | NotSeen | AlteredText
 
 
 @dataclass(frozen=True, slots=True)
