@@ -243,7 +243,7 @@ class StateEntry(_Array, frozen=True):
     next_number: int = 0
     given_up: int = 0
     looked: tuple[LookedEntry, ...] = ()
-    altered: tuple[AlteredEntry, ...] = ()  # statements, of a kind that releases before do not know
+    altered: tuple[tuple[int, AlteredEntry], ...] = ()  # each with its place among the statements
 
 
 class StandsEntry(_Array, frozen=True):

@@ -7,7 +7,7 @@ and of looks at files it takes the first one only, and none if one is known: wha
 said what nobody saw before a later one.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final, TypeVar
 
@@ -18,6 +18,7 @@ from agent.journal import conversion, entries
 from agent.journal.contents import JournalContents, Unfitting
 from agent.journal.entries import EntryKind
 from agent.journal.frames import Buffer, JournalFrame
+from agent.journal.state import Statement
 from agent.parcels import BatchKind, Parcel
 from agent.runs import Progress, SourceId
 from client.delivery import TopicPartition
@@ -60,16 +61,7 @@ def snapshot(contents: JournalContents) -> Iterator[Entry]:
         )
         yield EntryKind.STATE, encode(entries.StateEntry(sources=sources)), ()
     for group in _groups(iter(contents.statements.values())):
-        altered = [each for each in group if isinstance(each, AlteredText)]
-        part = entries.StateEntry(
-            statements=tuple(
-                conversion.statement_entry(each)
-                for each in group
-                if not isinstance(each, AlteredText)
-            ),
-            altered=conversion.altered_entries(altered),
-        )
-        yield EntryKind.STATE, encode(part), ()
+        yield EntryKind.STATE, encode(_stated(group)), ()
     for batch in contents.open.values():
         yield EntryKind.OPEN, encode(conversion.open_entry(batch)), (batch.outgoing.batch.data,)
 
@@ -110,6 +102,27 @@ def _groups(items: Iterator[_Item]) -> Iterator[tuple[_Item, ...]]:
         yield group
 
 
+def _stated(group: Sequence[Statement]) -> entries.StateEntry:
+    """What was altered stands apart: releases before this one do not know that kind."""
+    return entries.StateEntry(
+        statements=tuple(
+            conversion.statement_entry(each) for each in group if not isinstance(each, AlteredText)
+        ),
+        altered=tuple(
+            (place, conversion.altered_entry(each))
+            for place, each in enumerate(group)
+            if isinstance(each, AlteredText)
+        ),
+    )
+
+
+def _statements(part: entries.StateEntry) -> list[Statement]:
+    found = list(map(conversion.statement_of, part.statements))
+    for place, each in part.altered:
+        found.insert(place, conversion.altered_of(each))
+    return found
+
+
 def _apply_begin(_contents: JournalContents, frame: JournalFrame) -> None:
     raise Unfitting(f"at byte {frame.position}: a file begins once")
 
@@ -119,10 +132,8 @@ def _apply_state(contents: JournalContents, frame: JournalFrame) -> None:
     for source in map(conversion.source_of, part.sources):
         contents.known[source.id] = source
         contents.progress[source.id] = source.progress
-    for statement in map(conversion.statement_of, part.statements):
+    for statement in _statements(part):
         contents.restate(statement)
-    for altered in map(conversion.altered_of, part.altered):
-        contents.restate(altered)
     contents.withheld |= dict(part.withheld)
     contents.leaving |= dict.fromkeys(map(SourceId, part.leaving))
     contents.silent |= contents.leaving.keys()
