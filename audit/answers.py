@@ -102,6 +102,30 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     events: int  # that these lines became
 
 
+class AlteredTotal(msgspec.Struct, frozen=True):
+    """Text that is not what the files have, or files that were not read, of one kind."""
+
+    kind: str  # replaced, cut, dropped, unread, other: as in the ledger
+    lines: int
+    count: int  # characters replaced, bytes cut off, values dropped, files not read
+
+
+class Remark(msgspec.Struct, frozen=True):
+    """The same of one file. It changes no verdict. Texts are empty where too many files or fields
+    are concerned to be told apart."""
+
+    kind: str
+    input: str
+    path: str
+    host: str
+    lines: int
+    count: int
+    first_time: int
+    last_time: int
+    name: str = ""  # of the field that was dropped
+    hint: str = ""  # the encoding that the file looks like
+
+
 class TopicAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """`/api/v1/topic?cluster&topic&from&to&step`: `cells` are windows, or several of them taken
     together, each `step` milliseconds long."""
@@ -125,6 +149,8 @@ class TopicAnswer(msgspec.Struct, frozen=True, kw_only=True):
     waits_total: int
     deleted: bool = False  # the cluster does not have it any more: it waits for nobody
     failing_loads: list[FailingLoad] = []
+    altered: list[AlteredTotal] = []
+    remarks: list[Remark] = []  # the first hundred
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
@@ -370,6 +396,8 @@ class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
     elsewhere: int = 0  # more in this time at a later tier, as they are fewer in another; or fewer
     deleted: bool = False  # the cluster does not have it any more: it waits for nobody
     failing_loads: list[FailingLoad] = []  # then it is pending at least
+    altered: list[AlteredTotal] = []
+    remarks: list[Remark] = []  # the first hundred
 
 
 class ReportAnswer(msgspec.Struct, frozen=True, kw_only=True):

@@ -27,6 +27,7 @@ from audit.http.asking import (
     verdict,
 )
 from audit.http.groups import with_groups
+from audit.http.remarks import remarks_of
 from audit.judged_hours import DAY, HOUR, hour_of
 from audit.picture import Tier, TierKind, TopicKey, WindowSums
 from audit.reconciling.gate import hour_gate
@@ -71,6 +72,7 @@ def topic(service: Service, query: queries.TopicQuery) -> answers.TopicAnswer:
     judged = verdict(service, key, from_time, to_time)
     reading = service.reading
     failing = failing_in(service, judged)
+    altered, remarks = remarks_of(service, key, from_time, to_time)
     return answers.TopicAnswer(
         cluster=key.cluster,
         topic=key.topic,
@@ -91,6 +93,8 @@ def topic(service: Service, query: queries.TopicQuery) -> answers.TopicAnswer:
         waits_total=len(judged.waits),
         deleted=service.standing.is_deleted(key),
         failing_loads=failing,
+        altered=altered,
+        remarks=remarks,
     )
 
 
@@ -178,7 +182,8 @@ def report(service: Service, query: queries.ReportQuery) -> answers.ReportAnswer
         if not found.is_empty or query.topic or is_current(service, key):
             so_far = _so_far(found.report.state, between[0], now)
             state = not_landed(so_far, found.report.failing_loads)
-            said.append(replace(found.report, state=state))
+            altered, remarks = remarks_of(service, key, *between)
+            said.append(replace(found.report, state=state, altered=altered, remarks=remarks))
     clusters = {each.cluster for each in keys} or set(service.standing.clusters)
     return answers.ReportAnswer(
         state=_so_far(worst([each.state for each in said]), between[0], now),

@@ -39,6 +39,7 @@ _OLD: Final = (
     "DELETE FROM loads_tried WHERE time < ?",
     "DELETE FROM finished WHERE time < ?",
     "DELETE FROM unwatched WHERE to_time < ?",
+    "DELETE FROM altered WHERE last < ?",
     "DELETE FROM files WHERE time < ?1 AND NOT EXISTS (SELECT 1 FROM sources"
     " JOIN topics ON topics.id = sources.topic WHERE topics.name = files.name"
     " AND sources.source = files.source)",
@@ -89,7 +90,10 @@ _BY_TOPIC: Final = (
     "loads",
     "withdrawn",
 )
-_BY_NAME: Final = ("agent_topics", "accepted", "checked", "damaged", "loads_tried", "unwatched")
+_BY_NAME: Final = (
+    *("agent_topics", "accepted", "checked", "damaged", "loads_tried", "unwatched"),
+    "altered",
+)
 _UNSPOKEN: Final = " ".join(
     (
         "DELETE FROM topics WHERE last < ?",

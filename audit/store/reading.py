@@ -13,6 +13,7 @@ from typing import Final
 
 from audit.answers import (
     AgentsAnswer,
+    AlteredTotal,
     ConsumerRow,
     FailingLoad,
     Flow,
@@ -20,6 +21,7 @@ from audit.answers import (
     HourRow,
     ListPage,
     Loads,
+    Remark,
     Sources,
 )
 from audit.picture import TopicKey, TopicPicture
@@ -31,7 +33,7 @@ from audit.queries import (
     SourcesQuery,
     TopicsQuery,
 )
-from audit.store import files, fleet, loads, origins, pictures, topics
+from audit.store import altered, files, fleet, loads, origins, pictures, topics
 from audit.store.database import damage_said, open_for_reading
 from audit.store.rows import Alert, JournalRow
 from audit.store.topics import Delays, Overview
@@ -182,6 +184,19 @@ class StoreReading:
         """Of lines, in the window of the events that they were read with."""
         with self._moment() as connection:
             return topics.flow(connection, pictures.Topic(connection, key).id, from_time, to_time)
+
+    def remarks(
+        self, key: TopicKey, from_time: int, to_time: int
+    ) -> tuple[list[AlteredTotal], list[Remark]]:
+        """What of its text is not what the files have: by kind, and by file."""
+        with self._moment() as connection:
+            topic = pictures.Topic(connection, key).id
+            return altered.remarks(connection, topic, from_time, to_time)
+
+    def altered_since(self, from_time: int) -> list[tuple[str, str, str, int, int]]:
+        """Of all topics: cluster, topic, kind, lines and count."""
+        with self._moment() as connection:
+            return altered.totals(connection, from_time)
 
     def consumers(self, cluster: str = "") -> list[ConsumerRow]:
         with self._moment() as connection:

@@ -1,0 +1,15 @@
+"""What is remarked beside a verdict: text that was altered on its way, and files not read."""
+
+from audit.answers import AlteredTotal, Remark
+from audit.picture import TopicKey
+from audit.service import Service
+
+
+def remarks_of(
+    service: Service, key: TopicKey, from_time: int, to_time: int
+) -> tuple[list[AlteredTotal], list[Remark]]:
+    """By kind, and by file. Of a copy it is its origin's; of a topic that was deleted it is not
+    known which of that name it was."""
+    if service.standing.is_deleted(key):
+        return [], []
+    return service.reading.remarks(service.reading.origin(key) or key, from_time, to_time)
