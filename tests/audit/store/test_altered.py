@@ -28,7 +28,7 @@ def store(tmp_path: Path) -> Iterator[AuditStore]:
 
 def said(kind: str, lines: int, count: int, minute: int = 0, **more: Any) -> Json:
     time = BEGIN + minute * MINUTE
-    known = {"topic": TOPIC, "input": "shop", "source": "s", "path": "/log/a", "kind": kind}
+    known: Json = {"topic": TOPIC, "input": "shop", "source": "s", "path": "/log/a", "kind": kind}
     known |= {"lines": lines, "count": count, "from_time": time, "to_time": time + MINUTE}
     return known | more
 
