@@ -21,7 +21,7 @@ from typing import Final
 from agent.alterations import Alteration, Altered, AlteredText
 from agent.batches.packer import Packer
 from agent.batches.plan import SourceHeader, TopicPlan
-from agent.batches.tail_encoder import TailEncoder
+from agent.batches.tail_encoder import TailEncoder, path_is_framed
 from agent.config import AgentConfig
 from agent.cuts import Cut
 from agent.departures import Departures
@@ -65,6 +65,7 @@ class Destination:
             dead_schema_id=_NO_SCHEMA,
             host=config.host_name,
             plain=plain,
+            with_path=path_is_framed(schema.schema),
             header_rest=TailEncoder(schema.schema).header_rest if plain else b"",
             window_millis=config.window * 1000,
             batches=config.batches,

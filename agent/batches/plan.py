@@ -19,6 +19,7 @@ class TopicPlan:
     """Of one topic and its dead letters.
 
     plain             its schema is that of plain text: events are messages, their path is added
+    with_path         their path is added before their fields
     header_rest       what a later version of the header has, for plain events
                       (`TailEncoder.header_rest`; in the bodies of others it is already)
     partition         where this agent's events go, of so many `partitions` that it knew at first
@@ -30,6 +31,7 @@ class TopicPlan:
     dead_schema_id: int
     host: str
     plain: bool = True
+    with_path: bool = False
     header_rest: bytes = b""
     partition: int = 0
     partitions: int = 1
@@ -68,7 +70,8 @@ class SourceHeader:
 
     def frame(self, plan: TopicPlan) -> Frame:
         """Of its events."""
-        before = plan.header_rest + sized(path_bytes(self.path)) if plan.plain else b""
+        has_path = plan.plain or plan.with_path
+        before = plan.header_rest + sized(path_bytes(self.path)) if has_path else b""
         head = b"\0" + plan.schema_id.to_bytes(4, "big")
         return Frame(head, self.identity(plan.host), before, plan.plain)
 

@@ -17,6 +17,7 @@ from schemas.event_schemas import (
     HEADER,
     LEDGER,
     LOG_LINE,
+    SYSLOG_LINE,
     built_in,
     check_event_schema,
     scaffold,
@@ -65,7 +66,7 @@ def test_the_header_is_defined_in_one_file() -> None:
     assert defined == ["EventHeader.avsc"]
 
 
-@pytest.mark.parametrize("name", [LOG_LINE, DEAD_LETTER, LEDGER])
+@pytest.mark.parametrize("name", [LOG_LINE, SYSLOG_LINE, DEAD_LETTER, LEDGER])
 def test_a_built_in_schema_is_an_event(name: str) -> None:
     check_event_schema(built_in(name))
 
@@ -87,6 +88,7 @@ def test_the_header_is_as_it_was_designed() -> None:
     [
         (HEADER, "32e13c398d1fcb5a"),
         (LOG_LINE, "2b11313435d00d25"),
+        (SYSLOG_LINE, "b97667542d5eb998"),
         (DEAD_LETTER, "deb800d625c9353b"),
         (LEDGER, "8b781b0275e40879"),
     ],

@@ -13,8 +13,11 @@ from agent.config_lines import Filter, Multiline
 from agent.cuts import Cut
 from agent.events.reader import EventReader
 from agent.intake import one_after_the_other
+from schemas.envelope import Decoder
+from schemas.event_schemas import SYSLOG_LINE, built_in
 from tests.agent.events.reading import NOW, reader_of, schema_of
 
+HEADER = b"\2" + b"\2h" + b"\2a" + b"\2s" + b"\2" + b"\2"
 REPLACED, CUT, DROPPED = Alteration.REPLACED, Alteration.CUT, Alteration.DROPPED
 
 
@@ -115,6 +118,45 @@ def test_fields_that_an_input_goes_by_are_not_missed() -> None:
     assert plain == {(DROPPED, name): (1, 1) for name in ("host", "app", "pid")}
     filters = (Filter(keep="a", field="app"),)
     assert (DROPPED, "app") not in altered(reader_of(format=Format.SYSLOG, filters=filters), line)
+
+
+def test_nothing_of_syslog_is_dropped_where_it_has_its_own_schema() -> None:
+    schema = built_in(SYSLOG_LINE)
+    lines = (
+        b'<165>1 2026-11-20T14:37:00.123Z web-1 shop 8710 ID47 [a@1 k="v"][b@1] started\n'
+        b"<34>Nov 20 14:37:00 web-1 su[8]: failed\n"
+        b"Nov 20 14:37:00 web-1 message\n"
+    )
+    (cut,) = cuts(reader_of(schema, format=Format.SYSLOG), lines)
+    assert cut.altered == ()
+    assert cut.events is not None
+    read = Decoder(lambda _: schema).decode
+    path = b"\x04/a"
+    events = [read(b"\0\0\0\0\1" + HEADER + path + body) for body in cut.events.bodies]
+    nothing = dict.fromkeys(("app", "pid", "facility", "severity", "msgid"))
+    expected: list[dict[str, Any]] = [
+        {
+            "message": "started",
+            "app": "shop",
+            "pid": "8710",
+            "msgid": "ID47",
+            "facility": "local4",
+            "severity": "notice",
+            "structured_data": {"a@1": {"k": "v"}, "b@1": {}},
+        },
+        {"message": "failed", "app": "su", "pid": "8", "facility": "auth", "severity": "crit"},
+        {"message": "message"},
+    ]
+    whole: dict[str, Any] = {"path": "/a", "host": "web-1", "structured_data": {}, **nothing}
+    for event, fields in zip(events, expected, strict=True):
+        assert {**event, "header": 0} == {"header": 0, **whole, **fields}
+
+
+def test_plain_lines_fit_where_syslog_is() -> None:
+    (cut,) = cuts(reader_of(built_in(SYSLOG_LINE)), b"one\ntwo\n")
+    assert cut.events is not None
+    assert [len(body) for body in cut.events.bodies] == [4 + 6 + 1] * 2
+    assert cut.altered == ()
 
 
 def test_of_any_number_of_fields_few_are_named() -> None:
