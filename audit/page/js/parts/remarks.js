@@ -11,6 +11,7 @@ const SHOWN = 5;
 
 const were = (number, what) => `${counted(number, what)} ${number === 1 ? "was" : "were"}`;
 
+const WORDS = { replaced: "Replaced", cut: "Cut", dropped: "Dropped", unread: "Not read" };
 const SUMMARIES = {
   replaced: (each) => `${counted(each.lines, "line")} had invalid characters`,
   cut: (each) => `${were(each.lines, "line")} cut`,
@@ -43,11 +44,11 @@ function item(remark) {
   return h(
     "li",
     { class: "finding" },
-    h("span", {}),
+    h("span", { class: "soft" }, WORDS[remark.kind] ?? "Altered"),
     h(
       "div",
       { class: "text" },
-      h("div", {}, remark.path ? name(remark.path, { class: "name mono" }) : "Other files", ": "),
+      h("div", {}, remark.path ? name(remark.path, { class: "name mono" }) : "Other files"),
       what(remark),
       h(
         "div",
