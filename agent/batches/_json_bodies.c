@@ -69,13 +69,19 @@ typedef struct {
     const unsigned char *end;
 } Text;
 
-/* Names that the plan does not have, of one line or of all, and how often they came. They lie in
- * lines, which the caller keeps. The last one stands for all others, and has no bytes. */
+/* Names that the plan does not have, and how often they came. They lie in lines, which the caller
+ * keeps. The last one stands for all others, and has no bytes. */
 typedef struct {
     Py_ssize_t count;
     Bytes names[MOST_UNKNOWN + 1];
     Py_ssize_t values[MOST_UNKNOWN + 1];
 } Unknown;
+
+/* Those of one line, as they come; `count` goes on beyond what there is room for. */
+typedef struct {
+    Py_ssize_t count;
+    Bytes names[MOST_UNKNOWN];
+} Strange;
 
 static const double POWERS[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
@@ -382,27 +388,37 @@ place_of(Plan *plan, const Token *name, Py_ssize_t nth)
     return -1;
 }
 
-static void
-note_unknown(Unknown *unknown, Bytes name, Py_ssize_t values)
+static inline int
+is_same(Bytes one, Bytes other)
 {
-    Py_ssize_t at = name.at ? 0 : MOST_UNKNOWN;
-    while (at < unknown->count && (unknown->names[at].size != name.size ||
-                                   memcmp(unknown->names[at].at, name.at, (size_t)name.size)))
-        at++;
-    if (at == unknown->count && at < MOST_UNKNOWN)
-        unknown->names[unknown->count++] = name;
-    unknown->values[at] += values;
+    return one.size == other.size && !memcmp(one.at, other.at, (size_t)one.size);
+}
+
+/* Lines mostly have the same names in the same order. */
+static void
+count_strange(Unknown *unknown, const Strange *strange)
+{
+    Py_ssize_t told = strange->count < MOST_UNKNOWN ? strange->count : MOST_UNKNOWN;
+    for (Py_ssize_t nth = 0; nth < told; nth++) {
+        Bytes name = strange->names[nth];
+        Py_ssize_t at = nth < unknown->count && is_same(unknown->names[nth], name) ? nth : 0;
+        while (at < unknown->count && !is_same(unknown->names[at], name))
+            at++;
+        if (at == unknown->count && at < MOST_UNKNOWN)
+            unknown->names[unknown->count++] = name;
+        unknown->values[at]++;
+    }
+    unknown->values[MOST_UNKNOWN] += strange->count - told;
 }
 
 /* A line to the tokens of all names. */
 static int
-read_line(Plan *plan, Bytes line, Token *tokens, Unknown *strange)
+read_line(Plan *plan, Bytes line, Token *tokens, Strange *strange)
 {
     Text text = {line.at, line.at + line.size};
     for (Py_ssize_t at = 0; at < plan->names_count; at++)
         tokens[at].said = ABSENT;
-    if (strange->count || strange->values[MOST_UNKNOWN])
-        memset(strange, 0, sizeof *strange);
+    strange->count = 0;
     if (!is_next(&text, '{'))
         return 0;
     for (Py_ssize_t nth = 0; nth || !is_next(&text, '}'); nth++) {
@@ -415,8 +431,8 @@ read_line(Plan *plan, Bytes line, Token *tokens, Unknown *strange)
             return 0;
         if (!read_value(&text, place < 0 ? &unknown : &tokens[place]))
             return 0;
-        if (place < 0)
-            note_unknown(strange, name.raw, 1);
+        if (place < 0 && strange->count++ < MOST_UNKNOWN)
+            strange->names[strange->count - 1] = name.raw;
         if (is_next(&text, '}'))
             break;
         if (!is_next(&text, ','))
@@ -629,15 +645,16 @@ taken_of(const Token *token)
 /* Put in their places what a line has come to, or None: -1 if an exception was set. */
 static int
 take_line(Plan *plan, PyObject *line, Py_ssize_t at, PyObject *bodies, PyObject *taken,
-          Unknown *strange, Unknown *all)
+          Unknown *unknown)
 {
+    Strange strange;
     Token tokens[MOST_NAMES];
     PyObject *values[MOST_NAMES], *body = NULL;
     Bytes text;
     Py_ssize_t made = 0;
     if (read_name(line, &text) < 0)
         return -1;
-    if (read_line(plan, text, tokens, strange)) {
+    if (read_line(plan, text, tokens, &strange)) {
         while (made < plan->taken_count && (values[made] = taken_of(&tokens[plan->taken[made]])))
             made++;
         if (made == plan->taken_count)
@@ -648,10 +665,8 @@ take_line(Plan *plan, PyObject *line, Py_ssize_t at, PyObject *bodies, PyObject 
             Py_DECREF(values[--made]);
         if (PyErr_Occurred())
             return -1;
-    } else {
-        for (Py_ssize_t each = 0; each < strange->count; each++)
-            note_unknown(all, strange->names[each], strange->values[each]);
-        all->values[MOST_UNKNOWN] += strange->values[MOST_UNKNOWN];
+    } else if (strange.count) {
+        count_strange(unknown, &strange);
     }
     for (Py_ssize_t each = 0; each < plan->taken_count; each++) {
         if (!body)
@@ -687,7 +702,7 @@ static PyObject *
 encode(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given)
 {
     Plan plan;
-    Unknown strange = {0}, unknown = {0};
+    Unknown unknown = {0};
     if (given != 2 || !PyList_CheckExact(arguments[1])) {
         PyErr_SetString(PyExc_TypeError, "encode(plan, lines: list)");
         return NULL;
@@ -703,7 +718,7 @@ encode(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given
     }
     for (Py_ssize_t at = 0; !failed && at < count; at++) {
         PyObject *line = PyList_GetItem(arguments[1], at);
-        failed = !line || take_line(&plan, line, at, bodies, taken, &strange, &unknown) < 0;
+        failed = !line || take_line(&plan, line, at, bodies, taken, &unknown) < 0;
     }
     PyObject *counts = failed ? NULL : counts_of(&unknown);
     if (counts)

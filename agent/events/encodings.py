@@ -18,6 +18,7 @@ _NO_LINES: Final = {"idna", "punycode", "unicode_escape", "raw_unicode_escape", 
 _SHIFTING: Final = ("iso2022", "hz", "utf-7")
 _MARK: Final = b"\xef\xbb\xbf"
 _REPLACEMENT: Final = "\ufffd"
+_REPLACEMENT_UTF8: Final = _REPLACEMENT.encode()
 
 
 @dataclass(slots=True)
@@ -212,31 +213,33 @@ def utf8(text: str) -> bytes:
 
 
 def _decode_all(lines: Lines, name: str) -> None:
-    """Strictly first: what is valid has nothing to count."""
-    for at, body in enumerate(lines.bodies):
-        lines.bodies[at], count = _decoded(body, name)
-        if count:
+    texts = [body.decode(name, "replace") for body in lines.bodies]
+    for at in [at for at, text in enumerate(texts) if _REPLACEMENT in text]:
+        if count := _replaced(texts[at], lines.bodies[at], name):
             lines.replaced[lines.positions[at]] = count
+    lines.bodies = list(map(utf8, texts))
 
 
 def _decoded(raw: bytes, name: str) -> tuple[bytes, int]:
     """As UTF-8, and how many characters were replaced."""
-    try:
-        return utf8(raw.decode(name)), 0
-    except UnicodeError:
-        text = raw.decode(name, "replace")
-    own = raw.decode(name, "ignore").count(_REPLACEMENT)  # those that the file has itself
-    return utf8(text), max(1, text.count(_REPLACEMENT) - own)
+    text = raw.decode(name, "replace")
+    return utf8(text), _replaced(text, raw, name)
+
+
+def _replaced(text: str, raw: bytes, name: str) -> int:
+    """Without those that the file has itself."""
+    if _REPLACEMENT not in text:
+        return 0
+    if name == "utf-8":
+        return text.count(_REPLACEMENT) - raw.count(_REPLACEMENT_UTF8)
+    return text.count(_REPLACEMENT) - raw.decode(name, "ignore").count(_REPLACEMENT)
 
 
 def _head(raw: bytes, name: str) -> tuple[bytes, int]:
     decoder = codecs.getincrementaldecoder(name)
-    try:
-        return utf8(decoder("strict").decode(raw)), 0
-    except UnicodeError:
-        text = decoder("replace").decode(raw)
-    own = decoder("ignore").decode(raw).count(_REPLACEMENT)
-    return utf8(text), max(1, text.count(_REPLACEMENT) - own)
+    text = decoder("replace").decode(raw)
+    own = decoder("ignore").decode(raw).count(_REPLACEMENT) if _REPLACEMENT in text else 0
+    return utf8(text), text.count(_REPLACEMENT) - own
 
 
 def _is_utf8(chunk: bytes, end: int) -> bool:

@@ -12,6 +12,7 @@ _MARKS: Final = (
     (b"\xfe\xff", "utf-16"),
     (b"\xef\xbb\xbf", "utf-8"),
 )
+_BEYOND_ASCII: Final = bytes(range(128, 256))
 _MANY: Final = 20  # one line of so many is damaged: a broken byte now and then is no encoding
 _TEXT: Final = 3  # of so many bytes, one at most is no ASCII in text of Western languages
 
@@ -36,7 +37,7 @@ def looks_like(chunk: bytes, position: int, encoding: str, lines: int, damaged: 
         return "utf-8" if head.isascii() else ""
     if not head.decode("utf-8", "ignore").isascii():
         return ""  # UTF-8 all the same
-    beyond = sum(byte > 127 for byte in head)
+    beyond = len(head) - len(head.translate(None, _BEYOND_ASCII))
     if 0 < beyond * _TEXT <= len(head) and not encoding.startswith("cp125"):
         try:
             head.decode("cp1252")

@@ -146,6 +146,7 @@ class OneByOne:
     def __call__(self, bodies: Sequence[bytes], made: Made) -> None:
         origins = made.messages.origins
         rules, now = self._rules, made.now
+        shapes: dict[tuple[str, ...], int] = {}
         made.timeless = rules.when is None
         for at, body in enumerate(bodies):
             origin = origins[at] if origins is not None else None
@@ -169,7 +170,10 @@ class OneByOne:
                 made.bury(at, LineFault("schema", str(error)), time)
             else:
                 made.event(at, time, encoded)
-                if self._carried is not None and not value.keys() <= self._carried:
-                    made.dropped.add(value.keys() - self._carried, made.messages.count(at))
+                shape = tuple(value)
+                shapes[shape] = shapes.get(shape, 0) + made.messages.count(at)
                 if rules.key:
                     made.keys.append(rules.key_of(value))
+        if self._carried is not None:
+            for shape, count in shapes.items():
+                made.dropped.add((name for name in shape if name not in self._carried), count)

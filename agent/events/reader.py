@@ -246,6 +246,10 @@ def _replaced(
     messages: Messages, events: Events, replaced: Mapping[int, int]
 ) -> tuple[Altered, ...]:
     """What was replaced in the lines of these events."""
+    if len(events.positions) == len(messages.bodies):
+        end = messages.positions[-1]
+        counts = [count for line, count in replaced.items() if line < end]
+        return (Altered(Alteration.REPLACED, len(counts), sum(counts)),) if counts else ()
     lines = sorted(replaced)
     shipped = set(events.positions)
     counts = [
