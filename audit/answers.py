@@ -55,6 +55,14 @@ class TopicRow(msgspec.Struct, frozen=True, kw_only=True):
     partly_unseen: bool = False  # nobody watched for a time, and that is accepted
 
 
+class AlteredTotal(msgspec.Struct, frozen=True):
+    """Text that is not what the files have, or files that were not read, of one kind."""
+
+    kind: str  # replaced, cut, dropped, unread, other: as in the ledger
+    lines: int
+    count: int  # characters replaced, bytes cut off, values dropped, files not read
+
+
 class TopicsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """`/api/v1/topics?cluster&state&search&sort&hours&page&size`"""
 
@@ -68,6 +76,7 @@ class TopicsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     notices: list[str] = []  # what whoever looks should know: rebuilt, unreachable, in words
     failing_loads: list[FailingLoad] = []  # of all topics, what fails longest first; 500 at most
     partly_unseen: int = 0  # how many topics, whatever is searched for
+    altered: list[AlteredTotal] = []  # of all topics of these hours
 
 
 class TierTotals(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,14 +109,6 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     lost: int
     lost_bytes: int
     events: int  # that these lines became
-
-
-class AlteredTotal(msgspec.Struct, frozen=True):
-    """Text that is not what the files have, or files that were not read, of one kind."""
-
-    kind: str  # replaced, cut, dropped, unread, other: as in the ledger
-    lines: int
-    count: int  # characters replaced, bytes cut off, values dropped, files not read
 
 
 class Remark(msgspec.Struct, frozen=True):

@@ -27,7 +27,7 @@ from audit.http.asking import (
     verdict,
 )
 from audit.http.groups import with_groups
-from audit.http.remarks import remarks_of
+from audit.http.remarks import altered_in, remarks_of
 from audit.judged_hours import DAY, HOUR, hour_of
 from audit.picture import Tier, TierKind, TopicKey, WindowSums
 from audit.reconciling.gate import hour_gate
@@ -55,6 +55,7 @@ def topics(service: Service, query: queries.TopicsQuery) -> answers.TopicsAnswer
         notices=[*standing.notices(), *standing.too_old(now)],
         failing_loads=failing_loads(service, query.cluster)[:_MOST_FAILING],
         partly_unseen=found.partly_unseen,
+        altered=altered_in(service, query.cluster, hour_of(now) + HOUR - query.hours * HOUR),
     )
 
 

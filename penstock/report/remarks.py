@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from audit.answers import Remark, TopicReport
+from audit.answers import AlteredTotal, Remark, TopicReport
 from ground.printable import one_line
 from penstock.report.words import Count, ShownVerdict
 
@@ -17,15 +17,15 @@ _ORDER: Final = ("replaced", "cut", "dropped", "unread", "other")
 
 def remarked(shown: ShownVerdict, topics: Sequence[TopicReport]) -> ShownVerdict:
     """With what is remarked of these topics."""
-    words = altered_words(topics)
+    words = altered_words(total for each in topics for total in each.altered)
     return shown._replace(meaning=f"{shown.meaning}; {words}") if words else shown
 
 
-def altered_words(topics: Iterable[TopicReport]) -> str:
+def altered_words(totals: Iterable[AlteredTotal]) -> str:
     """`9 lines had invalid characters, 1 line was cut`; empty if nothing was altered."""
     lines: Counter[str] = Counter()
     counts: Counter[str] = Counter()
-    for total in (each for topic in topics for each in topic.altered):
+    for total in totals:
         kind = total.kind if total.kind in _ORDER else "other"
         lines[kind] += total.lines
         counts[kind] += total.count
@@ -36,7 +36,7 @@ def remark_lines(topic: TopicReport) -> Iterator[str]:
     """A sentence for each file and kind, as far as they are told."""
     yield from map(_sentence, topic.remarks)
     if len(topic.remarks) >= _MOST:
-        yield f"only the first {_MOST} are told; in all: {altered_words([topic])}"
+        yield f"only the first {_MOST} are told; in all: {altered_words(topic.altered)}"
 
 
 def _sentence(remark: Remark) -> str:

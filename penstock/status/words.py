@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from audit.verdicts import State
 from ground.printable import one_line
+from penstock.report.remarks import altered_words
 from penstock.report.words import AS_FAR_AS_SEEN, MARKS, MEANINGS
 from penstock.status.values import LoadStanding, PipelineStatus, TopicStanding
 
@@ -59,7 +60,9 @@ def verdict_words(standing: PipelineStatus) -> Words:
         State.MISSING: f"{_events(sum(each.missing for each in standing.topics))} not arrived",
         State.DUPLICATED: f"{_events(sum(each.excess for each in standing.topics))} arrived twice",
     }.get(state, MEANINGS[state])
-    return Words(MARKS[state], COLOURS[state], f"{state.value}: {words}")
+    altered = altered_words(standing.altered)
+    text = f"{state.value}: {words}{'; ' if altered else ''}{altered}"
+    return Words(MARKS[state], COLOURS[state], text)
 
 
 def _cannot_be_loaded(standing: PipelineStatus) -> str:

@@ -33,7 +33,7 @@ WORDS = (
 
 
 def test_it_stands_beside_the_verdict_and_changes_none(capsys: pytest.CaptureFixture[str]) -> None:
-    assert altered_words([ALTERED, topic("plain")]) == WORDS
+    assert altered_words(ALTERED.altered) == WORDS
     assert topic_shown(ALTERED).state is State.COMPLETE
     show_report(report(ALTERED), everything=False)
     shown = capsys.readouterr().out

@@ -21,13 +21,15 @@ const SUMMARIES = {
 const summary = (each) => (SUMMARIES[each.kind] ?? other)(each);
 const other = (each) => `${were(each.lines, "line")} altered`;
 
-/** Nothing where nothing was altered. */
-export function remarksCard({ altered, remarks }) {
-  if (altered.length === 0) return null;
+/** "9 lines had invalid characters, 1 line was cut"; nothing where nothing was altered. */
+export const altered = (totals) => totals.map(summary).join(", ");
+
+export function remarksCard({ altered: totals, remarks }) {
+  if (totals.length === 0) return null;
   const rest = remarks.slice(SHOWN);
   return card(
     "Altered on the way",
-    h("span", { class: "soft" }, altered.map(summary).join(", ")),
+    h("span", { class: "soft" }, altered(totals)),
     h("ul", { class: "findings" }, remarks.slice(0, SHOWN).map(item)),
     rest.length > 0
       ? h(
