@@ -290,7 +290,6 @@ class Destinations:
     def unread(self, topic: str, name: str, path: str) -> None:
         """A file of the input that nobody reads is a statement by itself."""
         now, one = _now_millis(), Altered(Alteration.UNREAD, 0, 1)
-        self._close_topic(topic)
         number = self._journal.next_number()
         said = AlteredText(number, topic, name, SourceId(""), path, one, now, now)
         self._hand_over(Parcel((), (), {}, (said,)))
