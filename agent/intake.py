@@ -16,7 +16,7 @@ from agent.accounts import added_up
 from agent.alterations import Alteration
 from agent.cuts import Cut
 from agent.events.reader import EventReader
-from agent.files.followed import Followed
+from agent.recognition.followed import Followed
 
 PIECE_BYTES: Final = 256 * 1024
 

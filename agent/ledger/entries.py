@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from agent.accounts import is_loss, joined
 from agent.alterations import AlteredText
-from agent.blind_times import Unwatched
+from agent.history.blind_times import Unwatched
 from agent.journal.state import Finished, NotSeen, Shipped, Statement
 from agent.ledger.alterations import altered_json
 from agent.parcels import Eventless

@@ -96,6 +96,7 @@ def topic(service: Service, query: queries.TopicQuery) -> answers.TopicAnswer:
         failing_loads=failing,
         altered=altered,
         remarks=remarks,
+        checks=reading.checks(key),
     )
 
 
@@ -241,6 +242,7 @@ def _report(service: Service, said: TopicVerdict) -> answers.TopicReport:
         waits_total=len(said.waits),
         deleted=service.standing.is_deleted(key),
         failing_loads=failing_in(service, said),
+        checks=service.reading.checks(key),
     )
 
 

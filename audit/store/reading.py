@@ -21,6 +21,7 @@ from audit.answers import (
     HourRow,
     ListPage,
     Loads,
+    LogChecks,
     Remark,
     Sources,
 )
@@ -33,7 +34,7 @@ from audit.queries import (
     SourcesQuery,
     TopicsQuery,
 )
-from audit.store import altered, files, fleet, loads, origins, pictures, topics
+from audit.store import altered, files, fleet, loads, origins, pictures, scrubbed, topics
 from audit.store.database import damage_said, open_for_reading
 from audit.store.rows import Alert, JournalRow
 from audit.store.topics import Delays, Overview
@@ -197,6 +198,11 @@ class StoreReading:
         """Of all topics: cluster, topic, kind, lines and count."""
         with self._moment() as connection:
             return altered.totals(connection, from_time)
+
+    def checks(self, key: TopicKey) -> LogChecks:
+        """When brokers last read its logs again."""
+        with self._moment() as connection:
+            return scrubbed.checks(connection, pictures.Topic(connection, key).id)
 
     def consumers(self, cluster: str = "") -> list[ConsumerRow]:
         with self._moment() as connection:

@@ -247,6 +247,15 @@ EVENTS: Final[dict[str, Event]] = {
                 "cure": "raise max_dead_share",
             }
         ],
+        "scrubbed": [
+            {
+                "topic": "orders",
+                "topic_id": "9nOqJx0wSTyJp6m6CHkuvA",
+                "partition": 3,
+                "recent": 1_795_132_000_000,
+                "whole": 1_795_000_000_000,
+            }
+        ],
         "altered": [
             {
                 "topic": "orders",

@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 
 from agent.alterations import Alteration, Altered, AlteredText
-from agent.blind_times import NOT_KNOWN, LookedAt, Patterns, Stamp, Traces, Unwatched
+from agent.history.blind_times import NOT_KNOWN, LookedAt, Patterns, Stamp, Traces, Unwatched
 from agent.journal.journal import Journal
 from agent.parcels import Eventless, Outgoing, Parcel
 from agent.runs import KnownSource, Progress, Run, SourceId
