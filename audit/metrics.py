@@ -70,6 +70,7 @@ class AuditMetrics:
             for tier, count in each.events.items():
                 events.add_metric([*each.key, tier.kind.value, tier.destination], count)
         yield events
+        yield self._kinds()
         as_of = {name: each.as_of for name, each in self._service.standing.clusters.items()}
 
         def waiting(topic: TopicFigures) -> float:
@@ -106,6 +107,18 @@ class AuditMetrics:
             for each in figures:
                 family.add_metric(each.key, value(each))
             yield family
+
+    def _kinds(self) -> Metric:
+        """Each kind by itself: the state is the worst alone."""
+        family = _gauge(
+            "topic_findings_of_kind",
+            "Faults of one kind that nobody has accepted.",
+            [*_TOPIC, "kind"],
+        )
+        for each in self._service.figures:
+            for count in each.kinds:
+                family.add_metric([*each.key, count.kind.value], count.findings)
+        return family
 
     def _ledgers(self) -> Iterator[Metric]:
         clusters = self._service.standing.clusters.items()

@@ -120,7 +120,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, check: bool) -> None
             raise StoreDamaged(f"{path} is damaged ({found[0][0]}): it must be built anew")
 
 
-VERSION: Final = 22
+VERSION: Final = 23
 
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -304,11 +304,11 @@ CREATE TABLE landed_twice (source INT, tier INT, seq INT, end_seq INT, from_time
     PRIMARY KEY (source, tier, seq, end_seq, from_time, to_time)) WITHOUT ROWID;
 
 CREATE TABLE judged (topic INT, hour INT, state TEXT, events INT, missing INT, excess INT,
-    pending_windows INT, findings INT, waits TEXT, partly_unseen INT,
+    pending_windows INT, findings INT, waits TEXT, partly_unseen INT, kinds TEXT,
     PRIMARY KEY (topic, hour)) WITHOUT ROWID;
 CREATE INDEX judged_open ON judged (topic, hour) WHERE state <> 'complete';
 CREATE TABLE alerts (kind TEXT, cluster TEXT, topic TEXT, host TEXT, hour INT, raised INT,
-    resolved INT, words TEXT, told_raised INT, told_resolved INT,
+    resolved INT, words TEXT, told_raised INT, told_resolved INT, finding TEXT,
     PRIMARY KEY (kind, cluster, topic, host, hour, raised)) WITHOUT ROWID;
 CREATE INDEX alerts_by_time ON alerts (raised);
 """

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from audit.answers import (
+    AgentRow,
     AgentsAnswer,
     AlteredTotal,
     ConsumerRow,
@@ -40,7 +41,8 @@ from audit.store.rows import Alert, JournalRow
 from audit.store.topics import Delays, Overview
 
 _ALERTS: Final = """
-SELECT kind, cluster, topic, host, words, raised, resolved, told_raised, told_resolved, hour
+SELECT kind, cluster, topic, host, words, raised, resolved, told_raised, told_resolved, hour,
+    finding
     FROM alerts WHERE {} ORDER BY raised DESC, kind, cluster, topic, host, hour DESC
     LIMIT ? OFFSET ?
 """
@@ -150,6 +152,11 @@ class StoreReading:
         with self._moment() as connection:
             return fleet.agents(connection, query, patience)
 
+    def agents_of(self, cluster: str, patience: fleet.SilencePatience) -> dict[str, AgentRow]:
+        """Those that were ever heard, by their id."""
+        with self._moment() as connection:
+            return fleet.by_agent(connection, cluster, patience)
+
     def loads(self, query: LoadsQuery) -> Loads:
         """The newest first."""
         with self._moment() as connection:
@@ -232,4 +239,4 @@ class StoreReading:
 
 def _alerts(connection: sqlite3.Connection, where: str, most: int, skipped: int) -> list[Alert]:
     rows = connection.execute(_ALERTS.format(where), (most, skipped))
-    return [Alert._make((*row[:7], bool(row[7]), bool(row[8]), row[9])) for row in rows]
+    return [Alert._make((*row[:7], bool(row[7]), bool(row[8]), *row[9:])) for row in rows]

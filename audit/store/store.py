@@ -53,7 +53,7 @@ from ledger.reading import LedgerPositions
 
 _ALERT = """
 INSERT OR REPLACE INTO alerts (kind, cluster, topic, host, words, raised, resolved, told_raised,
-    told_resolved, hour) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    told_resolved, hour, finding) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 
@@ -155,11 +155,12 @@ class AuditStore:
         numbers = self._numbers
         with self._transaction() as connection:
             rows = []
-            for (cluster, topic, topic_id), *said in hours:
+            for (cluster, topic, topic_id), *said, kinds in hours:
                 (name,) = numbers.topic_names.of([topic], cluster)
-                rows.append((*numbers.topics.of([topic_id], name), *said))
+                packed = msgspec.json.encode(kinds).decode()
+                rows.append((*numbers.topics.of([topic_id], name), *said, packed))
             connection.executemany(
-                "INSERT OR REPLACE INTO judged VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
+                "INSERT OR REPLACE INTO judged VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
             )
 
     def keep_alerts(self, alerts: Sequence[Alert]) -> None:

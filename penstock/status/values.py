@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from audit.answers import AlteredTotal
+from audit.findings import Kinds
 
 _OVER_MILLIS: Final = 5_000  # long enough to be calm, short enough to see a change
 _MOST: Final = 2**63 - 1  # whoever answers may say any number
@@ -43,6 +44,7 @@ class TopicStanding(msgspec.Struct, frozen=True, kw_only=True):
     excess: int = 0
     of_last_day: int = -1  # events, as the audit counts them
     load_fails: bool = False  # no load commits anything of it
+    kinds: Kinds = ()  # what is wrong and nobody has accepted, each kind by itself
     partly_unseen: bool = False  # nobody watched for a time of the last day, and that is accepted
 
 

@@ -48,7 +48,18 @@ class Ended:
 def ended(tmp_path_factory: pytest.TempPathFactory) -> Ended:
     directory = tmp_path_factory.mktemp("demo")
     run = subprocess.run(
-        [*PENSTOCK, "demo", "--secure", "--seconds", "8", "--dir", str(directory), "--json"],
+        [
+            *PENSTOCK,
+            "demo",
+            "--secure",
+            "--seconds",
+            "8",
+            "--seed",
+            "1",
+            "--dir",
+            str(directory),
+            "--json",
+        ],
         cwd=REPOSITORY,
         env={**os.environ, **quick_java_environment()},
         capture_output=True,
