@@ -58,6 +58,14 @@ class TopicRow(msgspec.Struct, frozen=True, kw_only=True):
     kinds: Kinds = ()  # what nobody has accepted, each kind by itself
 
 
+class AlteredTotal(msgspec.Struct, frozen=True):
+    """Text that is not what the files have, or files that were not read, of one kind."""
+
+    kind: str  # replaced, cut, dropped, unread, other: as in the ledger
+    lines: int
+    count: int  # characters replaced, bytes cut off, values dropped, files not read
+
+
 class TopicsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """`/api/v1/topics?cluster&state&search&sort&hours&page&size`"""
 
@@ -71,6 +79,7 @@ class TopicsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     notices: list[str] = []  # what whoever looks should know: rebuilt, unreachable, in words
     failing_loads: list[FailingLoad] = []  # of all topics, what fails longest first; 500 at most
     partly_unseen: int = 0  # how many topics, whatever is searched for
+    altered: list[AlteredTotal] = []  # of all topics of these hours
     having: dict[str, int] = {}  # how many topics have any of each: one may be counted in several
 
 
@@ -105,6 +114,22 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     lost: int
     lost_bytes: int
     events: int  # that these lines became
+
+
+class Remark(msgspec.Struct, frozen=True):
+    """The same of one file. It changes no verdict. Texts are empty where too many files or fields
+    are concerned to be told apart."""
+
+    kind: str
+    input: str
+    path: str
+    host: str
+    lines: int
+    count: int
+    first_time: int
+    last_time: int
+    name: str = ""  # of the field that was dropped
+    hint: str = ""  # the encoding that the file looks like
 
 
 class CheckedLog(msgspec.Struct, frozen=True):
@@ -148,6 +173,8 @@ class TopicAnswer(msgspec.Struct, frozen=True, kw_only=True):
     waits_total: int
     deleted: bool = False  # the cluster does not have it any more: it waits for nobody
     failing_loads: list[FailingLoad] = []
+    altered: list[AlteredTotal] = []
+    remarks: list[Remark] = []  # the first hundred
     kinds: Kinds = ()  # what nobody has accepted, each kind by itself
     checks: LogChecks = LogChecks()
 
@@ -402,6 +429,8 @@ class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
     unclaimed_yet: int = 0  # of `unclaimed`, events of which an earlier tier may still speak
     deleted: bool = False  # the cluster does not have it any more: it waits for nobody
     failing_loads: list[FailingLoad] = []  # then it is pending at least
+    altered: list[AlteredTotal] = []
+    remarks: list[Remark] = []  # the first hundred
     kinds: Kinds = ()  # what nobody has accepted, each kind by itself
     checks: LogChecks = LogChecks()
 

@@ -15,6 +15,7 @@ from prometheus_client.metrics_core import (
     Metric,
 )
 
+from audit.altered_figures import altered_families
 from audit.errors import NotNow, StoreDamaged
 from audit.groups.figures import group_families
 from audit.http.asking import failing_loads
@@ -49,6 +50,7 @@ class AuditMetrics:
         yield from self._ledgers()
         yield self._agents()
         yield self._loads()
+        yield from altered_families(PREFIX, self._service)
         service = self._service
         yield from group_families(
             PREFIX, service.groups, now_millis(), service.config.groups.series

@@ -28,6 +28,7 @@ from audit.http.asking import (
     verdict,
 )
 from audit.http.groups import with_groups
+from audit.http.remarks import altered_in, remarks_of
 from audit.judged_hours import DAY, HOUR, hour_of
 from audit.picture import Tier, TierKind, TopicKey, WindowSums
 from audit.reconciling import words
@@ -56,6 +57,7 @@ def topics(service: Service, query: queries.TopicsQuery) -> answers.TopicsAnswer
         notices=[*standing.notices(), *standing.too_old(now)],
         failing_loads=failing_loads(service, query.cluster)[:_MOST_FAILING],
         partly_unseen=found.partly_unseen,
+        altered=altered_in(service, query.cluster, hour_of(now) + HOUR - query.hours * HOUR),
         having={each.value: found.having[each] for each in State},
     )
 
@@ -74,6 +76,7 @@ def topic(service: Service, query: queries.TopicQuery) -> answers.TopicAnswer:
     judged = verdict(service, key, from_time, to_time)
     reading = service.reading
     failing = failing_in(service, judged)
+    altered, remarks = remarks_of(service, key, from_time, to_time)
     return answers.TopicAnswer(
         cluster=key.cluster,
         topic=key.topic,
@@ -94,6 +97,8 @@ def topic(service: Service, query: queries.TopicQuery) -> answers.TopicAnswer:
         waits_total=len(judged.waits),
         deleted=service.standing.is_deleted(key),
         failing_loads=failing,
+        altered=altered,
+        remarks=remarks,
         kinds=judged.totals.kinds,
         checks=reading.checks(key),
     )
@@ -185,7 +190,8 @@ def report(service: Service, query: queries.ReportQuery) -> answers.ReportAnswer
         if not found.is_empty or query.topic or is_current(service, key):
             so_far = _so_far(found.report.state, between[0], now)
             state = not_landed(so_far, found.report.failing_loads)
-            said.append(replace(found.report, state=state))
+            altered, remarks = remarks_of(service, key, *between)
+            said.append(replace(found.report, state=state, altered=altered, remarks=remarks))
     clusters = {each.cluster for each in keys} or set(service.standing.clusters)
     as_of = min(service.standing.clusters[each].as_of for each in _read(service, clusters))
     told = as_of - service.window_millis - int(service.config.grace * 1000)

@@ -120,7 +120,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, check: bool) -> None
             raise StoreDamaged(f"{path} is damaged ({found[0][0]}): it must be built anew")
 
 
-VERSION: Final = 22
+VERSION: Final = 23
 
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -274,6 +274,12 @@ CREATE TABLE scrubbed (name INT, topic_id TEXT, partition INT, recent INT, whole
 -- Of each topic and destination the latest that was said of how its loads end; `said` as above.
 CREATE TABLE loads_tried (name INT, tier INT, time INT, said INT, journal TEXT, seq INT,
     failed INT, since INT, reason TEXT, cure TEXT, PRIMARY KEY (name, tier)) WITHOUT ROWID;
+
+-- Text that is not what the file has, and unread files: see altered.py.
+CREATE TABLE altered (name INT, hour INT, host TEXT, input TEXT, path TEXT, kind TEXT, field TEXT,
+    lines INT, count INT, first INT, last INT, hint TEXT,
+    PRIMARY KEY (name, hour, host, input, path, kind, field)) WITHOUT ROWID;
+CREATE INDEX altered_unread ON altered (name, host, path) WHERE kind = 'unread';
 
 -- Times that agents cannot vouch for; `number` in the entry. A journal's rest of too many: seq -1.
 CREATE TABLE unwatched (name INT, journal TEXT, seq INT, number INT, time INT, host TEXT, path TEXT,

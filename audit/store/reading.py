@@ -14,6 +14,7 @@ from typing import Final
 from audit.answers import (
     AgentRow,
     AgentsAnswer,
+    AlteredTotal,
     ConsumerRow,
     FailingLoad,
     Flow,
@@ -22,6 +23,7 @@ from audit.answers import (
     ListPage,
     Loads,
     LogChecks,
+    Remark,
     Sources,
 )
 from audit.picture import TopicKey, TopicPicture
@@ -33,7 +35,7 @@ from audit.queries import (
     SourcesQuery,
     TopicsQuery,
 )
-from audit.store import files, fleet, loads, origins, pictures, scrubbed, topics
+from audit.store import altered, files, fleet, loads, origins, pictures, scrubbed, topics
 from audit.store.database import damage_said, open_for_reading
 from audit.store.rows import Alert, JournalRow
 from audit.store.topics import Delays, Overview
@@ -190,6 +192,19 @@ class StoreReading:
         """Of lines, in the window of the events that they were read with."""
         with self._moment() as connection:
             return topics.flow(connection, pictures.Topic(connection, key).id, from_time, to_time)
+
+    def remarks(
+        self, key: TopicKey, from_time: int, to_time: int
+    ) -> tuple[list[AlteredTotal], list[Remark]]:
+        """What of its text is not what the files have: by kind, and by file."""
+        with self._moment() as connection:
+            topic = pictures.Topic(connection, key).id
+            return altered.remarks(connection, topic, from_time, to_time)
+
+    def altered_since(self, from_time: int) -> list[tuple[str, str, str, int, int]]:
+        """Of all topics: cluster, topic, kind, lines and count."""
+        with self._moment() as connection:
+            return altered.totals(connection, from_time)
 
     def checks(self, key: TopicKey) -> LogChecks:
         """When brokers last read its logs again."""

@@ -16,6 +16,7 @@ from penstock import __version__
 from penstock.cli.time_arguments import time_text
 from penstock.report.asking import verdict
 from penstock.report.kinds import MARKS
+from penstock.report.remarks import remark_lines, remarked
 from penstock.report.words import (
     NOT_LOADED,
     NOTHING,
@@ -44,7 +45,7 @@ _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 
 def report_page(report: ReportAnswer) -> str:
     """The whole file."""
-    shown = verdict_shown(verdict(report), report.topics)
+    shown = remarked(verdict_shown(verdict(report), report.topics), report.topics)
     title = f"{shown.name}: {time_text(report.from_time)} to {time_text(report.to_time)} UTC"
     style = files("penstock.report").joinpath("report.css").read_text(encoding="utf-8")
     return "\n".join(
@@ -125,6 +126,12 @@ def _topic(number: int, topic: TopicReport) -> Iterator[str]:
         yield from (_finding(each) for each in topic.findings)
         yield "</ul>"
         yield _more(left_out(len(topic.findings), topic.findings_total, "such findings"))
+    if topic.remarks:
+        yield "<h3>What was altered</h3>"
+        yield "<ul>"
+        for sentence in remark_lines(topic):
+            yield _marked("nothing", "i", f"<span>{_text(sentence)}</span>")
+        yield "</ul>"
     if topic.waits:
         yield "<h3>What it waits for</h3>"
         yield "<ul>"

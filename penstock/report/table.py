@@ -16,6 +16,7 @@ from ground.printable import one_line
 from penstock.cli.output import print_table
 from penstock.report.asking import verdict
 from penstock.report.kinds import MARKS
+from penstock.report.remarks import remark_lines, remarked
 from penstock.report.words import (
     NOT_LOADED,
     Count,
@@ -62,7 +63,7 @@ class _Remark(NamedTuple):
 
 def show_report(report: ReportAnswer, *, everything: bool) -> None:
     """`everything`: also of topics with which all is well, and somebody watched all the time."""
-    shown = verdict_shown(verdict(report), report.topics)
+    shown = remarked(verdict_shown(verdict(report), report.topics), report.topics)
     _print(shown.words, _colour(shown), f": {shown.meaning}")
     print(headline(report))
     if not report.topics:
@@ -72,7 +73,8 @@ def show_report(report: ReportAnswer, *, everything: bool) -> None:
     _show_overview(report.topics)
     several = len({each.cluster for each in report.topics}) > 1
     for topic in report.topics:
-        if everything or topic.state is not State.COMPLETE or is_partly_unseen(topic):
+        notable = topic.state is not State.COMPLETE or is_partly_unseen(topic) or topic.remarks
+        if everything or notable:
             _show_topic(topic, cluster=several)
 
 
@@ -125,6 +127,8 @@ def _remarks(topic: TopicReport) -> Iterator[_Remark]:
         yield _Remark(mark, colour, finding_words(each))
     if more := left_out(len(topic.findings), topic.findings_total, "such findings"):
         yield _Remark(MARKS[State.MISSING], _COLOURS[State.MISSING], more)
+    for sentence in remark_lines(topic):
+        yield _Remark("i", "", sentence)
     mark, colour = MARKS[State.PENDING], _COLOURS[State.PENDING]
     for wait in topic.waits:
         yield _Remark(mark, colour, wait_words(wait))

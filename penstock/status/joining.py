@@ -59,6 +59,7 @@ def joined(parts: StatusParts, now: int) -> PipelineStatus:
         verdict_as_of=audit.topics.as_of if audit and audit.topics.as_of > 0 else -1,
         alerts=audit.topics.alerts if audit else -1,
         problems=(*parts.silent, *_problems(parts, cluster, now)),
+        altered=tuple(audit.topics.altered) if audit else (),
     )
 
 

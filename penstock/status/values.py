@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from audit.answers import AlteredTotal
 from audit.findings import Kinds
 
 _OVER_MILLIS: Final = 5_000  # long enough to be calm, short enough to see a change
@@ -95,6 +96,7 @@ class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
     verdict_as_of: int = -1  # up to when the ledger has been read
     alerts: int = -1
     problems: tuple[str, ...] = ()  # who does not answer or is silent, and what brokers have lost
+    altered: tuple[AlteredTotal, ...] = ()  # text of the last day that is not what the files have
 
 
 class Rates:

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from audit.findings import State, summed
 from ground.printable import one_line
 from penstock.report.kinds import MARKS, faults_of, kind_words, marked
+from penstock.report.remarks import altered_words
 from penstock.report.words import AS_FAR_AS_SEEN, MEANINGS
 from penstock.status.values import LoadStanding, PipelineStatus, TopicStanding
 
@@ -61,7 +62,9 @@ def verdict_words(standing: PipelineStatus) -> Words:
         State.UNKNOWN: f"nothing is known to be missing; {kind_words(kinds)}" if kinds else "",
     }.get(state, kind_words(kinds))
     name = marked(faults_of(kinds, state))
-    return Words(MARKS[state], COLOURS[state], f"{name}: {words or MEANINGS[state]}")
+    altered = altered_words(standing.altered)
+    text = f"{name}: {words or MEANINGS[state]}{'; ' if altered else ''}{altered}"
+    return Words(MARKS[state], COLOURS[state], text)
 
 
 def _cannot_be_loaded(standing: PipelineStatus) -> str:

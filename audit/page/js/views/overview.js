@@ -8,6 +8,7 @@ import { chips, choice, searchBox } from "../parts/controls.js";
 import { Pane, empty } from "../parts/pane.js";
 import { sparkline } from "../parts/sparkline.js";
 import { notable, pager, table } from "../parts/table.js";
+import { altered } from "../parts/remarks.js";
 import { unloadedCard } from "../parts/unloaded.js";
 import { link } from "../routes.js";
 import { FAULTS, STATES, WORDS, sign, stateBadges, unloadedBadge } from "../signs.js";
@@ -33,7 +34,10 @@ export function overview(page) {
   const list = new Pane(
     load,
     (answer) => {
-      replace(verdict, sentence(answer));
+      const [mark, text] = sentence(answer);
+      if (answer.altered.length > 0)
+        text.append(h("p", {}, `In the last 24 hours, ${altered(answer.altered)}.`));
+      replace(verdict, mark, text);
       unloaded.hidden = answer.failing_loads.length === 0;
       replace(unloaded, unloadedCard(answer.failing_loads, { named: true }));
       states.show(

@@ -13,6 +13,7 @@ import { lines, passage } from "../parts/flow.js";
 import { HeatMap } from "../parts/heatmap.js";
 import { GroupsPane } from "../parts/groups.js";
 import { Pane, card, empty } from "../parts/pane.js";
+import { remarksCard } from "../parts/remarks.js";
 import { unloadedCard } from "../parts/unloaded.js";
 import { rangeBar, rangeOf, zoomed } from "../parts/ranges.js";
 import { notable, pager, table } from "../parts/table.js";
@@ -159,6 +160,7 @@ function cards(answer, windows, overTime, params) {
     unloadedCard(answer.failing_loads),
     windows,
     faults(answer, params),
+    remarksCard(answer),
     answer.waits.length > 0 ? waits(answer) : null,
     card(
       "Where every line went",
