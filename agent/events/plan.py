@@ -240,7 +240,9 @@ def _asked(input_: Input) -> list[str]:
 def _used(input_: Input) -> list[str]:
     """The fields that the header has, or that an input goes by: nobody misses them."""
     own = [_TIME] if input_.format in _SAY_THE_TIME and input_.time is None else []
-    return own + _asked(input_)
+    # Of every line of every container, so that as a remark it would say nothing.
+    stream = ["stream"] if input_.format in {Format.CRI, Format.DOCKER} else []
+    return own + stream + _asked(input_)
 
 
 def _encode(encoder: TailEncoder, unknown: UnknownFields, known: Collection[str]) -> Encode:
