@@ -34,14 +34,12 @@ def test_every_topic_is_right(environment: str, tmp_path: Path) -> None:
         site = ends.enter_context(Site(tmp_path, REPOSITORY))
         agent = ends.enter_context(AGENTS[environment](site))
         played = play(site, agent, plans)
-    wrong = {
-        f"{each.signal}, {judgement.topic.style}, {judgement.topic.moment}": (
-            judgement.outcome,
-            judgement.words,
-        )
+    wrong = [
+        f"{each.signal}, {judgement.topic.style}, {judgement.topic.moment}: {judgement.outcome}: "
+        + "; ".join(judgement.words)
         for each in played
         for judgement in each.judgements
         # On a machine that is too busy to start a program within five seconds, unknown is right.
         if judgement.outcome not in {Outcome.RIGHT, Outcome.AWAY}
-    }
-    assert wrong == {}
+    ]
+    assert not wrong, "\n".join(wrong)
