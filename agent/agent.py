@@ -15,12 +15,12 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
-from agent.blind_times import Looked
 from agent.config import AgentConfig
 from agent.config_inputs import Input
 from agent.errors import AgentError
+from agent.file_inputs import FileInput, read_inputs, write_inputs
 from agent.files.files import Files
-from agent.files.inputs import FileInput, read_inputs, write_inputs
+from agent.history.blind_times import Looked
 from agent.journal.binding import Binding
 from agent.journal.journal import Journal
 from agent.journal.state import JournalState
@@ -113,6 +113,7 @@ class Agent:
             looked=since | dict(state.looked),
             forgotten_before=state.ledger_seq if state.damage else -1,
             torn=state.is_torn,
+            reached=state.history,
             spool=directory,
             keeping=Keeping(DescriptorStore(), journal.agent_id),
             left=self._left,

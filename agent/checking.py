@@ -17,8 +17,8 @@ from agent.config import AgentConfig
 from agent.config_inputs import Format, Input
 from agent.errors import InputError, NoSchema
 from agent.events.reader import EventReader
-from agent.files.compressed import has_compressed_name
 from agent.files.listing import Survey
+from agent.recognition.compressed import has_compressed_name
 from agent.topic_schemas.finding import find, register_files
 from agent.topic_schemas.values import (
     THE_LEDGERS,

@@ -25,10 +25,10 @@ from agent.config import AgentConfig
 from agent.cuts import Cut
 from agent.departures import Departures
 from agent.feeds import Feed
-from agent.files.followed import Followed
 from agent.files.happenings import Lost
 from agent.journal.journal import Journal
 from agent.parcels import BatchKind, Eventless, Parcel
+from agent.recognition.followed import Followed
 from agent.runs import Excepted, Fate, Progress, Run, SourceId
 from agent.shipping.shipper import Shipper
 from agent.topic_schemas.following import TopicSchemas

@@ -9,10 +9,8 @@ import time
 from collections import deque
 from collections.abc import Iterable
 
-from agent.blind_times import Traces, Unwatched
 from agent.destinations import Destinations
 from agent.files.files import Files
-from agent.files.followed import Followed
 from agent.files.happenings import (
     Appeared,
     Compressed,
@@ -32,8 +30,10 @@ from agent.files.happenings import (
     Unpacked,
     Unreadable,
 )
+from agent.history.blind_times import Traces, Unwatched
 from agent.intake import Intake
 from agent.journal.journal import Journal
+from agent.recognition.followed import Followed
 from agent.runs import SourceId
 from ground.printable import one_line
 

@@ -21,8 +21,8 @@ from typing import Final, NamedTuple
 
 from agent.destinations import Destination, Destinations
 from agent.files.files import Files
-from agent.files.followed import Followed
 from agent.intake import Intake
+from agent.recognition.followed import Followed
 from agent.runs import SourceId
 from agent.shipping.shipper import Shipper
 from ledger.names import DEAD_SUFFIX

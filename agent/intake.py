@@ -15,7 +15,7 @@ from typing import Final
 from agent.accounts import added_up
 from agent.cuts import Cut
 from agent.events.reader import EventReader
-from agent.files.followed import Followed
+from agent.recognition.followed import Followed
 
 PIECE_BYTES: Final = 256 * 1024
 

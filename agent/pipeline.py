@@ -22,8 +22,8 @@ from agent.departures import Departures
 from agent.destinations import Destination, Destinations
 from agent.errors import JournalFull
 from agent.feeds import Feed
+from agent.file_inputs import FileInput
 from agent.files.files import Files
-from agent.files.inputs import FileInput
 from agent.following import Following
 from agent.heartbeats import Beating
 from agent.intake import Intake
@@ -142,8 +142,7 @@ class Pipeline:
         self.destinations.hand_over_again()
         self._do_orders()
         self.following.expect(self._files.look(now))
-        self.following.note(now)
-        self._remember_look()
+        self._note(now)
         self._files.keep(now)
         if self._begins:
             self._begins = False
@@ -155,12 +154,22 @@ class Pipeline:
         self._keep_to_limits(now)
         return is_behind
 
-    def _remember_look(self) -> None:
-        """After what was found: a crash before that has it found again."""
-        looked = self._files.looked(self._beating.until)
+    def _note(self, now: float) -> None:
+        """What was found, and last of all how far that goes: a crash before that has it found
+        again."""
+        looked, reached = [], None
+        with self._journal.together():
+            self.following.note(now)
+            looked = self._files.looked(self._beating.until)
+            if looked:
+                self._journal.looked(looked)
+            reached = self._files.history()
+            if reached is not None:
+                self._journal.history(reached)
         if looked:
-            self._journal.looked(looked)
             self._files.looked_was_written()
+        if reached is not None:
+            self._files.history_was_written(reached)
 
     def _read(self, now: float) -> bool:
         """A piece of each file that has something; whether there is more than a piece in any.

@@ -102,6 +102,24 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     events: int  # that these lines became
 
 
+class CheckedLog(msgspec.Struct, frozen=True):
+    """When a broker last read the log of a partition again and compared its CRCs: each is when the
+    last complete reading began; -1: there was none."""
+
+    partition: int
+    recent: int  # of its young segments: those that were written to in the last day, usually
+    whole: int  # of all of them
+
+
+class LogChecks(msgspec.Struct, frozen=True, kw_only=True):
+    """The same of a topic: the earliest of its partitions, -1 if one was never read."""
+
+    recent: int = -1
+    whole: int = -1
+    logs: list[CheckedLog] = []  # the first hundred, those that have waited longest first
+    logs_total: int = 0
+
+
 class TopicAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """`/api/v1/topic?cluster&topic&from&to&step`: `cells` are windows, or several of them taken
     together, each `step` milliseconds long."""
@@ -125,6 +143,7 @@ class TopicAnswer(msgspec.Struct, frozen=True, kw_only=True):
     waits_total: int
     deleted: bool = False  # the cluster does not have it any more: it waits for nobody
     failing_loads: list[FailingLoad] = []
+    checks: LogChecks = LogChecks()
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
@@ -370,6 +389,7 @@ class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
     elsewhere: int = 0  # more in this time at a later tier, as they are fewer in another; or fewer
     deleted: bool = False  # the cluster does not have it any more: it waits for nobody
     failing_loads: list[FailingLoad] = []  # then it is pending at least
+    checks: LogChecks = LogChecks()
 
 
 class ReportAnswer(msgspec.Struct, frozen=True, kw_only=True):

@@ -499,7 +499,10 @@ class Broker:
     def _checked(self) -> CheckedGauge:
         found = self._found
         return CheckedGauge(
-            dict(found.damaged_batches), found.scrubbed_bytes, found.scrubbed_millis / 1000
+            dict(found.damaged_batches),
+            found.scrubbed_bytes,
+            found.scrubbed_millis / 1000,
+            {key: (each.recent / 1000, each.whole / 1000) for key, each in found.checked.items()},
         )
 
     def _more_metrics(self) -> Iterator[Metric]:

@@ -99,11 +99,13 @@ class LossGauge(NamedTuple):
 
 class CheckedGauge(NamedTuple):
     """What was found of what is stored: damaged batches by topic and partition, bytes read again,
-    and when all had been read, in seconds; below 0 if never."""
+    and when all had been read, in seconds; below 0 if never. And of each log when its young
+    segments and all of its segments were last read again."""
 
     damaged: Mapping[tuple[str, int], int]
     scrubbed_bytes: int
     scrubbed_time: float
+    logs: Mapping[tuple[str, int], tuple[float, float]] = MappingProxyType({})
 
 
 class BrokerMetrics:
@@ -313,3 +315,13 @@ class BrokerMetrics:
             "When all that is stored had been read again, since 1970; below 0 if not yet.",
             value=checked.scrubbed_time,
         )
+        logs = GaugeMetricFamily(
+            _PREFIX + "log_checked_time_seconds",
+            "When the last complete reading of a log's young segments, or of all of them, began,"
+            " since 1970; below 0 if there was none.",
+            labels=["topic", "partition", "segments"],
+        )
+        for (topic, partition), times in checked.logs.items():
+            for segments, seconds in zip(("young", "all"), times, strict=True):
+                logs.add_metric([topic, str(partition), segments], seconds)
+        yield logs

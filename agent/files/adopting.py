@@ -11,25 +11,24 @@ somebody deleted the data directory, or its source has ended.
 import logging
 import os
 import stat
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
-from agent.files.followed import Followed
-from agent.files.happenings import Appeared
-from agent.files.identity import Identity, IdentityVerdict, kept
+from agent.files.happenings import Appeared, Deleted
 from agent.files.input_files import InputFiles
 from agent.files.listing import sighting_from
-from agent.files.memory import FoundFile
-from agent.files.name_events import Former, Meanwhile
-from agent.files.names import DELETED, below
+from agent.files.partings import DELETED_REST
 from agent.files.shared_by_inputs import SharedByInputs
-from agent.files.watching import Watcher
 from agent.kept.keeping import Keeping, KeptKind, read_name
 from agent.kept.store import HandedOver
+from agent.names import DELETED
+from agent.recognition.followed import Followed
+from agent.recognition.identity import Identity, IdentityVerdict, kept
+from agent.recognition.memory import FoundFile
 from agent.runs import KnownSource
 
-_OWN: Final = frozenset({KeptKind.EVENTS, KeptKind.UNSAID})
+_OWN: Final = frozenset({KeptKind.EVENTS, KeptKind.HISTORY})
 
 log = logging.getLogger(__name__)
 
@@ -49,18 +48,9 @@ class _Left:
         return self.status.st_dev, self.status.st_ino
 
 
-class Now(NamedTuple):
-    """A path that something had, those where it is now, none if nobody watches where that is, and
-    whether it was made under that path."""
-
-    path: str
-    now: list[str]
-    is_made: bool
-
-
 class Adopting:
-    """What was handed over, until each is some input's or nobody's, and what that says of the time
-    when no agent ran. `own` is what is no file, for whoever takes it to close."""
+    """What was handed over, until each is some input's or nobody's. `own` is what is no file, for
+    whoever takes it to close; `known_paths` are those of files that an earlier process knew."""
 
     def __init__(
         self,
@@ -74,41 +64,9 @@ class Adopting:
         self._useless = 0
         for each in handed_over:
             self._sort(each)
-        self._known_paths = {each.last_path or each.path for each in known}
-        self._known_paths |= {each.path for each in self._files if each.is_new}
-
-    def unseen(self, folder: str, watcher: Watcher) -> Collection[str] | None:
-        """Paths of what came to a folder and went while no agent ran, whatever inputs mean; None
-        if that is not known. Of folders that the first look has listed."""
-        found = watcher.meanwhile(folder)
-        if found is None:
-            return None
-        names = found.unseen | {each.name for each in self._unknown(found, watcher, gone=True)}
-        return {below(folder, name) for name in names}
-
-    def there(self, folder: str, watcher: Watcher) -> Iterator[Now]:
-        """What came to a folder while no agent ran, and did not go."""
-        found = watcher.meanwhile(folder)
-        for each in found.there if found is not None else ():
-            now = _paths(watcher, each.watch, each.name_now)
-            yield Now(below(folder, each.name), now, each.is_made)
-
-    def renamed(self, folder: str, watcher: Watcher) -> Iterator[Now]:
-        """The same of what was there before, and of which nobody knows what was in it."""
-        found = watcher.meanwhile(folder)
-        if found is None:
-            return
-        for each in self._unknown(found, watcher, gone=False):
-            now = _paths(watcher, *each.now) if each.now is not None else []
-            yield Now(below(folder, each.name), now, is_made=False)
-
-    def _unknown(self, found: Meanwhile, watcher: Watcher, *, gone: bool) -> Iterator[Former]:
-        """What was there before, and was no source's: by what it was called first."""
-        for each in found.former:
-            if gone == (each.now is None) and self._known_paths.isdisjoint(
-                _paths(watcher, *each.first)
-            ):
-                yield each
+        self.known_paths = {each.last_path or each.path for each in known}
+        self.known_paths |= {each.real_path for each in known if each.real_path}
+        self.known_paths |= {each.path for each in self._files if each.is_new}
 
     def adopt(
         self,
@@ -173,10 +131,6 @@ class Adopting:
             self._keeping.refuse([name])
 
 
-def _paths(watcher: Watcher, watch: int, name: str) -> list[str]:
-    return [below(path, name) for path in watcher.folders_of(watch)]
-
-
 def _take(input_files: InputFiles, left: _Left, shared: SharedByInputs) -> bool:
     """Whether it is this input's; its descriptor is not used up."""
     try:
@@ -206,9 +160,20 @@ def _taken(input_files: InputFiles, left: _Left, shared: SharedByInputs) -> bool
         followed = input_files.remembered(known)
         shared.say(Appeared(followed, known_before=True))
     followed.belong(input_files.input)
-    shared.attention.rest(followed, shared.now)
+    shared.attention.rest(followed, shared.now - _passed(left.status.st_mtime_ns, shared))
+    if not left.status.st_nlink:
+        gone_at = shared.now - _passed(left.status.st_ctime_ns, shared)
+        followed.lose_name(gone_at, left.status.st_mtime_ns)
+        if followed.source:
+            shared.say(Deleted(followed))
     input_files.hold(followed, os.dup(left.fd))
     return True
+
+
+def _passed(time_ns: int, shared: SharedByInputs) -> float:
+    """Seconds since then, as far as they matter: a deleted file that had been quiet for long enough
+    is over at once, however often the agent was started since."""
+    return min(max(0.0, shared.wall() - time_ns / 1e9), DELETED_REST)
 
 
 def _seen_now(path: str, left: _Left, shared: SharedByInputs) -> Followed:

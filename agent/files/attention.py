@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from agent.files.followed import Followed
-from agent.files.handles import Handles
-from agent.files.identity import is_untouched
-from agent.files.watching import Watcher
+from agent.history.watching import Watcher
+from agent.recognition.followed import Followed
+from agent.recognition.handles import Handles
+from agent.recognition.identity import is_untouched
 
 _QUIET: Final = 0.15
 _POLLED_EVERY: Final = 1.0

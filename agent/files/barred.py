@@ -9,12 +9,12 @@ import os
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from agent.blind_times import Stamp, Traces, Unwatched
-from agent.files.compressed import has_compressed_name
-from agent.files.identity import Identity, Places, were_made_apart
 from agent.files.listing import Listing, Survey
-from agent.files.names import folder_of
-from agent.files.seen import born_ns
+from agent.history.blind_times import Stamp, Traces, Unwatched
+from agent.names import folder_of
+from agent.recognition.compressed import has_compressed_name
+from agent.recognition.identity import Identity, Places, were_made_apart
+from agent.recognition.seen import born_ns
 from agent.runs import SourceId
 
 

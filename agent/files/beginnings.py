@@ -8,16 +8,16 @@ It may be a copy of a source that is there, or replace one that is deleted: what
 import os
 from dataclasses import replace
 
-from agent.files.compressed import is_compressed
-from agent.files.followed import Followed
+from agent.file_inputs import end_of_last_line
 from agent.files.happenings import Appeared
-from agent.files.identity import PATIENCE, Compared, IdentityVerdict, replaced, undecided
 from agent.files.input_files import InputFiles
-from agent.files.inputs import end_of_last_line
-from agent.files.originals import likeliest
 from agent.files.partings import go_on_in
-from agent.files.seen import same_content
 from agent.files.shared_by_inputs import SharedByInputs
+from agent.recognition.compressed import is_compressed
+from agent.recognition.followed import Followed
+from agent.recognition.identity import PATIENCE, Compared, IdentityVerdict, replaced, undecided
+from agent.recognition.originals import likeliest
+from agent.recognition.seen import same_content
 from agent.runs import Progress
 
 

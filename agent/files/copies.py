@@ -9,9 +9,12 @@ import os
 from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
-from agent.files.compressed import has_compressed_name
-from agent.files.followed import Followed
-from agent.files.identity import (
+from agent.files.input_files import InputFiles
+from agent.files.listing import Survey, sighting_from
+from agent.files.shared_by_inputs import SharedByInputs
+from agent.recognition.compressed import has_compressed_name
+from agent.recognition.followed import Followed
+from agent.recognition.identity import (
     FULL,
     IdentityVerdict,
     SeenFile,
@@ -21,10 +24,7 @@ from agent.files.identity import (
     shows_copied,
     taken_over,
 )
-from agent.files.input_files import InputFiles
-from agent.files.listing import Survey, sighting_from
-from agent.files.seeking import related_names
-from agent.files.shared_by_inputs import SharedByInputs
+from agent.recognition.seeking import related_names
 
 _MOST_BESIDE: Final = 64
 

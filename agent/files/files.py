@@ -5,22 +5,20 @@ else is left to inotify, and to a scan of everything at intervals, which needs n
 The scans take at most one part in fifty of a core: with very many files they are further apart.
 """
 
+import logging
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from agent.blind_times import Looked, LookedAt, Patterns
 from agent.config import AgentLimits, HoldDeleted
+from agent.file_inputs import FileInput
 from agent.files.adopting import Adopting
 from agent.files.attention import Attention
 from agent.files.barred import Left
 from agent.files.beginnings import begin
-from agent.files.compressed import has_compressed_name
-from agent.files.followed import Followed
-from agent.files.handles import Handles, most_handles
 from agent.files.happenings import (
     Forgettable,
     Grown,
@@ -30,11 +28,8 @@ from agent.files.happenings import (
     ReadableAgain,
     Released,
 )
-from agent.files.identity import IdentityVerdict, doubted
 from agent.files.input_files import InputFiles
-from agent.files.inputs import FileInput
-from agent.files.listing import Listing
-from agent.files.names import below, folder_of
+from agent.files.listing import Listing, Survey
 from agent.files.partings import (
     is_undecided,
     left_unread,
@@ -46,10 +41,18 @@ from agent.files.partings import (
 from agent.files.shared_by_inputs import SharedByInputs
 from agent.files.unwatched import past_of
 from agent.files.vigil import Vigil, known_places, since_boot
-from agent.files.watching import Unsaid, Watcher
+from agent.history.blind_times import Looked, LookedAt, Patterns
+from agent.history.position import HistoryPosition
+from agent.history.watching import LeftHistory, Watcher
 from agent.kept.keeping import Keeping, KeptKind
 from agent.kept.store import HandedOver
+from agent.names import below, folder_of
+from agent.recognition.followed import Followed
+from agent.recognition.handles import Handles, most_handles
+from agent.recognition.identity import IdentityVerdict, doubted
 from agent.runs import KnownSource, SourceId
+
+log = logging.getLogger(__name__)
 
 REST: Final = 60.0
 _PARTINGS_EVERY: Final = 0.25
@@ -59,6 +62,7 @@ _BEGINNING: Final = 0.05
 _UNPACKING: Final = 0.05
 _ROUNDS: Final = 3
 _MILLIS: Final = 1_000_000  # nanoseconds
+_HISTORY: Final = (KeptKind.EVENTS, KeptKind.HISTORY)
 _NEVER: Final[Mapping[str, Looked]] = {}
 
 
@@ -69,8 +73,9 @@ class Files:
     `start` is not for them. Without it, those of the known sources are taken. If the journal was
     damaged, sources may be known as they stood long ago, or not at all, whatever entries of the
     ledger below `forgotten_before` said of them. If it was `torn`, the last of what was shipped may
-    not be known. `keeping` has the handles kept over a crash;
-    `left` is what was kept, and handed over. `worked` is what this thread has had of a processor.
+    not be known. `reached` is the position in the history of names that the journal has; `keeping`
+    has the handles kept over a crash; `left` is what was kept, and handed over. `worked` is what
+    this thread has had of a processor.
     """
 
     def __init__(  # noqa: PLR0917  the first six are what it is made of
@@ -88,6 +93,7 @@ class Files:
         looked: Mapping[str, Looked] = _NEVER,
         forgotten_before: int = -1,
         torn: bool = False,
+        reached: HistoryPosition | None = None,
         spool: Path | None = None,
         rest: float = REST,
         events: bool = True,
@@ -99,7 +105,9 @@ class Files:
         self._keeping = keeping
         self._worked = worked
         self._adopting = Adopting(left, known, keeping)
-        watcher = self._watcher(events=events)
+        if forgotten_before >= 0:
+            reached = None
+        watcher = self._watcher(reached, events=events)
         handles = Handles(most_handles(limits.open_files), wall, keeping)
         attention = Attention(watcher, handles, self._no_events)
         self._shared = SharedByInputs(
@@ -110,16 +118,26 @@ class Files:
         self.scanned_millis = 0  # when the last scan of everything began; any thread
         self._looked_ns = self._listed_ns = self._scanned_ns = 0  # by the clock of file systems
         self._told: set[str] = set()  # of this listing: folders in which something happened
-        self._wider: set[InputFiles] = set()  # means more than when everything was listed
         self._said_polling = False
         if torn or forgotten_before >= 0:
             self._shared.doubtful = {each.id: each.progress.position for each in known}
         if forgotten_before >= 0:
             self._shared.forgotten_before = forgotten_before
             looked = {name: each.if_forgotten() for name, each in looked.items()}
-        self._vigil = Vigil(self._shared, looked, boot)
         shared = self._shared
-        shared.attention.begins(int(wall() * 1000), is_told_all=True)
+        begun_millis = int(wall() * 1000)
+        if watcher.goes_on:
+            log.info(
+                "history of names continues last_look=%.1fs ago events=%d",
+                boot() - watcher.last_look.boot_millis / 1000,
+                watcher.number - (reached.number if reached is not None else 0),
+            )
+            begun_millis = watcher.last_look.wall_millis
+            self._looked_ns = self._listed_ns = self._scanned_ns = begun_millis * _MILLIS
+        shared.attention.begins(begun_millis, is_told_all=True)
+        self._vigil = Vigil(
+            shared, looked, boot, reached if watcher.goes_on else None, self._adopting.known_paths
+        )
         self._by_input: dict[str, InputFiles] = {}
         self._unsure: dict[InputFiles, list[str]] = {}
         self._unclaimed = list(known)
@@ -127,18 +145,22 @@ class Files:
         self._seen = set(seen) if seen is not None else {each.input for each in known}
         self._follow(inputs)
 
-    def _watcher(self, *, events: bool) -> Watcher:
-        """One that goes on with what was handed over; what was read of its queue is kept first, as
-        without that nobody knows what the queue is worth."""
-        queue, read = (self._adopting.own.get(each) for each in (KeptKind.EVENTS, KeptKind.UNSAID))
-        unsaid = Unsaid(read.fd if read else None)
-        watcher = Watcher(unsaid, events=events, left=queue.fd if queue else None)
+    def _watcher(self, reached: HistoryPosition | None, *, events: bool) -> Watcher:
+        """One that goes on with what was handed over, if that is the whole history."""
+        kept = [self._adopting.own.get(each) for each in _HISTORY]
+        queue, memory = kept
+        left = LeftHistory(queue.fd, memory.fd) if queue and memory else None
+        watcher = Watcher(events=events, left=left, reached=reached)
+        if left is None:
+            for each in kept:
+                if each is not None:
+                    os.close(each.fd)
         if self._keeping is not None:
-            for kind, fd, left, is_same in (
-                (KeptKind.UNSAID, unsaid.fd, read, unsaid.goes_on),
-                (KeptKind.EVENTS, watcher.descriptor, queue, watcher.goes_on),
+            for kind, fd, was in zip(
+                _HISTORY, (watcher.descriptor, watcher.memory), kept, strict=True
             ):
-                self._keeping.has_own(kind, fd, left.name if left else "", is_same=is_same)
+                name = was.name if was else ""
+                self._keeping.has_own(kind, fd, name, is_same=watcher.goes_on)
         return watcher
 
     def look(self, now: float) -> list[Happening]:
@@ -184,18 +206,18 @@ class Files:
 
     def keep(self, now: float) -> None:
         """Has open files kept over a crash. After what `look` said was written down: what is kept
-        as a source is one that the journal knows, and what was read of the queue is said."""
-        if self._shared.watcher.unsaid.is_set and not self._has_unsaid():
-            self._shared.watcher.unsaid.clear()
+        as a source is one that the journal knows."""
+        self._vigil.was_looked()
         if self._keeping is not None:
             self._keeping.flush(now)
 
-    def _has_unsaid(self) -> bool:
-        """Whether a folder in which something happened was not listed since, or of what came or is
-        gone from one it is not known yet whether it was looked at, or is in an archive."""
-        watcher, again = self._shared.watcher, (each.again for each in self._by_input.values())
-        unlisted = not self.scanned_millis or bool(watcher.changed) or watcher.overflowed
-        return unlisted or self._vigil.waits or any(again)
+    def history(self) -> HistoryPosition | None:
+        """How far events have been dealt with, if that is news: to be written down after all that
+        was said."""
+        return self._vigil.reached(self._by_input)
+
+    def history_was_written(self, position: HistoryPosition) -> None:
+        self._vigil.reached_was_written(position)
 
     def ready(self) -> list[Followed]:
         """Those with unread bytes; who was read longest ago comes first."""
@@ -316,7 +338,9 @@ class Files:
             self._adopting.adopt(every_input, self._unclaimed, self._shared)
         if everything:
             began = int(self._shared.wall() * 1000)
-            watcher.overflowed = False
+            if watcher.overflowed:
+                watcher.overflowed = False
+                watcher.begin_epoch()
             self._told, watcher.changed = watcher.changed, set()
             for input_files in every_input:
                 self._take(input_files, self._all(input_files))
@@ -325,6 +349,7 @@ class Files:
             self._next_scan = now + max(self._scan_interval, taken / _SCANNING)
             self._listed_ns = self._scanned_ns = self._looked_ns
             self.scanned_millis = began
+            self._vigil.was_scanned()
         elif now >= self._next_listing:
             self._told = changed = watcher.changed
             watcher.changed = set()
@@ -354,10 +379,7 @@ class Files:
         if shared.unreadable:
             for folder in listing.folders - listing.failures.keys():
                 shared.can_read(folder)
-        before, wider = (
-            input_files.before,
-            input_files in self._wider or not input_files.folders.scanned_millis,
-        )
+        before, sought = input_files.before, input_files.folders.patterns
         known = set() if before is None or not listing.complete else known_places(input_files)
         patterns = Patterns(input_files.input.paths, input_files.input.exclude)
         input_files.take(listing)
@@ -365,30 +387,27 @@ class Files:
             listing, patterns, input_files.barred.seen_up_to(shared.attention.millis)
         )
         self._unsure[input_files] = input_files.folders.unsure()
-        if before is None and not wider:
-            self._say_past(input_files, listing)
-        if listing.complete:
-            self._wider.discard(input_files)
+        if before is None and shared.watcher.anew and sought.paths:
+            self._say_past(input_files, listing, sought)
+        if listing.complete and (before is not None or not sought.paths):
+            input_files.begins_to_be_told()
         if before is not None and listing.complete:
             input_files.before = None
-            accounted = {
-                path
-                for path, stamp in input_files.folders.stamps.items()
-                if stamp[:2] == before.folders.get(path, stamp)[:2]
-                and self._is_accounted(input_files, path)
-            }
             times = before.millis * _MILLIS, self._shared.attention.millis * _MILLIS
-            moved_in = self._moved_in(accounted)
-            written = input_files.written_unread(*times)
-            written = {path: each for path, each in written.items() if path not in moved_in}
             self._vigil.say(
-                *(input_files, before, listing), known=known, accounted=accounted, written=written
+                *(input_files, before, listing),
+                known=known,
+                written=input_files.written_unread(*times),
             )
 
-    def _say_past(self, input_files: InputFiles, listing: Listing) -> None:
-        """Of folders that are new since everything was listed, until they were watched."""
-        anew = self._shared.watcher.anew
+    def _say_past(self, input_files: InputFiles, listing: Listing, sought: Patterns) -> None:
+        """Of folders that are new since everything was listed, until they were watched, and that
+        the input sought then."""
+        anew, survey = self._shared.watcher.anew, None
         for folder in anew.keys() & listing.stamps.keys():
+            survey = survey or Survey(*sought, before=lambda _folder: None)
+            if not survey.asks(folder):
+                continue
             stamp, since_ns = listing.stamps[folder], self._told_ns(folder)
             if stamp[:2] == anew[folder].identity and (past := past_of(folder, stamp, since_ns)):
                 self._vigil.say_past(input_files, folder, since_ns // _MILLIS, past)
@@ -402,35 +421,6 @@ class Files:
             is_told = any(f"{folder}/".startswith(below(each, "")) for each in self._told)
         return self._listed_ns if is_told else self._scanned_ns
 
-    def _is_accounted(self, input_files: InputFiles, folder: str) -> bool:
-        """Whether all that came and went there while no agent ran is known, and nothing of it is
-        missed. Of later times that does not speak."""
-        watcher, adopting = self._shared.watcher, self._adopting
-
-        def is_meant(path: str) -> bool:
-            return input_files.survey.may_mean(path) and not has_compressed_name(path)
-
-        unseen = None if self.scanned_millis else adopting.unseen(folder, watcher)
-        if unseen is None or any(map(is_meant, unseen)):
-            return False
-        there = [each for each in adopting.there(folder, watcher) if is_meant(each.path)]
-        renamed = [each for each in adopting.renamed(folder, watcher) if is_meant(each.path)]
-        return all(
-            any(
-                input_files.survey.finds(path) and not has_compressed_name(path)
-                for path in each.now
-            )
-            for each in there + renamed
-        )
-
-    def _moved_in(self, accounted: Iterable[str]) -> set[str]:
-        """What came to these folders while no agent ran, and had been written elsewhere. Where a
-        link leads, that was written there, whenever the link came."""
-        watcher, adopting = self._shared.watcher, self._adopting
-        came = (each for folder in accounted for each in adopting.there(folder, watcher))
-        moved = (path for each in came if not each.is_made for path in each.now)
-        return {path for path in moved if not Path(path).is_symlink()}
-
     def _after_scan(self, every_input: Sequence[InputFiles]) -> None:
         shared = self._shared
         for path in [each for each in shared.unreadable if not os.path.lexists(each)]:
@@ -438,7 +428,6 @@ class Files:
             shared.say(ReadableAgain(path, gone=True))
         folders = {folder for input_files in every_input for folder in input_files.survey.watched}
         shared.watcher.unwatch_folders_but(folders)
-        shared.watcher.unwatch_what_was_left()
         wall = shared.wall()
         for input_files in every_input:
             shared.say(*(Forgettable(each.id) for each in input_files.memory.forget(wall)))
@@ -550,7 +539,6 @@ class Files:
     def _remove(self, name: str) -> None:
         input_files = self._by_input.pop(name)
         self._unsure.pop(input_files, None)
-        self._wider.discard(input_files)
         self._vigil.leave(input_files, name)
         self._left += input_files.barred.leave(
             input_files.input.topic, int(self._shared.wall() * 1000)
@@ -564,7 +552,6 @@ class Files:
 
     def _change(self, input_files: InputFiles, new: FileInput) -> None:
         self._left += input_files.change(new, self._before_listing)
-        self._wider.add(input_files)
         for followed in list(input_files.files.values()):
             if not input_files.survey.means(followed.path):
                 self._release(input_files, followed)

@@ -7,8 +7,8 @@ what of it nobody can read any more.
 
 from dataclasses import dataclass
 
-from agent.blind_times import Unwatched
-from agent.files.followed import Followed
+from agent.history.blind_times import Unwatched
+from agent.recognition.followed import Followed
 from agent.runs import SourceId
 
 

@@ -7,14 +7,13 @@ is listed once more. `beginnings` says what becomes of a file that is new, `part
 that has lost its file, was deleted, or is over.
 """
 
+import math
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from agent.blind_times import Looked, Traces, may_hide
+from agent.file_inputs import FileInput
 from agent.files.barred import Barred, Left, NeverRead
-from agent.files.compressed import has_compressed_name
-from agent.files.followed import Followed
 from agent.files.happenings import (
     Appeared,
     Compressed,
@@ -24,7 +23,15 @@ from agent.files.happenings import (
     NotWatched,
     Renamed,
 )
-from agent.files.identity import (
+from agent.files.listing import Listing, Survey, places, sighting_of
+from agent.files.shared_by_inputs import SharedByInputs
+from agent.files.unpacking import Unpacking
+from agent.files.unwatched import Folders, never_clear
+from agent.history.blind_times import Looked, Traces, may_hide
+from agent.names import DELETED, folder_of
+from agent.recognition.compressed import has_compressed_name
+from agent.recognition.followed import Followed
+from agent.recognition.identity import (
     Identity,
     IdentityVerdict,
     Sighting,
@@ -34,15 +41,15 @@ from agent.files.identity import (
     sought,
     whereabouts,
 )
-from agent.files.inputs import FileInput
-from agent.files.listing import Listing, Survey, places, sighting_of
-from agent.files.memory import FoundFile, Memory
-from agent.files.names import DELETED, folder_of
-from agent.files.originals import Originals
-from agent.files.seeking import device_above, find_by_inode, find_truncated, other_name, was_copied
-from agent.files.shared_by_inputs import SharedByInputs
-from agent.files.unpacking import Unpacking
-from agent.files.unwatched import Folders, never_clear
+from agent.recognition.memory import FoundFile, Memory
+from agent.recognition.originals import Originals
+from agent.recognition.seeking import (
+    device_above,
+    find_by_inode,
+    find_truncated,
+    other_name,
+    was_copied,
+)
 from agent.runs import KnownSource, Progress
 
 
@@ -82,6 +89,7 @@ class InputFiles:
         self.why_before = ""
         self._looked = False
         self._listed_millis = 0  # when everything was listed for the last time
+        self._told_from: float = math.inf  # when the history of names began, in milliseconds
         self._said_compressed = False
         self.barred = Barred()
 
@@ -99,6 +107,12 @@ class InputFiles:
         self.wants_all = True
         self.is_new = self._looked = False
         return self.barred.leave(of.topic, int(self._shared.wall() * 1000), self.survey)
+
+    def go_on_from(self, looked: Looked) -> None:
+        """An earlier process looked at its files then, and nothing that happened since is lost."""
+        self.folders.go_on_from(looked)
+        self._listed_millis, self._told_from = looked.millis, 0
+        self.caught_up_millis = max(self.caught_up_millis, looked.caught_up_millis)
 
     def take(self, listing: Listing) -> None:
         """What was listed, made true."""
@@ -141,16 +155,33 @@ class InputFiles:
             self.orphans.append((old, following))
         self.hold(following, fd)
 
+    @property
+    def is_told_all(self) -> bool:
+        """Whether the history of names tells of all its folders, and the journal knows these."""
+        untold = self._shared.watcher.untold
+        is_listed = not self.folders.all_is_news and self.before is None
+        return bool(is_listed) and (not untold or untold.isdisjoint(self.survey.watched))
+
+    def is_told_since(self, millis: int) -> bool:
+        return self.is_told_all and self._told_from <= millis
+
+    def begins_to_be_told(self) -> None:
+        """Its folders are watched and listed, after a time of which there is no history."""
+        self._told_from = self._shared.attention.millis
+
     def written_unread(self, since_ns: int, until_ns: int) -> dict[str, Traces]:
         """Where files are of which nothing was read before, and that were written to or copied in
         that time; whether only briefly. Nobody knows whether they were emptied meanwhile."""
         found: dict[str, Traces] = {}
         begun = self._shared.attention.begun
+        is_told = self.is_told_since(since_ns // 1_000_000)
         for each in self.files.values():
             if each.source and not each.is_unseen and each not in begun:
                 continue
             path, from_ns = each.current_path, max(each.born_ns, each.begun_ns, since_ns)
-            traces = may_hide(each.mtime_ns - from_ns, until_ns - since_ns)
+            written_ns, away_ns = each.mtime_ns - from_ns, until_ns - since_ns
+            # Behind a link nobody watched.
+            traces = may_hide(written_ns, away_ns, is_told=is_told and not each.real_path)
             if traces is not Traces.CHANGED and was_copied(path, from_ns, self.survey.means):
                 traces = Traces.CHANGED
             if traces is not Traces.UNCHANGED:

@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent.blind_times import Stamp, is_sure
-from agent.files.identity import Identity, Sighting
-from agent.files.names import below, folder_of
 from agent.files.patterns import Exclusion, Rests, Steps, roots, steps
+from agent.history.blind_times import Stamp, is_sure
+from agent.names import below, folder_of
+from agent.recognition.identity import Identity, Sighting
 
 
 def places(sightings: Iterable[Sighting]) -> dict[Identity, list[Sighting]]:

@@ -29,9 +29,7 @@ import signal
 from collections.abc import Collection
 from typing import Final
 
-from agent.blind_times import Traces, Unwatched, may_be_emptied, may_hide_since_copied
 from agent.files.copies import copy_among, copy_beside, copy_left_among, copy_left_beside
-from agent.files.followed import Followed
 from agent.files.happenings import (
     Appeared,
     Ended,
@@ -43,14 +41,16 @@ from agent.files.happenings import (
     Truncated,
     Unpacked,
 )
-from agent.files.identity import Identity, Sighting, may_be_made
 from agent.files.input_files import InputFiles
 from agent.files.listing import sighting_from
-from agent.files.seeking import shows_another_copy
-from agent.files.seen import born_ns, read_head
 from agent.files.shared_by_inputs import SharedByInputs
 from agent.files.unpacking import Unpacking, archives_of
 from agent.files.unwatched import changed, of_folder
+from agent.history.blind_times import Traces, Unwatched, may_be_emptied, may_hide_since_copied
+from agent.recognition.followed import Followed
+from agent.recognition.identity import Identity, Sighting, may_be_made
+from agent.recognition.seeking import shows_another_copy
+from agent.recognition.seen import born_ns, read_head
 from agent.runs import SourceId
 
 DELETED_REST: Final = 15.0
@@ -105,7 +105,8 @@ def _say_emptied_again(
     more after that, before anybody looked: as of a new file."""
     identity, copied_ns = copy
     away_ns = (shared.attention.millis - old.look.looked_millis) * _MILLIS
-    traces = may_hide_since_copied(following.mtime_ns - copied_ns, away_ns)
+    is_told = input_files.is_told_since(old.look.looked_millis)
+    traces = may_hide_since_copied(following.mtime_ns - copied_ns, away_ns, is_told=is_told)
     if traces is not Traces.CHANGED and _was_copied_again(
         input_files, old, following, identity, shared
     ):

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from agent.config import HoldDeleted
 from agent.files.attention import Attention
-from agent.files.followed import Followed
-from agent.files.handles import Handles
 from agent.files.happenings import Happening, ReadableAgain, Unreadable
-from agent.files.watching import Watcher
+from agent.history.watching import Watcher
+from agent.recognition.followed import Followed
+from agent.recognition.handles import Handles
 from agent.runs import SourceId
 
 

@@ -19,14 +19,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from agent.files.compressed import (
+from agent.files.shared_by_inputs import SharedByInputs
+from agent.recognition.compressed import (
     ArchiveDamaged,
     has_compressed_name,
     unpacked,
     without_compression,
 )
-from agent.files.followed import Followed
-from agent.files.identity import (
+from agent.recognition.followed import Followed
+from agent.recognition.identity import (
     FULL,
     TAIL,
     IdentityVerdict,
@@ -34,8 +35,7 @@ from agent.files.identity import (
     may_be_archive,
     may_be_archived,
 )
-from agent.files.seeking import related_names
-from agent.files.shared_by_inputs import SharedByInputs
+from agent.recognition.seeking import related_names
 
 AHEAD: Final = 8 * 1024 * 1024
 _MOST_ARCHIVES: Final = 64

@@ -1,7 +1,7 @@
 """What the folders of an input tell of a time in which nobody watched them.
 
-The rules are those of `agent.blind_times`; here it is remembered how the folders stood, and they
-are asked for names.
+The rules are those of `blind_times`; here it is remembered how the folders stood, and they are
+asked for names.
 
 A folder that was just made, or has just got its name, has a past that no event tells of: until it
 was watched, names may have come and gone. Its time of modification is that of the last one that
@@ -11,11 +11,12 @@ nobody knows what there was.
 """
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from agent.blind_times import (
+from agent.files.listing import Listing, Survey
+from agent.history.blind_times import (
     MOST_FOLDERS,
     MOST_SAID,
     NOT_KNOWN,
@@ -32,14 +33,10 @@ from agent.blind_times import (
     not_remembered,
     statements,
 )
-from agent.files.compressed import without_compression
-from agent.files.followed import Followed
-from agent.files.listing import Listing, Survey
-from agent.files.names import folder_of
-from agent.files.seen import born_ns
+from agent.names import folder_of
+from agent.recognition.followed import Followed
+from agent.recognition.seen import born_ns
 from agent.runs import SourceId
-
-_MOST_NAMES: Final = 2_000
 
 Place = tuple[str, tuple[int, int]]
 """A path, and the device and inode of what was there."""
@@ -58,6 +55,12 @@ class Folders:
     has_more: bool = False  # than are remembered
     is_news: bool = False
     all_is_news: bool = True
+
+    def go_on_from(self, looked: Looked) -> None:
+        """As they stood when an earlier process wrote that down."""
+        self.stamps, self.patterns = dict(looked.folders), looked.patterns
+        self.scanned_millis, self.has_more = looked.millis, looked.has_more
+        self.all_is_news = False
 
     def take(self, listing: Listing, patterns: Patterns, millis: int) -> None:
         stamps = listing.stamps.copy()
@@ -125,13 +128,11 @@ def told(
     blind: Blind,
     *,
     known: set[Place],
-    accounted: Collection[str],
     written: Mapping[str, Traces],
 ) -> list[Unwatched]:
     """What is to be said, after everything was listed. `known` are the files that were known,
-    `accounted` the folders of which every name that came or went is known, `written` the files that
-    may have been emptied. Folders and files that only new patterns lead to have no blind time:
-    nobody had asked for what was in them."""
+    `written` the files that may have been emptied. Folders and files that only new patterns lead to
+    have no blind time: nobody had asked for what was in them."""
     now = {**listing.stamps, **now}
     unreadable = [each for each in listing.failures if each in before.folders]
     if before.patterns.paths:
@@ -148,12 +149,11 @@ def told(
     changed = [path for path, each in now.items() if not _is_same(before.folders.get(path), each)]
     names = {}
     if len(changed) <= MOST_SAID:
-        names = {each: _names(each, listing, survey, known) for each in changed}
+        names = {each: _names(each, listing, known) for each in changed}
     return elsewhere + statements(
         *(blind, before.folders, now),
         unreadable=unreadable,
         names=names,
-        accounted=accounted,
         written=by_folder(written),
         unsought=unsought,
     )
@@ -179,26 +179,15 @@ def _is_same(before: Stamp | None, now: Stamp) -> bool:
     return before is not None and before.shows(now)
 
 
-def _names(folder: str, listing: Listing, survey: Survey, known: Iterable[Place]) -> Names:
+def _names(folder: str, listing: Listing, known: Iterable[Place]) -> Names:
     sighted = {each.path: each.identity for each in listing.sightings}
     mine = {path: identity for path, identity in known if folder_of(path) == folder}
     identities = set(mine.values())
     here = [path for path in sighted if folder_of(path) == folder]
     return Names(
-        there=_meant_names(folder, survey),
         new=[_name(path) for path in here if sighted[path] not in identities],
         gone=[_name(path) for path, identity in mine.items() if sighted.get(path) != identity],
     )
-
-
-def _meant_names(folder: str, survey: Survey) -> list[str]:
-    """Names that the input means, or would if the file were not compressed."""
-    try:
-        with os.scandir(folder) as entries:
-            names = [each.name for each, _ in zip(entries, range(_MOST_NAMES), strict=False)]
-    except OSError:
-        return []
-    return [each for each in names if survey.means(f"{folder}/{without_compression(each)}")]
 
 
 def _name(path: str) -> str:

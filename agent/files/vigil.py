@@ -1,9 +1,12 @@
-"""Whether somebody watched all the time: what is said where nobody did.
+"""Says what nobody looked at: from the history of names, and where there is none from folders.
 
-Before the start, while an input was taken out, when the kernel could not keep all that happened,
-and when the process stood still where no events are to be had, nobody did: then the folders' own
-times say whether names came or went. Where events are to be had, they tell of everything, also
-after a long sleep: what came and went between two looks is named.
+The history is complete while the kernel's events are kept, whether or not a process reads them: one
+that starts goes on where the journal says that the one before had come to. What came and went
+between two looks is named, however far they are apart and whoever looked.
+
+There is none before a first start, after a reboot, after the kernel lost events, where what was
+kept is lost, while an input was taken out, and on file systems without events. Then the folders'
+own times say whether names came or went.
 """
 
 import os
@@ -14,7 +17,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from agent.blind_times import (
+from agent.files.happenings import NotWatched
+from agent.files.input_files import InputFiles
+from agent.files.listing import Listing
+from agent.files.shared_by_inputs import SharedByInputs
+from agent.files.unpacking import Unpacking
+from agent.files.unwatched import Place, by_folder, changed, of_folder, told
+from agent.history.blind_times import (
     Looked,
     LookedAt,
     Traces,
@@ -23,15 +32,11 @@ from agent.blind_times import (
     may_be_emptied,
     some_of,
 )
-from agent.files.compressed import has_compressed_name
-from agent.files.happenings import NotWatched
-from agent.files.input_files import InputFiles
-from agent.files.listing import Listing
-from agent.files.name_events import NameHistory, Places, follow
-from agent.files.names import below, folder_of
-from agent.files.shared_by_inputs import SharedByInputs
-from agent.files.unpacking import Unpacking
-from agent.files.unwatched import Place, by_folder, changed, of_folder, told
+from agent.history.memory import LastLook
+from agent.history.name_events import NameHistory, Places, follow
+from agent.history.position import MOST_PENDING, HistoryPosition, Pending
+from agent.names import below, folder_of
+from agent.recognition.compressed import has_compressed_name
 
 _FROZEN: Final = 5.0
 _STOOD_STILL: Final = 1.0
@@ -44,15 +49,27 @@ def since_boot() -> float:
 
 
 class Vigil:
-    """Of all inputs. `looked` says when they were looked at before the start."""
+    """Of all inputs. `looked` says when they were looked at before the start; `reached` how far the
+    history was gone through by then, if it is gone on with; `known` are the paths of files that
+    were known."""
 
     def __init__(
-        self, shared: SharedByInputs, looked: Mapping[str, Looked], boot: Callable[[], float]
+        self,
+        shared: SharedByInputs,
+        looked: Mapping[str, Looked],
+        boot: Callable[[], float],
+        reached: HistoryPosition | None,
+        known: Collection[str],
     ) -> None:
         self._shared = shared
         self._looked = dict(looked)
         self._boot = boot
         self._begun = self._looked_at = self._before = boot()  # `_begun`: see `begins`
+        self._reached = reached
+        self._gone_on_with = set(reached.inputs) if reached else set()
+        self._known: Collection[str] | None = None  # until the first look is over
+        self._named = -1  # the event of a name that came last
+        self._inputs_changed, self._untold = True, 0
         self._why = ""
         self._came: Places[str] = {}  # and was not looked at yet
         self._listed: Places[str] = {}  # of it, what was there before the folders were listed
@@ -63,6 +80,31 @@ class Vigil:
         self._written: dict[InputFiles, dict[str, Traces]] = {}  # while the process stood still
         self._gone: dict[InputFiles, list[NameHistory[str]]] = {}  # and an archive of it is sought
         self._found: set[Unpacking] = set()  # those whose archive is known
+        if reached is not None:
+            self._known = known
+            self._begun = self._looked_at = self._before = (
+                shared.watcher.last_look.boot_millis / 1000
+            )
+            self._resume(reached)
+
+    def _resume(self, reached: HistoryPosition) -> None:
+        """What had happened by then was settled, but for what is pending."""
+        watcher = self._shared.watcher
+        earlier = [each for each in watcher.names if each.number < reached.number]
+        watcher.names = watcher.names[len(earlier) :]
+        went = follow(earlier, self._came, self._adrift)
+        pending = dict(reached.pending)
+
+        def unsettled(named: Iterable[NameHistory[str]]) -> list[NameHistory[str]]:
+            return [each for each in named if each.number in pending]
+
+        self._went = unsettled(went)
+        self._came = {at: each for at, each in self._came.items() if each.number in pending}
+        self._adrift = {
+            cookie: left for cookie, named in self._adrift.items() if (left := unsettled(named))
+        }
+        for each in chain(self._went, self._came.values(), *self._adrift.values()):
+            each.since = pending[each.number]
 
     def looked(
         self, every_input: Iterable[tuple[str, InputFiles]], caught_up: Mapping[str, int]
@@ -85,12 +127,17 @@ class Vigil:
     def was_written(self, every_input: Iterable[InputFiles]) -> None:
         for input_files in every_input:
             if input_files.folders.scanned_millis:
+                self._inputs_changed |= input_files.folders.all_is_news
                 input_files.folders.was_written()
 
     def remember(self, input_files: InputFiles, name: str) -> None:
         """How it was looked at under that name, before the start or before it was taken out."""
+        self._inputs_changed = True
         looked = self._looked.pop(name, None)
-        if looked is not None and input_files.before is None:
+        if looked is not None and name in self._gone_on_with:
+            self._gone_on_with.discard(name)
+            input_files.go_on_from(looked)
+        elif looked is not None and input_files.before is None:
             input_files.before, input_files.why_before = looked, "no agent followed these files"
             input_files.caught_up_millis = max(
                 input_files.caught_up_millis, looked.caught_up_millis
@@ -98,6 +145,7 @@ class Vigil:
 
     def leave(self, input_files: InputFiles, name: str) -> None:
         """It is not followed any more."""
+        self._inputs_changed = True
         self._say_missed(
             input_files, self._gone.pop(input_files, []), self._shared.attention.millis
         )
@@ -145,12 +193,10 @@ class Vigil:
         listing: Listing,
         *,
         known: set[Place],
-        accounted: Collection[str],
         written: Mapping[str, Traces],
     ) -> None:
-        """Everything was listed again; `known` are the files that were known before, `accounted`
-        the folders of which every name that came or went meanwhile is known, `written` the files
-        that may have been emptied."""
+        """Everything was listed again; `known` are the files that were known before, `written` the
+        files that may have been emptied."""
         blind = blind_since(
             input_files.input.topic,
             before,
@@ -162,7 +208,6 @@ class Vigil:
         said = told(
             *(input_files.survey, listing, stamps, before, blind),
             known=known,
-            accounted=accounted,
             written=written,
         )
         self._shared.say(*map(NotWatched, said))
@@ -194,8 +239,12 @@ class Vigil:
         if names:
             went = follow(names, self._came, self._adrift)
             self._went += went
+            self._named = max(self._named, names[-1].number)
             for each in chain(went, self._came.values(), *self._adrift.values()):
                 each.since = each.since or before
+                if self._known is not None and not each.is_new:
+                    # It was there, and the process before this one had not made a source of it.
+                    each.is_new = below(*each.places[0]) not in self._known
 
     def say_what_came_and_went(self, every_input: list[InputFiles], before: int, now: int) -> None:
         """Between the look before and this one. What has come and is neither followed nor gone yet
@@ -252,6 +301,52 @@ class Vigil:
     def waits(self) -> bool:
         """Whether something has come or gone of which nothing is known or said yet."""
         return bool(self._came or self._adrift or self._gone)
+
+    def reached(self, inputs: Mapping[str, InputFiles]) -> HistoryPosition | None:
+        """How far the history is gone through; None if that is no news."""
+        watcher, before = self._shared.watcher, self._reached
+        if not watcher.epoch or watcher.overflowed or not self._may_have_gone_on():
+            return None
+        named = chain(self._came.values(), self._went, *self._adrift.values(), *self._gone.values())
+        pending = sorted({Pending(each.number, each.since) for each in named})
+        if len(pending) > MOST_PENDING:
+            return None
+        followed = tuple(name for name, each in inputs.items() if each.is_told_all)
+        now = HistoryPosition(watcher.epoch, watcher.number, tuple(pending), followed)
+        self._untold = len(watcher.untold)
+        self._inputs_changed = False
+        if before is not None and before.epoch == now.epoch:
+            is_news = self._named >= before.number or watcher.is_filling
+            if not is_news and (before.pending, before.inputs) == (now.pending, now.inputs):
+                return None
+        return now
+
+    def _may_have_gone_on(self) -> bool:
+        """Whether the position may be another one; asked at every look."""
+        watcher, before = self._shared.watcher, self._reached
+        if before is None or before.epoch != watcher.epoch or before.pending or self.waits:
+            return True
+        is_news = self._named >= before.number or self._went or self._inputs_changed
+        is_filling = watcher.is_filling and watcher.number > before.number
+        return bool(is_news or is_filling or len(watcher.untold) != self._untold)
+
+    def was_scanned(self) -> None:
+        """Everything was listed: of which inputs the history tells all may have changed."""
+        self._inputs_changed = True
+        self._gone_on_with.clear()
+
+    def reached_was_written(self, position: HistoryPosition) -> None:
+        watcher = self._shared.watcher
+        self._reached = position
+        watcher.dealt_with(position.needed_from)
+        if watcher.is_full:  # of what is waited for, for too long
+            watcher.overflowed = True
+
+    def was_looked(self) -> None:
+        """All that the last look found out is written down."""
+        self._known = None
+        begun = int(self._begun * 1000)
+        self._shared.watcher.looked(LastLook(self._shared.attention.millis, begun))
 
     def say_past(self, input_files: InputFiles, folder: str, since: int, past: str) -> None:
         """Of a folder that is watched only now."""

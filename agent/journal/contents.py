@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from agent.blind_times import Looked, LookedAt, Traces, united
+from agent.history.blind_times import Looked, LookedAt, Traces, united
+from agent.history.position import HistoryPosition
 from agent.journal.state import (
     Chosen,
     Finished,
@@ -69,6 +70,7 @@ class JournalContents:
     partitions: dict[str, Chosen] = field(default_factory=dict)
     acknowledged_offsets: dict[TopicPartition, int] = field(default_factory=dict)
     looked: dict[str, Looked] = field(default_factory=dict)  # by input
+    history: HistoryPosition | None = None  # up to which what names led to is here
     ledger_seq: int = 0
     next_number: int = 0
     given_up: int = 0  # statements
@@ -174,6 +176,9 @@ class JournalContents:
         self.looked[at.input] = at.after(self.looked.pop(at.input, None))
         while len(self.looked) > MOST_LOOKED:
             del self.looked[min(self.looked, key=lambda name: self.looked[name].millis)]
+
+    def history_reached(self, position: HistoryPosition) -> None:
+        self.history = position
 
     def partition(self, topic: str, chosen: Chosen) -> None:
         before = self.partitions.get(topic)

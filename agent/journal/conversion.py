@@ -4,12 +4,14 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from agent.blind_times import Looked, LookedAt, Patterns, Stamp, Traces, Unwatched
+from agent.history.blind_times import Looked, LookedAt, Patterns, Stamp, Traces, Unwatched
+from agent.history.position import HistoryPosition, Pending
 from agent.journal.entries import (
     EventlessEntry,
     EventlessStatement,
     FinishedStatement,
     FolderEntry,
+    HistoryEntry,
     LookedEntry,
     NumberingEntry,
     OpenEntry,
@@ -189,6 +191,11 @@ def looked_entry(at: LookedAt) -> LookedEntry:
     )
 
 
+def history_entry(position: HistoryPosition, before: HistoryPosition | None = None) -> HistoryEntry:
+    inputs = position.inputs if before is None or position.inputs != before.inputs else None
+    return HistoryEntry(position.epoch, position.number, position.pending, inputs)
+
+
 def text(value: str) -> str:
     """As UTF-8 can hold it."""
     return value if value.isascii() else value.encode(errors="replace").decode()
@@ -313,6 +320,15 @@ def looked_of(entry: LookedEntry) -> LookedAt:
             tuple(map(os.fsdecode, entry.paths)), tuple(map(os.fsdecode, entry.exclude))
         ),
         has_more=entry.has_more,
+    )
+
+
+def history_of(entry: HistoryEntry, before: HistoryPosition | None) -> HistoryPosition:
+    inputs = entry.inputs
+    if inputs is None:
+        inputs = before.inputs if before is not None else ()
+    return HistoryPosition(
+        entry.epoch, entry.number, tuple(Pending(*each) for each in entry.pending), inputs
     )
 
 

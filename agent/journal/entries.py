@@ -5,7 +5,7 @@
     OPEN            the same, of one open batch; its bytes are the frame's body
     STANDS          the file holds all that its predecessor held, and from here on takes its place
     SOURCE, PARCEL, NUMBERED, ACKNOWLEDGED, REPLACED, FINISHED, PARTITION, FORGOTTEN, OFFSET,
-    UNWATCHED, LOOKED
+    UNWATCHED, LOOKED, HISTORY
                     what the methods of `Journal` are told; batches' bytes are the frame's body
 
 The format is this module's own, and does not follow the classes of the agent: a field may be added
@@ -36,6 +36,7 @@ class EntryKind(IntEnum):
     OFFSET = 18
     UNWATCHED = 19
     LOOKED = 20
+    HISTORY = 21
 
 
 class _Array(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -175,6 +176,15 @@ class LookedEntry(_Array, frozen=True):
     has_more: bool = False
 
 
+class HistoryEntry(_Array, frozen=True):
+    """Without `inputs`, they are as before."""
+
+    epoch: str
+    number: int
+    pending: tuple[tuple[int, int], ...]
+    inputs: tuple[str, ...] | None = None
+
+
 class OpenEntry(_Array, frozen=True):
     outgoing: OutgoingEntry
     numbers: NumberingEntry | None
@@ -227,6 +237,7 @@ class StateEntry(_Array, frozen=True):
     next_number: int = 0
     given_up: int = 0
     looked: tuple[LookedEntry, ...] = ()
+    history: HistoryEntry | None = None
 
 
 class StandsEntry(_Array, frozen=True):

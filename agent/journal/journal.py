@@ -19,13 +19,15 @@ Batches' bytes are kept in memory once: those that the parcel brought.
 """
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from agent.blind_times import LookedAt, Unwatched
+from agent.history.blind_times import LookedAt, Unwatched
+from agent.history.position import HistoryPosition
 from agent.journal import conversion, entries
 from agent.journal.binding import Binding
 from agent.journal.contents import MOST_WAITING, Numbering
@@ -95,6 +97,7 @@ class Journal:
         )
         self._lock: Final[threading.Lock] = self._writer.lock
         self._next_number = found.contents.next_number
+        self._together: int | None = None  # the thread that writes several things at once
         directory, agent_id = found.file.path.parent, found.contents.agent_id
         self._ledger_numbers: Final = LedgerNumbers(directory, agent_id)
         self._ledger_numbers.hand_out(found.contents.ledger_seq)
@@ -112,6 +115,29 @@ class Journal:
 
     # What happened
 
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What this thread says of files within it is written at once: all of it or nothing, but
+        for the death of the process amid writing, or if another thread has something to write.
+        Raises JournalFull at its end; then it is written before anything else is."""
+        self._together = threading.get_ident()
+        try:
+            yield
+        finally:
+            self._together = None
+            with self._lock:
+                if self._writer.owes:
+                    self._writer.prepare()
+                    self._writer.append(())
+                    self._writer.renew_if_due()
+
+    def _append(self, pieces: list[Buffer]) -> None:
+        """Of what may be written together."""
+        if self._together == threading.get_ident():
+            self._writer.owe_later(pieces)
+        else:
+            self._writer.append(pieces)
+
     def source(self, known: KnownSource) -> None:
         """One that is new, was renamed, or whose fingerprint has grown. Its progress counts the
         first time only, and whether it is finished is for `finished` to say."""
@@ -120,7 +146,7 @@ class Journal:
         )
         with self._lock:
             self._writer.prepare()
-            self._writer.append(pieces)
+            self._append(pieces)
             self._contents.source(known)
             self._writer.renew_if_due()
 
@@ -204,7 +230,7 @@ class Journal:
                 return
             number = self._take_number()
             entry = entries.FinishedEntry(source, number, now_millis)
-            self._writer.append(self._framed(EntryKind.FINISHED, encode(entry)))
+            self._append(self._framed(EntryKind.FINISHED, encode(entry)))
             self._contents.finished(source, number, now_millis)
 
     def unwatched(self, unwatched: Unwatched) -> None:
@@ -219,7 +245,7 @@ class Journal:
                     return
             statement = NotSeen(self._take_number(), unwatched)
             entry = conversion.unwatched_entry(statement)
-            self._writer.append(self._framed(EntryKind.UNWATCHED, encode(entry)))
+            self._append(self._framed(EntryKind.UNWATCHED, encode(entry)))
             self._contents.unwatched(statement)
 
     def looked(self, at: Sequence[LookedAt]) -> None:
@@ -229,8 +255,17 @@ class Journal:
             self._writer.prepare()
             for each in at:
                 entry = conversion.looked_entry(each)
-                self._writer.append(self._framed(EntryKind.LOOKED, encode(entry)))
+                self._append(self._framed(EntryKind.LOOKED, encode(entry)))
                 self._contents.looked_at(each)
+            self._writer.renew_if_due()
+
+    def history(self, position: HistoryPosition) -> None:
+        """How far the history of names is gone through; after all that it led to."""
+        with self._lock:
+            self._writer.prepare()
+            entry = conversion.history_entry(position, self._contents.history)
+            self._append(self._framed(EntryKind.HISTORY, encode(entry)))
+            self._contents.history_reached(position)
             self._writer.renew_if_due()
 
     def forget(self, source: SourceId) -> None:
@@ -240,7 +275,7 @@ class Journal:
         with self._lock:
             self._writer.prepare()
             if source in self._contents.known:
-                self._writer.append(pieces)
+                self._append(pieces)
                 self._contents.forget(source)
 
     def partition(self, topic: str, topic_id: str, partition: int, partitions: int = 0) -> None:
@@ -388,4 +423,5 @@ class Journal:
             ledger_seq=contents.ledger_seq,
             looked=dict(contents.looked),
             is_torn=found.is_torn,
+            history=contents.history,
         )

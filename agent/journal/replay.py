@@ -48,6 +48,7 @@ def snapshot(contents: JournalContents) -> Iterator[Entry]:
         ledger_seq=contents.ledger_seq,
         next_number=contents.next_number,
         given_up=contents.given_up,
+        history=None if contents.history is None else conversion.history_entry(contents.history),
     )
     yield EntryKind.STATE, encode(rest), ()
     for name, each in contents.looked.items():
@@ -126,6 +127,8 @@ def _apply_state(contents: JournalContents, frame: JournalFrame) -> None:
     contents.given_up += part.given_up
     for looked in map(conversion.looked_of, part.looked):
         contents.looked_at(looked)
+    if part.history is not None:
+        contents.history_reached(conversion.history_of(part.history, None))
 
 
 def _apply_open(contents: JournalContents, frame: JournalFrame) -> None:
@@ -184,6 +187,11 @@ def _apply_unwatched(contents: JournalContents, frame: JournalFrame) -> None:
 
 def _apply_looked(contents: JournalContents, frame: JournalFrame) -> None:
     contents.looked_at(conversion.looked_of(_decode_looked(frame.meta)))
+
+
+def _apply_history(contents: JournalContents, frame: JournalFrame) -> None:
+    entry = _decode_history(frame.meta)
+    contents.history_reached(conversion.history_of(entry, contents.history))
 
 
 def _look_from_there_still(
@@ -245,6 +253,7 @@ _decode_forgotten: Final = msgspec.msgpack.Decoder(entries.ForgottenEntry).decod
 _decode_offset: Final = msgspec.msgpack.Decoder(entries.OffsetEntry).decode
 _decode_unwatched: Final = msgspec.msgpack.Decoder(entries.UnwatchedEntry).decode
 _decode_looked: Final = msgspec.msgpack.Decoder(entries.LookedEntry).decode
+_decode_history: Final = msgspec.msgpack.Decoder(entries.HistoryEntry).decode
 decode_begin: Final = msgspec.msgpack.Decoder(entries.BeginEntry).decode
 
 _APPLY: Final[dict[EntryKind, Callable[[JournalContents, JournalFrame], None]]] = {
@@ -263,6 +272,7 @@ _APPLY: Final[dict[EntryKind, Callable[[JournalContents, JournalFrame], None]]] 
     EntryKind.OFFSET: _apply_offset,
     EntryKind.UNWATCHED: _apply_unwatched,
     EntryKind.LOOKED: _apply_looked,
+    EntryKind.HISTORY: _apply_history,
 }
 
 _TRUE_ANYWAY: Final = frozenset(

@@ -8,7 +8,8 @@ covers it is acknowledged itself.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from agent.blind_times import Looked, Unwatched
+from agent.history.blind_times import Looked, Unwatched
+from agent.history.position import HistoryPosition
 from agent.parcels import Eventless, Outgoing
 from agent.runs import KnownSource, Run, SourceId
 from client.delivery import TopicPartition
@@ -127,3 +128,4 @@ class JournalState:
     ledger_seq: int
     looked: Mapping[str, Looked] = field(default_factory=dict)  # by input
     is_torn: bool = False
+    history: HistoryPosition | None = None

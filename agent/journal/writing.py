@@ -117,6 +117,15 @@ class JournalWriter:
         except OSError as error:
             self._not_written = self._said(error)
 
+    @property
+    def owes(self) -> bool:
+        """Whether something is to be written before the next entry."""
+        return bool(self._owed)
+
+    def owe_later(self, pieces: Sequence[Buffer]) -> None:
+        """Before the next entry."""
+        self._owed += pieces
+
     def renew_if_due(self) -> None:
         """When the file has grown by its limit, and few batches must be written again; or much."""
         grown = self._file.size - self._snapshot_size

@@ -17,7 +17,7 @@ Rule 4: names say to the next process what each descriptor is.
     {journal}.file.{device}-{inode}                 a file whose source the journal knows
     {journal}.new.{device}-{inode}.{path, quoted}   one of which it was not clear yet what it is
     {journal}.events                                the queue of inotify
-    {journal}.events-unsaid                         whether it has lost what nobody has said
+    {journal}.history                               the memory into which that is read
 
 `journal` is the agent's id: what was kept for another data directory is nobody's. A file has one
 name however many handles there are of it. All names together stand in one variable of the next
@@ -52,7 +52,7 @@ class KeptKind(StrEnum):
     FILE = "file"
     NEW = "new"
     EVENTS = "events"
-    UNSAID = "events-unsaid"
+    HISTORY = "history"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class Keeping:
 
     @property
     def most(self) -> int:
-        """Files; the queue of events, and what was read of it, have places of their own."""
+        """Files; the queue of events and the memory of it have places of their own."""
         return max(0, self._store.most - _OWN)
 
     @property

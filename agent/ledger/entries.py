@@ -16,7 +16,7 @@ from itertools import zip_longest
 from typing import Any, Final
 
 from agent.accounts import is_loss, joined
-from agent.blind_times import Unwatched
+from agent.history.blind_times import Unwatched
 from agent.journal.state import Finished, NotSeen, Shipped, Statement
 from agent.parcels import Eventless
 from agent.runs import KnownSource, Run

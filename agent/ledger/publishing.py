@@ -27,11 +27,11 @@ from dataclasses import replace
 from typing import Final
 
 from agent.config import AgentConfig
-from agent.files.identity import FULL
 from agent.journal.journal import Journal
 from agent.journal.state import NotSeen, Statement
 from agent.ledger.entries import Draft, Json, drafts, entry, file_json
 from agent.parcels import BatchKind, Eventless, Outgoing, Parcel
+from agent.recognition.identity import FULL
 from agent.runs import KnownSource, SourceId
 from agent.topic_schemas.values import TopicSchema
 from client.connection import SOFTWARE_VERSION

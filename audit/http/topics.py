@@ -91,6 +91,7 @@ def topic(service: Service, query: queries.TopicQuery) -> answers.TopicAnswer:
         waits_total=len(judged.waits),
         deleted=service.standing.is_deleted(key),
         failing_loads=failing,
+        checks=reading.checks(key),
     )
 
 
@@ -235,6 +236,7 @@ def _report(service: Service, said: TopicVerdict) -> answers.TopicReport:
         waits_total=len(said.waits),
         deleted=service.standing.is_deleted(key),
         failing_loads=failing_in(service, said),
+        checks=service.reading.checks(key),
     )
 
 

@@ -120,7 +120,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, check: bool) -> None
             raise StoreDamaged(f"{path} is damaged ({found[0][0]}): it must be built anew")
 
 
-VERSION: Final = 20
+VERSION: Final = 21
 
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -267,6 +267,10 @@ CREATE TABLE checked (name INT, tier INT, hour INT, time INT, said INT, journal 
     files INT, rows INT, faults BLOB, PRIMARY KEY (name, tier, hour)) WITHOUT ROWID;
 CREATE TABLE damaged (name INT, topic_id TEXT, partition INT, first INT, count INT, reason TEXT,
     time INT, last INT, PRIMARY KEY (name, topic_id, partition, first, count)) WITHOUT ROWID;
+-- When the log of a partition was last read again by its broker: its young segments, and all of
+-- them, by when that began; 0: never. `time`: of the newest entry that says so.
+CREATE TABLE scrubbed (name INT, topic_id TEXT, partition INT, recent INT, whole INT, time INT,
+    PRIMARY KEY (name, topic_id, partition)) WITHOUT ROWID;
 -- Of each topic and destination the latest that was said of how its loads end; `said` as above.
 CREATE TABLE loads_tried (name INT, tier INT, time INT, said INT, journal TEXT, seq INT,
     failed INT, since INT, reason TEXT, cure TEXT, PRIMARY KEY (name, tier)) WITHOUT ROWID;

@@ -35,6 +35,7 @@ _OLD: Final = (
     "DELETE FROM loads WHERE time < ?",
     "DELETE FROM checked WHERE hour < ?",
     "DELETE FROM damaged WHERE time < ?",
+    "DELETE FROM scrubbed WHERE time < ?",
     "DELETE FROM withdrawn WHERE time < ?",
     "DELETE FROM loads_tried WHERE time < ?",
     "DELETE FROM finished WHERE time < ?",
@@ -89,7 +90,15 @@ _BY_TOPIC: Final = (
     "loads",
     "withdrawn",
 )
-_BY_NAME: Final = ("agent_topics", "accepted", "checked", "damaged", "loads_tried", "unwatched")
+_BY_NAME: Final = (
+    "agent_topics",
+    "accepted",
+    "checked",
+    "damaged",
+    "loads_tried",
+    "scrubbed",
+    "unwatched",
+)
 _UNSPOKEN: Final = " ".join(
     (
         "DELETE FROM topics WHERE last < ?",

@@ -20,6 +20,7 @@ from audit.answers import (
     HourRow,
     ListPage,
     Loads,
+    LogChecks,
     Sources,
 )
 from audit.picture import TopicKey, TopicPicture
@@ -31,7 +32,7 @@ from audit.queries import (
     SourcesQuery,
     TopicsQuery,
 )
-from audit.store import files, fleet, loads, origins, pictures, topics
+from audit.store import files, fleet, loads, origins, pictures, scrubbed, topics
 from audit.store.database import damage_said, open_for_reading
 from audit.store.rows import Alert, JournalRow
 from audit.store.topics import Delays, Overview
@@ -182,6 +183,11 @@ class StoreReading:
         """Of lines, in the window of the events that they were read with."""
         with self._moment() as connection:
             return topics.flow(connection, pictures.Topic(connection, key).id, from_time, to_time)
+
+    def checks(self, key: TopicKey) -> LogChecks:
+        """When brokers last read its logs again."""
+        with self._moment() as connection:
+            return scrubbed.checks(connection, pictures.Topic(connection, key).id)
 
     def consumers(self, cluster: str = "") -> list[ConsumerRow]:
         with self._moment() as connection:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from audit.folding.columns import MOST_TIME, cut, numbers
-from audit.store import loads
+from audit.store import loads, scrubbed
 from audit.store.chunks import Chunk
 
 HOUR: Final = 3_600_000
@@ -67,6 +67,8 @@ def keep(chunk: Chunk) -> None:
         _keep_damaged(chunk, row, each)
     for row, each in said_by_tier(chunk, "loads", "hdfs"):
         loads.keep(chunk, row, each)
+    for row, each in said_by_tier(chunk, "scrubbed", "broker"):
+        scrubbed.keep(chunk, row, each)
 
 
 def said_by_tier(chunk: Chunk, name: str, tier: str) -> Iterator[tuple[int, Json]]:

@@ -20,6 +20,7 @@ import msgspec
 from broker.config import BrokerConfig
 from broker.counting.reports import (
     SIZE_BYTES,
+    CheckedLog,
     CountingReport,
     CountingResult,
     DamagedOffsets,
@@ -58,6 +59,13 @@ class CountingFindings:
         self.damaged_batches: Counter[tuple[str, int]] = Counter()
         self.scrubbed_bytes = 0
         self.scrubbed_millis = -1
+        self.checked: dict[tuple[str, int], CheckedLog] = {}
+        """Of each partition that is counted here: when its log was last read again."""
+
+    def follow(self, led: Sequence[Led]) -> None:
+        """These partitions are counted now."""
+        keys = [(each.topic, each.partition) for each in led]
+        self.checked = {key: self.checked.get(key, CheckedLog(*key, -1, -1)) for key in keys}
 
     def note(self, looked: CountingResult) -> None:
         """An answer has come."""
@@ -71,6 +79,11 @@ class CountingFindings:
             )
         self.scrubbed_bytes += looked.scrubbed_bytes
         self.scrubbed_millis = max(self.scrubbed_millis, looked.scrubbed_millis)
+        self.checked.update(
+            ((each.topic, each.partition), each)
+            for each in looked.checked
+            if (each.topic, each.partition) in self.checked
+        )
 
     @property
     def remarks(self) -> list[str]:
@@ -208,6 +221,7 @@ class LedgerCounter:
                     mirror_of=partition.mirror_of,
                 )
             )
+        self._found.follow(led)
         return CountingReport(
             led,
             list(self._partitions.offline),

@@ -53,12 +53,13 @@ def main() -> None:
         report = _next(reports, scrubbing)
         looked = following.look(report)
         scrubbing.follow(report)
-        damaged, scrubbed, finished = scrubbing.taken()
+        damaged, scrubbed, finished, checked = scrubbing.taken()
         answer = msgspec.structs.replace(
             looked,
             damaged=[*looked.damaged, *damaged],
             scrubbed_bytes=scrubbed,
             scrubbed_millis=finished,
+            checked=checked,
         )
         _answer(answer, outward)
 

@@ -69,6 +69,16 @@ class DamagedOffsets(NamedTuple):
     reason: str
 
 
+class CheckedLog(NamedTuple):
+    """When a partition's log was last read again, in milliseconds since 1970: its young segments,
+    and all of them; -1: never."""
+
+    topic: str
+    partition: int
+    recent: int
+    whole: int
+
+
 class Task(msgspec.Struct, array_like=True, frozen=True):
     """What the process is told first."""
 
@@ -96,7 +106,8 @@ class CountingResult(msgspec.Struct, array_like=True, frozen=True):
     """What came of a report: batches counted, of which so many were opened; what went wrong.
 
     The losses of these numbers will be in the ledger, whatever happens; what was found damaged
-    since the last answer; what was read again of what is stored, and when all of it was last read.
+    since the last answer; what was read again of what is stored, when all of it was last read, and
+    which logs were.
     """
 
     batches: int
@@ -106,6 +117,7 @@ class CountingResult(msgspec.Struct, array_like=True, frozen=True):
     damaged: list[DamagedOffsets] = []
     scrubbed_bytes: int = 0
     scrubbed_millis: int = -1
+    checked: list[CheckedLog] = []
 
 
 def framed(message: msgspec.Struct) -> bytes:

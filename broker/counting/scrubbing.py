@@ -1,41 +1,67 @@
-"""What is stored is read again, round after round, and damage is said in the ledger.
+"""Reads stored segments again and reports damage to the ledger: young data often, all of it seldom.
 
-A round goes through the partitions by name, and through their segments from the first; the next one
-begins a while after it did. How far it has come stands in `scrub` in the data directory, so that a
-restart goes on there: within the segment that was being read, at its beginning. A partition that is
-made meanwhile is read in the next round. Damage is journalled when it is found; what was found
-before a crash and is read again is said again, which changes nothing.
+Two readings take turns, each at its own rate:
 
-`step` reads a piece and says how long to wait before the next, so that whoever calls it can do
-other things in between.
+- The young pass begins every `young_seconds`. It reads the segments that were written to within
+  `young_age`, of the log that has waited longest first. Its place is not kept: after a restart it
+  begins anew, again with the log that has waited longest.
+- The round goes through the partitions by name and through all of their segments. The next one
+  begins `scrub_seconds` after it did. Its place stands in `scrub` in the data directory, so that a
+  restart goes on at the beginning of the segment that was being read.
+
+When each log was last read stands in the same file, and is reported to the ledger. Damage is
+journalled when it is found. What was found before a crash is found and reported again, which
+changes nothing; within one process the young pass reports the same damage once.
+
+`step` reads a piece and says how long to wait before the next, so that the caller can do other
+things in between. Memory: a piece of a segment for each reading, and two times for each log.
 """
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from broker.config import Checks
-from broker.counting.reports import CountingReport, DamagedOffsets, Led
+from broker.counting.leading import key_of
+from broker.counting.reports import CheckedLog, CountingReport, DamagedOffsets, Led
 from broker.storage import layout
+from broker.storage.directories import topic_id
 from broker.storage.scrub import Damage, scrub
 from ground.durable_files import replace_file
 from ground.known_types import known_type
 from ledger.counting.batches import Spoilt
 from ledger.counting.counter import Counter
+from ledger.counting.entries import MOST_SCRUBBED, scrubbed_of
 from ledger.counting.journal import PartitionKey
+from ledger.names import topic_id_text
 
 FILE_NAME: Final = "scrub"
 _SAVED_SECONDS: Final = 10.0
+_REPORTED_SECONDS: Final = 30.0
+_KEPT_MILLIS: Final = 86_400_000  # the times of a log that is not led any more
+_MOST_DAMAGES: Final = 10_000  # that the young pass remembers to have reported
 
 log = logging.getLogger(__name__)
 
 
+class CheckTimes(NamedTuple):
+    """When a log was last read again, in milliseconds since 1970; -1: never. Each is the time at
+    which that reading began: everything written before it was read."""
+
+    recent: int = -1  # its young segments
+    whole: int = -1  # all of its segments
+
+
+_NEVER: Final = CheckTimes()
+
+
 class _Progress(msgspec.Struct):
-    """The round that began last: what it has come to, and when the one before was through."""
+    """What `scrub` holds: the place of the last round, when the one before ended, and when each log
+    was read."""
 
     began_millis: int = -1
     topic: str = ""
@@ -43,6 +69,19 @@ class _Progress(msgspec.Struct):
     next_offset: int = 0
     is_over: bool = True
     finished_millis: int = -1
+    topic_id: str = ""
+    log_began_millis: int = -1  # when the reading of this log began; -1: its beginning was not read
+    is_through: bool = False  # with this log
+    logs: list[tuple[PartitionKey, CheckTimes]] = []
+
+
+class _Reading:
+    """Pieces by their bytes, None while nothing is due, and when the next may be read."""
+
+    def __init__(self, pieces: Iterator[int | None], bytes_per_second: int) -> None:
+        self.pieces = pieces
+        self.bytes_per_second = bytes_per_second
+        self.ready = 0.0
 
 
 class Scrubbing:
@@ -54,126 +93,266 @@ class Scrubbing:
         checks: Checks,
         counter: Counter,
         now_millis: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._path = data_dir / FILE_NAME
         self._checks = checks
         self._counter = counter
         self._now_millis = now_millis
+        self._clock = clock
         self._progress = _read(self._path)
-        self._led: dict[tuple[str, int], Led] = {}
-        self._reading: Iterator[int | Damage] | None = None
-        self._segment = (0, 0)  # of the one that is read: its first offset, and the next one's
-        self._saved = 0.0
+        self._times = dict(self._progress.logs)
+        self._led: dict[PartitionKey, Led] = {}
+        self._saved = self._reported = -_REPORTED_SECONDS
         self._bytes = 0
         self._damaged: list[DamagedOffsets] = []
+        self._known: set[tuple[PartitionKey, int, int]] = set()  # damage that was reported
+        self._changed: set[PartitionKey] = set()  # logs whose times the broker does not know yet
+        self._unreported: set[PartitionKey] = set()  # nor the ledger
+        self._readings: list[_Reading] = []
+        if checks.young_seconds:
+            self._readings.append(_Reading(self._young_passes(), checks.young_bytes_per_second))
+        if checks.scrub_seconds:
+            self._readings.append(_Reading(self._rounds(), checks.scrub_bytes_per_second))
 
     def follow(self, report: CountingReport) -> None:
         """These partitions are led now."""
-        self._led = {(led.topic, led.partition): led for led in report.led}
+        before = self._led.keys()
+        self._led = {key_of(led): led for led in report.led}
+        self._changed |= self._led.keys() - before
+        self._changed &= self._led.keys()
+        self._unreported &= self._led.keys()
 
-    def taken(self) -> tuple[list[DamagedOffsets], int, int]:
-        """What was found and how much was read since this was last asked; when a round ended."""
+    def taken(self) -> tuple[list[DamagedOffsets], int, int, list[CheckedLog]]:
+        """The damage found, the bytes read, when the last round ended, and the logs that were read
+        since the last call."""
         found, self._damaged = self._damaged, []
         count, self._bytes = self._bytes, 0
-        return found, count, self._progress.finished_millis
+        changed, self._changed = self._changed, set()
+        checked = [
+            CheckedLog(key.topic, key.partition, *self._times[key])
+            for key in changed
+            if key in self._times
+        ]
+        return found, count, self._progress.finished_millis, checked
 
     def step(self) -> float | None:
         """Read a piece; how many seconds to wait before the next. None: not before a report."""
-        if not self._checks.scrub_seconds or not self._led:
+        if not self._led:
             return None
-        progress = self._progress
-        if progress.is_over:
-            due = progress.began_millis + int(self._checks.scrub_seconds * 1000)
-            now = self._now_millis()
-            if 0 <= progress.began_millis <= now < due:
-                return None
-            self._progress = _Progress(
-                began_millis=now, is_over=False, finished_millis=progress.finished_millis
-            )
-        count = self._read_piece()
-        self._bytes += count
-        return count / self._checks.scrub_bytes_per_second
+        now = self._clock()
+        pauses: list[float] = []
+        for reading in self._readings:
+            if reading.ready <= now:
+                count = next(reading.pieces)
+                if count is None:
+                    continue
+                self._bytes += count
+                reading.ready = now + count / reading.bytes_per_second
+            pauses.append(reading.ready - now)
+        self._report(_REPORTED_SECONDS)
+        return min(pauses, default=None)
 
-    def _read_piece(self) -> int:
-        """How many bytes."""
-        try:
-            if self._reading is None and not self._begin_segment():
-                return 0
-            assert self._reading is not None
-            each = next(self._reading, None)
-            if isinstance(each, Damage):
-                self._say(each)
-        except FileNotFoundError:
-            each = None  # it was removed or replaced: the next one
-        except OSError as error:
-            at = self._progress.topic, self._progress.partition
-            log.warning("not read again topic=%s partition=%d reason=%r", *at, str(error))
-            each = None
-        if each is None:
-            self._reading = None
-            self._progress.next_offset = self._segment[1]
+    def _young_passes(self) -> Iterator[int | None]:
+        while True:
+            began = self._now_millis()
+            done: set[PartitionKey] = set()
+            while left := self._led.keys() - done:
+                for key in sorted(left, key=self._times_of):
+                    done.add(key)
+                    yield from self._read_young(key)
+                    yield 0
             self._save()
-        return each if isinstance(each, int) else 0
+            self._report()
+            yield from self._until(began, self._checks.young_seconds)
 
-    def _say(self, damage: Damage) -> None:
-        led = self._led.get((self._progress.topic, self._progress.partition))
+    def _read_young(self, key: PartitionKey) -> Iterator[int]:
+        began = self._now_millis()
+        young = began - int(self._checks.young_age * 1000)
+        is_read = is_whole = True
+        for segment in self._segments(key, 0):
+            if segment.written_millis < young:
+                is_whole = False
+            elif not (yield from self._read_segment(key, segment, again=False)):
+                is_read = False
+        if is_read and key in self._led:
+            self._note(key, CheckTimes(began, began if is_whole else -1))
+
+    def _rounds(self) -> Iterator[int | None]:
+        while True:
+            progress = self._progress
+            if progress.is_over:
+                yield from self._until(progress.began_millis, self._checks.scrub_seconds)
+                progress = self._progress = _Progress(
+                    began_millis=self._now_millis(),
+                    is_over=False,
+                    finished_millis=progress.finished_millis,
+                )
+            while (key := self._next_of_round()) is not None:
+                yield from self._read_whole(key)
+                yield 0
+            progress.is_over, progress.finished_millis = True, self._now_millis()
+            self._save()
+            self._report()
+
+    def _next_of_round(self) -> PartitionKey | None:
+        progress = self._progress
+        place = progress.topic, progress.partition
+
+        def comes(key: PartitionKey) -> bool:
+            at = key.topic, key.partition
+            return at > place or (at == place and not progress.is_through)
+
+        return min(
+            filter(comes, self._led), key=lambda key: (key.topic, key.partition), default=None
+        )
+
+    def _read_whole(self, key: PartitionKey) -> Iterator[int]:
+        progress = self._progress
+        if (progress.topic, progress.topic_id, progress.partition) != key:
+            progress.topic, progress.topic_id, progress.partition = key
+            progress.next_offset, progress.is_through = 0, False
+            progress.log_began_millis = self._now_millis()
+        while (segment := next(self._segments(key, progress.next_offset), None)) is not None:
+            if not (yield from self._read_segment(key, segment, again=True)):
+                progress.log_began_millis = -1
+            progress.next_offset = segment.end
+            self._save(_SAVED_SECONDS)
+        progress.is_through = True
+        if progress.log_began_millis >= 0 and key in self._led:
+            self._note(key, CheckTimes(progress.log_began_millis, progress.log_began_millis))
+
+    def _until(self, began_millis: int, seconds: float) -> Iterator[None]:
+        """For this long after it began; not at all if the clock was set back behind that."""
+        due = began_millis + int(seconds * 1000)
+        while 0 <= began_millis <= self._now_millis() < due:
+            yield None
+
+    def _segments(self, key: PartitionKey, offset: int) -> "Iterator[_Segment]":
+        """From the segment that holds this offset on, as they are now."""
+        led = self._led.get(key)
+        return iter(()) if led is None else _segments(Path(led.directory), offset, led)
+
+    def _read_segment(
+        self, key: PartitionKey, segment: "_Segment", *, again: bool
+    ) -> Generator[int, None, bool]:
+        """Whether it could be read to its end. `again`: report also damage that was reported."""
+        led = self._led.get(key)
         if led is None:
-            return  # it is not here any more
+            return False
+        directory, end = Path(led.directory), min(segment.end, led.exposed)
+        gaps = led.compacts or (directory / layout.COMPACTED).exists()
+        try:
+            for each in scrub(segment.path, segment.base, end, gaps=gaps):
+                if not isinstance(each, Damage):
+                    yield each
+                elif self._is_led_as(led) and not _is_of_another(directory, key):
+                    self._report_damage(key, each, again=again)
+                else:
+                    return False
+        except FileNotFoundError:
+            return False  # it was removed or replaced
+        except OSError as error:
+            at = key.topic, key.partition
+            log.warning("not read again topic=%s partition=%d reason=%r", *at, str(error))
+            return False
+        return True
+
+    def _is_led_as(self, before: Led) -> bool:
+        """Whether nobody else led it since, so that its log was not cut and written anew."""
+        led = self._led.get(key_of(before))
+        return led is not None and led.leader_epoch == before.leader_epoch
+
+    def _report_damage(self, key: PartitionKey, damage: Damage, *, again: bool) -> None:
+        led = self._led[key]
         first = max(damage.first, led.start)
-        offsets = damage.first + damage.offsets - first
+        offsets = min(damage.first + damage.offsets, led.exposed) - first
         if offsets <= 0:
-            return  # it was deleted, and only its segment is still there
-        key = PartitionKey(led.topic, led.topic_id, led.partition)
+            return  # it was deleted, and only its segment is still there; or was cut off
+        found = key, first, offsets
+        if found in self._known and not again:
+            return
         self._counter.damage([(key, Spoilt(first, offsets, damage.reason))])
         self._damaged.append(
             DamagedOffsets(led.topic, led.partition, first, offsets, damage.reason)
         )
+        if len(self._known) >= _MOST_DAMAGES:
+            self._known.clear()
+        self._known.add(found)
 
-    def _begin_segment(self) -> bool:
-        """The next one of this round; False if it is over, which is then written down."""
-        progress = self._progress
-        for key in sorted(self._led):
-            at = progress.topic, progress.partition
-            if key < at:
-                continue
-            if key > at:
-                progress.topic, progress.partition = key
-                progress.next_offset = 0
-            led = self._led[key]
-            directory = Path(led.directory)
-            bounds = _segment_at(directory, progress.next_offset, led.exposed)
-            if bounds is not None:
-                self._segment = bounds
-                gaps = led.compacts or (directory / layout.COMPACTED).exists()
-                path = layout.numbered(directory, bounds[0], layout.LOG)
-                self._reading = scrub(path, *bounds, gaps=gaps)
-                return True
-        progress.is_over, progress.finished_millis = True, self._now_millis()
-        self._saved = 0.0
-        self._save()
-        return False
+    def _times_of(self, key: PartitionKey) -> CheckTimes:
+        return self._times.get(key, _NEVER)
 
-    def _save(self) -> None:
-        """Seldom: what is read once more does no harm."""
-        if time.monotonic() - self._saved >= _SAVED_SECONDS or not self._saved:
-            self._saved = time.monotonic()
-            try:
-                replace_file(self._path, msgspec.json.encode(self._progress))
-            except OSError as error:
-                log.warning("progress not saved path=%s reason=%r", self._path, error.strerror)
+    def _note(self, key: PartitionKey, times: CheckTimes) -> None:
+        """This log was read."""
+        before = self._times_of(key)
+        self._times[key] = CheckTimes(*map(max, before, times))
+        self._changed.add(key)
+        self._unreported.add(key)
+
+    def _report(self, seconds: float = 0.0) -> None:
+        """To the ledger, unless that was done within so many seconds. While the ledger does not
+        take entries, nothing is added to those that wait for it."""
+        now = self._clock()
+        if not self._unreported or now - self._reported < seconds:
+            return
+        some = sorted(self._unreported)[:MOST_SCRUBBED]
+        try:
+            if self._counter.scrubbed([scrubbed_of(*key, *self._times[key]) for key in some]):
+                self._unreported.difference_update(some)
+        except OSError as error:
+            log.warning("checks not reported reason=%r", str(error))
+        self._reported = now
+
+    def _save(self, seconds: float = 0.0) -> None:
+        """Unless that was done within so many seconds: what is read once more does no harm."""
+        now = self._clock()
+        if now - self._saved < seconds:
+            return
+        self._saved = now
+        kept = self._now_millis() - _KEPT_MILLIS
+        self._times = {
+            key: times
+            for key, times in self._times.items()
+            if key in self._led or max(times) >= kept
+        }
+        self._progress.logs = list(self._times.items())
+        try:
+            replace_file(self._path, msgspec.json.encode(self._progress))
+        except OSError as error:
+            log.warning("progress not saved path=%s reason=%r", self._path, error.strerror)
 
 
-def _segment_at(directory: Path, offset: int, exposed: int) -> tuple[int, int] | None:
-    """First offset of the segment that holds this one or begins behind it, and where it ends."""
+class _Segment(NamedTuple):
+    """A segment, with the offsets of it that are exposed."""
+
+    path: Path
+    base: int
+    end: int
+    written_millis: int
+
+
+def _is_of_another(directory: Path, key: PartitionKey) -> bool:
+    """Whether the topic was deleted and created again since the last report."""
+    found = topic_id(directory)
+    return found is not None and topic_id_text(found) != key.topic_id
+
+
+def _segments(directory: Path, offset: int, led: Led) -> Iterator[_Segment]:
+    """From the segment that holds this offset on."""
     try:
         bases = sorted(layout.scan(directory).logs)
     except FileNotFoundError:
-        return None
-    for base, following in zip(bases, [*bases, exposed][1:], strict=True):
-        end = min(following, exposed)
+        return
+    for base, following in zip(bases, [*bases, led.exposed][1:], strict=True):
+        end = min(following, led.exposed)
         if end > max(base, offset):
-            return base, end
-    return None
+            path = layout.numbered(directory, base, layout.LOG)
+            try:
+                written = path.stat().st_mtime_ns // 1_000_000
+            except FileNotFoundError:
+                continue
+            yield _Segment(path, base, end, written)
 
 
 def _read(path: Path) -> _Progress:

@@ -19,7 +19,7 @@ from crc32c import crc32c
 
 from broker.storage.batches import find_valid
 from broker.storage.files import OpenFile, check_there
-from wire.batch import CRC_START, HEADER_SIZE, MAGIC, read_header
+from wire.batch import CRC_START, HEADER_SIZE, MAGIC, BatchHeader, read_header
 
 PIECE: Final = 1 << 18
 _BLOCK: Final = 4096
@@ -66,36 +66,57 @@ _Place = tuple[int, int, str | None]  # byte and offset, and what is wrong there
 def _sound(
     path: Path, position: int, offset: int, end: int, *, gaps: bool
 ) -> Iterator[int | _Place]:
-    """Read on as long as all is sound; last of all, where that ended and why, None at the end."""
+    """Read on as long as all is sound; last of all, where that ended and why, None at the end.
+
+    Holds no more than a piece, whatever size a header claims.
+    """
     held = bytearray()
+    held_at = position
+    batch: BatchHeader | None = None  # the one at `position`, once its header was read
+    crc = left = 0
     for piece in _pieces(path, position):
         held += piece
         yield len(piece)
         at = 0
-        while offset < end and len(held) - at >= HEADER_SIZE:
-            header = read_header(held, at)
+        while offset < end:
             wrong = ""
-            if header.magic != MAGIC or header.size < HEADER_SIZE or header.last_offset_delta < 0:
-                wrong = "no batch header"
-            elif header.base_offset != offset and (header.base_offset < offset or not gaps):
-                wrong = f"a batch with offset {header.base_offset}"
-            elif header.base_offset >= end:
-                offset = end
-                break
-            elif len(held) - at < header.size:
-                break
-            elif crc32c(memoryview(held)[at + CRC_START : at + header.size]) != header.crc:
-                wrong = "the CRC of the batch does not match its bytes"
+            if batch is None:
+                if len(held) - at < HEADER_SIZE:
+                    break
+                header = read_header(held, at)
+                if (
+                    header.magic != MAGIC
+                    or header.size < HEADER_SIZE
+                    or header.last_offset_delta < 0
+                ):
+                    wrong = "no batch header"
+                elif header.base_offset != offset and (header.base_offset < offset or not gaps):
+                    wrong = f"a batch with offset {header.base_offset}"
+                elif header.base_offset >= end:
+                    offset = end
+                    break
+                batch, crc, left = header, 0, header.size - CRC_START
+                at += CRC_START
+            if not wrong:
+                count = min(left, len(held) - at)
+                crc = crc32c(memoryview(held)[at : at + count], crc)
+                at += count
+                left -= count
+                if left:
+                    break
+                if crc != batch.crc:
+                    wrong = "the CRC of the batch does not match its bytes"
             if wrong:
-                yield position + at, offset, f"{path.name}, byte {position + at}: {wrong}"
+                yield position, offset, f"{path.name}, byte {position}: {wrong}"
                 return
-            offset = header.next_offset
-            at += header.size
+            offset = batch.next_offset
+            batch = None
+            position = held_at + at
         del held[:at]
-        position += at
+        held_at += at
         if offset >= end:
             break
-    short = offset < end and not (gaps and not held)
+    short = offset < end and not (gaps and batch is None and not held)
     yield position, offset, f"{path.name} ends at byte {position}" if short else None
 
 

@@ -142,12 +142,21 @@ class Counter:
         """These batches are not what they were when they were counted: journalled at once."""
         self._say({}, damaged=[damaged_of(*key, spoilt) for key, spoilt in found])
 
+    def scrubbed(self, logs: Sequence[Json]) -> bool:
+        """Journal when these logs were last read again. False if entries wait for the ledger
+        already: then nothing was done, and the next reading makes it out of date."""
+        if self._journal.pending:
+            return False
+        self._say({}, scrubbed=logs)
+        return True
+
     def _say(
         self,
         places: Mapping[PartitionKey, Place],
         *,
         withdrawn: Sequence[Json] = (),
         damaged: Sequence[Json] = (),
+        scrubbed: Sequence[Json] = (),
     ) -> None:
         entry = entry_of(
             self._speaker,
@@ -155,6 +164,7 @@ class Counter:
             now_millis=time.time_ns() // 1_000_000,
             withdrawn=withdrawn,
             damaged=damaged,
+            scrubbed=scrubbed,
         )
         self._journal.write([entry], places)
 

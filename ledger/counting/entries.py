@@ -16,7 +16,8 @@ from ledger.names import VERSION
 MOST_BYTES: Final = 192 * 1024  # of an entry, about: below the 256 KiB that it may have
 MOST_WINDOWS: Final = 4_000  # of a passage
 MOST_PASSAGES: Final = 1_000  # of an entry
-_LISTS: Final = ("passages", "damaged", "withdrawn")
+MOST_SCRUBBED: Final = 500  # logs of an entry
+_LISTS: Final = ("passages", "damaged", "withdrawn", "scrubbed")
 _HOUR_MILLIS: Final = 3_600_000
 
 
@@ -53,13 +54,15 @@ def entry_of(
     now_millis: int,
     withdrawn: Sequence[Json] = (),
     damaged: Sequence[Json] = (),
+    scrubbed: Sequence[Json] = (),
 ) -> Json:
-    """What was found of a log, beside counting it: few things, in one entry."""
+    """What was found of logs, beside counting them: few things, in one entry."""
     return {
         **_head(speaker, seq, now_millis, speaker.window_millis),
         "passages": [],
         "damaged": list(damaged),
         "withdrawn": list(withdrawn),
+        "scrubbed": list(scrubbed),
     }
 
 
@@ -190,4 +193,14 @@ def damaged_of(topic: str, topic_id: str, partition: int, spoilt: Spoilt) -> Jso
         "partition": partition,
         "offsets": {"first": spoilt.first, "count": spoilt.count},
         "reason": spoilt.reason,
+    }
+
+
+def scrubbed_of(topic: str, topic_id: str, partition: int, recent: int, whole: int) -> Json:
+    return {
+        "topic": topic,
+        "topic_id": topic_id,
+        "partition": partition,
+        "recent": max(recent, 0),
+        "whole": max(whole, 0),
     }

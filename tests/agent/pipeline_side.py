@@ -15,8 +15,8 @@ import msgspec
 
 from agent.config import AgentConfig
 from agent.config_inputs import Input
+from agent.file_inputs import FileInput
 from agent.files.files import Files
-from agent.files.inputs import FileInput
 from agent.intake import Intake
 from agent.journal.binding import Binding
 from agent.journal.journal import Journal

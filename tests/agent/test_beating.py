@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.files.followed import Followed
 from agent.journal.state import NotSeen
+from agent.recognition.followed import Followed
 from tests.agent.nobody import as_nobody, open_folder
 from tests.agent.pipeline_side import PipelineSide, append, input_of, pipeline_side
 from tests.system.small_disk import mounted_disk

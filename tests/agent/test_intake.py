@@ -7,8 +7,8 @@ from pathlib import Path
 from agent.config import AgentLimits, HoldDeleted, Times
 from agent.config_inputs import Input
 from agent.events.reader import EventReader
+from agent.file_inputs import FileInput
 from agent.files.files import Files
-from agent.files.inputs import FileInput
 from agent.intake import Intake
 from agent.runs import Progress, SourceId
 from schemas.event_schemas import LOG_LINE, built_in

@@ -18,7 +18,6 @@ import msgspec
 from tests.restarts.plans import Style, TopicPlan
 from tests.restarts.writers import TopicTally
 
-LONGEST_AWAY: Final = 5.0  # seconds for which nobody may look without a verdict of unknown
 _OF_CONTENT: Final = ("truncated", "may have been emptied")  # in the audit's words
 _SHOWN: Final = 4
 
@@ -30,7 +29,6 @@ class Outcome(StrEnum):
     FALSE_GREEN = "falsely green"  # complete, and lines are lost or doubled
     FALSE_RED = "falsely not green"  # nothing is lost or doubled
     BROKEN = "lost, and said"  # lines are lost or doubled, and it is not complete
-    AWAY = "away too long"  # a file may have been emptied, as nobody looked for over five seconds
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,11 +48,9 @@ def judge(
     tally: TopicTally,
     seen: Counter[str],
     answer: Mapping[str, Any] | None,
-    *,
-    away: float,
 ) -> Judgement:
     """`seen` has the lines of the topic, as `stream/number`; `answer` is what the report says of
-    it; nobody looked for `away` seconds."""
+    it. However long nobody looked: the history of names is kept."""
     written = [
         f"{stream}/{number}" for stream, count in tally.streams.items() for number in range(count)
     ]
@@ -69,8 +65,6 @@ def judge(
         outcome = Outcome.FALSE_GREEN if state == "complete" else Outcome.BROKEN
     elif state == "complete" or _is_limit(topic, tally, answer, gap_lost):
         outcome = Outcome.RIGHT
-    elif away > LONGEST_AWAY and _is_of_content(answer):
-        outcome = Outcome.AWAY
     else:
         outcome = Outcome.FALSE_RED
     return Judgement(

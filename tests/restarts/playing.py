@@ -131,7 +131,6 @@ def play(site: Site, agent: Agent, plans: Sequence[RestartPlan]) -> list[Played]
                 tally.topics[topic.name],
                 seen[topic.name],
                 answers.get(topic.name),
-                away=restart.away,
             )
             for topic in plan.topics
         )

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.restarts.judging import LONGEST_AWAY, Outcome, judge
+from tests.restarts.judging import Outcome, judge
 from tests.restarts.plans import Layout, Moment, Style, TopicPlan
 from tests.restarts.writers import TopicTally
 
@@ -42,11 +42,10 @@ def outcome(
     changes: dict[str, int] | None = None,
     style: Style = Style.RENAME,
     gap: tuple[str, ...] = (),
-    away: float = 1.0,
 ) -> Outcome:
     tally = TopicTally(streams={"s0": 3, "s1": 1}, gap=list(gap))
     seen = Counter({**ALL, **(changes or {})})
-    return judge(topic(style), tally, seen, answer(state, *words), away=away).outcome
+    return judge(topic(style), tally, seen, answer(state, *words)).outcome
 
 
 @pytest.mark.parametrize(
@@ -55,23 +54,13 @@ def outcome(
 def test_a_green_verdict_over_lost_or_doubled_lines_is_false(changes: dict[str, int]) -> None:
     assert outcome("complete", changes=changes) is Outcome.FALSE_GREEN
     assert outcome("missing", changes=changes) is Outcome.BROKEN
-    long = LONGEST_AWAY + 1
-    assert outcome("unknown", EMPTIED, changes=changes, away=long) is Outcome.BROKEN
+    assert outcome("unknown", EMPTIED, changes=changes) is Outcome.BROKEN
 
 
 @pytest.mark.parametrize("state", ["unknown", "missing", "duplicated", "changed", "pending"])
 def test_any_other_verdict_over_all_lines_is_false(state: str) -> None:
     assert outcome(state) is Outcome.FALSE_RED
     assert outcome("complete") is Outcome.RIGHT
-
-
-def test_only_files_that_may_be_emptied_are_excused_by_a_long_absence() -> None:
-    long = LONGEST_AWAY + 1
-    assert outcome("unknown", EMPTIED, away=long) is Outcome.AWAY
-    assert outcome("unknown", EMPTIED) is Outcome.FALSE_RED
-    assert outcome("unknown", NAMES, away=long) is Outcome.FALSE_RED
-    assert outcome("unknown", EMPTIED, NAMES, away=long) is Outcome.FALSE_RED
-    assert outcome("missing", EMPTIED, away=long) is Outcome.FALSE_RED
 
 
 def test_a_copytruncate_may_lose_what_was_written_in_its_gap() -> None:
@@ -95,7 +84,7 @@ def test_a_copytruncate_may_lose_what_was_written_in_its_gap() -> None:
 
 def test_a_topic_that_the_audit_does_not_know_is_not_right() -> None:
     tally = TopicTally(streams={"s0": 3, "s1": 1})
-    judgement = judge(topic(), tally, Counter(ALL), None, away=1)
+    judgement = judge(topic(), tally, Counter(ALL), None)
     assert judgement.outcome is Outcome.FALSE_RED
     assert judgement.words == ("the audit knows no such topic",)
 
@@ -103,7 +92,7 @@ def test_a_topic_that_the_audit_does_not_know_is_not_right() -> None:
 def test_reasons_and_lines_are_named() -> None:
     tally = TopicTally(streams={"s0": 3, "s1": 1})
     seen = Counter({**ALL, "s0/0": 0, "s1/0": 2})
-    judgement = judge(topic(), tally, seen, answer("pending"), away=1)
+    judgement = judge(topic(), tally, seen, answer("pending"))
     assert judgement.words == (
         "1 lost: s0/0",
         "1 doubled: s1/0",

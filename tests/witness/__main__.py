@@ -18,6 +18,8 @@ from typing import Final
 
 from tests.witness.batch import Outcome, fills_broker_disk, run
 from tests.witness.choosing import GROUP, KINDS, script_of
+from tests.witness.needless import is_of_an_agent
+from tests.witness.objections import GREEN
 from tests.witness.pipeline import Pipeline
 from tests.witness.script import PRIVATE, Script, parse
 from tests.witness.shrinking import shrink
@@ -155,13 +157,13 @@ def _show(outcome: Outcome, kept: Path) -> None:
     )
     if outcome.error:
         _say(f"    {outcome.error}")
-    if not outcome.right:
+    if not outcome.right or outcome.needless:
         kept.mkdir(parents=True, exist_ok=True)
-        said = [f"# {each}" for each in outcome.objections]
+        said = [f"# {each}" for each in (*outcome.objections, *outcome.needless)]
         called = [f"# found: {each}" for each in outcome.findings]
         text = str(script) + "\n".join([*said, *called]) + "\n"
         (kept / f"{script.seed}.script").write_text(text)
-        for each in outcome.objections:
+        for each in (*outcome.objections, *outcome.needless):
             _say(f"    {each}")
 
 
@@ -174,6 +176,14 @@ def _summary(outcomes: Sequence[Outcome], happened: Counter[str], seconds: float
         f"{len(outcomes)} runs in {seconds:.0f} s: {len(wrong)} wrong"
         + "".join(f", {count} {kind}" for kind, count in kinds.most_common())
         + (f"; {failed} could not be made" if failed else "")
+    )
+    green = sum(GREEN in each.kinds for each in wrong)
+    kept = [each for each in outcomes if each.script.kept and not each.error]
+    needless = [len(each.needless) for each in kept]
+    statements = sum(is_of_an_agent(called) for each in kept for called in each.findings)
+    _say(
+        f"    {green} falsely green, {sum(needless)} false unknown of {statements} statements,"
+        f" in {sum(map(bool, needless))} of {len(needless)} runs with kept files"
     )
     lines, lost = sum(each.lines for each in outcomes), sum(each.lost for each in outcomes)
     double = sum(each.double for each in outcomes)

@@ -132,7 +132,8 @@ class Application:
         else:
             path.touch()
         made = self._folders_made.get(path.parent, 0)
-        self._current[label] = file = File(label, self._made, names, folder_made=made)
+        file = File(label, self._made, names, made=now(), folder_made=made)
+        self._current[label] = file
         self._truth.files.append(file)
         self._changed(path.parent, f"{path.name} is there")
 
@@ -185,7 +186,8 @@ class Application:
         if label == LINK:
             names.append(str(path.resolve()))
         self._current[label].cut = True
-        self._current[label] = File(label, self._made, names, before=self._current[label])
+        before = self._current[label]
+        self._current[label] = File(label, self._made, names, made=now(), before=before)
         self._truth.files.append(self._current[label])
         self._changed(path.parent, f"{path.name} was cut")
 

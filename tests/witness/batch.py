@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from harness.crowding import Patience
 from harness.server_process import ServerFailed
 from tests.witness.application import now
-from tests.witness.judging import judge
+from tests.witness.judging import false_unknowns, judge
 from tests.witness.leaders import Leaders
 from tests.witness.objections import Objection
 from tests.witness.pipeline import CLUSTER, GRACE, WINDOW, Pipeline
@@ -67,6 +67,7 @@ class Outcome:
     findings: tuple[Called, ...] = ()
     error: str = ""  # the run could not be made: nobody knows
     done: Counter[str] = field(default_factory=Counter)  # its own actions, as far as possible
+    needless: tuple[Objection, ...] = ()  # what was called unknown, and need not have been
 
     @property
     def right(self) -> bool:
@@ -311,6 +312,7 @@ class Batch:
         with _topics:
             verdict = self._verdict(tenant)
         objections = judge(truth, seen, verdict)
+        needless = false_unknowns(truth, seen, verdict) if tenant.script.kept else []
         error = tenant.error
         if not tenant.agent.alive:
             error = f"its agent does not run: {tenant.agent.process.last_words(5)}"
@@ -328,6 +330,7 @@ class Batch:
             verdict.findings,
             error,
             tenant.done,
+            tuple(needless),
         )
 
     def _verdict(self, tenant: Tenant) -> Verdict:

@@ -41,6 +41,7 @@ from typing import Final
 
 from tests.witness.guessing import guess_files
 from tests.witness.history import Kept
+from tests.witness.needless import is_of_an_agent, is_there, needless
 from tests.witness.objections import Objection
 from tests.witness.reading import Record, Row
 from tests.witness.shipping import Shipped
@@ -66,6 +67,11 @@ def judge(truth: Truth, seen: Seen, verdict: Verdict) -> list[Objection]:
         words = f"{len(halved)} lines became two, and their beginnings had not stood long alone"
         found.append(Objection("rows", words, tuple(halved)))
     return found
+
+
+def false_unknowns(truth: Truth, seen: Seen, verdict: Verdict) -> list[Objection]:
+    """Of a run whose agent's open files were kept; lines are divided already."""
+    return list(_Judge(truth, seen, verdict).false_unknowns())
 
 
 class _Judge:
@@ -284,7 +290,7 @@ class _Judge:
         if not is_vague or (called.host and called.host != self._truth.host):
             return False
         slack = BRIEF + int(self._truth.clock * 1000)
-        read = self._read_at_last(line) if called.kind == "unnamed" else line.written
+        read = self._truth.read_at_last(line) if called.kind == "unnamed" else line.written
         if called.from_time >= 0 and read < called.from_time - slack:
             return False
         if called.to_time >= 0 and line.written > called.to_time + slack:
@@ -299,12 +305,6 @@ class _Judge:
             folders = {str(PurePath(name).parent) for name in line.file.names}
             return called.path in folders or called.path in line.file.names
         return True
-
-    def _read_at_last(self, line: Line) -> int:
-        """When the agent has come to it at the latest: that is its event's time."""
-        written = line.written
-        blind = (each.until for each in self._truth.blind if each.since <= written <= each.until)
-        return max(blind, default=written)
 
     def _was_cut_again(self, called: Called, file: File, slack: int) -> bool:
         """Whether it began and ended by a truncation of that very file in that time: cut twice, it
@@ -555,18 +555,18 @@ class _Judge:
             if was_read and files and all(each.can_be_found for each in files):
                 yield Objection("unexplained", f"that file is still there: {called.words}")
         elif not torn and not any(
-            since - slack <= each <= until + slack for each in self._changed(called.path)
+            since - slack <= each <= until + slack for each in self._truth.changed(called.path)
         ):
             yield Objection("unexplained", f"nothing came or went there: {called.words}")
 
-    def _changed(self, folder: str) -> Iterable[int]:
-        """When names changed there. To an agent whose clock is wrong all folders may have changed
-        just when it looked: when they were made, is when they changed, too."""
-        if self._truth.clock:
-            yield self._truth.since
-        for each in self._truth.changes:
-            if not folder or folder in {each.folder, str(PurePath(each.folder).parent)}:
-                yield each.time
+    def false_unknowns(self) -> Iterable[Objection]:
+        """By the rule of needless.py."""
+        lost = [self._lines[text] for text in self._lost]
+        for called in filter(is_of_an_agent, self._verdict.findings):
+            if not any(self._within(called, line) for line in lost):
+                about = self._is_source if called.source else is_there
+                files = [each for each in self._truth.files if about(called, each)]
+                yield from needless(called, self._truth, self._read, files)
 
     # The whole
 

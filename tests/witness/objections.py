@@ -9,6 +9,7 @@ from tests.witness.truth import Line
 GREEN: Final = "false green"
 RED: Final = "false red"
 INEXACT: Final = "not exact"
+NEEDLESS: Final = "false unknown"
 KIND_OF_RULE: Final = {
     "hole": GREEN,
     "brief hole": GREEN,
@@ -23,6 +24,7 @@ KIND_OF_RULE: Final = {
     "count": INEXACT,
     "sums": INEXACT,
     "exit": INEXACT,
+    NEEDLESS: NEEDLESS,
 }
 
 

@@ -99,6 +99,8 @@ class Tenant:
     def do(self, action: Action) -> None:
         """Carries it out, if it is possible now; else nothing is done."""
         if self._does(action):
+            if action.verb in {"wipe-agent", "tear-journal", "flip-journal"}:
+                self.truth.forgotten.append(now())
             self.truth.done.add(action.verb)
             self.done[action.verb] += 1
 
@@ -196,6 +198,7 @@ class Tenant:
         if not self._wait_look():
             self.error = f"its agent did not look at its files within {FIRST_LOOK:g} s"
         self.truth.first_look = now()
+        self.truth.first_start = self.truth.first_start or self.truth.first_look
         self._is_new = False
 
     def _wait_look(self) -> bool:

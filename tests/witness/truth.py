@@ -6,6 +6,7 @@ it is another one. Each line is known by its text, which no other line has.
 
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Final
 
 from tests.witness.reading import Row
@@ -71,6 +72,7 @@ class File:
     copied_at_once: bool = False  # as soon as it was written, under a name that a pattern matches
     before: "File | None" = None  # what the same inode was before it was truncated
     cut: bool = False  # it ended in place, to nothing
+    made: int = 0  # or when the same inode was truncated, from when on it is this file
     folder_made: int = 0  # where it was made, if the folder had been removed before
     little_known: bool = False  # to an agent that has lost its data directory since
 
@@ -132,11 +134,13 @@ class Truth:
     changes: list[Change] = field(default_factory=list)
     blind: list[Blind] = field(default_factory=list)
     done: set[str] = field(default_factory=set)  # verbs of the actions that were carried out
+    forgotten: list[int] = field(default_factory=list)  # when the agent's data directory was spoilt
     landed: dict[str, list[Row]] = field(default_factory=dict)  # spoilt landed files: their rows
     foreign: set[str] = field(default_factory=set)  # messages of other producers, as they send them
     unloaded: str = ""  # why no load of it came through in the end
     since: int = 0
     first_look: int = 0  # of the agent: what was gone before is none of its business
+    first_start: int = 0  # when the first of its agents had looked: later ones may be new as well
     any_leads: bool = False  # whether a replica may lead that was not in sync
     clock: float = 0.0  # the most that the agent's clock was ever wrong, in seconds
 
@@ -180,6 +184,20 @@ class Truth:
             if each.since <= blind_until:
                 blind_until = max(blind_until, each.until)
         return blind_until < until
+
+    def read_at_last(self, line: Line) -> int:
+        """When the agent has come to it at the latest: that is its event's time."""
+        blind = (each.until for each in self.blind if each.since <= line.written <= each.until)
+        return max(blind, default=line.written)
+
+    def changed(self, folder: str) -> Iterator[int]:
+        """When names changed there. To an agent whose clock is wrong all folders may have changed
+        just when it looked: when they were made, is when they changed, too."""
+        if self.clock:
+            yield self.since
+        for each in self.changes:
+            if not folder or folder in {each.folder, str(PurePath(each.folder).parent)}:
+                yield each.time
 
     def must_arrive(self, line: Line) -> bool:
         """What was gone, or had no name to be found by, before its agent was there, need not."""

@@ -1,27 +1,19 @@
-"""Files that are followed, each test in a folder of its own."""
+"""A store that keeps open files over the death of who had them, as `penstock up` does."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from agent.files.inputs import FileInput
+from penstock.up.descriptor_store import ProgramDescriptors
 from tests.agent.files.journalled_files import Follow, JournalledFiles
 
 
 @pytest.fixture
-def follow(tmp_path: Path) -> Iterator[Follow]:
-    """Patterns are below the test's folder; options are those of the input, or of following."""
-    started = []
+def store() -> Iterator[ProgramDescriptors]:
+    with ProgramDescriptors(100) as store:
+        yield store
 
-    def start(*patterns: str, **options: object) -> JournalledFiles:
-        paths = tuple(str(tmp_path / each) for each in patterns or ("app.log*",))
-        names = {"exclude", "start", "ignore_older"} & options.keys()
-        own = {name: options.pop(name) for name in names}
-        of = FileInput("in", "t", paths, **own)  # type: ignore[arg-type]
-        started.append(JournalledFiles(of, **options))  # type: ignore[arg-type]
-        return started[-1]
 
-    yield start
-    for each in started:
-        each.close()
+@pytest.fixture
+def files(follow: Follow, store: ProgramDescriptors) -> JournalledFiles:
+    return follow("app.log", store=store)

@@ -8,10 +8,9 @@ from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
-from agent.blind_times import Looked, Unwatched
 from agent.config import AgentLimits, HoldDeleted
+from agent.file_inputs import FileInput
 from agent.files.files import Files
-from agent.files.followed import Followed
 from agent.files.happenings import (
     Appeared,
     Ended,
@@ -23,10 +22,12 @@ from agent.files.happenings import (
     NotWatched,
     Renamed,
 )
-from agent.files.inputs import FileInput
+from agent.history.blind_times import Looked, Unwatched
+from agent.history.position import HistoryPosition
 from agent.kept import store as agents
 from agent.kept.keeping import Keeping
 from agent.kept.store import HandedOver
+from agent.recognition.followed import Followed
 from agent.runs import KnownSource, SourceId
 from penstock.up.descriptor_store import ProgramDescriptors
 
@@ -44,13 +45,14 @@ class JournalledFiles:
         scan_interval: float = 5.0,
         events: bool = True,
         wall: float | None = None,
-        boot: Callable[[], float] = time.monotonic,
+        boot: Callable[[], float] | None = None,
         store: ProgramDescriptors | None = None,
     ) -> None:
         self.inputs: Sequence[FileInput] = inputs
         self.journal: dict[SourceId, KnownSource] = {}
         self.seen: set[str] | None = None
         self.looked: dict[str, Looked] = {}
+        self.reached: HistoryPosition | None = None
         self.said: list[Happening] = []
         self.read: list[tuple[SourceId, int, bytes]] = []
         self.now = 1000.0
@@ -60,7 +62,8 @@ class JournalledFiles:
         self._hold = hold or HoldDeleted()
         self._scan_interval = scan_interval
         self._events = events
-        self._boot = boot
+        self.away = 0.0  # seconds in which nobody looked, as the next process sees it
+        self._boot = boot or (lambda: time.monotonic() + self.away)
         self._store = store
         self.forgotten_before = -1
         self.torn = False
@@ -85,6 +88,7 @@ class JournalledFiles:
             looked=self.looked,
             forgotten_before=self.forgotten_before,
             torn=self.torn,
+            reached=self.reached,
             events=self._events,
             boot=self._boot,
             keeping=keeping,
@@ -113,11 +117,14 @@ class JournalledFiles:
         said = self.files.look(self.now)
         for each in said:
             self._write_down(each)
-        self.files.keep(self.now)
         self.said += said
         for at in self.files.looked({}):
             self.looked[at.input] = at.after(self.looked.get(at.input))
         self.files.looked_was_written()
+        if (reached := self.files.history()) is not None:
+            self.reached = reached
+            self.files.history_was_written(reached)
+        self.files.keep(self.now)
         return said
 
     def _write_down(self, happening: Happening) -> None:

@@ -3,36 +3,15 @@
 import gzip
 import os
 import time
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from agent.blind_times import Traces
 from agent.files.happenings import Appeared, Deleted, Ended, Truncated
+from agent.history.blind_times import Traces
 from penstock.up.descriptor_store import ProgramDescriptors
 from tests.agent.files.journalled_files import Follow, JournalledFiles, append, written_at_once
-
-
-@pytest.fixture
-def store() -> Iterator[ProgramDescriptors]:
-    with ProgramDescriptors(100) as store:
-        yield store
-
-
-@pytest.fixture
-def files(follow: Follow, store: ProgramDescriptors) -> JournalledFiles:
-    return follow("app.log", store=store)
-
-
-def turns(files: JournalledFiles, count: int = 6) -> None:
-    for _ in range(count):
-        files.turn(0.3)
-
-
-def kept_files(store: ProgramDescriptors) -> list[str]:
-    return [name for name in store.kept() if ".events" not in name]
+from tests.agent.files.kept_files import kept_files, turns
 
 
 def test_renamed_compressed_deleted_and_made_anew(
@@ -61,10 +40,10 @@ def test_renamed_compressed_deleted_and_made_anew(
     assert len(kept_files(store)) == 1, "what is over takes no room on the disk"
 
 
-def test_the_queue_that_was_kept_accounts_for_the_time_without_an_agent(
+def test_the_history_that_was_kept_accounts_for_the_time_without_an_agent(
     tmp_path: Path, files: JournalledFiles
 ) -> None:
-    """A rotation is no blind time then, and what came and went under a name that is meant is."""
+    """Nothing is said of a rotation; what came and went under a name that is meant is named."""
     log = tmp_path / "app.log"
     append(log, "one\n")
     for _ in range(3):
@@ -78,9 +57,7 @@ def test_the_queue_that_was_kept_accounts_for_the_time_without_an_agent(
     (tmp_path / "other").unlink()
     files.restart_closed()
     turns(files)
-    (said,) = files.unwatched
-    assert (said.traces, said.path) == (Traces.UNCHANGED, str(tmp_path))
-    assert "every name that came or went is known" in said.reason
+    assert files.unwatched == []
 
     files.crash()
     log.rename(tmp_path / "app.log.2")
@@ -89,7 +66,9 @@ def test_the_queue_that_was_kept_accounts_for_the_time_without_an_agent(
     append(log, "three\n")
     files.restart_closed()
     turns(files)
-    assert files.unwatched[-1].traces is Traces.CHANGED
+    (said,) = files.unwatched
+    assert (said.traces, said.path) == (Traces.CHANGED, str(tmp_path))
+    assert said.reason.endswith("came and went between two looks: app.log")
     assert files.text.split() == [b"one", b"two", b"three"]
 
 
@@ -115,8 +94,7 @@ def test_a_new_file_that_was_renamed_while_no_agent_ran(
     turns(files)
     wanted = [b"one", b"three", b"two"] if is_meant else [b"one", b"three"]
     assert sorted(files.text.split()) == wanted
-    (said,) = files.unwatched
-    assert said.traces is (Traces.UNCHANGED if is_meant else Traces.CHANGED)
+    assert [each.traces for each in files.unwatched] == ([] if is_meant else [Traces.CHANGED])
 
 
 def test_what_comes_and_goes_before_the_first_look(tmp_path: Path, files: JournalledFiles) -> None:
@@ -142,10 +120,16 @@ def written_for_long(path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_written_again", [False, True])
+@pytest.mark.parametrize("seconds", [3.0, 3600.0])
 def test_a_new_file_may_have_been_emptied_while_no_agent_ran(
-    tmp_path: Path, follow: Follow, store: ProgramDescriptors, is_written_again: bool
+    tmp_path: Path,
+    follow: Follow,
+    store: ProgramDescriptors,
+    is_written_again: bool,
+    seconds: float,
 ) -> None:
-    """It leaves no trace: the file is as it would be if it had only grown, or never had."""
+    """It leaves no trace: the file is as it would be if it had only grown, or never had. That is
+    all that the history of names leaves open, so it is said without a demand, however long."""
     files = follow("app.log", store=store)
     log = tmp_path / "app.log"
     append(log, "one\n")
@@ -157,9 +141,12 @@ def test_a_new_file_may_have_been_emptied_while_no_agent_ran(
     append(log, "nobody has seen this\n")
     log.write_text("two\n" if is_written_again else "")
     written_for_long(log)
+    files.away += seconds
     files.restart_closed()
     turns(files)
-    assert [each.traces for each in files.unwatched if not each.source] == [Traces.CHANGED]
+    (said,) = [each for each in files.unwatched if not each.source]
+    assert said.traces is Traces.BRIEF
+    assert said.reason.startswith(f"the agent stood still for {seconds:.0f} s")
 
 
 @pytest.mark.parametrize("is_meant", [True, False])
@@ -184,7 +171,7 @@ def test_a_file_may_have_been_emptied_again_after_it_was_copied_and_truncated(
     turns(files)
     assert files.text == b"one\n" * 500 + b"two\n"
     said = files.unwatched[-1]
-    assert said.traces is (Traces.CHANGED if seconds > 5 else Traces.BRIEF)
+    assert said.traces is Traces.BRIEF
     assert (said.path, said.source) == (str(tmp_path), "")
     assert said.reason.endswith("may have been emptied: app.log")
 
@@ -197,6 +184,7 @@ def test_a_new_file_was_copied_while_no_agent_ran(
     files, log = follow("app.log", store=store), tmp_path / "app.log"
     turns(files)
     files.crash()
+    files.away += 2.0
     append(log, "nobody has seen this\n")
     time.sleep(0.03)
     (tmp_path / "app.log.1").write_bytes(log.read_bytes())
@@ -226,10 +214,11 @@ def test_a_finished_file_was_moved_there_while_no_agent_ran(
     written_for_long(tmp_path / where)
     (tmp_path / "app.log").rename(tmp_path / "app.log.1")
     (tmp_path / where).rename(tmp_path / "app.log")
+    files.away += 60.0
     files.restart_closed()
     turns(files)
     assert files.text == b"one\ntwo\nthree\n"
-    assert [each.traces for each in files.unwatched] == [Traces.UNCHANGED]
+    assert files.unwatched == []
 
 
 def test_again_and_again(tmp_path: Path, files: JournalledFiles) -> None:
@@ -295,7 +284,7 @@ def test_truncated_while_nobody_looked_and_then_deleted(
 
 
 def test_two_inputs_follow_one_file(tmp_path: Path, store: ProgramDescriptors) -> None:
-    from agent.files.inputs import FileInput  # noqa: PLC0415
+    from agent.file_inputs import FileInput  # noqa: PLC0415
 
     log = tmp_path / "app.log"
     inputs = [FileInput(name, "t", (str(log),)) for name in ("one", "other")]
@@ -372,7 +361,7 @@ def test_a_source_that_has_ended_is_not_begun_again(
 
 
 class TestKilledAtALook:
-    """What was read of the queue is not in it any more, and nobody has written it down."""
+    """What was read of the queue is not in it any more, and its consequences are nowhere."""
 
     @pytest.fixture
     def log(self, tmp_path: Path, files: JournalledFiles) -> Path:
@@ -407,7 +396,7 @@ class TestKilledAtALook:
         log.rename(f"{log}.3")
         append(log, "four\n")
         written_at_once(log)
-        assert self.traces(files) == [Traces.UNCHANGED], "what was read is said by now"
+        assert self.traces(files) == [], "what was read is said by now"
 
     @pytest.mark.parametrize("has_looked", [False, True])
     def test_which_was_the_first(self, log: Path, files: JournalledFiles, has_looked: bool) -> None:
@@ -448,7 +437,7 @@ class TestKilledAtALook:
         log.rename(f"{log}.1")
         append(log, "three\n")
         written_at_once(log)
-        assert self.traces(files) == [Traces.UNCHANGED]
+        assert self.traces(files) == []
         assert sorted(files.text.split()) == [b"one", b"three", b"two"]
 
     def test_before_a_folder_was_listed(self, log: Path, files: JournalledFiles) -> None:
@@ -462,12 +451,13 @@ class TestKilledAtALook:
         (log.parent / "new").rename(log)
         assert self.traces(files) == [Traces.CHANGED]
 
-    def test_what_was_read_is_not_known(
-        self, log: Path, files: JournalledFiles, store: ProgramDescriptors
+    @pytest.mark.parametrize("kind", ["events", "history"])
+    def test_what_was_read_is_lost(
+        self, log: Path, files: JournalledFiles, store: ProgramDescriptors, kind: str
     ) -> None:
-        """As after an agent that did not say so."""
+        """The queue is worth nothing without what was read of it, nor that without the queue."""
         files.crash()
-        (name,) = [name for name in store.kept() if name.endswith(".events-unsaid")]
+        (name,) = [name for name in store.kept() if name.endswith(f".{kind}")]
         os.close(store._kept.pop(name))
         log.rename(f"{log}.1")
         append(log, "two\n")
@@ -476,121 +466,23 @@ class TestKilledAtALook:
         log.rename(f"{log}.2")
         append(log, "three\n")
         written_at_once(log)
-        assert self.traces(files) == [Traces.UNCHANGED]
+        assert self.traces(files) == []
 
 
-class TestMeanwhile:
-    """What came and went while no agent ran, by the queue that was kept."""
-
-    @pytest.fixture
-    def all_files(
-        self, tmp_path: Path, follow: Follow, store: ProgramDescriptors
-    ) -> JournalledFiles:
-        append(tmp_path / "app.log", "first\n")
-        files = follow("app.log*", store=store)
-        turns(files)
+def test_a_deleted_file_is_not_held_longer_for_each_restart(
+    tmp_path: Path, follow: Follow, store: ProgramDescriptors
+) -> None:
+    """Its quiet time goes on: files that were read to their ends do not pile up."""
+    files, log = follow("app.log", store=store, wall=time.time()), tmp_path / "app.log"
+    append(log, "one\n")
+    turns(files)
+    log.unlink()
+    turns(files, 2)
+    for _ in range(4):
         files.crash()
-        return files
-
-    def told(self, folder: Path, files: JournalledFiles) -> Traces:
+        assert files.wall is not None
+        files.wall += 4.0
         files.restart_closed()
-        turns(files)
-        return [each.traces for each in files.unwatched if each.path == str(folder)][-1]
-
-    def come_and_go(self, *paths: Path) -> None:
-        """One file, by one name after the other."""
-        append(paths[0], "nobody's\n")
-        for path, then in pairwise(paths):
-            path.rename(then)
-        paths[-1].unlink()
-
-    def test_nothing(self, tmp_path: Path, all_files: JournalledFiles) -> None:
-        assert self.told(tmp_path, all_files) is Traces.UNCHANGED
-
-    def test_what_is_there_was_not_missed(self, tmp_path: Path, all_files: JournalledFiles) -> None:
-        append(tmp_path / "app.log.2", "second\n")
-        written_at_once(tmp_path / "app.log.2")
-        (tmp_path / "app.log").rename(tmp_path / "app.log.1")
-        (tmp_path / "app.log.1").unlink()
-        assert self.told(tmp_path, all_files) is Traces.UNCHANGED
-        assert all_files.text == b"first\nsecond\n"
-
-    @pytest.mark.parametrize("names", [("app.log.7", "other"), ("other", "app.log.7")])
-    def test_what_came_and_went(
-        self, tmp_path: Path, all_files: JournalledFiles, names: Sequence[str]
-    ) -> None:
-        self.come_and_go(*(tmp_path / name for name in names))
-        assert self.told(tmp_path, all_files) is Traces.CHANGED
-
-    def test_it_is_known_again_the_next_time(
-        self, tmp_path: Path, all_files: JournalledFiles
-    ) -> None:
-        self.come_and_go(tmp_path / "other")
-        assert self.told(tmp_path, all_files) is Traces.UNCHANGED
-        all_files.crash()
-        self.come_and_go(tmp_path / "other")
-        assert self.told(tmp_path, all_files) is Traces.UNCHANGED
-
-    def test_without_the_queue_nothing_is_known(
-        self, tmp_path: Path, all_files: JournalledFiles, store: ProgramDescriptors
-    ) -> None:
-        (name,) = [name for name in store.kept() if name.endswith(".events")]
-        os.close(store._kept.pop(name))
-        self.come_and_go(tmp_path / "other")
-        assert self.told(tmp_path, all_files) is Traces.CHANGED
-
-    @pytest.mark.parametrize("is_meant", [False, True])
-    def test_what_nobody_knew_was_renamed(
-        self, tmp_path: Path, follow: Follow, store: ProgramDescriptors, is_meant: bool
-    ) -> None:
-        """It was there and empty, and its handle was not kept."""
-        files = follow("app.log*" if is_meant else "app.log", store=store)
-        (tmp_path / "app.log").touch()
-        turns(files)
-        files.crash()
-        (name,) = kept_files(store)
-        os.close(store._kept.pop(name))
-        append(tmp_path / "app.log", "one\n")
-        written_at_once(tmp_path / "app.log")
-        (tmp_path / "app.log").rename(tmp_path / "app.log.1")
-        wanted = Traces.UNCHANGED if is_meant else Traces.CHANGED
-        assert self.told(tmp_path, files) is wanted
-        assert files.text == (b"one\n" if is_meant else b"")
-
-    def test_an_archive_that_was_deleted(self, tmp_path: Path, store: ProgramDescriptors) -> None:
-        """As every rotation deletes the oldest one. Nobody reads archives for themselves."""
-        from agent.files.inputs import FileInput  # noqa: PLC0415
-
-        for number in range(1, 4):
-            (tmp_path / f"app.log.{number}.gz").write_bytes(gzip.compress(b"old\n"))
-        files = JournalledFiles(FileInput("in", "t", (f"{tmp_path}/app.log*",)), store=store)
-        turns(files)
-        files.crash()
-        (tmp_path / "app.log.3.gz").unlink()
-        for number in (2, 1):
-            name = f"app.log.{number}.gz"
-            (tmp_path / name).rename(tmp_path / f"app.log.{number + 1}.gz")
-        assert self.told(tmp_path, files) is Traces.UNCHANGED
-        files.close()
-
-    def test_a_folder_that_was_made_anew(self, tmp_path: Path, store: ProgramDescriptors) -> None:
-        from agent.files.inputs import FileInput  # noqa: PLC0415
-
-        folder = tmp_path / "logs"
-        folder.mkdir()
-        files = JournalledFiles(FileInput("in", "t", (f"{folder}/*.log",)), store=store)
-        turns(files)
-        files.crash()
-        folder.rename(tmp_path / "old")
-        folder.mkdir()
-        assert self.told(folder, files) is Traces.CHANGED
-        files.close()
-
-    def test_a_queue_that_overflowed(self, tmp_path: Path, all_files: JournalledFiles) -> None:
-        most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
-        one, other = tmp_path / "a", tmp_path / "b"
-        one.touch()
-        for _ in range(most // 4 + 1):  # two events each way
-            one.rename(other)
-            other.rename(one)
-        assert self.told(tmp_path, all_files) is Traces.CHANGED
+        turns(files, 2)
+    assert len(list(files.of(Ended))) == 1
+    assert kept_files(store) == []

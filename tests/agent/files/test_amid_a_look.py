@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.blind_times import Traces
+from agent.history.blind_times import Traces
 from tests.agent.files.journalled_files import Follow, append, rest, settle
 
 BEFORE_LISTING = 2  # the question for the time after which folders are listed

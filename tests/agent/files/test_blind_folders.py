@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.blind_times import MOST_FOLDERS, NOT_KNOWN, Blind, Stamp, Traces
 from agent.files.listing import Listing, Survey
 from agent.files.unwatched import Folders, told
+from agent.history.blind_times import MOST_FOLDERS, NOT_KNOWN, Blind, Stamp, Traces
 from tests.agent.files.journalled_files import Follow, append, of_folders, rest, settle
 
 
@@ -68,7 +68,6 @@ def test_where_files_were_rotated(follow: Follow, tmp_path: Path) -> None:
     assert said.traces is Traces.CHANGED
     assert "names came or went" in said.reason
     assert "new: app.log, app.log.1" in said.reason
-    assert "missing: app.log.3" in said.reason
 
 
 def test_a_change_in_the_tick_of_the_last_look_counts(follow: Follow, tmp_path: Path) -> None:
@@ -209,7 +208,7 @@ def test_more_folders_than_are_remembered(beyond: int) -> None:
     assert looked.folders == stamps  # what is known stays so
     blind = Blind("t", 6, 9, "nobody looked")
     for now in (listing, Listing(stamps=stamps, complete=True)):
-        said = told(survey, now, stamps, looked, blind, known=set(), accounted=(), written={})
+        said = told(survey, now, stamps, looked, blind, known=set(), written={})
         assert [each.traces for each in said] == [Traces.OTHER] * beyond + [Traces.UNCHANGED]
         if beyond:
             assert f"of more folders than {MOST_FOLDERS} it is not remembered" in said[0].reason

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from agent.blind_times import Traces
 from agent.config import HoldDeleted
-from agent.files.compressed import ArchiveDamaged, unpacked
 from agent.files.happenings import Appeared, Ended, EndUnseen, Unpacked
+from agent.history.blind_times import Traces
+from agent.recognition.compressed import ArchiveDamaged, unpacked
 from tests.agent.files.journalled_files import Follow, JournalledFiles, append
 from tests.agent.full_disk import no_file_beyond
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.blind_times import Traces
+from agent.file_inputs import FileInput
 from agent.files.happenings import Ended, EndUnseen
-from agent.files.inputs import FileInput
+from agent.history.blind_times import Traces
 from tests.agent.files.journalled_files import (
     Follow,
     JournalledFiles,

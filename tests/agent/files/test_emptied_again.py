@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.blind_times import Traces
+from agent.history.blind_times import Traces
 from tests.agent.files.journalled_files import Follow, JournalledFiles, append, rest, settle
 
 SECONDS = [(4.0, [Traces.BRIEF]), (60.0, [Traces.CHANGED])]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.file_inputs import FileInput
 from agent.files.files import Files
 from agent.files.happenings import (
     Appeared,
@@ -18,7 +19,6 @@ from agent.files.happenings import (
     Renamed,
     Unreadable,
 )
-from agent.files.inputs import FileInput
 from harness.open_files import open_files
 from tests.agent.files.journalled_files import Follow, append
 

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.blind_times import Traces
 from agent.files.happenings import Lost
+from agent.history.blind_times import Traces
 from tests.agent.files.written_files import ACTIONS, TOKEN, Incarnation, World
 
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.blind_times import Traces
+from agent.file_inputs import FileInput
 from agent.files.happenings import Lost
-from agent.files.inputs import FileInput
+from agent.history.blind_times import Traces
 from penstock.up.descriptor_store import ProgramDescriptors
 from tests.agent.files.journalled_files import JournalledFiles
 

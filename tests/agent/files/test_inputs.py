@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.files.inputs import read_inputs, write_inputs
+from agent.file_inputs import read_inputs, write_inputs
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.blind_times import Traces
 from agent.config import HoldDeleted
+from agent.file_inputs import FileInput
 from agent.files.happenings import Ended
-from agent.files.inputs import FileInput
+from agent.history.blind_times import Traces
 from tests.agent.files.journalled_files import (
     Follow,
     JournalledFiles,

@@ -9,10 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.blind_times import Traces
 from agent.config import HoldDeleted
-from agent.files.followed import Followed
-from agent.files.handles import Handles
 from agent.files.happenings import (
     Appeared,
     Deleted,
@@ -24,6 +21,9 @@ from agent.files.happenings import (
     Renamed,
     Truncated,
 )
+from agent.history.blind_times import Traces
+from agent.recognition.followed import Followed
+from agent.recognition.handles import Handles
 from tests.agent.files.journalled_files import (
     Follow,
     JournalledFiles,

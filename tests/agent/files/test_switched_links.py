@@ -5,7 +5,7 @@ import os
 import time
 from pathlib import Path
 
-from agent.blind_times import Traces
+from agent.history.blind_times import Traces
 from penstock.up.descriptor_store import ProgramDescriptors
 from tests.agent.files.journalled_files import Follow, append, rest, settle
 
@@ -19,6 +19,7 @@ def test_a_link_was_switched_while_no_agent_ran(tmp_path: Path, follow: Follow) 
         link.symlink_to(tmp_path / "store" / "1")
         rest(files)
         files.crash()
+        files.away += 6.0
         target = tmp_path / "store" / "2"
         append(target, "nobody has seen this\n")
         (tmp_path / "new").symlink_to(target)

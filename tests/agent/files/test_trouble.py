@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from agent.blind_times import Traces, Unwatched
-from agent.files.followed import Followed
-from agent.files.handles import Handles
+from agent.file_inputs import FileInput, end_of_last_line
 from agent.files.happenings import Polling, ReadableAgain, Unreadable
-from agent.files.identity import fingerprint
-from agent.files.inputs import FileInput, end_of_last_line
-from agent.files.seen import same_content
-from agent.files.watching import Mounts, Unsaid, Watcher
+from agent.history.blind_times import Traces, Unwatched
+from agent.history.watching import Mounts, Watcher
+from agent.recognition.followed import Followed
+from agent.recognition.handles import Handles
+from agent.recognition.identity import fingerprint
+from agent.recognition.seen import same_content
 from tests.agent.files.journalled_files import JournalledFiles, append
 from tests.agent.nobody import as_nobody, open_folder
 
@@ -317,7 +317,7 @@ def test_a_fingerprint_is_that_of_a_kibibyte_at_most() -> None:
 
 
 def test_watches_are_of_files_and_not_of_names(tmp_path: Path) -> None:
-    watcher, path = Watcher(Unsaid()), tmp_path / "app.log"
+    watcher, path = Watcher(), tmp_path / "app.log"
     path.write_text("one\n")
     with path.open("a") as file:
         path.rename(tmp_path / "other")
@@ -337,7 +337,7 @@ def test_watches_are_of_files_and_not_of_names(tmp_path: Path) -> None:
 
 
 def test_folders_that_are_not_there_are_not_watched(tmp_path: Path) -> None:
-    watcher = Watcher(Unsaid())
+    watcher = Watcher()
     assert watcher.watch_folder(str(tmp_path / "nowhere")) == ""
     assert watcher.watch_folder(str(tmp_path)) == ""
     (tmp_path / "link").symlink_to(tmp_path)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.blind_times import Traces
 from agent.files.happenings import Ended, EndUnseen, Lost
+from agent.history.blind_times import Traces
 from tests.agent.files.journalled_files import (
     Follow,
     JournalledFiles,

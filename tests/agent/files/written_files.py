@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from agent.files.inputs import FileInput
+from agent.file_inputs import FileInput
 from tests.agent.files.journalled_files import JournalledFiles
 
 TOKEN = 8  # bytes; no two are alike

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from agent.blind_times import NOT_KNOWN, LookedAt, Patterns, Stamp, Traces, Unwatched
+from agent.history.blind_times import NOT_KNOWN, LookedAt, Patterns, Stamp, Traces, Unwatched
 from agent.journal.journal import Journal
 from agent.parcels import Eventless, Outgoing, Parcel
 from agent.runs import Progress, Run, SourceId

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.blind_times import LookedAt, Traces, Unwatched
+from agent.history.blind_times import LookedAt, Traces, Unwatched
 from agent.journal import contents as contents_module
 from agent.journal.contents import JournalContents, Unfitting
 from agent.journal.state import Chosen, Finished, NotSeen, Numbers, Shipped, WindowPassed

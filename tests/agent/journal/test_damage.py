@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.blind_times import LookedAt, Stamp, Traces, Unwatched
 from agent.errors import JournalError
+from agent.history.blind_times import LookedAt, Stamp, Traces, Unwatched
 from agent.journal import generations
 from agent.journal.frames import HEADER_SIZE, FrameFault, JournalFrame, JournalFrameReader, framed
 from agent.journal.journal import Journal

@@ -10,16 +10,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from agent.blind_times import Looked, LookedAt, Patterns, Stamp
-from agent.errors import JournalError
+from agent.errors import JournalError, JournalFull
+from agent.history.blind_times import Looked, LookedAt, Patterns, Stamp, Traces, Unwatched
+from agent.history.position import HistoryPosition, Pending
 from agent.journal.binding import Binding
 from agent.journal.entries import EntryKind
 from agent.journal.frames import framed
 from agent.journal.journal import Journal
 from agent.journal.state import Chosen, Numbers
 from agent.parcels import BatchKind, Eventless, Outgoing
-from agent.runs import Excepted, Fate, Fingerprint, Progress, WindowCount
+from agent.runs import Excepted, Fate, Fingerprint, Progress, SourceId, WindowCount
 from client.delivery import TopicPartition
+from tests.agent.full_disk import no_file_beyond
 from tests.agent.journal.samples import (
     ME,
     A,
@@ -328,3 +330,70 @@ def test_when_a_file_is_begun_anew(tmp_path: Path, acknowledged: bool, begins_an
         number += 1
     assert begins_anew_at - 1_000 < grown <= begins_anew_at
     journal.close()
+
+
+def test_how_far_the_history_of_names_is_gone_through(tmp_path: Path) -> None:
+    """Over restarts and new files; inputs are written down when they change."""
+    first = HistoryPosition("e1", 7, (Pending(3, 1_000), Pending(5, 2_000)), ("a", "b"))
+    then = HistoryPosition("e1", 9, (), ("a", "b"))
+    journal, state = open_journal(tmp_path)
+    assert state.history is None
+    journal.history(first)
+    journal.close()
+    journal, state = open_journal(tmp_path)
+    assert state.history == first
+    before = journal.sizes.file_bytes
+    journal.history(then)
+    assert journal.sizes.file_bytes - before < 60, "without names of inputs"
+    journal.close()
+    again, state = open_journal(tmp_path)
+    assert state.history == then
+    again.close()
+
+
+def test_what_is_written_together_is_written_at_once(tmp_path: Path) -> None:
+    """Last of all how far that goes, so that nobody finds the one without the other."""
+    journal, _ = open_journal(tmp_path)
+    path = files(tmp_path)[-1]
+    before = path.stat().st_size
+    with journal.together():
+        journal.source(known(A))
+        journal.unwatched(
+            Unwatched("views", "/var/log", SourceId(""), -1, 1, 2, Traces.CHANGED, "nobody looked")
+        )
+        journal.history(HistoryPosition("e1", 7))
+        assert journal.known_source(A) is not None
+        assert path.stat().st_size == before
+    after = path.stat().st_size
+    assert after > before
+    with journal.together():
+        journal.source(known(B))
+        writer = threading.Thread(target=journal.partition, args=("t", "id", 0))
+        writer.start()
+        writer.join()
+        assert path.stat().st_size > after, "others do not wait, and order is kept"
+    journal.close()
+    again, state = open_journal(tmp_path)
+    assert [each.id for each in state.sources] == [A, B]
+    assert len(state.statements) == 1
+    assert state.history == HistoryPosition("e1", 7)
+    again.close()
+
+
+def test_what_could_not_be_written_together_comes_before_anything_else(tmp_path: Path) -> None:
+    journal, _ = open_journal(tmp_path)
+    path = files(tmp_path)[-1]
+    with (
+        no_file_beyond(path.stat().st_size + 10),
+        pytest.raises(JournalFull),
+        journal.together(),
+    ):
+        journal.source(known(A))
+        journal.history(HistoryPosition("e1", 7))
+    with journal.together():
+        journal.source(known(B))
+    journal.close()
+    again, state = open_journal(tmp_path)
+    assert [each.id for each in state.sources] == [A, B]
+    assert state.history == HistoryPosition("e1", 7)
+    again.close()

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from agent.config import BatchCompression, Batches
-from agent.files.identity import fingerprint
 from agent.parcels import Eventless, Parcel
+from agent.recognition.identity import fingerprint
 from agent.runs import Excepted, Fate, Progress, Run
 from ledger.names import LEDGER_TOPIC, topic_id_text
 from tests.agent.journal.samples import files

@@ -1,6 +1,7 @@
 """Stored segments read again: each damage is named with its offsets, and what is sound is not."""
 
 import random
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -133,3 +134,16 @@ def test_a_segment_that_is_removed_or_replaced_meanwhile(tmp_path: Path) -> None
     replaced.rename(path)
     with pytest.raises(FileNotFoundError):
         list(reading)
+
+
+def test_a_size_that_is_not_true_costs_no_memory(tmp_path: Path) -> None:
+    path = stored(tmp_path, [PIECE // 10] * 400)
+    overwrite(path, 8, (0x7000_0000).to_bytes(4, "big"))
+    tracemalloc.start()
+    try:
+        assert where(path, 0, 1200) == [(0, 3)]
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # Looking for the next sound batch reads 4 MiB at once; all of the segment is much more.
+    assert most < 18 * 1024 * 1024 < path.stat().st_size

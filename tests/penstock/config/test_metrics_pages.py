@@ -51,7 +51,8 @@ def exposed(families: Iterable[Metric]) -> dict[str, set[str]]:
 def test_of_a_broker() -> None:
     partition = PartitionGauge(topic="views", partition=0, online=True, follower_lag=0)
     loss = LossGauge(topic="views", partition=0, offsets=200)
-    checked = CheckedGauge({("views", 0): 1}, 4_096, 1_795_000_000)
+    logs = {("views", 0): (1_795_000_000.0, -0.001)}
+    checked = CheckedGauge({("views", 0): 1}, 4_096, 1_795_000_000, logs)
     moved = Throttle()
     moved.follow(1_000, now=0)
     metrics = BrokerMetrics(

@@ -117,6 +117,7 @@ function about(answer) {
       ? h("span", { title: "Topic id" }, " · ", name(answer.topic_id, { class: "mono" }))
       : null,
     answer.deleted ? " · deleted: it waits for nobody" : null,
+    checked(answer.checks),
     former > 0
       ? h(
           "span",
@@ -125,6 +126,20 @@ function about(answer) {
         )
       : null,
   ];
+}
+
+/** When the brokers last read again what they store of it. */
+function checked(checks) {
+  if (checks.logs_total === 0) return null;
+  const when = (time) => (time < 0 ? "never" : ago(time));
+  return h(
+    "span",
+    { class: "checked" },
+    h("span", { title: "Data of the last day, read again from the brokers' disks" }, " · checked "),
+    when(checks.recent),
+    ", all of it ",
+    when(checks.whole),
+  );
 }
 
 /** The same card whatever the answer: somebody may be in it. */

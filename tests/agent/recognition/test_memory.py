@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.files.identity import FULL, Sighting, fingerprint
 from agent.files.listing import sighting_from
-from agent.files.memory import FoundFile, Memory
-from agent.files.seen import born_ns
+from agent.recognition.identity import FULL, Sighting, fingerprint
+from agent.recognition.memory import FoundFile, Memory
+from agent.recognition.seen import born_ns
 from agent.runs import KnownSource, Progress, SourceId
 
 TEXT = b"backup done\n" * 10

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.files.identity import (
+from agent.files.listing import Listing, places
+from agent.recognition.identity import (
     FULL,
     PATIENCE,
     TAIL,
@@ -45,7 +46,6 @@ from agent.files.identity import (
     were_made_apart,
     whereabouts,
 )
-from agent.files.listing import Listing, places
 from agent.runs import KnownSource, Progress, SourceId
 
 HERE: Identity = (1, 10)

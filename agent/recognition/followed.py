@@ -17,9 +17,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from agent.blind_times import Traces
-from agent.files.handles import Handle, Handles, there_millis
-from agent.files.identity import (
+from agent.file_inputs import FileInput
+from agent.history.blind_times import Traces
+from agent.names import DELETED
+from agent.recognition.handles import Handle, Handles, there_millis
+from agent.recognition.identity import (
     FULL,
     NONE,
     TAIL,
@@ -33,9 +35,7 @@ from agent.files.identity import (
     may_continue,
     reopened,
 )
-from agent.files.inputs import FileInput
-from agent.files.names import DELETED
-from agent.files.seen import born_ns, read_head, read_tail
+from agent.recognition.seen import born_ns, read_head, read_tail
 from agent.runs import Fingerprint, KnownSource, Progress, SourceId
 
 _MILLIS: Final = 1_000_000

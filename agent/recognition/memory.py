@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Final, Self
 
-from agent.files.identity import (
+from agent.recognition.identity import (
     Identity,
     IdentityVerdict,
     SeenFile,
@@ -17,7 +17,7 @@ from agent.files.identity import (
     may_be_met,
     met,
 )
-from agent.files.seen import born_ns, read_head, read_tail
+from agent.recognition.seen import born_ns, read_head, read_tail
 from agent.runs import KnownSource
 
 _FORGOTTEN_AFTER: Final = 86_400.0

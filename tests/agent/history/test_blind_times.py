@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.blind_times import (
+from agent.history.blind_times import (
     Blind,
     Looked,
     MaybeEmptied,
@@ -12,7 +12,6 @@ from agent.blind_times import (
     Traces,
     Unwatched,
     blind_since,
-    gaps,
     is_sure,
     may_hide,
     may_hide_since_copied,
@@ -23,21 +22,6 @@ from agent.runs import SourceId
 
 SURE = Stamp(1, 2, 3, 4, is_sure=True)
 BLIND = Blind("t", 10, 20, "nobody looked")
-
-
-@pytest.mark.parametrize(
-    ("names", "missing"),
-    [
-        (["app.log", "app.log.1", "app.log.2"], []),
-        (["app.log.1", "app.log.4.gz"], ["app.log.2", "app.log.3"]),
-        (["app-20261119.log", "app-20261121.log.gz"], ["app-20261120.log"]),
-        (["app.log-2026-02-27", "app.log-2026-03-01"], ["app.log-2026-02-28"]),
-        (["app.1.log", "app.9999.log"], []),  # no rotation
-        (["app.log-20269999"], []),
-    ],
-)
-def test_what_is_missing_in_a_rotation(names: list[str], missing: list[str]) -> None:
-    assert gaps(names) == missing
 
 
 def test_a_look_is_sure_once_the_clock_of_the_file_system_has_moved_on() -> None:
@@ -99,8 +83,12 @@ def test_a_clock_that_was_set_back() -> None:
     ],
 )
 def test_what_may_have_been_emptied(written_ms: int, away_ms: int, traces: Traces) -> None:
-    assert may_hide(written_ms * 1_000_000, away_ms * 1_000_000) is traces
-    assert may_hide_since_copied((written_ms + 20) * 1_000_000, away_ms * 1_000_000) is traces
+    written_ns, away_ns = written_ms * 1_000_000, away_ms * 1_000_000
+    assert may_hide(written_ns, away_ns, is_told=False) is traces
+    assert may_hide_since_copied(written_ns + 20_000_000, away_ns, is_told=False) is traces
+    told = Traces.UNCHANGED if traces is Traces.UNCHANGED else Traces.BRIEF
+    assert may_hide(written_ns, away_ns, is_told=True) is told, "with the history of names"
+    assert may_hide_since_copied(written_ns + 20_000_000, away_ns, is_told=True) is told
 
 
 @pytest.mark.parametrize(

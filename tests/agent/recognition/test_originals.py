@@ -1,8 +1,8 @@
 """Which of very many files that begin alike a copy may have been made of."""
 
-from agent.files.followed import Followed
-from agent.files.handles import Handles
-from agent.files.originals import Originals
+from agent.recognition.followed import Followed
+from agent.recognition.handles import Handles
+from agent.recognition.originals import Originals
 
 HEAD = b"#" * 1024
 

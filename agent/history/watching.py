@@ -1,5 +1,4 @@
-"""Events of files and folders, from inotify, behind one file descriptor. The only module that asks
-it.
+"""Watches files and folders by inotify, behind one file descriptor. The only module that asks it.
 
 A folder is watched for names that come and go. A file is watched only while it is idle, for one
 event: a busy one costs none. The watch is put on an open handle, so that it is that very file's,
@@ -10,30 +9,27 @@ A watch that is given up, as its folder is gone, or is another one by that name,
 then: what is still in the queue of it is taken as before, and then `names` says that this path is
 not that folder's any more.
 
-A descriptor that an earlier process left is gone on with: watches that it has are had again under
-the same numbers, and what came to its queue in between says what happened `meanwhile`; unless
-that process has read something of it that it had not said when it died.
+The queue and the memory that its events are read into outlive the process (`memory`). A successor
+replays them: what it finds is the same whether it was this process that read them or another one.
 
 On some file systems other hosts write as well: of their writes there is no event here, so that
 nothing is watched there.
 """
 
-import array
 import errno
-import fcntl
-import mmap
 import os
 import select
-import termios
 import threading
 from collections.abc import Collection
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from inotify_simple import INotify, flags, parse_events
+from inotify_simple import INotify, flags
 
-from agent.files.name_events import ANY_NAME, IGNORED, Event, Meanwhile, folders_meanwhile
-from agent.files.names import below
+from agent.history.memory import EventMemory, FolderNote, LastLook, NoteKind, RawEvent
+from agent.history.name_events import ANY_NAME, IGNORED, Event
+from agent.history.position import HistoryPosition
+from agent.names import below
 
 _FOLDER: Final = ANY_NAME | flags.DELETE_SELF | flags.MOVE_SELF | flags.ONLYDIR
 _GONE: Final = flags.DELETE_SELF | flags.MOVE_SELF | flags.UNMOUNT | flags.IGNORED
@@ -41,8 +37,7 @@ _WORDS: Final = {
     errno.ENOSPC: "the watches of inotify are used up (sysctl fs.inotify.max_user_watches)",
     errno.EMFILE: "the instances of inotify are used up (sysctl fs.inotify.max_user_instances)",
 }
-_SAID: Final = 0
-_UNSAID: Final = 1
+_QUEUE: Final = "anon_inode:inotify"
 
 _FROM_ELSEWHERE: Final = {
     *("nfs", "nfs4", "cifs", "smb3", "smbfs", "ceph", "9p", "afs", "lustre", "gpfs", "beegfs"),
@@ -84,80 +79,51 @@ class Anew(NamedTuple):
     instead: bool
 
 
-class Unsaid:
-    """Whether something was read of the queue that is not written down yet. One thread's.
+class LeftHistory(NamedTuple):
+    """Descriptors of the queue and of the memory that an earlier process has left."""
 
-    What was read is in the queue no more, so a process that dies before it has written down what it
-    said of that leaves a queue with a hole that nobody can see. One byte says so: it is set before
-    the queue is read. It lies in memory of its own, kept beside the queue and as long as that, over
-    the death of whoever set it. To set it costs no call, and needs no room on any disk.
-    """
-
-    def __init__(self, left: int | None = None) -> None:
-        """`left` is the descriptor of an earlier process's, for this to close; without it, or if it
-        is something else, nobody knows what was read, and `was_unsaid`."""
-        self.goes_on = False  # with what an earlier process had
-        self.fd = -1
-        if left is not None:
-            try:
-                self._byte = mmap.mmap(left, 1)
-            except (OSError, ValueError):
-                os.close(left)
-            else:
-                self.fd, self.goes_on = left, True
-        if not self.goes_on:
-            self.fd = os.memfd_create("unsaid", os.MFD_CLOEXEC)
-            os.ftruncate(self.fd, 1)
-            self._byte = mmap.mmap(self.fd, 1)
-            self._byte[0] = _UNSAID
-        self.was_unsaid = self.is_set
-
-    @property
-    def is_set(self) -> bool:
-        return self._byte[0] != _SAID
-
-    def set(self) -> None:
-        self._byte[0] = _UNSAID
-
-    def clear(self) -> None:
-        self._byte[0] = _SAID
-
-    def close(self) -> None:
-        if self.fd >= 0:
-            self._byte.close()
-            os.close(self.fd)
-            self.fd = -1
+    queue: int
+    memory: int
 
 
 class Watcher:
     """Wakes whoever waits. One thread, but for `wake`."""
 
-    def __init__(self, unsaid: Unsaid, *, events: bool = True, left: int | None = None) -> None:
-        """`left` is a descriptor that was kept of an earlier one; it is closed here. `unsaid` is
-        closed with this, and for whoever writes down what is said to clear."""
-        self.unsaid = unsaid
+    def __init__(
+        self,
+        *,
+        events: bool = True,
+        left: LeftHistory | None = None,
+        reached: HistoryPosition | None = None,
+    ) -> None:
+        """`left` is gone on with if it holds all that happened since the journal's position
+        `reached`; its descriptors are closed with this either way."""
         self._inotify: INotify | None = None
+        self._memory: EventMemory | None = None
         self._why_not = "events are switched off"
         self._mounts = Mounts()
+        self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._closing = threading.Lock()
+        self._poll = select.poll()
+        self._poll.register(self._wake, select.POLLIN)
+        self._poll_wake = select.poll()
+        self._poll_wake.register(self._wake, select.POLLIN)
+        self._forget()
+        self.goes_on = events and left is not None and self._go_on(left, reached)
+        if left is not None:
+            os.close(left.queue)
+            if not events:
+                os.close(left.memory)
+        if events and not self.goes_on:
+            self._begin()
+
+    def _forget(self) -> None:
         # Several where a link leads to one, or it was moved: the newest is the last.
         self._folders: dict[int, dict[str, None]] = {}
         self._watched: dict[str, tuple[int, int, int]] = {}  # watch, device, inode
         self._leaving: dict[int, str] = {}  # given up, and the kernel has not said so yet
         self._files: dict[int, int] = {}  # watch → how many have asked for it
-        self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self._closing = threading.Lock()
-        self._poll = select.poll()
-        self._poll.register(self._wake, select.POLLIN)
-        self._before: list[Event[int]] = []  # until somebody asked for the watches that were left
-        self._meanwhile: dict[int, Meanwhile] | None = None  # of them
-        self._left_folders: set[int] = set()  # of which the queue has all that happened
-        self._left: set[int] = set()  # watches that nobody has asked for yet
-        self.goes_on = False  # with what an earlier one had
-        if events:
-            self._begin()
-            self._go_on(left)
-        if left is not None:
-            os.close(left)
+        self._needed_from = 0
         self.grown: set[int] = set()
         self.gone: set[int] = set()
         self.changed: set[str] = set()
@@ -165,6 +131,7 @@ class Watcher:
         self.left: dict[int, tuple[int, int]] = {}  # device and inode of what is watched no more
         self.overflowed = False
         self.anew: dict[str, Anew] = {}
+        self.untold: set[str] = set()  # folders of which not everything is told
 
     def _begin(self) -> None:
         try:
@@ -172,77 +139,140 @@ class Watcher:
         except OSError as error:
             self._why_not = _words(error)
             return
+        try:
+            self._memory = EventMemory.made()
+        except OSError as error:
+            self._inotify.close()
+            self._inotify = None
+            self._why_not = f"no memory for events: {error.strerror}"
+            return
         self._poll.register(self._inotify.fileno(), select.POLLIN)
 
-    def _go_on(self, left: int | None) -> None:
-        if left is None or self._inotify is None:
-            return
+    def _go_on(self, left: LeftHistory, reached: HistoryPosition | None) -> bool:
+        """Whether nothing that happened is missing."""
         try:
-            watches = watches_of(left)
-            os.dup2(left, self._inotify.fileno(), inheritable=False)
-        except (OSError, ValueError, KeyError):
-            return  # whatever it is, it is no queue
-        self.goes_on = True
-        self._before = [Event(*each) for each in self._read(self._inotify)]
-        folders = {watch for watch, mask in watches.items() if mask & ANY_NAME == ANY_NAME}
-        self._left = set(folders)
-        if not self.unsaid.was_unsaid:
-            self._left_folders = folders
-        for watch in watches.keys() - folders:
-            self._remove(watch)
+            self._memory = EventMemory.adopted(left.memory)
+            is_whole = self._is_whole(left.queue, reached) and self._replay()
+            if is_whole:
+                self._inotify = INotify(nonblocking=True)
+                os.dup2(left.queue, self._inotify.fileno(), inheritable=False)
+        except (OSError, ValueError):
+            is_whole = False
+        if not is_whole or self._inotify is None:
+            if self._memory is not None:
+                self._memory.close()
+                self._memory = None
+            self._forget()
+            return False
+        self._poll.register(self._inotify.fileno(), select.POLLIN)
+        return True
+
+    def _is_whole(self, queue: int, reached: HistoryPosition | None) -> bool:
+        memory = self._memory
+        if memory is None or reached is None or reached.epoch != memory.epoch:
+            return False
+        self._needed_from = reached.needed_from
+        is_queue = os.readlink(f"/proc/self/fd/{queue}") == _QUEUE  # noqa: PTH115  no path
+        return is_queue and memory.first <= self._needed_from and reached.number <= memory.next
+
+    def _replay(self) -> bool:
+        assert self._memory is not None
+        for record in self._memory.records():
+            if isinstance(record, RawEvent):
+                self._take(record)
+            elif record.kind is NoteKind.WATCHED:
+                self._has_folder(record)
+            elif record.kind is NoteKind.GIVEN_UP and self.watch_of(record.path) == record.watch:
+                self._give_up(record.path)
+        return not self.overflowed
 
     @property
     def descriptor(self) -> int:
         """For whoever keeps it over this process's end; -1 if there is none."""
         return -1 if self._inotify is None else self._inotify.fileno()
 
-    def meanwhile(self, folder: str) -> Meanwhile | None:
-        """What happened in a folder that is watched, since an earlier process watched it; None if
-        that is not known."""
-        watch, device, _ = self._watched.get(folder, (-1, 0, 0))
-        if watch < 0 or self._mounts.without_events(device):
-            return None
-        if self._meanwhile is None:
-            self._meanwhile = folders_meanwhile(self._left_folders, self._before)
-        return self._meanwhile.get(watch)
+    @property
+    def memory(self) -> int:
+        """The same of the memory of events."""
+        return -1 if self._memory is None else self._memory.fd
 
-    def folders_of(self, watch: int) -> Collection[str]:
-        """Paths of the folder that has it."""
-        return self._folders.get(watch, ())
+    @property
+    def epoch(self) -> str:
+        """Of the history; empty if there is none."""
+        return "" if self._memory is None else self._memory.epoch
 
-    def unwatch_what_was_left(self) -> None:
-        """Watches of an earlier process that nobody has asked for since. After everything was
-        looked at."""
-        left, self._left = self._left, set()
-        for watch in left - self._folders.keys() - self._files.keys():
-            self._remove(watch)
+    @property
+    def number(self) -> int:
+        """Of the next event."""
+        return 0 if self._memory is None else self._memory.next
+
+    @property
+    def is_filling(self) -> bool:
+        """Whether it is time to write down how far events have been dealt with."""
+        return self._memory is not None and self._memory.is_filling
+
+    def dealt_with(self, number: int) -> None:
+        """What was before this event is not needed by any successor."""
+        self._needed_from = number
+
+    @property
+    def last_look(self) -> LastLook:
+        assert self._memory is not None
+        return self._memory.last_look
+
+    def looked(self, look: LastLook) -> None:
+        """All that happened before that has been looked at, or is being looked at."""
+        if self._memory is not None:
+            self._memory.looked(look)
+
+    def begin_epoch(self) -> None:
+        """The kernel has lost events; what comes from now on is a history of its own."""
+        if self._memory is not None:
+            self._memory.begin_epoch()
+            self._needed_from = 0
 
     def watch_folder(self, path: str) -> str:
         """Empty, or why there will be no events. One that is not there is not watched. One that
         was not watched before is among `anew`, which is for the caller to empty."""
-        if self._inotify is None:
+        why = self._watch(path)
+        if why:
+            self.untold.add(path)
+        return why
+
+    def _watch(self, path: str) -> str:
+        if self._inotify is None or self._memory is None:
             return self._why_not
         instead = path in self._watched
         try:
             status = Path(path).stat()
             if instead:
                 if self._watched[path][1:] == (status.st_dev, status.st_ino):
-                    return ""
+                    kind = self._mounts.without_events(status.st_dev)
+                    return f"it is on {kind}" if kind else ""
                 for each in self._at_or_below(path):  # another folder has its name
                     self._give_up(each)
             kind = self._mounts.without_events(status.st_dev)
             watch = self._inotify.add_watch(path, _FOLDER)
         except OSError as error:
+            self.untold.discard(path)
             if error.errno == errno.EACCES and _is_folder(path):
                 return "it may not be listed"
             absent = error.errno in {errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP}
             return "" if absent else _words(error)
-        self._folders.setdefault(watch, {})[path] = None
-        self._watched[path] = watch, status.st_dev, status.st_ino
+        note = FolderNote(NoteKind.WATCHED, watch, path, status.st_dev, status.st_ino)
+        self._has_folder(note)
+        if self._memory.note(note, self._needed_from):
+            self.untold.discard(path)
+        else:
+            self.untold.add(path)
         if kind:
             return f"it is on {kind}"
         self.anew[path] = Anew((status.st_dev, status.st_ino), instead)
         return ""
+
+    def _has_folder(self, note: FolderNote) -> None:
+        self._folders.setdefault(note.watch, {})[note.path] = None
+        self._watched[note.path] = note.watch, note.device, note.inode
 
     def watch_of(self, path: str) -> int:
         """-1 if it is not watched."""
@@ -285,63 +315,55 @@ class Watcher:
         """What has happened goes into `grown`, `gone` (files that were not written to before they
         ceased to exist), `changed`, `names`, `left`, `overflowed`; they are for the caller to
         empty. The cookie of a name that says that a path has left its folder is one of `left`."""
-        if self._inotify is None:
+        if self._inotify is None or self._memory is None:
             return
-        was_unsaid = self.unsaid.is_set
-        for watch, mask, cookie, name in self._read(self._inotify):
-            if mask & flags.Q_OVERFLOW:
-                self.overflowed = True
-                self._leaving.clear()
-                self._note_before(Event(watch, mask, cookie, name))
-            elif watch in self._files:
-                (self.gone if mask & flags.IGNORED else self.grown).add(watch)
-                del self._files[watch]
-            elif watch in self._folders:
-                self._note_name([*reversed(self._folders[watch])], mask, cookie, name)
-                if mask & _GONE:
-                    self._leave(watch, mask)
-            elif watch in self._leaving:
-                self._note_name([self._leaving[watch]], mask, cookie, name)
-                if mask & _GONE:
-                    self.names.append(Event(self._leaving.pop(watch), IGNORED, watch, ""))
-            elif watch in self._left:
-                self._note_before(Event(watch, mask, cookie, name))
-        if not (was_unsaid or self.changed or self.overflowed):
-            self.unsaid.clear()  # at most a file has grown
+        for event in self._memory.read(self._inotify.fileno(), self._needed_from):
+            self._take(event)
+
+    def _take(self, event: RawEvent) -> None:
+        watch, mask = event.watch, event.mask
+        if mask & flags.Q_OVERFLOW:
+            self.overflowed = True
+            self._leaving.clear()
+        elif watch in self._files:
+            (self.gone if mask & flags.IGNORED else self.grown).add(watch)
+            del self._files[watch]
+        elif watch in self._folders:
+            self._note_name([*reversed(self._folders[watch])], event)
+            if mask & _GONE:
+                self._leave(event)
+        elif watch in self._leaving:
+            self._note_name([self._leaving[watch]], event)
+            if mask & _GONE:
+                path = self._leaving.pop(watch)
+                self.names.append(Event(path, IGNORED, watch, "", event.number))
 
     @property
     def has_news(self) -> bool:
         """Whether something was collected that nobody has taken: `wait` does not wake for it."""
         return bool(self.grown or self.gone or self.changed or self.overflowed)
 
-    def _read(self, inotify: INotify) -> list[tuple[int, int, int, str]]:
-        size = _waiting(inotify)
-        if not size:
-            return []
-        self.unsaid.set()
-        found: list[tuple[int, int, int, str]] = parse_events(os.read(inotify.fileno(), size))
-        return found
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing is read any more, as there is no room for it."""
+        return self._memory is not None and self._memory.is_full
 
-    def _note_before(self, event: Event[int]) -> None:
-        """It happened before the first look was at its folder."""
-        if self._left:
-            self._before.append(event)
-            self._meanwhile = None
-
-    def _note_name(self, paths: Collection[str], mask: int, cookie: int, name: str) -> None:
+    def _note_name(self, paths: Collection[str], event: RawEvent) -> None:
         self.changed.update(paths)
-        if mask & ANY_NAME and name:
-            self.names += [Event(each, mask, cookie, name) for each in paths]
+        if event.mask & ANY_NAME and event.name:
+            _, mask, cookie, name, number = event
+            self.names += [Event(each, mask, cookie, name, number) for each in paths]
 
-    def _leave(self, watch: int, mask: int) -> None:
+    def _leave(self, event: RawEvent) -> None:
         """The folder is not where it was, and nor is what is below it. What its queue tells from
         now on is of nobody's."""
-        for path in list(self._folders[watch]):
+        mask = event.mask
+        for path in list(self._folders[event.watch]):
             for each in self._at_or_below(path) if mask & flags.MOVE_SELF else [path]:
                 if each not in self._watched:
                     continue  # a link there leads to a folder above it
-                left, last = self._unwatch(each)
-                self.names.append(Event(each, IGNORED, left, ""))
+                left, last = self._unwatch(each, NoteKind.LEFT)
+                self.names.append(Event(each, IGNORED, left, "", event.number))
                 if last and not mask & IGNORED:
                     self._remove(left)
 
@@ -349,7 +371,8 @@ class Watcher:
         return [path, *(each for each in self._watched if each.startswith(below(path, "")))]
 
     def wait(self, seconds: float) -> None:
-        self._poll.poll(max(0.0, seconds) * 1000)
+        poll = self._poll if not self.is_full else self._poll_wake  # else the queue wakes for ever
+        poll.poll(max(0.0, seconds) * 1000)
         try:
             os.eventfd_read(self._wake)
         except BlockingIOError:
@@ -368,20 +391,26 @@ class Watcher:
         if self._inotify is not None:
             self._inotify.close()
             self._inotify = None
-        self.unsaid.close()
+        if self._memory is not None:
+            self._memory.close()
+            self._memory = None
 
     def _give_up(self, path: str) -> None:
         """What is still in the queue happened there before."""
-        watch, is_last = self._unwatch(path)
+        watch, is_last = self._unwatch(path, NoteKind.GIVEN_UP)
         if is_last:
             self._leaving[watch] = path
             self._remove(watch)
         else:
-            self.names.append(Event(path, IGNORED, watch, ""))
+            self.names.append(Event(path, IGNORED, watch, "", self.number))
 
-    def _unwatch(self, path: str) -> tuple[int, bool]:
+    def _unwatch(self, path: str, why: NoteKind) -> tuple[int, bool]:
         """The watch, and whether no other path leads there."""
         watch, device, inode = self._watched.pop(path)
+        self.untold.discard(path)
+        if self._inotify is not None and self._memory is not None:  # and this is no replay
+            note = FolderNote(why, watch, path, device, inode)
+            self._memory.note(note, self._needed_from)
         self.left[watch] = device, inode
         del self._folders[watch][path]
         if self._folders[watch]:
@@ -398,13 +427,6 @@ class Watcher:
                 raise
 
 
-def _waiting(inotify: INotify) -> int:
-    """Bytes of events in its queue."""
-    size = array.array("i", [0])
-    fcntl.ioctl(inotify.fileno(), termios.FIONREAD, size)
-    return size[0]
-
-
 def _words(error: OSError) -> str:
     known = _WORDS.get(error.errno or 0)
     return known or f"inotify says: {os.strerror(error.errno or 0)}"
@@ -416,16 +438,3 @@ def _is_folder(path: str) -> bool:
         return Path(path).is_dir() and os.access(path, os.X_OK, effective_ids=True)
     except OSError:
         return False
-
-
-def watches_of(fd: int) -> dict[int, int]:
-    """The mask of each watch by its number. Raises OSError.
-
-    The kernel prints both in hexadecimal, whatever proc(5) says of the number.
-    """
-    found = {}
-    for line in Path(f"/proc/self/fdinfo/{fd}").read_text(encoding="ascii").splitlines():
-        if line.startswith("inotify "):
-            fields = dict(field.partition(":")[::2] for field in line.split()[1:])
-            found[int(fields["wd"], 16)] = int(fields["mask"], 16)
-    return found

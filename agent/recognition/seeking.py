@@ -12,9 +12,10 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePath
 
-from agent.files.followed import Followed
-from agent.files.handles import Handles
-from agent.files.identity import (
+from agent.names import folder_of
+from agent.recognition.followed import Followed
+from agent.recognition.handles import Handles
+from agent.recognition.identity import (
     Identity,
     IdentityVerdict,
     SeenFile,
@@ -22,8 +23,7 @@ from agent.files.identity import (
     moved_away,
     shows_emptied,
 )
-from agent.files.names import folder_of
-from agent.files.seen import born_ns, read_head
+from agent.recognition.seen import born_ns, read_head
 
 
 def find_by_inode(followed: Followed) -> str:

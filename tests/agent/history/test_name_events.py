@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inotify_simple import INotify, flags
 
-from agent.files.name_events import (
+from agent.history.name_events import (
     ANY_NAME,
     CREATE,
     DELETE,
@@ -18,15 +18,11 @@ from agent.files.name_events import (
     IS_FOLDER,
     MOVED_FROM,
     MOVED_TO,
-    OVERFLOW,
     Event,
-    Meanwhile,
     NameHistory,
     Places,
-    folders_meanwhile,
     follow,
 )
-from agent.files.watching import Unsaid, Watcher, watches_of
 
 Told = list[tuple[int, str, int]]
 Place = tuple[int, str]
@@ -144,44 +140,6 @@ def test_what_is_made_is_told_from_what_is_moved() -> None:
 NAMES = "abcd"
 
 
-def test_the_kernels_word() -> None:
-    assert flags.Q_OVERFLOW == OVERFLOW
-
-
-def test_the_watches_of_a_queue(tmp_path: Path) -> None:
-    with INotify() as inotify:
-        watch = inotify.add_watch(tmp_path, ANY_NAME)
-        assert watches_of(inotify.fileno())[watch] & ANY_NAME == ANY_NAME
-        inotify.rm_watch(watch)
-        assert watches_of(inotify.fileno()) == {}
-
-
-@pytest.mark.parametrize("count", [9, 10, 16, 26, 300])
-def test_a_queue_that_was_left_is_worth_as_much_with_many_watches(
-    tmp_path: Path, count: int
-) -> None:
-    folders = [tmp_path / str(number) for number in range(count)]
-    unsaid = Unsaid()
-    unsaid.clear()
-    first = Watcher(unsaid)
-    for folder in folders:
-        folder.mkdir()
-        first.watch_folder(str(folder))
-    queue, byte = os.dup(first.descriptor), os.dup(unsaid.fd)
-    first.close()
-    for folder in folders:
-        (folder / "app.log.1").touch()
-    second = Watcher(Unsaid(byte), left=queue)
-    for folder in folders:
-        second.watch_folder(str(folder))
-    assert second.goes_on
-    for folder in folders:
-        meanwhile = second.meanwhile(str(folder))
-        assert meanwhile is not None, folder
-        assert {there.name for there in meanwhile.there} == {"app.log.1"}
-    second.close()
-
-
 class Folders:
     """Two that are watched and one that is not, what is done in them, and who was there when."""
 
@@ -192,7 +150,6 @@ class Folders:
         self.there: dict[tuple[int, str], int] = {}  # the file's number
         self.names: dict[int, list[tuple[int, str]]] = {}  # the first one first
         self.new: set[int] = set()
-        self.replaced: set[int] = set()  # by something that was renamed
 
     def make(self, at: tuple[int, str], *, new: bool) -> None:
         if at in self.there:
@@ -215,8 +172,6 @@ class Folders:
         if at not in self.there or at == to:
             return
         (self.paths[at[0]] / at[1]).rename(self.paths[to[0]] / to[1])
-        if to in self.there:
-            self.replaced.add(self.there[to])
         number = self.there.pop(at)
         if 2 in {at[0], to[0]}:  # from where nobody watched it has come, and to there it has gone
             number = self._number(new=True)
@@ -230,22 +185,6 @@ class Folders:
         """Names, in watched folders, of what came there and is not there any more."""
         gone = self.gone() & self.new
         return {at for number in gone for at in self.names[number] if at[0] < 2}
-
-    def departed(self) -> set[tuple[Place, Place]]:
-        """Names, in watched folders, of what was there and is not any more, each with the first
-        one; but of what was replaced where it had always been: no event tells of it."""
-        untold = {number for number in self.replaced if len(self.names[number]) == 1}
-        return self._former(self.gone() - self.new - untold)
-
-    def renamed(self) -> set[tuple[Place, Place, Place]]:
-        """The same of what was renamed, with where it is."""
-        old = {at: number for at, number in self.there.items() if number not in self.new}
-        moved = {at: number for at, number in old.items() if len(self.names[number]) > 1}
-        return {(*each, at) for at, n in moved.items() if at[0] < 2 for each in self._former({n})}
-
-    def _former(self, numbers: set[int]) -> set[tuple[Place, Place]]:
-        names = [self.names[each] for each in numbers if self.names[each][0][0] < 2]
-        return {(at, each[0]) for each in names for at in each if at[0] < 2}
 
     def came(self) -> set[tuple[tuple[int, str], tuple[int, str]]]:
         """Names, in watched folders, of what came and is there, each with where it is."""
@@ -277,42 +216,28 @@ def test_all_that_came_and_went_is_named(
                 folders.make(*where, new=True)  # type: ignore[arg-type]
             else:
                 getattr(folders, str(act))(*where)
-        queue = [Event(*each) for each in inotify.read(timeout=0)]
-        found = list(folders_meanwhile(watches, queue).values())
-        assert len(found) == len(watches)
-        unseen = {(index, name) for index, each in enumerate(found) for name in each.unseen}
-        assert unseen == folders.unseen()
-        former = [
-            ((index, name), (watches.index(first[0]), first[1]), now)
-            for index, each in enumerate(found)
-            for name, first, now in each.former
+        queue = [
+            Event(watch, mask, cookie, name, number)
+            for number, (watch, mask, cookie, name) in enumerate(inotify.read(timeout=0))
         ]
-        assert {each[:2] for each in former if each[2] is None} == folders.departed()
-        renamed = {
-            (name, first, (watches.index(now[0]), now[1])) for name, first, now in former if now
+        there: Places[int] = {}
+        gone = follow(queue, there)
+        unseen = {
+            (watches.index(watch), name)
+            for named in gone
+            if named.is_new
+            for watch, name in named.places
         }
-        assert renamed == folders.renamed()
-        there = {
-            ((index, name), (watches.index(watch), now))
-            for index, each in enumerate(found)
-            for name, watch, now, _ in each.there
+        assert unseen == folders.unseen()
+        came = {
+            ((watches.index(watch), name), (watches.index(at[0]), at[1]))
+            for at, named in there.items()
+            if named.is_new
+            for watch, name in named.places
         }
-        assert there == folders.came()
-
-
-def test_a_queue_that_overflowed_says_nothing() -> None:
-    events = [Event(1, CREATE, 0, "a"), Event(-1, OVERFLOW, 0, "")]
-    assert folders_meanwhile([1], events) == {}
-
-
-def test_a_watch_that_was_not_there_says_nothing() -> None:
-    events = [Event(2, CREATE, 0, "a"), Event(2, DELETE, 0, "a")]
-    assert folders_meanwhile([1], events) == {1: Meanwhile()}
-
-
-def test_a_folder_that_came_and_went() -> None:
-    events = [Event(1, CREATE | IS_FOLDER, 0, "a"), Event(1, DELETE | IS_FOLDER, 0, "a")]
-    assert folders_meanwhile([1], events)[1].unseen == {"a"}
+        assert came == folders.came()
+        numbers = [named.number for named in gone if named.is_new]
+        assert len(numbers) == len(set(numbers)), "each is known by the event that it began with"
 
 
 def test_very_many_events_cost_little(tmp_path: Path) -> None:
@@ -327,5 +252,5 @@ def test_very_many_events_cost_little(tmp_path: Path) -> None:
         for _ in range(16_384)
     ]
     before = os.times().user
-    folders_meanwhile([1, 2], events)
+    follow(events, {})
     assert os.times().user - before < 5

@@ -9,8 +9,8 @@ from heapq import nsmallest
 from itertools import islice
 from typing import Final
 
-from agent.files.followed import Followed
-from agent.files.identity import distance, may_be_copied, stem_of
+from agent.recognition.followed import Followed
+from agent.recognition.identity import distance, may_be_copied, stem_of
 
 _CONSIDERED: Final = 16
 _SCANNED: Final = 500

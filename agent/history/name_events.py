@@ -1,5 +1,4 @@
-"""What inotify tells of names in folders: files followed by their names, and what came and went
-while no agent ran. Pure.
+"""Follows files by their names through what inotify tells of folders. Pure.
 
 A file that comes, is renamed and goes is one file, across folders where both are watched: the two
 halves of a move have one cookie, and each comes once for every path of its folder. A move from
@@ -9,13 +8,11 @@ contents and inodes all this says nothing.
 What comes in a folder that is then moved itself, or is not watched any more, is adrift: it has not
 gone, and its path is another folder's, or nobody's.
 
-What stands for a folder is for the caller to choose: a watch, or a path. The kernel's queue goes on
-collecting while nobody reads it: an agent to which it was left learns what happened meanwhile.
+What stands for a folder is for the caller to choose: a watch, or a path.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from typing import Final, Generic, NamedTuple, TypeVar
 
 MOVED_FROM: Final = 0x40
@@ -38,18 +35,20 @@ class Event(NamedTuple, Generic[F]):
     mask: int
     cookie: int
     name: str
+    number: int = 0  # in the history
 
 
 class NameHistory(Generic[F]):
     """A file or folder, and where it was: (folder, name), the first one first."""
 
-    __slots__ = ("is_folder", "is_made", "is_new", "places", "since")
+    __slots__ = ("is_folder", "is_made", "is_new", "number", "places", "since")
 
-    def __init__(self, place: tuple[F, str], mask: int, *, is_new: bool) -> None:
+    def __init__(self, place: tuple[F, str], mask: int, number: int, *, is_new: bool) -> None:
         self.places: list[tuple[F, str]] = [place]
         self.is_new = is_new  # it came; else it was there before
         self.is_made = mask & CREATE != 0  # there, and not moved there
         self.is_folder = mask & IS_FOLDER != 0
+        self.number = number  # of the first event about it
         self.since = 0  # when it had not come yet; for who follows it to say
 
 
@@ -71,7 +70,7 @@ def follow(
     moving: defaultdict[int, list[NameHistory[F]]] = defaultdict(list)  # one for each path
     arrived = set()
     gone = []
-    for folder, mask, cookie, name in events:
+    for folder, mask, cookie, name, number in events:
         place = folder, name
         if mask & IGNORED:
             left = [there.pop(each) for each in list(there) if each[0] == folder]
@@ -80,13 +79,13 @@ def follow(
         elif mask & _GOES:
             named = there.pop(place, None)
             if named is None:
-                named = NameHistory(place, mask, is_new=False)
+                named = NameHistory(place, mask, number, is_new=False)
             if mask & DELETE:
                 gone.append(named)
             else:
                 moving[cookie].append(named)
         elif mask & CREATE:  # what was at that path has not gone, but was moved with its folder
-            there[place] = NameHistory(place, mask, is_new=True)
+            there[place] = NameHistory(place, mask, number, is_new=True)
         elif mask & MOVED_TO:
             if place in there:  # something is renamed over it
                 gone.append(there.pop(place))
@@ -95,70 +94,7 @@ def follow(
                 there[place] = named = moving[cookie].pop(0)
                 named.places.append(place)
             else:
-                there[place] = NameHistory(place, mask, is_new=True)
+                there[place] = NameHistory(place, mask, number, is_new=True)
     for cookie, left in moving.items():
         gone += left if cookie not in arrived else []
     return gone
-
-
-OVERFLOW: Final = 0x4000
-
-
-class There(NamedTuple):
-    """A name that something had, and where it is now; mostly the same if it is new. `is_made`: it
-    was made under that name."""
-
-    name: str
-    watch: int
-    name_now: str
-    is_made: bool = False
-
-
-class Former(NamedTuple):
-    """A name of something that was there before, and where it was `first`, as the earlier agent may
-    have known it; where it is `now`, None if it has gone."""
-
-    name: str
-    first: tuple[int, str]
-    now: tuple[int, str] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Meanwhile:
-    """Of one folder.
-
-    `former` are all names that something had which was there before, and went or has another name:
-    it may have been the earlier agent's. What came and went was nobody's: `unseen` are all names
-    that it had, be it a file or a folder, of which nobody knows what was in it. What came and is
-    still there is `there`: who looks only for a name that it had before does not find it.
-    """
-
-    former: set[Former] = field(default_factory=set)
-    unseen: set[str] = field(default_factory=set)
-    there: set[There] = field(default_factory=set)
-
-
-def folders_meanwhile(
-    watches: Collection[int], events: Collection[Event[int]]
-) -> dict[int, Meanwhile]:
-    """Of each folder that was watched all the time; of none if the kernel could not keep all."""
-    if any(mask & OVERFLOW for _, mask, _, _ in events):
-        return {}
-    found: defaultdict[int, Meanwhile] = defaultdict(Meanwhile)
-    there: Places[int] = {}
-    for named in follow(events, there):
-        if named.is_new:
-            for watch, name in named.places:
-                found[watch].unseen.add(name)
-        elif not named.is_folder:
-            for watch, name in named.places:
-                found[watch].former.add(Former(name, named.places[0], None))
-    for at, named in there.items():
-        if named.is_new:
-            for place in named.places:
-                is_made = named.is_made and place == named.places[0]
-                found[place[0]].there.add(There(place[1], *at, is_made))
-        elif not named.is_folder:
-            for watch, name in named.places:
-                found[watch].former.add(Former(name, named.places[0], at))
-    return {watch: found[watch] for watch in watches}

@@ -11,11 +11,9 @@ which a folder was looked at leaves its times as they are. Such a look is not `s
 a change, until a later one has confirmed it.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, timedelta
 from enum import StrEnum
 from os.path import commonpath
 from typing import Final, NamedTuple
@@ -169,10 +167,8 @@ class LookedAt:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What is known of the names in a folder: those that are there, those of them that nobody knew,
-    and those that were known and are not there."""
+    """Names in a folder that nobody knew, and names that were known and are not there."""
 
-    there: Sequence[str] = ()
     new: Sequence[str] = ()
     gone: Sequence[str] = ()
 
@@ -220,14 +216,12 @@ def statements(
     *,
     unreadable: Iterable[str],
     names: Mapping[str, Names],
-    accounted: Collection[str] = (),
     written: Mapping[str, MaybeEmptied] = _NOWHERE,
     unsought: Collection[str] = (),
 ) -> list[Unwatched]:
     """What is to be said of the folders of an input: one statement for each, or, if they are many,
-    one for all that changed and one for all that did not. `accounted` are those of which every name
-    that came or went is known, and none is missed; `written` has those where files may have been
-    emptied. `unsought` are those that no pattern leads to now. With nothing `before`, it was
+    one for all that changed and one for all that did not. `written` has those where files may have
+    been emptied. `unsought` are those that no pattern leads to now. With nothing `before`, it was
     forgotten how any of them stood.
     """
     found: dict[Traces, dict[str, str]] = defaultdict(dict)
@@ -239,17 +233,15 @@ def statements(
         known = before.get(path)
         is_same = known is not None and known.shows(stamp)
         emptied = written.get(path, _NONE)
-        if not is_same and path not in accounted:
+        if not is_same:
             how = _how_changed(known, stamp, names.get(path, Names()))
             found[Traces.CHANGED][path] = how if before else "how it stood is not known any more"
         elif emptied.names:
             found[Traces.CHANGED][path] = may_be_emptied(emptied.names)
         elif emptied.briefly:
             found[Traces.BRIEF][path] = may_be_emptied(emptied.briefly)
-        elif is_same:
-            found[Traces.UNCHANGED][path] = "no name came or went"
         else:
-            found[Traces.UNCHANGED][path] = "every name that came or went is known"
+            found[Traces.UNCHANGED][path] = "no name came or went"
     for path in before.keys() - now.keys() - found[Traces.OTHER].keys():
         is_unsought = path in unsought
         how = (
@@ -305,24 +297,26 @@ def _how_changed(before: Stamp | None, now: Stamp, names: Names) -> str:
 
 
 def _news(names: Names) -> list[tuple[str, Sequence[str]]]:
-    told = (("new", names.new), ("gone", names.gone), ("missing", gaps(names.there)))
+    told = (("new", names.new), ("gone", names.gone))
     return [(word, each) for word, each in told if each]
 
 
-def may_hide(written_ns: int, away_ns: int) -> Traces:
+def may_hide(written_ns: int, away_ns: int, *, is_told: bool) -> Traces:
     """What to say of a file of which nothing was read before, and that was written to for so long,
-    in a time in which nobody looked for so long: whether it was emptied in it, nobody knows. An
-    agent that is started again at once is not away for longer than a moment, on a busy machine too,
-    and in a moment hardly anybody does that to a new file."""
+    in a time in which nobody looked for so long: it may have been emptied in place.
+
+    Where the history of names is complete (`is_told`), that is all that can have happened to it,
+    and it is said without waiting for anybody to accept it. Where there is none, only a moment is.
+    """
     if written_ns <= 0:
         return Traces.UNCHANGED
     is_brief = 0 <= away_ns <= _MOMENT_NS and written_ns <= _MOMENT_NS
-    return Traces.BRIEF if is_brief else Traces.CHANGED
+    return Traces.BRIEF if is_told or is_brief else Traces.CHANGED
 
 
-def may_hide_since_copied(written_ns: int, away_ns: int) -> Traces:
+def may_hide_since_copied(written_ns: int, away_ns: int, *, is_told: bool) -> Traces:
     """The same of a file that was copied and truncated: that comes soon after the copy."""
-    return may_hide(written_ns - _TICK_NS, away_ns)
+    return may_hide(written_ns - _TICK_NS, away_ns, is_told=is_told)
 
 
 def may_be_emptied(names: Sequence[str]) -> str:
@@ -333,45 +327,3 @@ def some_of(names: Sequence[str]) -> str:
     """The first of them, and how many more there are."""
     more = len(names) - _MOST_NAMES
     return ", ".join(sorted(names)[:_MOST_NAMES]) + (f" and {more} others" if more > 0 else "")
-
-
-_NUMBERED: Final = re.compile(r"(.*?[._-])(\d{1,4})(\D.*)?")
-_DATED: Final = re.compile(r"(.*?[._-]?)(\d{4})(-?)(\d\d)\3(\d\d)(\D.*)?")
-_ARCHIVE: Final = re.compile(r"\.(gz|bz2|xz|zst|lz4)$")
-_LONGEST_GAP: Final = 31
-
-
-def gaps(names: Iterable[str]) -> list[str]:
-    """Names that are missing in rotations whose other names are there: numbers between the first
-    and the last one, days likewise. Whether a file is compressed does not matter."""
-    numbers: dict[tuple[str, str], set[int]] = defaultdict(set)
-    days: dict[tuple[str, str, str], set[date]] = defaultdict(set)
-    for each in names:
-        name = _ARCHIVE.sub("", each)
-        if found := _DATED.fullmatch(name):
-            stem, year, dash, month, day, rest = found.groups()
-            try:
-                when = date(int(year), int(month), int(day))
-            except ValueError:
-                continue
-            days[stem, dash, rest or ""].add(when)
-        elif found := _NUMBERED.fullmatch(name):
-            stem, number, rest = found.groups()
-            numbers[stem, rest or ""].add(int(number))
-    missing = [
-        f"{stem}{number}{rest}"
-        for (stem, rest), there in numbers.items()
-        if max(there) - min(there) < _LONGEST_GAP + len(there)
-        for number in range(min(there), max(there))
-        if number not in there
-    ]
-    for (stem, dash, rest), dates in days.items():
-        length = (max(dates) - min(dates)).days
-        if length < _LONGEST_GAP + len(dates):
-            between = (min(dates) + timedelta(at) for at in range(length))
-            missing += [
-                f"{stem}{each.strftime(f'%Y{dash}%m{dash}%d')}{rest}"
-                for each in between
-                if each not in dates
-            ]
-    return missing

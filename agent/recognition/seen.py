@@ -10,7 +10,7 @@ import os
 import struct
 from typing import Final
 
-from agent.files.identity import FULL, TAIL
+from agent.recognition.identity import FULL, TAIL
 
 _AT_EMPTY_PATH: Final = 0x1000
 _STATX_BTIME: Final = 0x800

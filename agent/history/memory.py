@@ -1,0 +1,387 @@
+"""The kernel's events, in memory that outlives the process that read them.
+
+Rule 1: inotify's queue is read straight into this memory, behind what is there. No length is
+written anywhere: a successor parses until a zero watch number, zeroes the rest, and goes on with
+the queue. So an event is in the queue or here, however and whenever a process ends.
+
+Rule 2: a page fault that failed amid a read would lose an event. The memory is allocated, mapped
+and, where the system allows it, locked before anything is read into it; it is zeroed before it is
+used again.
+
+Rule 3: the sequence explains itself. A note says which folder a watch number stands for from there
+on; it looks like an event, and its watch number is written last.
+
+Rule 4: every event has a number, counted from the beginning of an epoch. An epoch ends where the
+kernel lost events. The journal says up to which number events have had their consequences; what
+stands before that is dropped when room is needed. Where the journal cannot be written, the memory
+fills up, nothing more is read, and the kernel's queue takes what comes.
+
+    header     magic, active segment, time of the last look, two descriptors of segments
+    segment    notes about all folders watched at its beginning, then events and notes, then zeros
+
+A segment is replaced by a new one that has been written completely; one byte says which of the two
+is active.
+"""
+
+import ctypes
+import errno
+import fcntl
+import mmap
+import os
+import struct
+import termios
+from array import array
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import chain
+from typing import Final, NamedTuple, Self
+
+_MAGIC: Final = b"PENSTHI1"
+_ACTIVE_AT: Final = 8
+_LOOK_AT: Final = 16
+_LOOK: Final = struct.Struct("@qq")  # by the wall clock and since the boot, milliseconds
+_DESCRIPTORS_AT: Final = 64
+_DESCRIPTOR: Final = struct.Struct("=16sQQQ")  # epoch, position, size, number of the first event
+_HEADER: Final = 4096
+
+_EVENT: Final = struct.Struct("@iIII")  # watch, mask, cookie, size of the name
+_ALIGNED: Final = 16
+_NOTE: Final = -2
+_FOLDER: Final = struct.Struct("=QQ")  # device and inode, before its path
+_IGNORED: Final = 0x8000  # the kernel tells nothing more of that watch
+_LONGEST_NAME: Final = 4096 + _FOLDER.size + _ALIGNED
+
+_SMALLEST: Final = 256 * 1024
+LARGEST: Final = 16 * 1024 * 1024  # segment
+_ROOM: Final = 32 * 1024  # below this a segment is replaced before the next read
+
+
+class RawEvent(NamedTuple):
+    """As the kernel wrote it, and its number in the epoch."""
+
+    watch: int
+    mask: int
+    cookie: int
+    name: str
+    number: int
+
+
+class NoteKind(IntEnum):
+    """What a note says of a folder and its watch number, from there on."""
+
+    WATCHED = 1
+    GIVEN_UP = 2  # but what the kernel had told by then is still to come
+    LEFT = 3  # the kernel said that the folder is gone from there
+
+
+class FolderNote(NamedTuple):
+    """What a watch number stands for."""
+
+    kind: NoteKind
+    watch: int
+    path: str
+    device: int
+    inode: int
+
+
+@dataclass(frozen=True, slots=True)
+class LastLook:
+    """When files were looked at last: by the wall clock, and since the boot."""
+
+    wall_millis: int
+    boot_millis: int
+
+
+class _Segment(NamedTuple):
+    epoch: bytes
+    position: int
+    size: int
+    first: int  # number of the first event
+
+
+class EventMemory:
+    """One thread's. `fd` is for whoever keeps it; it is closed here."""
+
+    _map_bytes: mmap.mmap
+
+    def __init__(self, fd: int, *, is_new: bool, largest: int = LARGEST) -> None:
+        """Closes `fd` if it raises: ValueError if it is not such a memory, or OSError."""
+        self.fd = fd
+        self._largest = largest
+        self.is_full = False  # nothing more is read until some of it is no longer needed
+        self._lent: memoryview | None = None
+        try:
+            self._begin(is_new=is_new)
+        except (OSError, ValueError, struct.error):
+            self.close()
+            raise
+
+    @classmethod
+    def made(cls, largest: int = LARGEST) -> Self:
+        """A new one, with a new epoch. Raises OSError."""
+        fd = os.memfd_create("penstock-history", os.MFD_CLOEXEC)
+        return cls(fd, is_new=True, largest=largest)
+
+    @classmethod
+    def adopted(cls, fd: int) -> Self:
+        """One that an earlier process has left. Raises ValueError or OSError."""
+        return cls(fd, is_new=False)
+
+    def _begin(self, *, is_new: bool) -> None:
+        if is_new:
+            self._map(_HEADER + _SMALLEST)
+            self._activate(0, _Segment(os.urandom(16), _HEADER, _SMALLEST, 0))
+            self._map_bytes[: len(_MAGIC)] = _MAGIC
+        else:
+            size = os.fstat(self.fd).st_size
+            if not _HEADER + _SMALLEST <= size <= 4 * LARGEST:
+                raise ValueError("not a memory of events")
+            self._map(size)
+            if self._map_bytes[: len(_MAGIC)] != _MAGIC:
+                raise ValueError("not a memory of events")
+        self._segment = self._read_segment()
+        self._end, self.next = self._parsed_to()
+        self._bytes[self._end : self._limit] = bytes(self._limit - self._end)
+
+    # What is asked
+
+    @property
+    def epoch(self) -> str:
+        return self._segment.epoch.hex()
+
+    @property
+    def first(self) -> int:
+        """Number of the oldest event that is here."""
+        return self._segment.first
+
+    @property
+    def is_filling(self) -> bool:
+        """Whether it is time to say what is no longer needed."""
+        return self._end - self._segment.position > self._segment.size // 2
+
+    @property
+    def last_look(self) -> LastLook:
+        return LastLook(*_LOOK.unpack_from(self._bytes, _LOOK_AT))
+
+    def looked(self, look: LastLook) -> None:
+        _LOOK.pack_into(self._bytes, _LOOK_AT, look.wall_millis, look.boot_millis)
+
+    def records(self) -> Iterator[RawEvent | FolderNote]:
+        """All that is here, in order."""
+        for _, record in self._parse(self._segment.position, self._segment.first):
+            yield record
+
+    # What is done
+
+    def read(self, queue: int, needed_from: int) -> list[RawEvent]:
+        """What is in the queue of inotify; as much as there is room for. Events before number
+        `needed_from` may be dropped."""
+        events: list[RawEvent] = []
+        self.is_full = False
+        while size := _waiting(queue):
+            if self._limit - self._end < min(size, _ROOM) and not self._renew(needed_from, size):
+                self.is_full = True
+                break
+            begin = self._end
+            with suppress(BlockingIOError):
+                os.readv(queue, [self._bytes[begin : self._limit]])
+            for end, record in self._parse(begin, self.next):
+                self._end = end
+                if isinstance(record, RawEvent):
+                    self.next = record.number + 1
+                    events.append(record)
+            if self._end == begin:
+                break
+        return events
+
+    def note(self, note: FolderNote, needed_from: int) -> bool:
+        """False if there is no room for it: then this memory does not tell the whole history."""
+        record = _note_record(note)
+        if self._limit - self._end < len(record) + _ROOM and not self._renew(
+            needed_from, len(record) + _ROOM
+        ):
+            return False
+        self._write(record, self._end)
+        self._end += len(record)
+        return True
+
+    def begin_epoch(self) -> None:
+        """After events were lost: what is here is forgotten, but for which folders are watched."""
+        self._renew(self.next, _ROOM, epoch=os.urandom(16))
+
+    def close(self) -> None:
+        if self._lent is not None:
+            self._lent.release()
+            self._lent = None
+            self._map_bytes.close()
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+    # How
+
+    @property
+    def _bytes(self) -> memoryview:
+        assert self._lent is not None
+        return self._lent
+
+    @property
+    def _limit(self) -> int:
+        """Where a zero watch number still fits behind what was read."""
+        return self._segment.position + self._segment.size - _ALIGNED
+
+    def _map(self, size: int) -> None:
+        if os.fstat(self.fd).st_size < size:
+            os.ftruncate(self.fd, size)
+        os.posix_fallocate(self.fd, 0, size)
+        if self._lent is not None:
+            self._lent.release()
+            self._map_bytes.close()
+        self._map_bytes = mmap.mmap(self.fd, size, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
+        _lock(self._map_bytes)
+        self._lent = memoryview(self._map_bytes)
+
+    def _read_segment(self) -> _Segment:
+        active = self._map_bytes[_ACTIVE_AT]
+        if active > 1:
+            raise ValueError("not a memory of events")
+        at = _DESCRIPTORS_AT + active * _DESCRIPTOR.size
+        segment = _Segment(*_DESCRIPTOR.unpack_from(self._map_bytes, at))
+        end = segment.position + segment.size
+        if segment.position < _HEADER or end > len(self._map_bytes):
+            raise ValueError("a segment is not within its memory")
+        return segment
+
+    def _activate(self, index: int, segment: _Segment) -> None:
+        _DESCRIPTOR.pack_into(self._map_bytes, _DESCRIPTORS_AT + index * _DESCRIPTOR.size, *segment)
+        self._map_bytes[_ACTIVE_AT] = index
+
+    def _parsed_to(self) -> tuple[int, int]:
+        """Where the zeros begin, and the number of the next event."""
+        end, number = self._segment.position, self._segment.first
+        for behind, record in self._parse(end, number):
+            end = behind
+            if isinstance(record, RawEvent):
+                number = record.number + 1
+        return end, number
+
+    def _parse(self, at: int, number: int) -> Iterator[tuple[int, RawEvent | FolderNote]]:
+        """Each with the position behind it. Raises ValueError where it makes no sense."""
+        data, limit = self._bytes, self._limit
+        while at < limit:
+            watch, mask, cookie, size = _EVENT.unpack_from(data, at)
+            if not watch:
+                return
+            begin, at = at + _EVENT.size, at + _EVENT.size + size
+            if size > _LONGEST_NAME or at > limit:
+                raise ValueError("an event is longer than what is there")
+            raw = bytes(data[begin:at])
+            if watch == _NOTE:
+                device, inode = _FOLDER.unpack_from(raw)
+                path = os.fsdecode(raw[_FOLDER.size :].rstrip(b"\0"))
+                yield at, FolderNote(NoteKind(mask), cookie, path, device, inode)
+            else:
+                yield at, RawEvent(watch, mask, cookie, os.fsdecode(raw.rstrip(b"\0")), number)
+                number += 1
+
+    def _write(self, record: bytes, at: int) -> None:
+        """Its watch number, which makes it one, comes last."""
+        self._bytes[at + 4 : at + len(record)] = record[4:]
+        struct.pack_into("@i", self._bytes, at, _NOTE)
+
+    def _renew(self, needed_from: int, room: int, epoch: bytes = b"") -> bool:
+        """Goes over to another segment, which has what is needed, and so much room."""
+        table = _Table()
+        kept_at, number = self._segment.position, self._segment.first
+        for end, record in self._parse(kept_at, number):
+            if isinstance(record, RawEvent):
+                if record.number >= needed_from:
+                    break
+                number = record.number + 1
+            table.take(record)
+            kept_at = end
+        notes = b"".join(map(_note_record, table.notes()))
+        kept = bytes(self._bytes[kept_at : self._end])
+        needed = len(notes) + len(kept) + max(room, _ROOM) + 2 * _ALIGNED
+        size = _SMALLEST
+        while size < 2 * needed and size < self._largest:
+            size *= 2
+        if needed > size:
+            return False
+        try:
+            index, position = self._place_for(size)
+        except OSError as error:
+            if error.errno in {errno.ENOSPC, errno.ENOMEM}:
+                return False
+            raise
+        segment = _Segment(epoch or self._segment.epoch, position, size, 0 if epoch else number)
+        self._bytes[position : position + size] = bytes(size)
+        self._bytes[position : position + len(notes) + len(kept)] = notes + kept
+        self._activate(index, segment)
+        self._segment = segment
+        self._end, self.next = self._parsed_to()
+        return True
+
+    def _place_for(self, size: int) -> tuple[int, int]:
+        """The descriptor that is not active, and where a segment of that size can be. May raise
+        OSError."""
+        index = 1 - self._map_bytes[_ACTIVE_AT]
+        at = _DESCRIPTORS_AT + index * _DESCRIPTOR.size
+        other = _Segment(*_DESCRIPTOR.unpack_from(self._map_bytes, at))
+        if other.size >= size:
+            return index, other.position
+        before = self._segment.position - _HEADER
+        if before >= size:  # smaller segments were there
+            return index, _HEADER
+        position = len(self._map_bytes)
+        self._map(position + size)
+        return index, position
+
+
+class _Table:
+    """Which watch numbers stand for which folders, where a sequence is cut."""
+
+    def __init__(self) -> None:
+        self._watched: dict[tuple[int, str], FolderNote] = {}
+        self._leaving: dict[int, list[FolderNote]] = {}  # until the kernel's last word
+
+    def take(self, record: RawEvent | FolderNote) -> None:
+        if isinstance(record, RawEvent):
+            if record.mask & _IGNORED:
+                self._leaving.pop(record.watch, None)
+            return
+        watched = self._watched.pop((record.watch, record.path), None)
+        if record.kind is NoteKind.WATCHED:
+            self._watched[record.watch, record.path] = record
+        elif record.kind is NoteKind.GIVEN_UP and watched is not None:
+            self._leaving.setdefault(record.watch, []).extend((watched, record))
+
+    def notes(self) -> Iterator[FolderNote]:
+        yield from chain.from_iterable(self._leaving.values())
+        yield from self._watched.values()
+
+
+def _waiting(queue: int) -> int:
+    """Bytes of events in a queue of inotify."""
+    size = array("i", [0])
+    fcntl.ioctl(queue, termios.FIONREAD, size)
+    return size[0]
+
+
+def _note_record(note: FolderNote) -> bytes:
+    body = _FOLDER.pack(note.device, note.inode) + os.fsencode(note.path)[:4096]
+    body += bytes(-len(body) % _ALIGNED)
+    return _EVENT.pack(_NOTE, note.kind, note.watch, len(body)) + body
+
+
+_mlock = ctypes.CDLL(None, use_errno=True).mlock
+_mlock.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+
+
+def _lock(memory: mmap.mmap) -> None:
+    """As far as the limit on locked memory allows: what is not locked is mapped all the same."""
+    begin = ctypes.c_char.from_buffer(memory)
+    _mlock(ctypes.addressof(begin), len(memory))
+    del begin

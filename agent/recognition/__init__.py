@@ -1,0 +1,1 @@
+"""What a file is: which source it is, whatever has become of its name. Rules are in `identity`."""
