@@ -99,7 +99,8 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     names it, if it is not absolute."""
     time: Time | None = None
     encoding: str = "utf-8"
-    """Any that Python knows. What is not valid in it becomes U+FFFD."""
+    """Any that Python knows. What is not valid in it becomes U+FFFD, and is
+    [counted](#altered-text)."""
     multiline: Multiline | None = None
     start: str = "beginning"
     """Of files that are there when the input is new: `beginning`, `end`, or a date such as

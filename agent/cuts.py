@@ -7,6 +7,7 @@ of the events are `consumed` less those of `excepted`, and `lines` are theirs.
 from dataclasses import dataclass, field
 from typing import Final
 
+from agent.alterations import Altered
 from agent.runs import Excepted, Fate
 
 MOST_RAW: Final = 64 * 1024  # bytes of a line that a dead letter carries
@@ -46,6 +47,8 @@ class Cut:
     skipping  the rest of a line that was too long goes on: to be said with the next chunk, and
               positions until then are not to be remembered
     clamped   how many events had a time that is not believed, and was put on the bound
+    altered   what of the events' text is not what the file has
+    looks     the encoding that the text looks like, if that is another one than the input's
     """
 
     consumed: int
@@ -56,6 +59,8 @@ class Cut:
     wait: float = 0.0
     skipping: bool = False
     clamped: int = 0
+    altered: tuple[Altered, ...] = ()
+    looks: str = ""
 
 
 class ExceptedTally:

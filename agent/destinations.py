@@ -18,9 +18,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from agent.alterations import Alteration, Altered, AlteredText
 from agent.batches.packer import Packer
 from agent.batches.plan import SourceHeader, TopicPlan
-from agent.batches.tail_encoder import TailEncoder
+from agent.batches.tail_encoder import TailEncoder, path_is_framed
 from agent.config import AgentConfig
 from agent.cuts import Cut
 from agent.departures import Departures
@@ -64,6 +65,7 @@ class Destination:
             dead_schema_id=_NO_SCHEMA,
             host=config.host_name,
             plain=plain,
+            with_path=path_is_framed(schema.schema),
             header_rest=TailEncoder(schema.schema).header_rest if plain else b"",
             window_millis=config.window * 1000,
             batches=config.batches,
@@ -216,6 +218,7 @@ class Destinations:
                 followed.path,
                 feed.input.app or feed.input.topic,
                 feed.input.partition_by,
+                feed.input.label,
             )
             self._inputs[followed.source] = feed.input.label
             self._followed[followed.source] = followed
@@ -284,6 +287,13 @@ class Destinations:
         statement = Eventless(self._journal.next_number(), followed.topic, run)
         self._hand_over(Parcel((), (statement,), {followed.source: after}))
 
+    def unread(self, topic: str, name: str, path: str) -> None:
+        """A file of the input that nobody reads is a statement by itself."""
+        now, one = _now_millis(), Altered(Alteration.UNREAD, 0, 1)
+        number = self._journal.next_number()
+        said = AlteredText(number, topic, name, SourceId(""), path, one, now, now)
+        self._hand_over(Parcel((), (), {}, (said,)))
+
     def end(self, followed: Followed) -> None:
         """Nothing more of it will be added."""
         self._close_topic(followed.topic)
@@ -318,6 +328,10 @@ class Destinations:
             feed = self._feeds.get(self._inputs.get(run.source, ""))
             if feed is not None:
                 feed.counts.add(run)
+        for altered in parcel.altered:
+            feed = self._feeds.get(altered.input)
+            if feed is not None:
+                feed.counts.alter(altered.altered)
 
 
 def _now_millis() -> int:

@@ -5,6 +5,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from agent.alterations import Alteration, Altered
 from agent.config import Times
 from agent.config_inputs import Input, LongLines
 from agent.cuts import Cut
@@ -64,6 +65,21 @@ class FeedCounts:
     cut_lines: int = 0
     adjusted_times: int = 0
     rate_limited_seconds: float = 0.0
+    replaced_lines: int = 0
+    replaced_characters: int = 0
+    dropped_values: int = 0
+    unread_files: int = 0
+
+    def alter(self, altered: Altered) -> None:
+        """Lines that are cut are counted when they are read."""
+        match altered.kind:
+            case Alteration.REPLACED:
+                self.replaced_lines += altered.lines
+                self.replaced_characters += altered.count
+            case Alteration.DROPPED:
+                self.dropped_values += altered.count
+            case Alteration.UNREAD:
+                self.unread_files += altered.count
 
     def add(self, run: Run) -> None:
         """A run in the topic that the input is for."""
@@ -95,6 +111,7 @@ class Feed:
     _refused: TopicSchema | None = None
     _limited_at: float | None = None
     _long_line_said_at: float = float("-inf")
+    _looks_said: bool = False
 
     @classmethod
     def of(cls, each: Input, now: float) -> "Feed":
@@ -147,6 +164,16 @@ class Feed:
         lines = cut.lines + sum(max(0, each.count) for each in cut.excepted)
         self.bucket = self.bucket.taken(lines, now)
         self.counts.adjusted_times += cut.clamped
+        if cut.looks and not self._looks_said:
+            self._looks_said = True
+            log.warning(
+                "text looks like another encoding input=%s path=%s encoding=%s: "
+                "if it is, set `encoding: %s` for this input",
+                one_line(self.input.label),
+                one_line(path),
+                self.input.encoding,
+                cut.looks,
+            )
         if cut.excepted and self.reader is not None:
             reason = self.reader.too_long
             if any(each.reason == reason for each in cut.excepted):

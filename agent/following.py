@@ -33,6 +33,7 @@ from agent.files.happenings import (
 from agent.history.blind_times import Traces, Unwatched
 from agent.intake import Intake
 from agent.journal.journal import Journal
+from agent.recognition.compressed import without_compression
 from agent.recognition.followed import Followed
 from agent.runs import SourceId
 from ground.printable import one_line
@@ -57,6 +58,9 @@ class Following:
         self.intakes: dict[SourceId, Intake] = {}
         self.unreadable: dict[str, str] = {}
         self.polling = ""
+        self._inputs_with_archives: set[str] = set()
+        self._shipped_names: set[str] | None = None  # made when somebody asks
+        self._archive: Compressed | None = None  # whose statement is made, if not yet written
 
     def intake(self, followed: Followed) -> Intake | None:
         """None as long as the journal does not know the source, or no input wants it."""
@@ -68,6 +72,7 @@ class Following:
 
     def note(self, now: float) -> None:
         """All that is expected; what JournalFull interrupts is gone on with the next time."""
+        self._shipped_names = None
         while self._waiting:
             self._note(self._waiting[0], now)
             self._waiting.popleft()
@@ -197,6 +202,23 @@ class Following:
             one_line(unwatched.reason),
         )
 
+    def _not_read(self, archive: Compressed) -> None:
+        """What was rotated was shipped before it was compressed: that is no file left unread."""
+        name, path = archive.input, archive.path
+        if name not in self._inputs_with_archives:
+            self._inputs_with_archives.add(name)
+            log.info("compressed files are not read input=%s path=%s", name, one_line(path))
+        if archive is self._archive or not archive.is_left or self._was_shipped(path):
+            return
+        self._archive = archive  # if the journal is full, it is handed over again by itself
+        self._destinations.unread(archive.topic, name, path)
+
+    def _was_shipped(self, archive: str) -> bool:
+        if self._shipped_names is None:
+            sources = self._journal.sources
+            self._shipped_names = {each.last_path or each.path for each in sources}
+        return without_compression(archive) in self._shipped_names
+
     def _told(self, happening: Happening) -> None:
         match happening:
             case Unreadable(path, why):
@@ -206,8 +228,8 @@ class Following:
                 self.unreadable.pop(path, None)
                 if not gone:
                     log.info("can be read again path=%s", one_line(path))
-            case Compressed(name, path):
-                log.info("compressed files are not read input=%s path=%s", name, one_line(path))
+            case Compressed():
+                self._not_read(happening)
             case Polling(path, why):
                 self.polling = f"{one_line(path)}: {why}"
                 log.warning(

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from agent.accounts import added_up
+from agent.alterations import Alteration
 from agent.cuts import Cut
 from agent.events.reader import EventReader
 from agent.recognition.followed import Followed
@@ -114,6 +115,10 @@ class Intake:
 def one_after_the_other(first: Cut, rest: Cut) -> Cut:
     """A line that was too long, and more of what of it is passed over."""
     dead = [replace(each, size=each.size + rest.consumed) for each in first.dead]
+    altered = tuple(
+        replace(each, count=each.count + rest.consumed) if each.kind is Alteration.CUT else each
+        for each in first.altered
+    )
     return replace(
         first,
         consumed=first.consumed + rest.consumed,
@@ -121,4 +126,5 @@ def one_after_the_other(first: Cut, rest: Cut) -> Cut:
         excepted=added_up((*first.excepted, *rest.excepted)),
         wait=rest.wait,
         skipping=rest.skipping,
+        altered=altered,
     )

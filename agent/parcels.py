@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from agent.alterations import AlteredText
 from agent.runs import Progress, Run, SourceId, WindowCount
 from client.delivery import Batch
 
@@ -57,3 +58,4 @@ class Parcel:
     batches: Sequence[Outgoing]
     eventless: Sequence[Eventless]
     progress: Mapping[SourceId, Progress]
+    altered: Sequence[AlteredText] = ()

@@ -78,6 +78,10 @@ class InputStatus(msgspec.Struct, frozen=True, kw_only=True):
     adjusted_times: int = 0  # outside the bounds of `times`
     rate_limited_seconds: float = 0.0
     unreadable: tuple[UnreadablePath, ...] = ()  # some of them
+    replaced_lines: int = 0  # that had bytes which are not valid in the input's encoding
+    replaced_characters: int = 0
+    dropped_values: int = 0  # of fields that the topic's schema does not have
+    unread_files: int = 0  # compressed
 
 
 class TopicStatus(msgspec.Struct, frozen=True, kw_only=True):

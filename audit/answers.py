@@ -6,7 +6,8 @@ can be long come in pages. What the store can say alone, it says with these same
 
 import msgspec
 
-from audit.verdicts import Finding, State, Wait, WindowVerdict
+from audit.findings import Finding, Kinds, State
+from audit.verdicts import Wait, WindowVerdict
 
 
 class ListPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +54,16 @@ class TopicRow(msgspec.Struct, frozen=True, kw_only=True):
     groups: int = 0  # consumer groups that read it
     group_behind: int = -1  # milliseconds: of the one that is furthest behind; -1: not known
     partly_unseen: bool = False  # nobody watched for a time, and that is accepted
+    having: list[State] = []  # all that its hours have anything of, the worst first
+    kinds: Kinds = ()  # what nobody has accepted, each kind by itself
+
+
+class AlteredTotal(msgspec.Struct, frozen=True):
+    """Text that is not what the files have, or files that were not read, of one kind."""
+
+    kind: str  # replaced, cut, dropped, unread, other: as in the ledger
+    lines: int
+    count: int  # characters replaced, bytes cut off, values dropped, files not read
 
 
 class TopicsAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,6 +79,8 @@ class TopicsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     notices: list[str] = []  # what whoever looks should know: rebuilt, unreachable, in words
     failing_loads: list[FailingLoad] = []  # of all topics, what fails longest first; 500 at most
     partly_unseen: int = 0  # how many topics, whatever is searched for
+    altered: list[AlteredTotal] = []  # of all topics of these hours
+    having: dict[str, int] = {}  # how many topics have any of each: one may be counted in several
 
 
 class TierTotals(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +100,7 @@ class TierTotals(msgspec.Struct, frozen=True, kw_only=True):
     p95: int = -1
     p99: int = -1
     max: int = -1
+    at_least: bool = False  # it has more events than it has said, and nobody knows how many
 
 
 class Flow(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,6 +114,22 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     lost: int
     lost_bytes: int
     events: int  # that these lines became
+
+
+class Remark(msgspec.Struct, frozen=True):
+    """The same of one file. It changes no verdict. Texts are empty where too many files or fields
+    are concerned to be told apart."""
+
+    kind: str
+    input: str
+    path: str
+    host: str
+    lines: int
+    count: int
+    first_time: int
+    last_time: int
+    name: str = ""  # of the field that was dropped
+    hint: str = ""  # the encoding that the file looks like
 
 
 class CheckedLog(msgspec.Struct, frozen=True):
@@ -143,6 +173,9 @@ class TopicAnswer(msgspec.Struct, frozen=True, kw_only=True):
     waits_total: int
     deleted: bool = False  # the cluster does not have it any more: it waits for nobody
     failing_loads: list[FailingLoad] = []
+    altered: list[AlteredTotal] = []
+    remarks: list[Remark] = []  # the first hundred
+    kinds: Kinds = ()  # what nobody has accepted, each kind by itself
     checks: LogChecks = LogChecks()
 
 
@@ -154,6 +187,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     items: list[Finding]
     topics: list[str]  # of each item, as cluster/topic
     topic_ids: list[str]  # of each item: a topic of that name may have been deleted
+    by_kind: dict[str, int] = {}  # how many there are of each, whatever kind is asked for
 
 
 class HostRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,6 +204,9 @@ class HostRow(msgspec.Struct, frozen=True, kw_only=True):
     dead: int
     last: int
     state: State
+    agent_state: str = ""  # of its agents, that of which one thinks first: silent, behind, ok …
+    heard: int = -1  # when that one was heard last
+    kinds: Kinds = ()  # what is wrong there and nobody has accepted, each kind by itself
 
 
 class Hosts(msgspec.Struct, frozen=True, kw_only=True):
@@ -198,6 +235,7 @@ class SourceRow(msgspec.Struct, frozen=True, kw_only=True):
     last: int
     state: State
     words: list[str]
+    gone: bool = False  # it vanished, and nobody saw its end
 
 
 class Sources(msgspec.Struct, frozen=True, kw_only=True):
@@ -345,6 +383,7 @@ class AlertRow(msgspec.Struct, frozen=True, kw_only=True):
     raised: int
     resolved: int  # -1: it still holds
     hour: int = -1  # of event time that it is about; -1 with unloaded, late and silent
+    finding: str = ""  # with a fault, the id of the first finding when it was raised
 
 
 class WaitingAlert(msgspec.Struct, frozen=True, kw_only=True):
@@ -387,8 +426,12 @@ class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
     waits_total: int
     pending: int = 0  # events that a later tier may still speak of: in no sum of what is missing
     elsewhere: int = 0  # more in this time at a later tier, as they are fewer in another; or fewer
+    unclaimed_yet: int = 0  # of `unclaimed`, events of which an earlier tier may still speak
     deleted: bool = False  # the cluster does not have it any more: it waits for nobody
     failing_loads: list[FailingLoad] = []  # then it is pending at least
+    altered: list[AlteredTotal] = []
+    remarks: list[Remark] = []  # the first hundred
+    kinds: Kinds = ()  # what nobody has accepted, each kind by itself
     checks: LogChecks = LogChecks()
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from audit.findings import KindCount, Kinds, summed
 from audit.joined import OF_ORIGIN
 from audit.picture import Tier, TopicKey
 from audit.store.rows import JudgedHour
@@ -26,16 +27,17 @@ HOUR: Final = 3_600_000
 DAY: Final = 24 * HOUR
 
 _LONGEST_WAITS: Final = 300
-_FAULTS: Final = frozenset({State.UNKNOWN, State.MISSING, State.DUPLICATED, State.CHANGED})
 
 
 @dataclass(frozen=True, slots=True)
 class HourVerdict:
-    """One hour. `faults` has, by what is wrong, what is said of the first; of a copy without what
-    was wrong before it was copied, as that is said of its origin."""
+    """One hour. `faults` has, by what is wrong, what is said of the first and how many more there
+    are, and `first` that one's id; of a copy without what was wrong before it was copied, as that
+    is said of its origin."""
 
     judged: JudgedHour
     faults: Mapping[State, str] = field(default_factory=dict)
+    first: Mapping[State, str] = field(default_factory=dict)
     events: Mapping[Tier, int] = field(default_factory=dict)  # by tier
     pending_since: int = -1  # the end of its first window that still waits
 
@@ -86,7 +88,7 @@ def _hours_of(
         hour
         for hour in hours
         if any(
-            each.state in _FAULTS
+            each.state.is_fault
             and each.start < end
             and each.start + each.length > finding.from_time
             for each in windows.get(hour, ())
@@ -117,6 +119,7 @@ def _hour(
         findings=len(findings),
         waits=_joined(list(dict.fromkeys(e.words for e in verdict.waits if e.on in waited))),
         partly_unseen=any(each.is_accepted_unknown for each in about),
+        kinds=summed([*counted.kinds, *(KindCount(kind=each.kind) for each in findings)]),
     )
     since = min((each.start + each.length for each in pending), default=-1)
     events = {
@@ -125,20 +128,32 @@ def _hour(
     }
     told = [each for each in findings if verdict.origin is None or each.tier not in OF_ORIGIN]
     faulty = () if len(told) < len(findings) else windows
-    return HourVerdict(judged, _faults(faulty, told), events, since)
+    by_state: dict[State, list[Finding]] = defaultdict(list)
+    for each in told:
+        by_state[each.kind.state].append(each)
+    first = {state: some[0].id for state, some in by_state.items()}
+    return HourVerdict(judged, _faults(faulty, by_state), first, events, since)
 
 
-def _faults(windows: Sequence[WindowVerdict], findings: Sequence[Finding]) -> dict[State, str]:
-    """By what is wrong, the first of what is said of it."""
-    said: dict[State, str] = {}
-    for finding in findings:
-        said.setdefault(finding.kind.state, finding.words)
+def _faults(
+    windows: Sequence[WindowVerdict], findings: Mapping[State, Sequence[Finding]]
+) -> dict[State, str]:
+    """By what is wrong, the first of what is said of it, and how many findings more there are."""
+    said = {state: _first_of(some) for state, some in findings.items()}
     for window in windows:
         if window.state is State.UNKNOWN:
             said.setdefault(window.state, "nobody watched")
-        elif window.state in _FAULTS:
+        elif window.state.is_fault:
             said.setdefault(window.state, "the tiers do not agree")
     return said
+
+
+def _first_of(findings: Sequence[Finding]) -> str:
+    more = len(findings) - 1
+    also = (
+        "" if not more else "; and 1 more finding" if more == 1 else f"; and {more:,} more findings"
+    )
+    return f"{findings[0].words}{also}"
 
 
 def _joined(waits: Sequence[str]) -> str:
@@ -165,6 +180,7 @@ class TopicFigures:
     pending_windows: int = 0
     pending_since: int = -1
     severity: int = 0
+    kinds: Kinds = ()
     is_deleted: bool = False  # nothing is waited for any more
 
     def add(self, hour: HourVerdict, since: int) -> None:
@@ -175,6 +191,8 @@ class TopicFigures:
         self.missing += said.missing
         self.excess += said.excess
         self.findings += said.findings
+        if said.kinds:
+            self.kinds = summed([*self.kinds, *said.kinds])
         state = State(said.state)
         if self.is_deleted:
             self.severity = max(self.severity, settled_state(state).severity)

@@ -15,6 +15,7 @@ from prometheus_client.metrics_core import (
     Metric,
 )
 
+from audit.altered_figures import altered_families
 from audit.errors import NotNow, StoreDamaged
 from audit.groups.figures import group_families
 from audit.http.asking import failing_loads
@@ -49,6 +50,7 @@ class AuditMetrics:
         yield from self._ledgers()
         yield self._agents()
         yield self._loads()
+        yield from altered_families(PREFIX, self._service)
         service = self._service
         yield from group_families(
             PREFIX, service.groups, now_millis(), service.config.groups.series
@@ -68,6 +70,7 @@ class AuditMetrics:
             for tier, count in each.events.items():
                 events.add_metric([*each.key, tier.kind.value, tier.destination], count)
         yield events
+        yield self._kinds()
         as_of = {name: each.as_of for name, each in self._service.standing.clusters.items()}
 
         def waiting(topic: TopicFigures) -> float:
@@ -104,6 +107,18 @@ class AuditMetrics:
             for each in figures:
                 family.add_metric(each.key, value(each))
             yield family
+
+    def _kinds(self) -> Metric:
+        """Each kind by itself: the state is the worst alone."""
+        family = _gauge(
+            "topic_findings_of_kind",
+            "Faults of one kind that nobody has accepted.",
+            [*_TOPIC, "kind"],
+        )
+        for each in self._service.figures:
+            for count in each.kinds:
+                family.add_metric([*each.key, count.kind.value], count.findings)
+        return family
 
     def _ledgers(self) -> Iterator[Metric]:
         clusters = self._service.standing.clusters.items()

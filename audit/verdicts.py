@@ -7,84 +7,17 @@ operator has accepted is shown, and counts as complete.
 
 from collections import defaultdict
 from collections.abc import Iterable
-from enum import StrEnum
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
+from audit.findings import FaultKind, Finding, Kinds, State, counted, worst
 from audit.picture import Tier, TopicKey, WindowSums
 
+__all__ = ["FaultKind", "Finding", "State", "worst"]  # and all that is defined here
 
-class State(StrEnum):
-    """The worst last."""
-
-    COMPLETE = "complete"
-    PENDING = "pending"
-    UNKNOWN = "unknown"
-    MISSING = "missing"
-    DUPLICATED = "duplicated"
-    CHANGED = "changed"
-
-    @property
-    def severity(self) -> int:
-        return _ORDER.index(self)
-
-
-_ORDER = list(State)
-
-
-class FaultKind(StrEnum):
-    """What is wrong."""
-
-    LOST = "lost"  # gone before it was read
-    MISSING = "missing"  # at a tier, although an earlier one has it
-    DUPLICATED = "duplicated"
-    CHANGED = "changed"
-    UNPROVEN = "unproven"  # an entry of the ledger is missing: what it said is not known
-    UNNAMED = "unnamed"  # the sums differ, and nobody knows which events it is about
-    UNKNOWN = "unknown"  # nobody watched: what was there then is neither proven nor missing
-
-    @property
-    def state(self) -> State:
-        return _STATE_OF.get(self, State.MISSING)
-
-
-_STATE_OF = {
-    FaultKind.DUPLICATED: State.DUPLICATED,
-    FaultKind.CHANGED: State.CHANGED,
-    FaultKind.UNKNOWN: State.UNKNOWN,
-}
-
-
-_MISSING = frozenset({FaultKind.MISSING, FaultKind.UNPROVEN, FaultKind.UNNAMED})
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One fault, with every name that is known. What is not known is -1 or empty."""
-
-    kind: FaultKind
-    words: str  # in one sentence, for a person
-    tier: str = ""  # at which it shows
-    destination: str = ""
-    host: str = ""
-    agent: str = ""
-    path: str = ""  # a log file's, or with a fault of a landed file that one's
-    source: str = ""
-    seq: int = -1
-    events: int = -1
-    position: int = -1
-    end_position: int = -1
-    partition: int = -1
-    offset: int = -1
-    offsets: int = -1  # how many
-    from_time: int = -1  # windows that it may be about
-    to_time: int = -1
-    accepted: str = ""  # why, if somebody has accepted it, or it did no harm
-
-    @property
-    def is_accepted_unknown(self) -> bool:
-        """Of what nobody watched: lines that were lost there are missed by nobody."""
-        return self.kind is FaultKind.UNKNOWN and bool(self.accepted)
+_MISSING: Final = frozenset({FaultKind.MISSING, FaultKind.UNPROVEN, FaultKind.UNNAMED})
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,6 +33,7 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     uncounted: int = 0
     unknown: int = 0
     state: State = State.COMPLETE
+    kinds: Kinds = ()
 
 
 class HostTotals(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,6 +66,7 @@ class WindowVerdict(msgspec.Struct, frozen=True, kw_only=True):
     excess: int = 0  # events that a later tier has more often than an earlier one
     pending: int = 0  # events of an earlier tier that a later one may still speak of
     unclaimed: int = 0  # events of which no earlier tier has spoken: other producers
+    unclaimed_yet: int = 0  # of these, events of which an earlier tier may still speak
     elsewhere: int = 0  # more in this window than earlier, as they are fewer in another; or fewer
     changed: bool = False
     late: int = 0
@@ -157,10 +92,7 @@ class TopicVerdict(msgspec.Struct, frozen=True, kw_only=True):
     totals: Totals = Totals()
     hosts: list[HostTotals] = []  # that have a part in the totals; empty: nobody knows whose
     origin: TopicKey | None = None  # what it is a copy of
-
-
-def worst(states: Iterable[State]) -> State:
-    return max(states, key=lambda each: each.severity, default=State.COMPLETE)
+    uncounted: frozenset[Tier] = frozenset()  # whose sums are too small somewhere
 
 
 def settled(verdict: TopicVerdict) -> TopicVerdict:
@@ -182,21 +114,24 @@ def totals(findings: Iterable[Finding]) -> Totals:
     numbers. What a topic lacks, what its hosts lack, and what its findings say are the same events:
     each fault is counted once. Of faults of which nobody knows how many events they are, the number
     of faults is counted instead."""
-    counts: dict[str, int] = defaultdict(int)
-    states: list[State] = []
-    for each in findings:
-        if each.accepted:
-            continue
-        states.append(each.kind.state)
-        if each.kind is FaultKind.LOST and 0 <= each.position < each.end_position:
-            counts["lost_bytes"] += each.end_position - each.position
-        if each.kind is FaultKind.UNKNOWN:
-            counts["unknown"] += 1
-        elif (events := _events_of(each)) >= 0:
-            counts["missing" if each.kind in _MISSING else each.kind.value] += events
-        else:
-            counts["uncounted"] += 1
-    return Totals(**counts, state=worst(states))
+    faults = [each for each in findings if not each.accepted]
+    kinds = counted(faults)
+    events = {each.kind: each.events for each in kinds}
+    return Totals(
+        missing=sum(events.get(kind, 0) for kind in _MISSING),
+        lost=events.get(FaultKind.LOST, 0),
+        lost_bytes=sum(
+            each.end_position - each.position
+            for each in faults
+            if each.kind is FaultKind.LOST and 0 <= each.position < each.end_position
+        ),
+        duplicated=events.get(FaultKind.DUPLICATED, 0),
+        changed=events.get(FaultKind.CHANGED, 0),
+        uncounted=sum(each.uncounted for each in kinds if each.kind is not FaultKind.UNKNOWN),
+        unknown=sum(each.findings for each in kinds if each.kind is FaultKind.UNKNOWN),
+        state=worst(each.kind.state for each in kinds),
+        kinds=kinds,
+    )
 
 
 def by_host(findings: Iterable[Finding]) -> list[HostTotals]:
@@ -206,8 +141,3 @@ def by_host(findings: Iterable[Finding]) -> list[HostTotals]:
         if not each.accepted:
             found[each.host].append(each)
     return [HostTotals(host=host, totals=totals(some)) for host, some in sorted(found.items())]
-
-
-def _events_of(finding: Finding) -> int:
-    """As many as there are offsets, if that is all that is known."""
-    return finding.events if finding.events >= 0 else finding.offsets

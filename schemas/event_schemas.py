@@ -21,9 +21,10 @@ from schemas.parsing import AvroSchema, parse
 
 HEADER: Final = "penstock.EventHeader"
 LOG_LINE: Final = "penstock.LogLine"
+SYSLOG_LINE: Final = "penstock.SyslogLine"
 DEAD_LETTER: Final = "penstock.DeadLetter"
 LEDGER: Final = "penstock.Ledger"
-BUILT_IN: Final = (HEADER, LOG_LINE, DEAD_LETTER, LEDGER)
+BUILT_IN: Final = (HEADER, LOG_LINE, SYSLOG_LINE, DEAD_LETTER, LEDGER)
 
 TypeJson = Any  # a type of Avro as JSON
 

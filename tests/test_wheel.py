@@ -56,7 +56,7 @@ def test_it_holds_one_package_and_what_spark_looks_for(wheel: Path) -> None:
     packed = {path.removeprefix("penstock/programs/") for path in files if path.endswith(".py")}
     assert packed == sources
     assert metadata
-    built_in = ("EventHeader", "LogLine", "DeadLetter", "Ledger")
+    built_in = ("EventHeader", "LogLine", "SyslogLine", "DeadLetter", "Ledger")
     assert {f"penstock/programs/schemas/avro/{name}.avsc" for name in built_in} <= set(files)
     typed = ("payments", "shop")
     assert {f"penstock/demo/schemas/{name}-value.avsc" for name in typed} <= set(files)

@@ -20,6 +20,7 @@
 #define MOST_NAMES 128
 #define MOST_FIELDS 128
 #define MOST_SYMBOLS 256
+#define MOST_UNKNOWN 16 /* names that are told apart, as agent.alterations has it */
 #define MOST_WHOLE 18 /* digits, that surely fit into 64 bits */
 #define MOST_EXACT 15 /* digits, that a double has whatever they are */
 #define MOST_REAL 63  /* characters */
@@ -67,6 +68,20 @@ typedef struct {
     const unsigned char *at;
     const unsigned char *end;
 } Text;
+
+/* Names that the plan does not have, and how often they came. They lie in lines, which the caller
+ * keeps. The last one stands for all others, and has no bytes. */
+typedef struct {
+    Py_ssize_t count;
+    Bytes names[MOST_UNKNOWN + 1];
+    Py_ssize_t values[MOST_UNKNOWN + 1];
+} Unknown;
+
+/* Those of one line, as they come; `count` goes on beyond what there is room for. */
+typedef struct {
+    Py_ssize_t count;
+    Bytes names[MOST_UNKNOWN];
+} Strange;
 
 static const double POWERS[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
@@ -373,13 +388,37 @@ place_of(Plan *plan, const Token *name, Py_ssize_t nth)
     return -1;
 }
 
+static inline int
+is_same(Bytes one, Bytes other)
+{
+    return one.size == other.size && !memcmp(one.at, other.at, (size_t)one.size);
+}
+
+/* Lines mostly have the same names in the same order. */
+static void
+count_strange(Unknown *unknown, const Strange *strange)
+{
+    Py_ssize_t told = strange->count < MOST_UNKNOWN ? strange->count : MOST_UNKNOWN;
+    for (Py_ssize_t nth = 0; nth < told; nth++) {
+        Bytes name = strange->names[nth];
+        Py_ssize_t at = nth < unknown->count && is_same(unknown->names[nth], name) ? nth : 0;
+        while (at < unknown->count && !is_same(unknown->names[at], name))
+            at++;
+        if (at == unknown->count && at < MOST_UNKNOWN)
+            unknown->names[unknown->count++] = name;
+        unknown->values[at]++;
+    }
+    unknown->values[MOST_UNKNOWN] += strange->count - told;
+}
+
 /* A line to the tokens of all names. */
 static int
-read_line(Plan *plan, Bytes line, Token *tokens)
+read_line(Plan *plan, Bytes line, Token *tokens, Strange *strange)
 {
     Text text = {line.at, line.at + line.size};
     for (Py_ssize_t at = 0; at < plan->names_count; at++)
         tokens[at].said = ABSENT;
+    strange->count = 0;
     if (!is_next(&text, '{'))
         return 0;
     for (Py_ssize_t nth = 0; nth || !is_next(&text, '}'); nth++) {
@@ -392,6 +431,8 @@ read_line(Plan *plan, Bytes line, Token *tokens)
             return 0;
         if (!read_value(&text, place < 0 ? &unknown : &tokens[place]))
             return 0;
+        if (place < 0 && strange->count++ < MOST_UNKNOWN)
+            strange->names[strange->count - 1] = name.raw;
         if (is_next(&text, '}'))
             break;
         if (!is_next(&text, ','))
@@ -603,15 +644,17 @@ taken_of(const Token *token)
 
 /* Put in their places what a line has come to, or None: -1 if an exception was set. */
 static int
-take_line(Plan *plan, PyObject *line, Py_ssize_t at, PyObject *bodies, PyObject *taken)
+take_line(Plan *plan, PyObject *line, Py_ssize_t at, PyObject *bodies, PyObject *taken,
+          Unknown *unknown)
 {
+    Strange strange;
     Token tokens[MOST_NAMES];
     PyObject *values[MOST_NAMES], *body = NULL;
     Bytes text;
     Py_ssize_t made = 0;
     if (read_name(line, &text) < 0)
         return -1;
-    if (read_line(plan, text, tokens)) {
+    if (read_line(plan, text, tokens, &strange)) {
         while (made < plan->taken_count && (values[made] = taken_of(&tokens[plan->taken[made]])))
             made++;
         if (made == plan->taken_count)
@@ -622,6 +665,8 @@ take_line(Plan *plan, PyObject *line, Py_ssize_t at, PyObject *bodies, PyObject 
             Py_DECREF(values[--made]);
         if (PyErr_Occurred())
             return -1;
+    } else if (strange.count) {
+        count_strange(unknown, &strange);
     }
     for (Py_ssize_t each = 0; each < plan->taken_count; each++) {
         if (!body)
@@ -634,10 +679,30 @@ take_line(Plan *plan, PyObject *line, Py_ssize_t at, PyObject *bodies, PyObject 
     return PyList_SetItem(bodies, at, body);
 }
 
+/* Values by name; an empty name stands for all others. */
+static PyObject *
+counts_of(const Unknown *unknown)
+{
+    PyObject *counts = PyDict_New();
+    for (Py_ssize_t at = 0; counts && at <= MOST_UNKNOWN; at++) {
+        if (!unknown->values[at])
+            continue;
+        Bytes name = unknown->names[at];
+        PyObject *key = PyUnicode_DecodeUTF8((const char *)name.at, name.size, NULL);
+        PyObject *value = key ? PyLong_FromSsize_t(unknown->values[at]) : NULL;
+        if (!value || PyDict_SetItem(counts, key, value) < 0)
+            Py_CLEAR(counts);
+        Py_XDECREF(key);
+        Py_XDECREF(value);
+    }
+    return counts;
+}
+
 static PyObject *
 encode(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given)
 {
     Plan plan;
+    Unknown unknown = {0};
     if (given != 2 || !PyList_CheckExact(arguments[1])) {
         PyErr_SetString(PyExc_TypeError, "encode(plan, lines: list)");
         return NULL;
@@ -653,10 +718,12 @@ encode(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given
     }
     for (Py_ssize_t at = 0; !failed && at < count; at++) {
         PyObject *line = PyList_GetItem(arguments[1], at);
-        failed = !line || take_line(&plan, line, at, bodies, taken) < 0;
+        failed = !line || take_line(&plan, line, at, bodies, taken, &unknown) < 0;
     }
-    if (!failed)
-        made = PyTuple_Pack(2, bodies, taken);
+    PyObject *counts = failed ? NULL : counts_of(&unknown);
+    if (counts)
+        made = PyTuple_Pack(3, bodies, taken, counts);
+    Py_XDECREF(counts);
     Py_XDECREF(bodies);
     Py_XDECREF(taken);
     return made;
@@ -665,7 +732,7 @@ encode(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given
 static PyMethodDef methods[] = {
     {"encode", (PyCFunction)(void (*)(void))encode, METH_FASTCALL,
      "encode(plan, lines): the body of each line, and a column for each field that is taken; None "
-     "for a line that is left."},
+     "for a line that is left; and how many values of unknown fields were passed over, by name."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from agent.alterations import DroppedFields
 from agent.batches.json_columns import (
     Column,
     FieldColumn,
@@ -45,12 +46,13 @@ class Tails:
     """One body for each line, None where it was refused: then `refused` says why, by index.
 
     `taken` has a column for each field that was asked for: as it stands in the JSON, None where it
-    is missing or the line is no JSON.
+    is missing or the line is no JSON. `dropped` are fields of lines with a body that nobody has.
     """
 
     bodies: list[bytes | None]
     taken: tuple[list[Any], ...]
     refused: dict[int, str]
+    dropped: DroppedFields
 
 
 class JsonTails:
@@ -86,6 +88,7 @@ class JsonTails:
         )
         former = [old for several in encoder.aliases.values() for old in several]
         names = [*dict.fromkeys([*encoder.names, *take, *self._constants, *former])]
+        self._known = frozenset(names)
         self._attributes = {name: f"f{at}" for at, name in enumerate(names)}
         columns = {field[0]: self._column(field, take) for field in encoder.fields}
         unasked = FieldColumn(Any, None, lambda _: ())
@@ -96,6 +99,7 @@ class JsonTails:
             if name not in self._constants
         }
         self._decode = self._decoder(wanted, only_known)
+        self._decode_known = self._decode if only_known else self._decoder(wanted, True)
         unset = FieldColumn(Any, msgspec.UNSET, lambda _: ())
         self._decode_as_it_is = self._decoder(dict.fromkeys(names, unset), only_known)
         self._nothing = self._decode_as_it_is(b"{}")
@@ -108,32 +112,65 @@ class JsonTails:
         self._needed = {field[0] for field in encoder.fields if field[-1] is None}
 
     def encode(self, lines: Sequence[bytes]) -> Tails:
-        bodies, taken = self._plain.encode(lines)
+        bodies, taken, unknown = self._plain.encode(lines)
+        dropped = DroppedFields()
+        for name, count in unknown.items():
+            dropped.add([name], count)
         left = [at for at, body in enumerate(bodies) if body is None]
         if not left:
-            return Tails(bodies, taken, {})
-        others = self._converted([lines[at] for at in left])
+            return Tails(bodies, taken, {}, dropped)
+        others = self._converted([lines[at] for at in left], dropped)
         if len(left) == len(lines):
             return others
         for column, theirs in zip((bodies, *taken), (others.bodies, *others.taken), strict=True):
             for at, value in zip(left, theirs, strict=True):
                 column[at] = value
-        return Tails(bodies, taken, {left[at]: why for at, why in others.refused.items()})
+        refused = {left[at]: why for at, why in others.refused.items()}
+        return Tails(bodies, taken, refused, dropped)
 
-    def _converted(self, lines: Sequence[bytes]) -> Tails:
+    def dropped_by(self, lines: Iterable[bytes]) -> DroppedFields:
+        """Which fields of these lines nobody has. The lines are JSON objects."""
+        dropped = DroppedFields()
+        self._note_dropped(lines, dropped)
+        return dropped
+
+    def _note_dropped(self, lines: Iterable[bytes], dropped: DroppedFields) -> None:
+        for line in lines:
+            dropped.add(_decode_names(line).keys() - self._known)
+
+    def _converted(self, lines: Sequence[bytes], dropped: DroppedFields) -> Tails:
         bodies: list[bytes | None] = []
         taken: list[list[Any]] = [[] for _ in range(self._takes)]
         refused: dict[int, str] = {}
         for start in range(0, len(lines), BLOCK):
-            structs = self._block(lines[start : start + BLOCK], bodies, refused)
+            structs = self._block(lines[start : start + BLOCK], bodies, refused, dropped)
             columns = self._with_former(self._renamed_taken, self._taken(structs), structs)
             for all_of_it, column in zip(taken, columns, strict=True):
                 all_of_it += [None if each is msgspec.UNSET else each for each in column]
-        return Tails(bodies, tuple(taken), refused)
+        return Tails(bodies, tuple(taken), refused, dropped)
 
     def _block(
+        self,
+        lines: Sequence[bytes],
+        bodies: list[bytes | None],
+        refused: dict[int, str],
+        dropped: DroppedFields,
+    ) -> list[_Struct]:
+        try:
+            structs = list(map(self._decode_known, lines))
+            bodies += self._bodies(structs)
+        except _NOT_FAST:
+            begin = len(bodies)
+            structs = self._odd_block(lines, bodies, refused)
+            if self._decode_known is not self._decode:
+                made = zip(lines, bodies[begin:], strict=True)
+                self._note_dropped((line for line, body in made if body is not None), dropped)
+        return structs
+
+    def _odd_block(
         self, lines: Sequence[bytes], bodies: list[bytes | None], refused: dict[int, str]
     ) -> list[_Struct]:
+        """Some lines have fields that are not known, or are not simple."""
         try:
             structs = list(map(self._decode, lines))
             bodies += self._bodies(structs)
@@ -262,6 +299,9 @@ class _Renamed(NamedTuple):
     at: int
     name: str
     former: Callable[[Sequence[_Struct]], tuple[Column, ...]]
+
+
+_decode_names: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def _columns(attributes: Sequence[str]) -> Callable[[Sequence[_Struct]], tuple[Column, ...]]:

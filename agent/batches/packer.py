@@ -13,10 +13,11 @@ larger than a batch of its topic may be.
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from agent.accounts import added_up
+from agent.alterations import Alteration, AlteredText, summed
 from agent.batches.closing import batches_of
 from agent.batches.dead_letters import dead_piece
 from agent.batches.framing import Frame, Stretch
@@ -53,6 +54,7 @@ class Packer:
         self._pieces: dict[SourceHeader, list[Piece]] = {}
         self._dead: list[Piece] = []
         self._progress: dict[SourceId, Progress] = {}
+        self._altered: dict[tuple[SourceId, Alteration, str], AlteredText] = {}
         self._ready: _Ready | None = None
 
     @property
@@ -113,6 +115,8 @@ class Packer:
         if cut.dead:
             self._dead.append(dead_piece(source, self.plan, cut.dead, progress.dead_seq))
             size += self._dead[-1].size
+        if cut.altered and stretch is not None:
+            self._add_altered(source, cut, stretch)
         self.size += size
         after = Progress(end_position, progress.seq + count, progress.dead_seq + len(cut.dead))
         self._progress[source.id] = after
@@ -143,9 +147,27 @@ class Packer:
             )
             batches += made
         statements = [Eventless(number(), plan.topic, run) for run in eventless]
-        parcel = Parcel(batches, statements, self._progress)
+        altered = [replace(each, number=number()) for each in self._altered.values()]
+        parcel = Parcel(batches, statements, self._progress, altered)
         self._forget()
         return parcel
+
+    def _add_altered(self, source: SourceHeader, cut: Cut, stretch: Stretch) -> None:
+        begin, end = stretch.earliest, stretch.latest
+        for each in cut.altered:
+            key = source.id, each.kind, each.name
+            known = self._altered.get(key)
+            if known is None:
+                self._altered[key] = AlteredText(
+                    *(-1, self.plan.topic, source.input, source.id, source.path, each, begin, end)
+                )
+            else:
+                self._altered[key] = replace(
+                    known,
+                    altered=summed(known.altered, each),
+                    from_millis=min(known.from_millis, begin),
+                    to_millis=max(known.to_millis, end),
+                )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -62,10 +62,14 @@ class PlainJson:
         self.can_be = native and not encoder.aliases and len(names) <= _MOST
         self._takes = len(take)
 
-    def encode(self, lines: Sequence[bytes]) -> tuple[list[bytes | None], tuple[list[Any], ...]]:
-        """The body of each line, and a column for each field that is taken, as it stands there."""
+    def encode(
+        self, lines: Sequence[bytes]
+    ) -> tuple[list[bytes | None], tuple[list[Any], ...], dict[str, int]]:
+        """The body of each line; a column for each field that is taken, as it stands there; and how
+        many values of other fields were passed over in lines with a body: without name, of fields
+        beyond the first few."""
         if not self.can_be:
-            return [None] * len(lines), tuple([None] * len(lines) for _ in range(self._takes))
+            return [None] * len(lines), tuple([None] * len(lines) for _ in range(self._takes)), {}
         return encode(self._plan, lines if isinstance(lines, list) else list(lines))
 
 

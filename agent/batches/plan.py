@@ -19,6 +19,7 @@ class TopicPlan:
     """Of one topic and its dead letters.
 
     plain             its schema is that of plain text: events are messages, their path is added
+    with_path         their path is added before their fields
     header_rest       what a later version of the header has, for plain events
                       (`TailEncoder.header_rest`; in the bodies of others it is already)
     partition         where this agent's events go, of so many `partitions` that it knew at first
@@ -30,6 +31,7 @@ class TopicPlan:
     dead_schema_id: int
     host: str
     plain: bool = True
+    with_path: bool = False
     header_rest: bytes = b""
     partition: int = 0
     partitions: int = 1
@@ -54,20 +56,22 @@ class TopicPlan:
 class SourceHeader:
     """What the events of a source say of it. `path` is as when it was opened first.
 
-    `partition_by` is agent, source, random or field:NAME, as its input says.
+    `partition_by` is agent, source, random or field:NAME, as its input says; `input` is its label.
     """
 
     id: SourceId
     path: str
     app: str
     partition_by: str = "agent"
+    input: str = ""
 
     def identity(self, host: str) -> bytes:
         return b"".join(sized(each.encode()) for each in (host, self.app, self.id))
 
     def frame(self, plan: TopicPlan) -> Frame:
         """Of its events."""
-        before = plan.header_rest + sized(path_bytes(self.path)) if plan.plain else b""
+        has_path = plan.plain or plan.with_path
+        before = plan.header_rest + sized(path_bytes(self.path)) if has_path else b""
         head = b"\0" + plan.schema_id.to_bytes(4, "big")
         return Frame(head, self.identity(plan.host), before, plan.plain)
 

@@ -34,23 +34,39 @@ from schemas.bodies.writing import (
     Rename,
     default_body,
 )
-from schemas.definitions.types import Field, Record, Type, Union
-from schemas.event_schemas import check_event_schema
+from schemas.definitions.types import Field, Primitive, Record, Type, Union
+from schemas.event_schemas import SYSLOG_LINE, check_event_schema
 from schemas.parsing import AvroSchema
 
-__all__ = ["HEADER_FIELDS", "TailEncoder"]
+__all__ = ["HEADER_FIELDS", "TailEncoder", "path_is_framed"]
 
 HEADER_FIELDS: Final = 6  # time, host, app, source, seq, position
 
 
+def path_is_framed(schema: AvroSchema) -> bool:
+    """Whether it is penstock.SyslogLine: today's header, the path, and the line's fields."""
+    if schema.full_name != SYSLOG_LINE or not isinstance(schema.type, Record):
+        return False
+    match schema.type.fields:
+        case [Field(type=Record() as header), Field(name="path", type=Primitive("string")), *_]:
+            return len(header.fields) == HEADER_FIELDS
+    return False
+
+
 class TailEncoder:
-    """Made once for an event schema. Not to be used by two threads at once."""
+    """Made once for an event schema. Not to be used by two threads at once.
+
+    In penstock.SyslogLine, as in penstock.LogLine, the path stands before the fields of the line,
+    and is the frame's (`agent.batches.plan`).
+    """
 
     def __init__(self, schema: AvroSchema) -> None:
         """Raises NotAnEvent, or InvalidSchema for a default that is no value of its type."""
         check_event_schema(schema)
         assert isinstance(schema.type, Record)
         header, *fields = schema.type.fields
+        if path_is_framed(schema):
+            fields = fields[1:]
         assert isinstance(header.type, Record)
         self.schema = schema
         self.types: Mapping[str, Type] = {field.name: field.type for field in fields}

@@ -8,7 +8,7 @@
 """
 
 import codecs
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
@@ -17,6 +17,8 @@ from agent.events.splitting import ALL, lines_of
 _NO_LINES: Final = {"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined"}
 _SHIFTING: Final = ("iso2022", "hz", "utf-7")
 _MARK: Final = b"\xef\xbb\xbf"
+_REPLACEMENT: Final = "\ufffd"
+_REPLACEMENT_UTF8: Final = _REPLACEMENT.encode()
 
 
 @dataclass(slots=True)
@@ -24,7 +26,8 @@ class Lines:
     """Complete lines as UTF-8, without line breaks. `positions` has one more: where the last ends.
 
     `rest` is how many bytes of the chunk follow them, and `longest` the size of the longest line
-    in the file. `unfinished`: the last one has no line break.
+    in the file. `unfinished`: the last one has no line break. `replaced` says how many characters
+    of a line became U+FFFD, by the line's position, where there are any.
     """
 
     bodies: list[bytes]
@@ -33,6 +36,7 @@ class Lines:
     longest: int
     unfinished: bool = False
     unit: int = 1
+    replaced: dict[int, int] = field(default_factory=dict)
 
     @property
     def begun(self) -> int:
@@ -45,7 +49,14 @@ class Lines:
             return self
         positions = self.positions[: count + 1]
         rest = self.rest + self.positions[-1] - positions[-1]
-        return Lines(self.bodies[:count], positions, rest, self.longest, unit=self.unit)
+        return Lines(
+            self.bodies[:count],
+            positions,
+            rest,
+            self.longest,
+            unit=self.unit,
+            replaced=self.replaced,
+        )
 
 
 class ByteLines:
@@ -57,7 +68,7 @@ class ByteLines:
         self._name = name
         self._newline = "\n".encode(name)
         every = bytes(range(128))
-        self._ascii = not name.startswith(_SHIFTING) and _decoded(every, name) == every
+        self._ascii = not name.startswith(_SHIFTING) and _decoded(every, name)[0] == every
 
     def lines(self, chunk: bytes, position: int, most: int | None, *, final: bool) -> Lines:
         """At most so many. `final`: the last one may lack its line break."""
@@ -70,22 +81,24 @@ class ByteLines:
             positions.append(position + len(chunk))
             longest = max(longest, rest)
             rest = 0
-        bodies = self._utf8(bodies, chunk, position, len(chunk) - rest)
-        return Lines(bodies, positions, rest, longest, unfinished)
+        found = Lines(bodies, positions, rest, longest, unfinished)
+        self._to_utf8(found, chunk, len(chunk) - rest)
+        return found
 
-    def head(self, raw: bytes, position: int) -> bytes:
-        """The beginning of a line that was cut anywhere, as UTF-8: half a character is left out."""
-        text = _head(raw, self._name)
-        return text if position else text.removeprefix(_MARK)
+    def head(self, raw: bytes, position: int) -> tuple[bytes, int]:
+        """The beginning of a line that was cut anywhere, as UTF-8: half a character is left out.
+        And how many characters were replaced."""
+        text, replaced = _head(raw, self._name)
+        return text if position else text.removeprefix(_MARK), replaced
 
     def without_break(self, raw: bytes) -> bytes:
         """A line of the file without its line break, otherwise as it is."""
         return raw.removesuffix(self._newline).removesuffix(b"\r")
 
-    def _utf8(self, bodies: list[bytes], chunk: bytes, position: int, end: int) -> list[bytes]:
+    def _to_utf8(self, lines: Lines, chunk: bytes, end: int) -> None:
         if not (self._ascii and chunk.isascii()):
-            bodies = [_decoded(body, self._name) for body in bodies]
-        return _without_carriage_returns(bodies)
+            _decode_all(lines, self._name)
+        lines.bodies = _without_carriage_returns(lines.bodies)
 
 
 class Utf8Lines(ByteLines):
@@ -94,13 +107,14 @@ class Utf8Lines(ByteLines):
     def __init__(self) -> None:
         super().__init__("utf-8")
 
-    def _utf8(self, bodies: list[bytes], chunk: bytes, position: int, end: int) -> list[bytes]:
-        if not chunk.isascii() and bodies:
+    def _to_utf8(self, lines: Lines, chunk: bytes, end: int) -> None:
+        if not chunk.isascii() and lines.bodies:
             if not _is_utf8(chunk, end):
-                bodies = [_decoded(body, "utf-8") for body in bodies]
-            if not position:
-                bodies[0] = bodies[0].removeprefix(_MARK)
-        return _without_carriage_returns(bodies) if b"\r" in chunk else bodies
+                _decode_all(lines, "utf-8")
+            if not lines.positions[0]:
+                lines.bodies[0] = lines.bodies[0].removeprefix(_MARK)
+        if b"\r" in chunk:
+            lines.bodies = _without_carriage_returns(lines.bodies)
 
 
 class WideLines:
@@ -115,10 +129,11 @@ class WideLines:
         breaks = sorted(
             at for newline in self._newlines for at in self._found(newline, chunk, position)
         )
-        bodies, positions, start = [], [position], 0
+        bodies: list[bytes] = []
+        positions, start, replaced = [position], 0, dict[int, int]()
         for at in breaks if most is None else breaks[:most]:
             order = self._newlines[chunk[at : at + self.unit]]
-            bodies.append(self._text(chunk[start:at], position + start, order))
+            bodies.append(self._text(chunk[start:at], position + start, order, replaced))
             start = at + self.unit
             positions.append(position + start)
         sizes = [end - start - self.unit for start, end in pairwise(positions)]
@@ -126,16 +141,17 @@ class WideLines:
         unfinished = final and rest > 0 and (most is None or len(bodies) < most)
         if unfinished:
             raw = chunk[start:]
-            bodies.append(self._text(raw, position + start, self._order_of(raw)))
+            bodies.append(self._text(raw, position + start, self._order_of(raw), replaced))
             positions.append(position + len(chunk))
             sizes.append(rest)
             rest = 0
         bodies = _without_carriage_returns(bodies)
-        return Lines(bodies, positions, rest, max(sizes, default=0), unfinished, self.unit)
+        longest = max(sizes, default=0)
+        return Lines(bodies, positions, rest, longest, unfinished, self.unit, replaced)
 
-    def head(self, raw: bytes, position: int) -> bytes:
-        text = _head(raw[-position % self.unit :], self._order_of(raw))
-        return text if position else text.removeprefix(_MARK)
+    def head(self, raw: bytes, position: int) -> tuple[bytes, int]:
+        text, replaced = _head(raw[-position % self.unit :], self._order_of(raw))
+        return text if position else text.removeprefix(_MARK), replaced
 
     def without_break(self, raw: bytes) -> bytes:
         for newline in self._newlines:
@@ -151,9 +167,11 @@ class WideLines:
             at = chunk.find(newline, at + self.unit)  # two of them do not overlap
         return found
 
-    def _text(self, raw: bytes, position: int, order: str) -> bytes:
+    def _text(self, raw: bytes, position: int, order: str, replaced: dict[int, int]) -> bytes:
         over = -position % self.unit  # bytes of a unit that another event has taken the rest of
-        text = _decoded(raw[over:], order)
+        text, count = _decoded(raw[over:], order)
+        if count:
+            replaced[position] = count
         return text if position else text.removeprefix(_MARK)
 
     def _order_of(self, raw: bytes) -> str:
@@ -194,12 +212,34 @@ def utf8(text: str) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _decoded(raw: bytes, name: str) -> bytes:
-    return utf8(raw.decode(name, "replace"))
+def _decode_all(lines: Lines, name: str) -> None:
+    texts = [body.decode(name, "replace") for body in lines.bodies]
+    for at in [at for at, text in enumerate(texts) if _REPLACEMENT in text]:
+        if count := _replaced(texts[at], lines.bodies[at], name):
+            lines.replaced[lines.positions[at]] = count
+    lines.bodies = list(map(utf8, texts))
 
 
-def _head(raw: bytes, name: str) -> bytes:
-    return utf8(codecs.getincrementaldecoder(name)("replace").decode(raw))
+def _decoded(raw: bytes, name: str) -> tuple[bytes, int]:
+    """As UTF-8, and how many characters were replaced."""
+    text = raw.decode(name, "replace")
+    return utf8(text), _replaced(text, raw, name)
+
+
+def _replaced(text: str, raw: bytes, name: str) -> int:
+    """Without those that the file has itself."""
+    if _REPLACEMENT not in text:
+        return 0
+    if name == "utf-8":
+        return text.count(_REPLACEMENT) - raw.count(_REPLACEMENT_UTF8)
+    return text.count(_REPLACEMENT) - raw.decode(name, "ignore").count(_REPLACEMENT)
+
+
+def _head(raw: bytes, name: str) -> tuple[bytes, int]:
+    decoder = codecs.getincrementaldecoder(name)
+    text = decoder("replace").decode(raw)
+    own = decoder("ignore").decode(raw).count(_REPLACEMENT) if _REPLACEMENT in text else 0
+    return utf8(text), text.count(_REPLACEMENT) - own
 
 
 def _is_utf8(chunk: bytes, end: int) -> bool:

@@ -5,10 +5,11 @@
 What fails at any step is a dead letter that says why.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from agent.alterations import DroppedFields
 from agent.cuts import DeadLine, Events, ExceptedTally
 from agent.events.encodings import utf8
 from agent.events.faults import LineFault
@@ -50,6 +51,7 @@ class Made:
     bodies: list[bytes] = field(default_factory=list)
     keys: list[bytes] = field(default_factory=list)
     dead: list[DeadLine] = field(default_factory=list)
+    dropped: DroppedFields = field(default_factory=DroppedFields)
     lines: int = 0
     clamped: int = 0
     timeless: bool = False
@@ -124,17 +126,27 @@ class Rules:
 
 
 class OneByOne:
-    """Any format, a message at a time."""
+    """Any format, a message at a time. `carried` are the fields that are not dropped, however an
+    event has them; None where none is dropped."""
 
-    def __init__(self, find: FindFields, added: Fields, rules: Rules, encode: Encode) -> None:
+    def __init__(
+        self,
+        find: FindFields,
+        added: Fields,
+        rules: Rules,
+        encode: Encode,
+        carried: Set[str] | None,
+    ) -> None:
         self._find = find
         self._added = added
         self._rules = rules
         self._encode = encode
+        self._carried = carried
 
     def __call__(self, bodies: Sequence[bytes], made: Made) -> None:
         origins = made.messages.origins
         rules, now = self._rules, made.now
+        shapes: dict[tuple[str, ...], int] = {}
         made.timeless = rules.when is None
         for at, body in enumerate(bodies):
             origin = origins[at] if origins is not None else None
@@ -158,5 +170,10 @@ class OneByOne:
                 made.bury(at, LineFault("schema", str(error)), time)
             else:
                 made.event(at, time, encoded)
+                shape = tuple(value)
+                shapes[shape] = shapes.get(shape, 0) + made.messages.count(at)
                 if rules.key:
                     made.keys.append(rules.key_of(value))
+        if self._carried is not None:
+            for shape, count in shapes.items():
+                made.dropped.add((name for name in shape if name not in self._carried), count)

@@ -58,6 +58,7 @@ class JsonColumns:
         rules, now = self._rules, made.now
         made.timeless = rules.when is None
         tails = self._tails.encode(bodies)
+        dropped, shipped = tails.dropped, list[int]()
         if not tails.refused and not rules.filters and not rules.key and self._quickly(tails, made):
             return
         for at, body in enumerate(tails.bodies):
@@ -89,8 +90,12 @@ class JsonColumns:
                 continue
             assert body is not None
             made.event(at, time, body)
+            shipped.append(at)
             if rules.key:
                 made.keys.append(rules.key_of(value))
+        if dropped.counts and len(shipped) < len(bodies):
+            dropped = self._tails.dropped_by(bodies[at] for at in shipped)
+        made.dropped = dropped
 
     def _quickly(self, tails: Tails, made: Made) -> bool:
         """Where every line is an event. False: there may be one whose time cannot be read."""
@@ -103,6 +108,7 @@ class JsonColumns:
             except LineFault:
                 return False
         made.all_events(times, cast("list[bytes]", tails.bodies))
+        made.dropped = tails.dropped
         return True
 
     @staticmethod
@@ -124,7 +130,8 @@ def make_for(input_: Input, schema: AvroSchema | None) -> Make | None:
     if schema is None or is_plain(schema):
         if plain:
             return PlainLines(rules.filters) if rules.filters else None
-        return OneByOne(_find_fields(input_), {}, rules, message_of)
+        carried = {MESSAGE, *_used(input_)}
+        return OneByOne(_find_fields(input_), {}, rules, message_of, carried)
     encoder = encoder_for(input_, schema)
     check_fields(input_, encoder, names)
     added = {encoder.named(name): value for name, value in added.items()}
@@ -136,7 +143,12 @@ def make_for(input_: Input, schema: AvroSchema | None) -> Make | None:
         return JsonColumns(tails, asked, added, rules)
     former = chain.from_iterable(encoder.aliases.values())
     encode = _encode(encoder, unknown, {*encoder.names, *asked, *former})
-    return OneByOne(_renaming(_find_fields(input_), encoder), added, rules, encode)
+    carried = {*encoder.names, *_used(input_), *chain.from_iterable(encoder.aliases.values())}
+    if {"facility", "severity"} <= carried:
+        carried.add("priority")  # which says the same
+    find = _renaming(_find_fields(input_), encoder)
+    drops = unknown is UnknownFields.DROP
+    return OneByOne(find, added, rules, encode, carried if drops else None)
 
 
 class PlainLines:
@@ -223,6 +235,12 @@ def _asked(input_: Input) -> list[str]:
     names = [time, *(each.field for each in input_.filters), key_field(input_)]
     roots = ((name, name.partition(".")[0]) for name in names if name)
     return list(dict.fromkeys(chain.from_iterable(roots)))
+
+
+def _used(input_: Input) -> list[str]:
+    """The fields that the header has, or that an input goes by: nobody misses them."""
+    own = [_TIME] if input_.format in _SAY_THE_TIME and input_.time is None else []
+    return own + _asked(input_)
 
 
 def _encode(encoder: TailEncoder, unknown: UnknownFields, known: Collection[str]) -> Encode:

@@ -11,15 +11,20 @@ Rules:
 One reader for each input, in one thread.
 """
 
+import codecs
+from bisect import bisect_left
+from collections.abc import Mapping
 from dataclasses import replace
 from operator import sub
 
+from agent.alterations import Alteration, Altered
 from agent.config import Times
 from agent.config_inputs import Format, Input, LongLines
 from agent.cuts import MOST_RAW, Cut, DeadLine, Events
 from agent.errors import InputError
 from agent.events.containers import Joiner, cri_piece, docker_piece
 from agent.events.encodings import Lines, line_encoding
+from agent.events.likeness import looks_like
 from agent.events.making import Made
 from agent.events.messages import Grouping, Messages
 from agent.events.plan import make_for
@@ -46,6 +51,7 @@ class EventReader:
             self._make = make_for(input_, schema)
         except ValueError as error:
             raise InputError(f"{input_.label}: {error}") from None
+        self._encoding_name = codecs.lookup(input_.encoding).name
         self._times = times
         unit = self._encoding.unit
         self._cap = max(unit, input_.max_line_bytes - input_.max_line_bytes % unit)
@@ -96,9 +102,13 @@ class EventReader:
         if lines.longest > self._cap:
             lines = lines.first(first_long(lines, self._cap, self._encoding.unit))
         too_long = lines.begun > self._cap
+        looks = ""
+        if lines.replaced or not position:
+            damaged = len(lines.replaced)
+            looks = looks_like(chunk, position, self._encoding_name, len(lines.bodies), damaged)
         if not lines.bodies:
             if too_long or whole.bodies:
-                return self._long(chunk, position, now_millis, final=final)
+                return replace(self._long(chunk, position, now_millis, final=final), looks=looks)
             return Cut(0, wait=self.last_line_timeout)
         messages = self._messages(lines, final=final)
         limited = not together and most is not None and len(lines.bodies) >= most
@@ -106,7 +116,21 @@ class EventReader:
             some = messages.first(most)
             limited, messages = some is not messages, some
         wait = 0.0 if limited or too_long else self._wait(messages)
-        return self._made(messages, chunk, position, now_millis, wait)
+        cut = self._made(
+            messages,
+            chunk,
+            position=position,
+            now_millis=now_millis,
+            wait=wait,
+            replaced=lines.replaced,
+        )
+        if not looks:
+            return cut
+        altered = tuple(
+            replace(each, hint=looks) if each.kind is Alteration.REPLACED else each
+            for each in cut.altered
+        )
+        return replace(cut, altered=altered, looks=looks)
 
     def _messages(self, lines: Lines, *, final: bool) -> Messages:
         if self._joiner is not None:
@@ -122,7 +146,14 @@ class EventReader:
         )
 
     def _made(
-        self, messages: Messages, chunk: bytes, position: int, now_millis: int, wait: float
+        self,
+        messages: Messages,
+        chunk: bytes,
+        *,
+        position: int,
+        now_millis: int,
+        wait: float,
+        replaced: Mapping[int, int],
     ) -> Cut:
         consumed = messages.positions[-1] - position
         bodies = self._redactor.bodies(messages.bodies)
@@ -130,7 +161,8 @@ class EventReader:
             return Cut(consumed, wait=wait)
         if self._make is None:
             events = Events(now_millis, messages.positions[:-1], bodies)
-            return Cut(consumed, events, lines=messages.lines, wait=wait)
+            altered = _replaced(messages, events, replaced) if replaced else ()
+            return Cut(consumed, events, lines=messages.lines, wait=wait, altered=altered)
 
         def raw(at: int) -> bytes:
             if self._redactor:
@@ -142,26 +174,38 @@ class EventReader:
         newest = now_millis + int(self._times.newest * 1000)
         made = Made(messages, now_millis, (oldest, newest), raw)
         self._make(bodies, made)
+        made_events = made.events()
+        altered = made.dropped.altered()
+        if replaced and made_events is not None:
+            altered += _replaced(messages, made_events, replaced)
         return Cut(
             consumed,
-            made.events(),
+            made_events,
             made.dead,
             made.tally.excepted(),
             made.lines,
             wait,
             clamped=made.clamped,
+            altered=altered,
         )
 
     def _long(self, chunk: bytes, position: int, now_millis: int, *, final: bool) -> Cut:
         """The first line is longer than a line may be: its beginning counts, the rest is passed
         over, even if its end is not there yet.
         """
-        head = self._encoding.head(chunk[: self._cap], position)
+        head, replaced = self._encoding.head(chunk[: self._cap], position)
         rest = self._skipped(chunk, position, final=final)
         end = position + self._cap
         if self._cuts:
             line = Lines([head], [position, end], 0, self._cap, unfinished=True)
-            cut = self._made(self._messages(line, final=True), chunk, position, now_millis, 0.0)
+            cut = self._made(
+                self._messages(line, final=True),
+                chunk,
+                position=position,
+                now_millis=now_millis,
+                wait=0.0,
+                replaced={position: replaced} if replaced else {},
+            )
         else:
             (raw,) = self._redactor.bodies([head])
             dead = DeadLine(position, self._cap, raw[:MOST_RAW], self.too_long, now_millis)
@@ -171,11 +215,14 @@ class EventReader:
                 excepted=(Excepted(Fate.DEAD_LETTERED, 1, self._cap, self.too_long),),
             )
         (over,) = rest.excepted
+        beyond = over.bytes - self._cap
+        if cut.events is not None:
+            cut = replace(cut, altered=(*cut.altered, Altered(Alteration.CUT, 1, beyond)))
         return replace(
             cut,
             consumed=rest.consumed,
             dead=[replace(each, size=rest.consumed) for each in cut.dead],
-            excepted=(*cut.excepted, replace(over, bytes=over.bytes - self._cap)),
+            excepted=(*cut.excepted, replace(over, bytes=beyond)),
             wait=rest.wait,
             skipping=rest.skipping,
         )
@@ -193,6 +240,26 @@ class EventReader:
         fate = Fate.FILTERED if self._cuts else Fate.DEAD_LETTERED
         excepted = (Excepted(fate, 0, size, self.too_long),)
         return Cut(size, excepted=excepted, wait=wait, skipping=skipping)
+
+
+def _replaced(
+    messages: Messages, events: Events, replaced: Mapping[int, int]
+) -> tuple[Altered, ...]:
+    """What was replaced in the lines of these events."""
+    if len(events.positions) == len(messages.bodies):
+        end = messages.positions[-1]
+        counts = [count for line, count in replaced.items() if line < end]
+        return (Altered(Alteration.REPLACED, len(counts), sum(counts)),) if counts else ()
+    lines = sorted(replaced)
+    shipped = set(events.positions)
+    counts = [
+        replaced[line]
+        for at in range(len(messages.bodies))
+        if messages.positions[at] in shipped
+        for start, end in messages.spans(at)
+        for line in lines[bisect_left(lines, start) : bisect_left(lines, end)]
+    ]
+    return (Altered(Alteration.REPLACED, len(counts), sum(counts)),) if counts else ()
 
 
 def first_long(lines: Lines, cap: int, unit: int) -> int:

@@ -32,7 +32,8 @@ def begin(input_files: InputFiles, followed: Followed, shared: SharedByInputs) -
         if not head or fd is None:
             return
         if is_compressed(head):
-            input_files.is_compressed(followed.current_path)
+            path, identity = followed.current_path, followed.identity
+            input_files.is_compressed(path, identity, followed.mtime_ns)
             input_files.compressed[followed.identity] = followed.size, followed.mtime_ns
             input_files.drop(followed)
             return

@@ -125,10 +125,13 @@ class ReadableAgain:
 
 @dataclass(frozen=True, slots=True)
 class Compressed:
-    """Compressed files are not read: said once for each input, with one of them."""
+    """A compressed file is not read: said of each once. `is_left`: nobody spoke of it before, as it
+    came while files were looked at, or was there before the input was."""
 
     input: str
     path: str
+    topic: str
+    is_left: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,8 @@ from agent.recognition.seeking import (
 )
 from agent.runs import KnownSource, Progress
 
+_MOST_COMPRESSED = 1_000  # that are spoken of, of an input
+
 
 class InputFiles:
     """`is_new`: the input was never seen before, so `start` applies to what is there now.
@@ -89,8 +91,8 @@ class InputFiles:
         self.why_before = ""
         self._looked = False
         self._listed_millis = 0  # when everything was listed for the last time
+        self._said_compressed: set[Identity] = set()
         self._told_from: float = math.inf  # when the history of names began, in milliseconds
-        self._said_compressed = False
         self.barred = Barred()
 
     def remember(self, known: KnownSource) -> None:
@@ -274,10 +276,13 @@ class InputFiles:
         if fd is not None:
             os.close(fd)
 
-    def is_compressed(self, path: str) -> None:
-        if not self._said_compressed:
-            self._said_compressed = True
-            self._shared.say(Compressed(self.input.name, path))
+    def is_compressed(self, path: str, identity: Identity, mtime_ns: int) -> None:
+        if identity in self._said_compressed or len(self._said_compressed) >= _MOST_COMPRESSED:
+            return
+        self._said_compressed.add(identity)
+        was_wanted = self.is_new and not self.input.starts_at_end(mtime_ns / 1e9)
+        is_left = self._looked or was_wanted
+        self._shared.say(Compressed(self.input.name, path, self.input.topic, is_left))
 
     def _follow(
         self, followed: Followed, where: Where, sighting: Sighting | None, listing: Listing
@@ -363,7 +368,7 @@ class InputFiles:
         shared = self._shared
         identity, wall = sighting.identity, shared.wall()
         if has_compressed_name(sighting.path):
-            self.is_compressed(sighting.path)
+            self.is_compressed(sighting.path, identity, sighting.mtime_ns)
             self._lose_remembered(identity)  # an archive may have the inode of what is in it
             return
         if self.memory.is_unchanged(sighting, wall):

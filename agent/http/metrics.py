@@ -49,6 +49,10 @@ _OF_INPUTS: Final = (
     _Shown("dead_lettered_lines", "counter", "dead_lettered_lines", "Lines to the dead letters."),
     _Shown("lost_bytes", "counter", "lost_bytes", "Bytes lost unread, by truncation say."),
     _Shown("cut_lines", "counter", "cut_lines", "Lines cut at max_line_bytes."),
+    _Shown("replaced_lines", "counter", "replaced_lines", "Lines with bytes not valid as text."),
+    _Shown("replaced_characters", "counter", "replaced_characters", "U+FFFD put in their place."),
+    _Shown("dropped_values", "counter", "dropped_values", "Values of fields not in the schema."),
+    _Shown("unread_files", "counter", "unread_files", "Compressed files that are not read."),
     _Shown("adjusted_times", "counter", "adjusted_times", "Events with times out of bounds."),
     _Shown("rate_limited_seconds", "counter", "rate_limited_seconds", "Time in rate_limit."),
 )

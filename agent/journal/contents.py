@@ -7,11 +7,12 @@ Invariants: every open batch's sources are known; a source with an open batch is
 nor said to be finished; a statement's number is its batch's, and no number is used twice.
 """
 
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from agent.alterations import AlteredText
 from agent.history.blind_times import Looked, LookedAt, Traces, united
 from agent.history.position import HistoryPosition
 from agent.journal.state import (
@@ -39,6 +40,10 @@ MOST_NOT_SEEN = 10_000
 go beyond them. Of so many each waits by itself; beyond that, a new one takes in the last one about
 its topic, with the time between."""
 
+MOST_ALTERED: Final = 10_000
+"""So many statements of altered text wait beside both; beyond that the oldest are given up. They
+take no room from others: a remark must not cost the proof that lines arrived."""
+
 MOST_LOOKED: Final = 1_000
 """Of so many inputs it is remembered when they were last looked at, whether or not they are still
 configured; beyond that, those that were looked at longest ago are forgotten."""
@@ -60,6 +65,7 @@ class JournalContents:
     open: dict[int, OpenBatch] = field(default_factory=dict)
     statements: dict[int, Statement] = field(default_factory=dict)
     not_seen: dict[int, None] = field(default_factory=dict)  # statements that are never given up
+    altered: dict[int, None] = field(default_factory=dict)  # statements of altered text
     withheld: dict[int, int] = field(default_factory=dict)  # statements, and the batches before it
     ending: dict[SourceId, int] = field(default_factory=dict)  # finished, but not acknowledged
     leaving: dict[SourceId, None] = field(default_factory=dict)  # to be forgotten, but spoken of
@@ -87,6 +93,7 @@ class JournalContents:
             open=self.open.copy(),
             statements=self.statements.copy(),
             not_seen=self.not_seen.copy(),
+            altered=self.altered.copy(),
             withheld=self.withheld.copy(),
             ending=self.ending.copy(),
             leaving=self.leaving.copy(),
@@ -115,6 +122,9 @@ class JournalContents:
         self.check_parcel(parcel)
         self._open((each, (each.number,)) for each in parcel.batches)
         self._state(parcel.eventless)
+        for altered in parcel.altered:
+            self._count(altered.number)
+            self._add(altered)
         for source, progress in parcel.progress.items():
             if progress != self.progress[source]:
                 self._go_on(source)
@@ -266,8 +276,9 @@ class JournalContents:
         for batch in parcel.batches:
             there = self.open.get(batch.number)
             return there is not None and there.outgoing is batch
-        for eventless in parcel.eventless:
-            return self.statements.get(eventless.number) is eventless
+        stated: list[Statement] = [*parcel.eventless, *parcel.altered]
+        for statement in stated:
+            return self.statements.get(statement.number) is statement
         return False
 
     # How
@@ -301,12 +312,18 @@ class JournalContents:
             self.spoken_of.update(_sources_of(statement))
             if _must_be_said(statement):
                 self.not_seen[statement.number] = None
+            if isinstance(statement, AlteredText):
+                self.altered[statement.number] = None
+        while len(self.altered) > MOST_ALTERED:
+            self._drop(next(iter(self.altered)))
+            self.given_up += 1
         while self.waiting > MOST_WAITING:
             self._give_up()
 
     def _give_up(self) -> None:
         """The oldest that can be: those before it go behind the others."""
-        while (number := next(iter(self.statements))) in self.not_seen:
+        kept = ChainMap(self.not_seen, self.altered)
+        while (number := next(iter(self.statements))) in kept:
             self.statements[number] = self.statements.pop(number)
         self._drop(number)
         self.given_up += 1
@@ -326,6 +343,7 @@ class JournalContents:
         if statement is not None:
             self.waiting -= _weight(statement)
             self.not_seen.pop(number, None)
+            self.altered.pop(number, None)
             self.withheld.pop(number, None)
             for source in _sources_of(statement):
                 self._speak_less_of(source)
@@ -417,8 +435,8 @@ def _must_be_said(statement: Statement) -> bool:
 
 def _weight(statement: Statement) -> int:
     """A backlog's events may lie in thousands of windows, each a quarter of a run. What is never
-    given up has none."""
-    if _must_be_said(statement):
+    given up has none, and what is given up apart."""
+    if _must_be_said(statement) or isinstance(statement, AlteredText):
         return 0
     if not isinstance(statement, Shipped):
         return 2
@@ -428,6 +446,8 @@ def _weight(statement: Statement) -> int:
 def _sources_of(statement: Statement) -> set[SourceId]:
     if isinstance(statement, Shipped):
         return {run.source for run in statement.runs}
+    if isinstance(statement, AlteredText):
+        return set()  # it has the path itself
     if isinstance(statement, NotSeen):
         return {statement.unwatched.source} - {SourceId("")}
     return {statement.run.source if isinstance(statement, Eventless) else statement.source}

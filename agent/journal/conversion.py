@@ -4,9 +4,11 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from agent.alterations import Alteration, Altered, AlteredText
 from agent.history.blind_times import Looked, LookedAt, Patterns, Stamp, Traces, Unwatched
 from agent.history.position import HistoryPosition, Pending
 from agent.journal.entries import (
+    AlteredEntry,
     EventlessEntry,
     EventlessStatement,
     FinishedStatement,
@@ -50,6 +52,7 @@ from client.identity import Identity
 _KINDS: Final = {BatchKind.EVENTS: 1, BatchKind.DEAD_LETTERS: 2, BatchKind.LEDGER: 3}
 _KIND_OF: Final = {number: kind for kind, number in _KINDS.items()}
 _FATE_OF: Final = {str(fate): fate for fate in Fate}
+_ALTERATION_OF: Final = {str(kind): kind for kind in Alteration}
 
 
 # To entries
@@ -130,7 +133,7 @@ def open_entry(each: OpenBatch) -> OpenEntry:
     return OpenEntry(outgoing_entry(each.outgoing), numbers, each.place)
 
 
-def statement_entry(statement: Statement) -> StatementEntry:
+def statement_entry(statement: Shipped | Eventless | Finished | NotSeen) -> StatementEntry:
     if isinstance(statement, Shipped):
         return ShippedStatement(
             statement.number,
@@ -159,6 +162,28 @@ def statement_entry(statement: Statement) -> StatementEntry:
         statement.events,
         statement.size,
     )
+
+
+def altered_entry(statement: AlteredText) -> AlteredEntry:
+    each = statement.altered
+    return AlteredEntry(
+        statement.number,
+        statement.topic,
+        statement.input,
+        statement.source,
+        os.fsencode(statement.path),
+        each.kind.value,
+        each.lines,
+        each.count,
+        text(each.name),
+        each.hint,
+        statement.from_millis,
+        statement.to_millis,
+    )
+
+
+def altered_entries(statements: Iterable[AlteredText]) -> tuple[AlteredEntry, ...]:
+    return tuple(map(altered_entry, statements))
 
 
 def unwatched_entry(statement: NotSeen) -> UnwatchedEntry:
@@ -291,6 +316,20 @@ def statement_of(entry: StatementEntry) -> Statement:
     path = os.fsdecode(entry.path)
     source = SourceId(entry.source)
     return Finished(entry.number, source, entry.topic, path, entry.events, entry.size)
+
+
+def altered_of(entry: AlteredEntry) -> AlteredText:
+    kind = _ALTERATION_OF.get(entry.kind, Alteration.OTHER)
+    return AlteredText(
+        entry.number,
+        entry.topic,
+        entry.input,
+        SourceId(entry.source),
+        os.fsdecode(entry.path),
+        Altered(kind, entry.lines, entry.count, entry.name, entry.hint),
+        entry.from_millis,
+        entry.to_millis,
+    )
 
 
 def not_seen_of(entry: UnwatchedEntry) -> NotSeen:

@@ -98,10 +98,26 @@ class OutgoingEntry(_Array, frozen=True):
 EventlessEntry = tuple[int, str, RunEntry]
 
 
+class AlteredEntry(_Array, frozen=True):
+    number: int
+    topic: str
+    input: str
+    source: str
+    path: bytes
+    kind: str
+    lines: int
+    count: int
+    name: str
+    hint: str
+    from_millis: int
+    to_millis: int
+
+
 class ParcelEntry(_Array, frozen=True):
     batches: tuple[OutgoingEntry, ...]
     eventless: tuple[EventlessEntry, ...]
     progress: tuple[tuple[str, int, int, int, int], ...]
+    altered: tuple[AlteredEntry, ...] = ()
 
 
 class ReplacedEntry(_Array, frozen=True):
@@ -238,6 +254,7 @@ class StateEntry(_Array, frozen=True):
     given_up: int = 0
     looked: tuple[LookedEntry, ...] = ()
     history: HistoryEntry | None = None
+    altered: tuple[tuple[int, AlteredEntry], ...] = ()  # each with its place among the statements
 
 
 class StandsEntry(_Array, frozen=True):

@@ -159,6 +159,7 @@ class Journal:
                 (source, each.position, each.seq, each.dead_seq, each.mark)
                 for source, each in parcel.progress.items()
             ),
+            conversion.altered_entries(parcel.altered) if parcel.altered else (),
         )
         body = [each.batch.data for each in parcel.batches]
         pieces = self._framed(EntryKind.PARCEL, encode(entry), body)

@@ -7,16 +7,18 @@ and of looks at files it takes the first one only, and none if one is known: wha
 said what nobody saw before a later one.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final, TypeVar
 
 import msgspec
 
+from agent.alterations import AlteredText
 from agent.journal import conversion, entries
 from agent.journal.contents import JournalContents, Unfitting
 from agent.journal.entries import EntryKind
 from agent.journal.frames import Buffer, JournalFrame
+from agent.journal.state import Statement
 from agent.parcels import BatchKind, Parcel
 from agent.runs import Progress, SourceId
 from client.delivery import TopicPartition
@@ -60,8 +62,7 @@ def snapshot(contents: JournalContents) -> Iterator[Entry]:
         )
         yield EntryKind.STATE, encode(entries.StateEntry(sources=sources)), ()
     for group in _groups(iter(contents.statements.values())):
-        statements = tuple(map(conversion.statement_entry, group))
-        yield EntryKind.STATE, encode(entries.StateEntry(statements=statements)), ()
+        yield EntryKind.STATE, encode(_stated(group)), ()
     for batch in contents.open.values():
         yield EntryKind.OPEN, encode(conversion.open_entry(batch)), (batch.outgoing.batch.data,)
 
@@ -102,6 +103,27 @@ def _groups(items: Iterator[_Item]) -> Iterator[tuple[_Item, ...]]:
         yield group
 
 
+def _stated(group: Sequence[Statement]) -> entries.StateEntry:
+    """What was altered stands apart: releases before this one do not know that kind."""
+    return entries.StateEntry(
+        statements=tuple(
+            conversion.statement_entry(each) for each in group if not isinstance(each, AlteredText)
+        ),
+        altered=tuple(
+            (place, conversion.altered_entry(each))
+            for place, each in enumerate(group)
+            if isinstance(each, AlteredText)
+        ),
+    )
+
+
+def _statements(part: entries.StateEntry) -> list[Statement]:
+    found = list(map(conversion.statement_of, part.statements))
+    for place, each in part.altered:
+        found.insert(place, conversion.altered_of(each))
+    return found
+
+
 def _apply_begin(_contents: JournalContents, frame: JournalFrame) -> None:
     raise Unfitting(f"at byte {frame.position}: a file begins once")
 
@@ -111,7 +133,7 @@ def _apply_state(contents: JournalContents, frame: JournalFrame) -> None:
     for source in map(conversion.source_of, part.sources):
         contents.known[source.id] = source
         contents.progress[source.id] = source.progress
-    for statement in map(conversion.statement_of, part.statements):
+    for statement in _statements(part):
         contents.restate(statement)
     contents.withheld |= dict(part.withheld)
     contents.leaving |= dict.fromkeys(map(SourceId, part.leaving))
@@ -152,6 +174,7 @@ def _apply_parcel(contents: JournalContents, frame: JournalFrame) -> None:
             batches=tuple(conversion.outgoing_all(entry.batches, frame.body)),
             eventless=tuple(map(conversion.eventless_of, entry.eventless)),
             progress={SourceId(source): Progress(*rest) for source, *rest in entry.progress},
+            altered=tuple(map(conversion.altered_of, entry.altered)),
         )
     )
 
@@ -231,6 +254,7 @@ def _count(contents: JournalContents, frame: JournalFrame) -> None:
     parcel = _decode_parcel(frame.meta)
     parts = list(conversion.outgoing_all(parcel.batches, frame.body))
     numbers = [each.number for each in parts] + [number for number, *_ in parcel.eventless]
+    numbers += [each.number for each in parcel.altered]
     if not numbers or max(numbers) < contents.next_number:
         return
     contents.next_number = max(numbers) + 1

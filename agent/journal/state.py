@@ -8,6 +8,7 @@ covers it is acknowledged itself.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from agent.alterations import AlteredText
 from agent.history.blind_times import Looked, Unwatched
 from agent.history.position import HistoryPosition
 from agent.parcels import Eventless, Outgoing
@@ -92,7 +93,7 @@ class NotSeen:
         return self.unwatched.topic
 
 
-Statement = Shipped | Eventless | Finished | NotSeen
+Statement = Shipped | Eventless | Finished | NotSeen | AlteredText
 
 
 @dataclass(frozen=True, slots=True)

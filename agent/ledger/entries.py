@@ -16,8 +16,10 @@ from itertools import zip_longest
 from typing import Any, Final
 
 from agent.accounts import is_loss, joined
+from agent.alterations import AlteredText
 from agent.history.blind_times import Unwatched
 from agent.journal.state import Finished, NotSeen, Shipped, Statement
+from agent.ledger.alterations import altered_json
 from agent.parcels import Eventless
 from agent.runs import KnownSource, Run
 from ground.printable import path_text
@@ -93,6 +95,8 @@ def weight_of(statement: Statement) -> int:
         return _STATEMENT + _RUN + len(statement.unwatched.reason)
     if isinstance(statement, Eventless):
         return _STATEMENT + _run_weight(statement.run)
+    if isinstance(statement, AlteredText):
+        return _STATEMENT + _RUN + len(statement.path) + len(statement.altered.name)
     windows = _WINDOW * len(statement.windows)
     return _STATEMENT + sum(map(_run_weight, statement.runs)) + windows + len(statement.delays)
 
@@ -117,6 +121,8 @@ def _drafts_of(
     finished = [_finished_json(each) for each in part if isinstance(each, Finished)]
     unwatched = _unwatched_json([each.unwatched for each in part if isinstance(each, NotSeen)])
     lists: Json = {"passages": passages, "finished": finished, "unwatched": unwatched}
+    if altered := altered_json(each for each in part if isinstance(each, AlteredText)):
+        lists["altered"] = altered
     return [Draft(lists, tuple(each.number for each in part), window_millis)]
 
 

@@ -1,9 +1,10 @@
 """A topic's schema, as its registry has it; registered there first where that is this agent's part.
 
 What comes with Penstock is always registered: LogLine where messages go to a topic that has no
-schema yet, DeadLetter, Ledger. An input's own file is where `auto_register` is on. The id of
-a schema that comes with Penstock is that of this very text, whatever versions there are beside it:
-this release knows how to write no other.
+schema yet, SyslogLine where lines of syslog do, DeadLetter, Ledger. A topic that has one of the two
+keeps it: lines of syslog go on as LogLine, and plain lines are SyslogLine without fields. An
+input's own file is where `auto_register` is on. The id of a schema that comes with Penstock is that
+of this very text, whatever versions there are beside it: this release knows how to write no other.
 """
 
 from collections.abc import Sequence
@@ -13,13 +14,14 @@ from typing import Final
 from agent.errors import NoSchema
 from agent.topic_schemas.values import BUILT_IN_FOR, Purpose, TopicSchema, Wanted
 from schemas.errors import InvalidSchema, RegistryError
-from schemas.event_schemas import LOG_LINE, built_in, check_event_schema
+from schemas.event_schemas import LOG_LINE, SYSLOG_LINE, built_in, check_event_schema
 from schemas.folder import SchemaFile, needs_of, read_schema
 from schemas.parsing import AvroSchema
 from schemas.registration import Outcome, Planner, register
 from schemas.registry_client import RegistryClient
 from schemas.remote.answers import RegisteredSchema
 
+_FOR_MESSAGES: Final = {LOG_LINE, SYSLOG_LINE}
 _HIGHEST_ID: Final = 2**31 - 1
 
 
@@ -33,8 +35,14 @@ def find(registry: RegistryClient, wanted: Wanted, known: TopicSchema | None = N
     match wanted.purpose:
         case Purpose.FIELDS:
             found = _of_the_topic(wanted, latest, there)
-        case Purpose.EITHER if there is not None and there.full_name != LOG_LINE:
+        case Purpose.EITHER | Purpose.SYSLOG if there is not None and (
+            there.full_name not in _FOR_MESSAGES
+        ):
             found = _of_the_topic(wanted, latest, there)
+        case Purpose.LINES | Purpose.EITHER | Purpose.SYSLOG if there is not None and (
+            there.full_name in _FOR_MESSAGES
+        ):
+            found = _built_in(registry, wanted, there.full_name, there)
         case purpose:
             found = _built_in(registry, wanted, BUILT_IN_FOR[purpose], there)
     if not 0 <= found.id <= _HIGHEST_ID:

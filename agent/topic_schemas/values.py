@@ -7,7 +7,7 @@ from typing import Final
 
 from agent.config_inputs import Format, Input
 from ledger.names import DEAD_SUFFIX, LEDGER_TOPIC
-from schemas.event_schemas import DEAD_LETTER, LEDGER, LOG_LINE
+from schemas.event_schemas import DEAD_LETTER, LEDGER, LOG_LINE, SYSLOG_LINE
 from schemas.parsing import AvroSchema
 
 
@@ -17,6 +17,7 @@ class Purpose(StrEnum):
     LINES = "lines"  # plain text, as penstock.LogLine
     FIELDS = "fields"  # lines that have fields, as the topic's own schema says
     EITHER = "either"  # as the topic's own schema says; as penstock.LogLine if it has none
+    SYSLOG = "syslog"  # the same; as penstock.SyslogLine if it has none
     DEAD_LETTERS = "dead_letters"
     LEDGER = "ledger"
 
@@ -24,12 +25,17 @@ class Purpose(StrEnum):
 BUILT_IN_FOR: Final = {
     Purpose.LINES: LOG_LINE,
     Purpose.EITHER: LOG_LINE,
+    Purpose.SYSLOG: SYSLOG_LINE,
     Purpose.DEAD_LETTERS: DEAD_LETTER,
     Purpose.LEDGER: LEDGER,
 }
 
 # What these have beside a message is dropped where it goes to penstock.LogLine.
-_HAVE_A_MESSAGE: Final = {Format.CRI, Format.DOCKER, Format.SYSLOG}
+_HAVE_A_MESSAGE: Final = {
+    Format.CRI: Purpose.EITHER,
+    Format.DOCKER: Purpose.EITHER,
+    Format.SYSLOG: Purpose.SYSLOG,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +52,7 @@ class Wanted:
     @property
     def may_change(self) -> bool:
         """Whether a new version is to be taken up. What comes with Penstock has its id for ever."""
-        return self.purpose in {Purpose.FIELDS, Purpose.EITHER}
+        return self.purpose in {Purpose.FIELDS, Purpose.EITHER, Purpose.SYSLOG}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +70,7 @@ def wanted_for(each: Input) -> Wanted:
     if each.format is Format.PLAIN:
         return Wanted(each.topic, Purpose.LINES)
     if each.format in _HAVE_A_MESSAGE and not each.schema:
-        return Wanted(each.topic, Purpose.EITHER)
+        return Wanted(each.topic, _HAVE_A_MESSAGE[each.format])
     return Wanted(each.topic, Purpose.FIELDS)
 
 

@@ -15,6 +15,7 @@ from audit.alerting.conditions import (
     AlertKey,
     WaitingCondition,
     decide,
+    findings_of,
     key_of,
     of_agents,
     of_hours,
@@ -87,6 +88,7 @@ class Alerting:
         have been read; of a cluster that is not among them nothing is known, and what is raised
         stays."""
         late = int(self._config.alerts.late * 1000)
+        hours = list(hours)
         conditions = of_hours(hours, as_of, late, is_gone=self._standing.may_be_gone)
         conditions |= of_agents(self._silent(as_of))
         conditions |= of_loads(self._failing(as_of))
@@ -95,7 +97,14 @@ class Alerting:
         for key, each in raised.items():
             if key.cluster in unknown or (unknown and not key.cluster):
                 conditions[key] = each.words
-        decided = decide(conditions, raised, self._since, now=now, after=self._after)
+        decided = decide(
+            conditions,
+            raised,
+            self._since,
+            now=now,
+            after=self._after,
+            findings=findings_of(hours),
+        )
         self._since = dict(decided.since)
         before, self._waiting = self._waiting, waiting(conditions, decided.since, self._after)
         if len(raised) >= MOST_RAISED > self._raised_before:

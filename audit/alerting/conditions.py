@@ -42,6 +42,7 @@ class AlertKey(NamedTuple):
 
 
 Conditions = Mapping[AlertKey, str]
+_NONE: Final[Mapping[AlertKey, str]] = {}
 
 
 def of_hours(
@@ -71,6 +72,17 @@ def of_hours(
             f"{key.cluster}/{key.topic} has been waiting since {_moment(each.pending_since)} for "
             f"{waits}"
         )
+    return found
+
+
+def findings_of(hours: Iterable[HourVerdict]) -> dict[AlertKey, str]:
+    """The id of the first finding of each fault."""
+    found: dict[AlertKey, str] = {}
+    for each in hours:
+        cluster, topic, _ = each.judged.key
+        for state, finding in each.first.items():
+            about = AlertKey(state.value, cluster, topic, "", each.judged.hour)
+            found.setdefault(about, finding)
     return found
 
 
@@ -144,9 +156,11 @@ def decide(
     *,
     now: int,
     after: Mapping[str, int],
+    findings: Mapping[AlertKey, str] = _NONE,
     most: int = MOST_RAISED,
 ) -> Decided:
-    """`raised` are those that are not resolved; `after` says by kind how long to wait."""
+    """`raised` are those that are not resolved; `after` says by kind how long to wait. `findings`:
+    see `findings_of`."""
     room = most - len(raised)
     waiting: dict[AlertKey, int] = {}
     changed: list[Alert] = []
@@ -155,7 +169,7 @@ def decide(
             continue
         began = since.get(key, now)
         if now - began >= after.get(key.kind, 0) and len(changed) < room:
-            changed.append(_raised(key, words, now))
+            changed.append(_raised(key, words, now, findings.get(key, "")))
         else:
             waiting[key] = began
     changed += [
@@ -179,6 +193,6 @@ def key_of(alert: Alert) -> AlertKey:
     return AlertKey(alert.kind, alert.cluster, alert.topic, alert.host, alert.hour)
 
 
-def _raised(key: AlertKey, words: str, now: int) -> Alert:
+def _raised(key: AlertKey, words: str, now: int, finding: str) -> Alert:
     kind, cluster, topic, host, hour = key
-    return Alert(kind, cluster, topic, host, words, now, hour=hour)
+    return Alert(kind, cluster, topic, host, words, now, hour=hour, finding=finding)

@@ -27,6 +27,7 @@ class AlertMessage(msgspec.Struct, frozen=True, kw_only=True):
     words: str
     raised: int
     resolved: int = -1
+    finding: str = ""  # with a fault, the id of the first finding when it was raised
 
 
 class Post(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,4 +77,5 @@ def _message(alert: Alert, status: Literal["raised", "resolved"]) -> AlertMessag
         words=alert.words,
         raised=alert.raised,
         resolved=alert.resolved if status == "resolved" else -1,
+        finding=alert.finding,
     )

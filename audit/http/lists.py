@@ -12,7 +12,7 @@ from audit.judged_hours import HOUR, hour_of
 from audit.picture import TopicKey
 from audit.service import Service, now_millis
 from audit.standing import BrokerFacts
-from audit.store.fleet import patience
+from audit.store.fleet import first_to_think_of, patience
 from audit.store.rows import JournalRow
 from audit.verdicts import Finding, State, totals, worst
 
@@ -20,21 +20,37 @@ _MOST_WAITING: Final = 100  # alerts that are not raised yet
 
 
 def hosts(service: Service, query: queries.HostsQuery) -> answers.Hosts:
+    """Of one whose agent is silent nobody knows whether all has come: it is not complete."""
     key = key_of(service, query.cluster, query.topic)
-    found = service.reading.hosts(service.reading.origin(key) or key, query)
+    origin = service.reading.origin(key) or key
+    found = service.reading.hosts(origin, query)
+    now = now_of(service, origin.cluster)
+    agents = service.reading.agents_of(origin.cluster, patience(service.config, now, by_pace=True))
     faults: defaultdict[str, list[Finding]] = defaultdict(list)
     for each in open_findings(service, key):
         faults[each.host].append(each)
     return replace(
         found,
         items=[
-            replace(
-                each,
-                missing=_missing(faults[each.host]),
-                state=_state(each.state, faults[each.host]),
-            )
+            _host(each, faults[each.host], [agents[name] for name in each.agents if name in agents])
             for each in found.items
         ],
+    )
+
+
+def _host(
+    row: answers.HostRow, faults: list[Finding], agents: list[answers.AgentRow]
+) -> answers.HostRow:
+    first = first_to_think_of(agents)
+    waits = first is not None and first.state in {"silent", "behind"}
+    lacking = totals(faults)
+    return replace(
+        row,
+        missing=lacking.missing + lacking.lost,
+        state=_state(State.PENDING if waits else row.state, faults),
+        agent_state=first.state if first else "",
+        heard=first.heard if first else -1,
+        kinds=lacking.kinds,
     )
 
 
@@ -56,12 +72,6 @@ def sources(service: Service, query: queries.SourcesQuery) -> answers.Sources:
             for each in found.items
         ],
     )
-
-
-def _missing(faults: list[Finding]) -> int:
-    """As the topic's number has it."""
-    lacking = totals(faults)
-    return lacking.missing + lacking.lost
 
 
 def _state(waiting: State, faults: list[Finding]) -> State:
@@ -154,6 +164,7 @@ def alerts(service: Service, query: queries.AlertsQuery) -> answers.AlertsAnswer
                 raised=each.raised,
                 resolved=each.resolved,
                 hour=each.hour,
+                finding=each.finding,
             )
             for each in found
         ],

@@ -4,6 +4,7 @@ whether an hour is done.
 For these, verdicts of windows are taken together: cells of a heat map, totals of tiers, delays.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
@@ -27,12 +28,14 @@ from audit.http.asking import (
     verdict,
 )
 from audit.http.groups import with_groups
+from audit.http.remarks import altered_in, remarks_of
 from audit.judged_hours import DAY, HOUR, hour_of
 from audit.picture import Tier, TierKind, TopicKey, WindowSums
+from audit.reconciling import words
 from audit.reconciling.gate import hour_gate
 from audit.service import Service, now_millis
 from audit.store.topics import Delays
-from audit.verdicts import Finding, State, TopicVerdict, WindowVerdict, worst
+from audit.verdicts import FaultKind, Finding, State, TopicVerdict, Wait, WindowVerdict, worst
 
 _FEW: Final = 100  # findings and waits of a topic
 _MANY: Final = 1_000  # of a report
@@ -54,6 +57,8 @@ def topics(service: Service, query: queries.TopicsQuery) -> answers.TopicsAnswer
         notices=[*standing.notices(), *standing.too_old(now)],
         failing_loads=failing_loads(service, query.cluster)[:_MOST_FAILING],
         partly_unseen=found.partly_unseen,
+        altered=altered_in(service, query.cluster, hour_of(now) + HOUR - query.hours * HOUR),
+        having={each.value: found.having[each] for each in State},
     )
 
 
@@ -71,6 +76,7 @@ def topic(service: Service, query: queries.TopicQuery) -> answers.TopicAnswer:
     judged = verdict(service, key, from_time, to_time)
     reading = service.reading
     failing = failing_in(service, judged)
+    altered, remarks = remarks_of(service, key, from_time, to_time)
     return answers.TopicAnswer(
         cluster=key.cluster,
         topic=key.topic,
@@ -91,6 +97,9 @@ def topic(service: Service, query: queries.TopicQuery) -> answers.TopicAnswer:
         waits_total=len(judged.waits),
         deleted=service.standing.is_deleted(key),
         failing_loads=failing,
+        altered=altered,
+        remarks=remarks,
+        kinds=judged.totals.kinds,
         checks=reading.checks(key),
     )
 
@@ -128,16 +137,18 @@ def all_findings(service: Service, query: queries.FindingsQuery) -> answers.Find
     found = [
         (key, finding)
         for key, finding in _findings(service, query)
-        if query.host in {"", finding.host}
-        and query.kind in {None, finding.kind}
-        and query.accepted in {None, bool(finding.accepted)}
+        if query.host in {"", finding.host} and query.accepted in {None, bool(finding.accepted)}
     ]
+    by_kind = Counter(finding.kind.value for _, finding in found)
+    if query.kind is not None:
+        found = [each for each in found if each[1].kind is query.kind]
     chosen = query.cut(found)
     return answers.Findings(
         page=query.of(len(found)),
         items=[finding for _, finding in chosen],
         topics=[f"{key.cluster}/{key.topic}" for key, _ in chosen],
         topic_ids=[key.topic_id for key, _ in chosen],
+        by_kind=dict(by_kind),
     )
 
 
@@ -179,15 +190,39 @@ def report(service: Service, query: queries.ReportQuery) -> answers.ReportAnswer
         if not found.is_empty or query.topic or is_current(service, key):
             so_far = _so_far(found.report.state, between[0], now)
             state = not_landed(so_far, found.report.failing_loads)
-            said.append(replace(found.report, state=state))
+            altered, remarks = remarks_of(service, key, *between)
+            said.append(replace(found.report, state=state, altered=altered, remarks=remarks))
     clusters = {each.cluster for each in keys} or set(service.standing.clusters)
+    as_of = min(service.standing.clusters[each].as_of for each in _read(service, clusters))
+    told = as_of - service.window_millis - int(service.config.grace * 1000)
+    if between[1] > told and not any(_has_events(each) for each in said):
+        said = [_untold(each) for each in said]
+    state = worst([each.state for each in said]) if said else State.PENDING
     return answers.ReportAnswer(
-        state=_so_far(worst([each.state for each in said]), between[0], now),
+        state=_so_far(state, between[0], now),
         from_time=between[0],
         to_time=between[1],
         now=now,
-        as_of=min(service.standing.clusters[each].as_of for each in _read(service, clusters)),
+        as_of=as_of,
         topics=said,
+    )
+
+
+def _has_events(report: answers.TopicReport) -> bool:
+    return report.flow.read != 0 or any(each.events for each in report.tiers)
+
+
+def _untold(report: answers.TopicReport) -> answers.TopicReport:
+    """Where nothing at all is known, and the time ends so late that lines of it may have been
+    written of which nobody has spoken yet: nothing of it is complete."""
+    if report.deleted:
+        return report
+    wait = Wait(on="ledger", words=words.fresh())
+    return replace(
+        report,
+        state=worst([report.state, State.PENDING]),
+        waits=[*report.waits, wait],
+        waits_total=report.waits_total + 1,
     )
 
 
@@ -228,6 +263,7 @@ def _report(service: Service, said: TopicVerdict) -> answers.TopicReport:
         missing=said.totals.missing + said.totals.lost,
         excess=said.totals.duplicated,
         unclaimed=sum(each.unclaimed for each in windows),
+        unclaimed_yet=sum(each.unclaimed_yet for each in windows),
         pending=sum(each.pending for each in windows),
         elsewhere=sum(each.elsewhere for each in windows),
         findings=said.findings[:_MANY],
@@ -236,6 +272,7 @@ def _report(service: Service, said: TopicVerdict) -> answers.TopicReport:
         waits_total=len(said.waits),
         deleted=service.standing.is_deleted(key),
         failing_loads=failing_in(service, said),
+        kinds=said.totals.kinds,
         checks=service.reading.checks(key),
     )
 
@@ -271,11 +308,41 @@ def cells(windows: Iterable[WindowVerdict], step: int) -> list[WindowVerdict]:
 
 
 def tier_totals(verdict: TopicVerdict, delays: Delays) -> list[TierTotals]:
-    """Each tier over all windows."""
+    """Each tier over all windows. Of files, what is there: their windows' sums are what was
+    committed, so rows of files that are gone are taken off, and those of files that are there twice
+    are added. Whether somebody has accepted that makes no difference.
+
+    What a copy's brokers have was copied, though the mirror may not have said so: it tells the
+    ledger later, and after a kill not of all."""
+    sums = [_as_found(tier, number, verdict) for number, tier in enumerate(verdict.tiers)]
+    copied = max(
+        (
+            each.events
+            for tier, each in zip(verdict.tiers, sums, strict=True)
+            if tier.kind is TierKind.BROKER
+        ),
+        default=0,
+    )
     return [
-        _totals(tier, added(each.sums[number] for each in verdict.windows), _delays(delays, tier))
-        for number, tier in enumerate(verdict.tiers)
+        replace(
+            _totals(tier, each, _delays(delays, tier)),
+            at_least=tier in verdict.uncounted
+            or (tier.kind is TierKind.MIRROR and each.events < copied),
+        )
+        for tier, each in zip(verdict.tiers, sums, strict=True)
     ]
+
+
+def _as_found(tier: Tier, number: int, verdict: TopicVerdict) -> WindowSums:
+    sums = added(each.sums[number] for each in verdict.windows)
+    if tier.kind is not TierKind.HDFS:
+        return sums
+    rows = sum(
+        each.events if each.kind is FaultKind.DUPLICATED else -each.events
+        for each in verdict.findings
+        if each.is_landed_file and (each.tier, each.destination) == tier and each.events > 0
+    )
+    return sums._replace(events=max(0, sums.events + rows)) if rows else sums
 
 
 def _delays(delays: Delays, tier: Tier) -> Sequence[int]:
@@ -332,6 +399,7 @@ def _together(start: int, step: int, windows: Sequence[WindowVerdict]) -> Window
         pending=sum(each.pending for each in windows),
         excess=sum(each.excess for each in windows),
         unclaimed=sum(each.unclaimed for each in windows),
+        unclaimed_yet=sum(each.unclaimed_yet for each in windows),
         elsewhere=sum(each.elsewhere for each in windows),
         changed=any(each.changed for each in windows),
         late=sum(each.late for each in windows),

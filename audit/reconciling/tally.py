@@ -270,13 +270,31 @@ class Tally:
         nameless = min(excess, unnamed)
         moved = nameless if self._is_exact(passing, number) else 0
         excess -= moved
-        tallied.steps[number] = Step(pair, excess=excess, unclaimed=unclaimed, elsewhere=moved)
+        tallied.steps[number] = Step(
+            pair,
+            excess=excess,
+            unclaimed=unclaimed,
+            unclaimed_yet=unclaimed if self._may_be_claimed(passing, number) else 0,
+            elsewhere=moved,
+        )
         if nameless > moved:
             tallied.faults.append(
                 self._of_window(number, pair, FaultKind.DUPLICATED, nameless - moved)
             )
         elif passing.ahead and pair.earlier.kind in {TierKind.ORIGIN, TierKind.BROKER}:
             tallied.waits[number] = {pair.earlier.kind.value}
+
+    def _may_be_claimed(self, passing: Passing, number: int) -> bool:
+        """Whether the earlier tier may still speak of these events: agents say what they have
+        shipped, and brokers what they have, some time later; after a kill, once they run again."""
+        window = self._windows[number]
+        kind = passing.pair.earlier.kind
+        return (
+            passing.ahead
+            or bool(self._holes(kind, young=True))
+            or (kind is TierKind.AGENT and number in self.agents_awaited)
+            or self._is_fresh(window.start + window.length)
+        )
 
     def _unspoken(self, passing: Passing, number: int) -> int:
         """How many events there can be of which the earlier tier has not spoken. Such as were there

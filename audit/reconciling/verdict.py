@@ -23,12 +23,13 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from audit.findings import identified
 from audit.picture import ExpectedAgent, LandedFile, TierKind, TopicPicture, Window
 from audit.reconciling import statements, words
 from audit.reconciling.faults import Fault, cut, joined, why_accepted
 from audit.reconciling.passing import NamedMissing, Passing, Told, missing, passed
 from audit.reconciling.tally import LEDGER, Tallied, Tally, attach
-from audit.reconciling.windows import Axis, aligned, pairs, sums_at, with_unwatched
+from audit.reconciling.windows import Axis, aligned, pairs, sums_at, with_copied, with_unwatched
 from audit.verdicts import (
     FaultKind,
     Finding,
@@ -49,7 +50,7 @@ _KINDS: Final = list(FaultKind)
 
 def reconcile(picture: TopicPicture) -> TopicVerdict:
     """What holds of a topic between two times, and of each of its windows."""
-    axis = Axis(with_unwatched(aligned(picture.windows), picture))
+    axis = Axis(with_unwatched(with_copied(aligned(picture.windows), picture), picture))
     # By offsets: what is damaged, and what each tier lacks of the one before it.
     told = Told(picture.open, picture.placed)
     passages = [passed(picture, pair, axis) for pair in pairs(picture.tiers)]
@@ -93,6 +94,7 @@ def reconcile(picture: TopicPicture) -> TopicVerdict:
         totals=totals(fault.finding for fault in judged),
         hosts=by_host(fault.finding for fault in judged),
         origin=picture.origin,
+        uncounted=frozenset(tier for each in axis.windows for tier in each.uncounted),
     )
 
 
@@ -368,13 +370,14 @@ def _windows(
             dead += landed.dead
         some = faults_of.get(number, ())
         awaited = awaited_in.get(number, ())
-        missing = pending = excess = unclaimed = elsewhere = 0
+        missing = pending = excess = unclaimed = yet = elsewhere = 0
         for each in steps:
             if (step := each.steps.get(number)) is not None:
                 missing += step.missing
                 pending += step.pending
                 excess += step.excess
                 unclaimed += step.unclaimed
+                yet += step.unclaimed_yet
                 elsewhere += step.elsewhere
         found.append(
             WindowVerdict(
@@ -386,6 +389,7 @@ def _windows(
                 pending=pending,
                 excess=excess,
                 unclaimed=unclaimed,
+                unclaimed_yet=yet,
                 elsewhere=elsewhere,
                 changed=any(each.kind is FaultKind.CHANGED for each in some) if some else False,
                 late=late,
@@ -410,24 +414,27 @@ def _state(findings: Collection[Finding], awaited: Collection[str]) -> State:
 
 
 def _findings(picture: TopicPicture, faults: Sequence[Fault]) -> list[Finding]:
-    """The worst first, and what was accepted last. Of what is too many, one for all."""
+    """The worst first, and what was accepted last. Of what is too many, one for each kind."""
     worst_first = sorted(faults, key=lambda fault: _rank(fault.finding))
     found = [
-        replace(fault.finding, words=words.of(picture.key.topic, fault))
+        replace(fault.finding, words=words.of(picture.key.topic, fault), reason=words.why(fault))
         for fault in worst_first[:MOST_FINDINGS]
     ]
-    rest = [fault.finding for fault in worst_first[MOST_FINDINGS:]]
-    faulty = [each for each in rest if not each.accepted]
-    accepted = [each for each in rest if each.accepted]
-    return [*found, *(_all_of(some) for some in (faulty, accepted) if some)]
+    rest: dict[tuple[bool, FaultKind], list[Finding]] = {}
+    for fault in worst_first[MOST_FINDINGS:]:
+        one = fault.finding
+        rest.setdefault((bool(one.accepted), one.kind), []).append(one)
+    found += [_all_of(some) for some in rest.values()]
+    return [identified(each, picture.key) for each in found]
 
 
 def _all_of(findings: Sequence[Finding]) -> Finding:
-    """One that stands for these."""
+    """One that stands for these, which are of one kind."""
     known = [each for each in findings if each.from_time >= 0]
     return Finding(
         kind=findings[0].kind,
         words=words.more_faults(len(findings)),
+        events=sum(each.count for each in findings if each.count >= 0) or -1,
         from_time=min((each.from_time for each in known), default=-1),
         to_time=max((each.to_time for each in known), default=-1),
         accepted=findings[0].accepted,

@@ -13,8 +13,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from audit.picture import Tier, TierKind, TopicPicture, Window, WindowSums
-from ground.intervals import merged, minus
+from ground.intervals import covers, merged, minus
 
 
 class Pair(NamedTuple):
@@ -32,6 +34,7 @@ class Step(NamedTuple):
     pending: int = 0
     excess: int = 0
     unclaimed: int = 0
+    unclaimed_yet: int = 0  # of these, events of which the earlier tier may still speak
     elsewhere: int = 0  # more here than at the earlier tier; below zero: fewer
 
 
@@ -122,6 +125,30 @@ def _together(one: Window, other: Window) -> Window:
         lost_bytes=one.lost_bytes + other.lost_bytes,
         uncounted=one.uncounted | other.uncounted,
     )
+
+
+def with_copied(windows: Sequence[Window], picture: TopicPicture) -> Sequence[Window]:
+    """Where a mirror's sums are too small, and by their offsets it has spoken of all that brokers
+    have of the copy, it has what they have: nobody else writes there."""
+    mirror, broker = Tier(TierKind.MIRROR), Tier(TierKind.BROKER)
+    if not {mirror, broker}.issubset(picture.tiers):
+        return windows
+    spoken = all(
+        covers(each.claimed.get(mirror, ()), each.claimed.get(broker, ()))
+        for each in picture.partitions
+    )
+    if not spoken:
+        return windows
+    return [
+        replace(
+            each,
+            sums={**each.sums, mirror: sums_at(each, broker)},
+            uncounted=each.uncounted - {mirror},
+        )
+        if mirror in each.uncounted and broker not in each.uncounted
+        else each
+        for each in windows
+    ]
 
 
 def with_unwatched(windows: Sequence[Window], picture: TopicPicture) -> Sequence[Window]:

@@ -5,6 +5,7 @@ to the one after the last, as positions in a file are.
 """
 
 from datetime import UTC, datetime
+from typing import Final
 
 from audit.picture import Copied, ExpectedAgent, Hole, Tier, TierKind, UncountedLoss
 from audit.reconciling.faults import Fault
@@ -141,6 +142,25 @@ def _unknown(topic: str, fault: Fault) -> str:
         f"{_file(one)} {what} while nobody watched, {when}; unknown beyond byte"
         f" {number(one.position)}{why}"
     )
+
+
+_UNWATCHED: Final = {
+    "changed": "names changed while nobody watched",
+    "brief": "a file was begun while nobody watched",
+    "vanished": "the file vanished while nobody watched",
+    "truncated": "the file was truncated while nobody watched",
+}
+
+
+def why(fault: Fault) -> str:
+    """The reason alone, without what it is the reason of."""
+    one = fault.finding
+    if one.kind is not FaultKind.UNKNOWN or one.partition >= 0:
+        return fault.reason
+    if one.seq >= 0:
+        return "no agent has said that it shipped them"
+    said = f": {fault.reason}" if fault.reason else ""
+    return f"{_UNWATCHED.get(fault.traces, 'nobody watched')}{said}"
 
 
 def uncounted(loss: UncountedLoss) -> str:

@@ -120,7 +120,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, check: bool) -> None
             raise StoreDamaged(f"{path} is damaged ({found[0][0]}): it must be built anew")
 
 
-VERSION: Final = 21
+VERSION: Final = 23
 
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -275,6 +275,12 @@ CREATE TABLE scrubbed (name INT, topic_id TEXT, partition INT, recent INT, whole
 CREATE TABLE loads_tried (name INT, tier INT, time INT, said INT, journal TEXT, seq INT,
     failed INT, since INT, reason TEXT, cure TEXT, PRIMARY KEY (name, tier)) WITHOUT ROWID;
 
+-- Text that is not what the file has, and unread files: see altered.py.
+CREATE TABLE altered (name INT, hour INT, host TEXT, input TEXT, path TEXT, kind TEXT, field TEXT,
+    lines INT, count INT, first INT, last INT, hint TEXT,
+    PRIMARY KEY (name, hour, host, input, path, kind, field)) WITHOUT ROWID;
+CREATE INDEX altered_unread ON altered (name, host, path) WHERE kind = 'unread';
+
 -- Times that agents cannot vouch for; `number` in the entry. A journal's rest of too many: seq -1.
 CREATE TABLE unwatched (name INT, journal TEXT, seq INT, number INT, time INT, host TEXT, path TEXT,
     source TEXT, position INT, from_time INT, to_time INT, traces TEXT, reason TEXT,
@@ -298,11 +304,11 @@ CREATE TABLE landed_twice (source INT, tier INT, seq INT, end_seq INT, from_time
     PRIMARY KEY (source, tier, seq, end_seq, from_time, to_time)) WITHOUT ROWID;
 
 CREATE TABLE judged (topic INT, hour INT, state TEXT, events INT, missing INT, excess INT,
-    pending_windows INT, findings INT, waits TEXT, partly_unseen INT,
+    pending_windows INT, findings INT, waits TEXT, partly_unseen INT, kinds TEXT,
     PRIMARY KEY (topic, hour)) WITHOUT ROWID;
 CREATE INDEX judged_open ON judged (topic, hour) WHERE state <> 'complete';
 CREATE TABLE alerts (kind TEXT, cluster TEXT, topic TEXT, host TEXT, hour INT, raised INT,
-    resolved INT, words TEXT, told_raised INT, told_resolved INT,
+    resolved INT, words TEXT, told_raised INT, told_resolved INT, finding TEXT,
     PRIMARY KEY (kind, cluster, topic, host, hour, raised)) WITHOUT ROWID;
 CREATE INDEX alerts_by_time ON alerts (raised);
 """

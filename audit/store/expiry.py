@@ -40,6 +40,7 @@ _OLD: Final = (
     "DELETE FROM loads_tried WHERE time < ?",
     "DELETE FROM finished WHERE time < ?",
     "DELETE FROM unwatched WHERE to_time < ?",
+    "DELETE FROM altered WHERE last < ?",
     "DELETE FROM files WHERE time < ?1 AND NOT EXISTS (SELECT 1 FROM sources"
     " JOIN topics ON topics.id = sources.topic WHERE topics.name = files.name"
     " AND sources.source = files.source)",
@@ -91,6 +92,7 @@ _BY_TOPIC: Final = (
     "withdrawn",
 )
 _BY_NAME: Final = (
+    "altered",
     "agent_topics",
     "accepted",
     "checked",

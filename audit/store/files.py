@@ -8,6 +8,7 @@ from collections import defaultdict
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from audit.answers import HostRow, Hosts, SourceRow, Sources
 from audit.queries import HostsQuery, SourcesQuery, pattern
@@ -148,10 +149,25 @@ def sources(connection: sqlite3.Connection, topic: int, name: int, query: Source
     ).fetchall()
     landed = _landed(connection, str([row[0] for row in rows]))
     lost = _stretches(connection, topic, {row[0] for row in rows if row[-1]})
+    gone = _gone(connection, name)
     return Sources(
         page=query.of(total),
-        items=[_source(row, landed.get(row[0]), lost.get(row[0], [])) for row in rows],
+        items=[
+            replace(_source(row, landed.get(row[0]), lost.get(row[0], [])), gone=row[1] in gone)
+            for row in rows
+        ],
     )
+
+
+def _gone(connection: sqlite3.Connection, name: int) -> set[str]:
+    """Files that vanished unseen, and were not found again and read to their end."""
+    rows = connection.execute(
+        "SELECT source FROM unwatched WHERE name = ?1 AND traces = 'vanished' AND source <> ''"
+        " AND NOT EXISTS (SELECT 1 FROM finished WHERE finished.source = unwatched.source"
+        "  AND finished.name = ?1 AND size > unwatched.position)",
+        (name,),
+    )
+    return {source for (source,) in rows}
 
 
 def _source(

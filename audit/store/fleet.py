@@ -21,7 +21,7 @@ fleet is some ten thousand.
 
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -296,6 +296,39 @@ def patience(config: AuditConfig, now: int, *, by_pace: bool) -> SilencePatience
 def agents(
     connection: sqlite3.Connection, query: AgentsQuery, patience: SilencePatience
 ) -> AgentsAnswer:
+    rows = _all(connection, query, patience)
+    counted = Counter(row.state for _, row in rows)
+    if query.state:
+        rows = [each for each in rows if each[1].state == query.state]
+    name, down = order(query.sort, _SORTS)
+    rows.sort(key=lambda each: (each[1].host, each[1].agent))
+    rows.sort(key=lambda each: _SORTS[name](each[1]), reverse=down)
+    shown = query.cut(rows)
+    topics = _topics(connection, [number for number, _ in shown])
+    return AgentsAnswer(
+        by_state={each: counted[each] for each in _ORDER},
+        page=query.of(len(rows)),
+        items=[replace(row, topics=topics[number]) for number, row in shown],
+    )
+
+
+def by_agent(
+    connection: sqlite3.Connection, cluster: str, patience: SilencePatience
+) -> dict[str, AgentRow]:
+    """Those of a cluster that were ever heard, without their topics."""
+    rows = _all(connection, AgentsQuery(cluster=cluster), patience)
+    return {row.agent: row for number, row in rows if number >= 0}
+
+
+def first_to_think_of(agents: Iterable[AgentRow]) -> AgentRow | None:
+    """The one whose state is worst."""
+    return min(agents, key=lambda row: (_ORDER.index(row.state), row.heard), default=None)
+
+
+def _all(
+    connection: sqlite3.Connection, query: AgentsQuery, patience: SilencePatience
+) -> list[_Found]:
+    """Whatever their state."""
     where, values = "", list[int | str]([patience.now - patience.expected_millis])
     if query.cluster:
         where, values = " AND agents.cluster = ?", [*values, query.cluster]
@@ -315,20 +348,7 @@ def agents(
         state = _state(reason, heard, until, silent_before)
         row = AgentRow(agent, host, cluster, version, [], lag, heard, until, state, reason or "")
         rows.append((number, row))
-    rows += [(-1, each) for each in _never(connection, retired, query)]
-    counted = Counter(row.state for _, row in rows)
-    if query.state:
-        rows = [each for each in rows if each[1].state == query.state]
-    name, down = order(query.sort, _SORTS)
-    rows.sort(key=lambda each: (each[1].host, each[1].agent))
-    rows.sort(key=lambda each: _SORTS[name](each[1]), reverse=down)
-    shown = query.cut(rows)
-    topics = _topics(connection, [number for number, _ in shown])
-    return AgentsAnswer(
-        by_state={each: counted[each] for each in _ORDER},
-        page=query.of(len(rows)),
-        items=[replace(row, topics=topics[number]) for number, row in shown],
-    )
+    return [*rows, *((-1, each) for each in _never(connection, retired, query))]
 
 
 def _state(reason: str | None, heard: int, until: int, silent_before: int) -> str:

@@ -1,12 +1,14 @@
 """What loaders have committed, how far they have read, and how their last loads ended.
 
 Of how the load of a topic ended the latest word of each destination is kept, whichever comes first.
-What is kept of a load that succeeded only keeps older words of failures away.
+What is kept of a load that succeeded only keeps older words of failures away. A run that was
+committed after a failure says as much: loaders say that loads succeed when all tables are done.
 """
 
 import sqlite3
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 
 from audit.answers import ConsumerRow, FailingLoad, HourRow, LoadRow, Loads
@@ -32,7 +34,7 @@ SELECT all_hours.hour, coalesce((SELECT state FROM judged
         AND (sums.topic, sums.tier) NOT IN replaced AND NOT EXISTS (
             SELECT 1 FROM voided WHERE voided.topic = ?1 AND voided.tier = sums.tier
             AND voided.run > sums.run AND start >= from_time AND start < to_time)), 0),
-    coalesce(time, -1), coalesce(json_array_length(CAST(faults AS TEXT)), 0),
+    coalesce(time, -1), coalesce(faults, CAST('[]' AS BLOB)),
     coalesce((SELECT waits FROM judged
         WHERE judged.topic = ?1 AND judged.hour = all_hours.hour), '')
 FROM (SELECT DISTINCT hour FROM hours WHERE topic = ?1 AND hour >= ?4 AND hour < ?5) AS all_hours
@@ -64,7 +66,11 @@ WHERE (excluded.said, excluded.journal, excluded.seq) >= (said, journal, seq)
 _FAILING: Final = """
 SELECT cluster, topic, destination, since, time, reason, cure
 FROM loads_tried JOIN topic_names ON topic_names.id = loads_tried.name
-    JOIN tiers ON tiers.id = loads_tried.tier WHERE failed
+    JOIN tiers ON tiers.id = loads_tried.tier WHERE failed AND NOT EXISTS (
+        SELECT 1 FROM topics JOIN loads ON loads.topic = topics.id
+        JOIN tiers AS others ON others.id = loads.tier
+        WHERE topics.name = loads_tried.name AND others.kind = 'hdfs'
+        AND others.destination = tiers.destination AND loads.time > loads_tried.time)
 ORDER BY since, cluster, topic, destination
 """
 
@@ -110,17 +116,25 @@ def hours(
 
 def _hour(row: tuple[Any, ...]) -> HourRow:
     hour, state, events, rows, checked, faults, waits = row
+    wrong = msgspec.json.decode(faults)
     said = [waits] if waits else []
-    if faults:
-        said.append(f"{faults} files are not as they were committed")
+    if wrong:
+        files = "1 file is" if len(wrong) == 1 else f"{len(wrong):,} files are"
+        said.append(f"{files} not as committed")
     return HourRow(
         hour=hour,
         state=State(state) if state else State.COMPLETE,  # what was never judged
         events=events,
-        rows=rows,
+        rows=max(0, rows + sum(map(_more_than_committed, wrong))),
         checked=checked,
         words="; ".join(said),
     )
+
+
+def _more_than_committed(fault: dict[str, Any]) -> int:
+    """Rows that a file has more than it should have, or fewer; 0 if nobody knows."""
+    committed, found = fault["committed_rows"], fault["found_rows"]
+    return found - committed if min(committed, found) >= 0 else 0
 
 
 def consumers(connection: sqlite3.Connection, cluster: str) -> list[ConsumerRow]:

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from audit.answers import (
+    AgentRow,
     AgentsAnswer,
+    AlteredTotal,
     ConsumerRow,
     FailingLoad,
     Flow,
@@ -21,6 +23,7 @@ from audit.answers import (
     ListPage,
     Loads,
     LogChecks,
+    Remark,
     Sources,
 )
 from audit.picture import TopicKey, TopicPicture
@@ -32,13 +35,14 @@ from audit.queries import (
     SourcesQuery,
     TopicsQuery,
 )
-from audit.store import files, fleet, loads, origins, pictures, scrubbed, topics
+from audit.store import altered, files, fleet, loads, origins, pictures, scrubbed, topics
 from audit.store.database import damage_said, open_for_reading
 from audit.store.rows import Alert, JournalRow
 from audit.store.topics import Delays, Overview
 
 _ALERTS: Final = """
-SELECT kind, cluster, topic, host, words, raised, resolved, told_raised, told_resolved, hour
+SELECT kind, cluster, topic, host, words, raised, resolved, told_raised, told_resolved, hour,
+    finding
     FROM alerts WHERE {} ORDER BY raised DESC, kind, cluster, topic, host, hour DESC
     LIMIT ? OFFSET ?
 """
@@ -148,6 +152,11 @@ class StoreReading:
         with self._moment() as connection:
             return fleet.agents(connection, query, patience)
 
+    def agents_of(self, cluster: str, patience: fleet.SilencePatience) -> dict[str, AgentRow]:
+        """Those that were ever heard, by their id."""
+        with self._moment() as connection:
+            return fleet.by_agent(connection, cluster, patience)
+
     def loads(self, query: LoadsQuery) -> Loads:
         """The newest first."""
         with self._moment() as connection:
@@ -184,6 +193,19 @@ class StoreReading:
         with self._moment() as connection:
             return topics.flow(connection, pictures.Topic(connection, key).id, from_time, to_time)
 
+    def remarks(
+        self, key: TopicKey, from_time: int, to_time: int
+    ) -> tuple[list[AlteredTotal], list[Remark]]:
+        """What of its text is not what the files have: by kind, and by file."""
+        with self._moment() as connection:
+            topic = pictures.Topic(connection, key).id
+            return altered.remarks(connection, topic, from_time, to_time)
+
+    def altered_since(self, from_time: int) -> list[tuple[str, str, str, int, int]]:
+        """Of all topics: cluster, topic, kind, lines and count."""
+        with self._moment() as connection:
+            return altered.totals(connection, from_time)
+
     def checks(self, key: TopicKey) -> LogChecks:
         """When brokers last read its logs again."""
         with self._moment() as connection:
@@ -217,4 +239,4 @@ class StoreReading:
 
 def _alerts(connection: sqlite3.Connection, where: str, most: int, skipped: int) -> list[Alert]:
     rows = connection.execute(_ALERTS.format(where), (most, skipped))
-    return [Alert._make((*row[:7], bool(row[7]), bool(row[8]), row[9])) for row in rows]
+    return [Alert._make((*row[:7], bool(row[7]), bool(row[8]), *row[9:])) for row in rows]

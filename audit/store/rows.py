@@ -5,6 +5,7 @@ Times are milliseconds since 1970 UTC; -1 or an empty text where something is no
 
 from typing import NamedTuple
 
+from audit.findings import Kinds
 from audit.picture import TopicKey
 
 
@@ -21,6 +22,8 @@ class JudgedHour(NamedTuple):
     findings: int = 0  # that nobody has accepted
     waits: str = ""
     partly_unseen: bool = False  # nobody watched for a time, and that is accepted
+    # What is wrong in the hour, each kind by itself; events and findings where they begin.
+    kinds: Kinds = ()
 
 
 class Alert(NamedTuple):
@@ -36,6 +39,7 @@ class Alert(NamedTuple):
     told_raised: bool = False  # the webhook has it
     told_resolved: bool = False
     hour: int = -1  # of event time, with a fault
+    finding: str = ""  # with a fault, the id of the first when it was raised
 
 
 class JournalRow(NamedTuple):

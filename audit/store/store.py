@@ -26,6 +26,7 @@ from audit.folding.columns import Entries, Numbers, numbers
 from audit.folding.keyed import grouped
 from audit.picture import TopicKey
 from audit.store import (
+    altered,
     copies,
     details,
     exactness,
@@ -52,7 +53,7 @@ from ledger.reading import LedgerPositions
 
 _ALERT = """
 INSERT OR REPLACE INTO alerts (kind, cluster, topic, host, words, raised, resolved, told_raised,
-    told_resolved, hour) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    told_resolved, hour, finding) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 
@@ -154,11 +155,12 @@ class AuditStore:
         numbers = self._numbers
         with self._transaction() as connection:
             rows = []
-            for (cluster, topic, topic_id), *said in hours:
+            for (cluster, topic, topic_id), *said, kinds in hours:
                 (name,) = numbers.topic_names.of([topic], cluster)
-                rows.append((*numbers.topics.of([topic_id], name), *said))
+                packed = msgspec.json.encode(kinds).decode()
+                rows.append((*numbers.topics.of([topic_id], name), *said, packed))
             connection.executemany(
-                "INSERT OR REPLACE INTO judged VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
+                "INSERT OR REPLACE INTO judged VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
             )
 
     def keep_alerts(self, alerts: Sequence[Alert]) -> None:
@@ -234,6 +236,7 @@ def _fold(chunk: Chunk, newest: int) -> None:
         details.keep(chunk, places, source)
     copies.keep(chunk, source)
     statements.keep(chunk)
+    altered.keep(chunk)
     details.look_again(chunk)
     origins.touch_copies(chunk)
 

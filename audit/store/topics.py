@@ -6,12 +6,16 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from audit.answers import Flow, ListPage, TopicRow
+from audit.findings import Kinds, State, summed, worst_first
 from audit.picture import Tier, TopicKey
 from audit.queries import TopicsQuery, order, pattern
 from audit.store import loads
 from audit.store.fleet import UNTIL
-from audit.verdicts import State, settled_state, worst
+from audit.verdicts import settled_state
+from ground.known_types import known_type
 
 HOUR: Final = 3_600_000
 UNKNOWN: Final = -1
@@ -30,10 +34,11 @@ Delays = dict[Tier, tuple[int, ...]]  # counts by doublings of a millisecond
 
 
 class Overview(NamedTuple):
-    """A page of topics, and how many there are of each state, and of those that nobody watched for
-    a time, which is accepted, whatever is searched for."""
+    """A page of topics; and, whatever is searched for, how many there are of each state, how many
+    have anything of each state, and how many nobody watched for a time, which is accepted."""
 
     by_state: Counter[State]
+    having: Counter[State]
     partly_unseen: int
     page: ListPage
     items: Sequence[TopicRow]
@@ -110,12 +115,14 @@ def overview(
     unloaded = loads.unloaded(connection)
     found = _rows(connection, query, hours, unloaded, is_deleted)
     if query.state:
-        found = [row for row in found if row.state == query.state]
+        found = [row for row in found if query.state in row.having]
     name, down = order(query.sort, _SORTS)
     found.sort(key=_SORTS["topic"])
     found.sort(key=_SORTS[name], reverse=down)
+    states = _states(connection, hours, unloaded, is_deleted)
     return Overview(
-        Counter(_states(connection, hours, unloaded, is_deleted)),
+        Counter(each[0] for each in states),
+        Counter(state for each in states for state in each),
         _partly_unseen(connection, hours),
         query.of(len(found)),
         query.cut(found),
@@ -127,20 +134,43 @@ def _states(
     hours: range,
     unloaded: set[tuple[str, str]],
     is_deleted: Callable[[TopicKey], bool],
-) -> list[State]:
-    """The worst of each topic's hours; those that were deleted wait for nobody."""
-    said: dict[int, list[State]] = defaultdict(list)
-    for topic, state in connection.execute(
-        "SELECT DISTINCT topic, state FROM judged WHERE hour >= ? AND hour < ?",
+) -> list[list[State]]:
+    """What each topic has anything of, the worst first."""
+    said: dict[int, set[State]] = defaultdict(set)
+    for topic, state, waits, kinds in connection.execute(
+        "SELECT DISTINCT topic, state, pending_windows > 0, kinds FROM judged"
+        " WHERE hour >= ? AND hour < ?",
         (hours.start, hours.stop),
     ):
-        said[topic].append(_STATES[state])
+        said[topic] |= _hour_states(state, waits, _kinds(kinds))
     found = []
     for number, *key, _ in connection.execute(KEYS):
         about = TopicKey(*key)
-        states = [*said[number], *([State.PENDING] if about[:2] in unloaded else [])]
-        found.append(worst([settled_state(e) for e in states] if is_deleted(about) else states))
+        fails = about[:2] in unloaded
+        found.append(_having(said[number], deleted=is_deleted(about), load_fails=fails))
     return found
+
+
+def _kinds(packed: str) -> Kinds:
+    return msgspec.json.decode(packed, type=known_type(Kinds)) if packed != "[]" else ()
+
+
+def _hour_states(state: str, waits: int, kinds: Kinds) -> set[State]:
+    """All that an hour has anything of: its worst state hides none."""
+    return {
+        _STATES[state],
+        *(each.kind.state for each in kinds),
+        *([State.PENDING] if waits else []),
+    }
+
+
+def _having(states: set[State], *, deleted: bool, load_fails: bool) -> list[State]:
+    """Nothing is waited for of one that was deleted; one whose loads fail is not complete."""
+    if deleted:
+        states = {settled_state(each) for each in states}
+    elif load_fails:
+        states = states | {State.PENDING}
+    return worst_first(states - {State.COMPLETE}) or [State.COMPLETE]
 
 
 def _partly_unseen(connection: sqlite3.Connection, hours: range) -> int:
@@ -195,7 +225,7 @@ def _judged(
     found: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
     for topic, *said in connection.execute(
         "SELECT topic, hour, state, events, missing, excess, pending_windows, findings, waits,"
-        " partly_unseen"
+        " partly_unseen, kinds"
         " FROM judged WHERE topic IN (SELECT value FROM json_each(?)) AND hour >= ? AND hour < ?"
         " ORDER BY topic, hour",
         (asked, hours.start, hours.stop),
@@ -222,11 +252,16 @@ def _row(
         states = {hour: settled_state(state) for hour, state in states.items()}
     waits = [each[7] for each in judged if each[7] and not deleted]
     missing, excess, pending, findings = (sum(each[at] for each in judged) for at in (3, 4, 5, 6))
+    kinds = [_kinds(each[9]) for each in judged]
+    had = set[State]()
+    for each, of_hour in zip(judged, kinds, strict=True):
+        had |= _hour_states(each[1], each[5], of_hour)
+    having = _having(had, deleted=deleted, load_fails=load_fails)
     return TopicRow(
         cluster=key.cluster,
         topic=key.topic,
         topic_id=key.topic_id,
-        state=worst([*set(states.values()), *([State.PENDING] if load_fails else [])]),
+        state=having[0],
         events=sum(counts.get(hour, 0) for hour in hours),
         missing=missing,
         excess=excess,
@@ -242,6 +277,8 @@ def _row(
         deleted=deleted,
         load_fails=load_fails,
         partly_unseen=any(each[8] for each in judged),
+        having=having,
+        kinds=summed(count for each in kinds for count in each),
     )
 
 

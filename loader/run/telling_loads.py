@@ -143,9 +143,16 @@ def tell_which_succeeded(
             if _is_loaded(outcome) and not isinstance(outcome.error, _NO_END):
                 # First: what is forgotten and not told, the next load tells.
                 context.store.delete(state_path(table.name))
-                loaded[outcome.destination] |= {source.topic for source in table.topics}
-        for destination, topics in sorted(loaded.items()):
-            _say_around(context, recovered(sorted(topics), began), destination)
+                topics = {source.topic for source in table.topics}
+                # Of a root that was moved, the ledger has the first name; a load that could not
+                # begin knew the present one alone.
+                for destination in {
+                    outcome.destination or context.config.root,
+                    context.config.root,
+                }:
+                    loaded[destination] |= topics
+        for destination, names in sorted(loaded.items()):
+            _say_around(context, recovered(sorted(names), began), destination)
     except (ClientError, SchemaError, LoaderError) as error:
         log.warning("the ledger was not told which tables are loaded: %s", error)
 

@@ -4,6 +4,7 @@ What it came to is a table, and a verdict in one line. Where to look is what is 
 commands to try.
 """
 
+import secrets
 import shlex
 import shutil
 import sys
@@ -19,6 +20,7 @@ from penstock.cli.output import Row, json_option, print_json, print_table
 from penstock.demo.demonstration import Demonstration, applications_of, write_inputs
 from penstock.demo.figures import DemonstrationOutcome, document, totals
 from penstock.demo.folder import Folder, free_ports
+from penstock.demo.kills import MOST_SEED
 from penstock.demo.watch import DemoFailed, DemonstrationStopped, Watch, look_after, stop
 from penstock.directory.errors import UpError
 from penstock.directory.locks import ADMIN, Locks
@@ -37,25 +39,42 @@ _COLUMNS: Final = (
 _COUNTED: Final = ("lines", "events", "shipped", "stored", "mirrored", "landed")
 _LOADS_EVERY: Final = "15s"
 _LONGEST_SECONDS: Final = 3_600
+_SEEDS: Final = 1_000_000  # short enough to be typed
 _INTERRUPTED: Final = 130
 
 
 def show_outcome(outcome: DemonstrationOutcome) -> None:
-    """On stdout."""
+    """On stdout. The last sentence is what it came to: that something cannot be proven is no loss,
+    and lines that all arrived are not said to be missing."""
     print_table(_COLUMNS, [*map(dict, _rows(outcome))])
     print()
+    if outcome.kills:
+        moments = _together([each.words for each in outcome.kills])
+        print(f"Killed by seed {outcome.seed}: {moments}.")
+    mark = "?" if outcome.only_unproven else "✗"
     for each in outcome.differences:
-        print(f"✗ {one_line(each)}")
-    summed = totals(outcome.figures)
+        print(f"{mark} {one_line(each)}")
+    print("\n".join(_came_to(outcome, mark)))
+
+
+def _came_to(outcome: DemonstrationOutcome, mark: str) -> Iterator[str]:
     killed = _together([f"the {each}" for each in outcome.killed])
+    arrived = f"Every line arrived, once{f', although {killed} were killed' if killed else ''}"
+    summed = totals(outcome.figures)
     if outcome.agrees:
-        print(f"✓ Every line arrived, once{f', although {killed} were killed' if killed else ''}:")
-        print(
+        yield f"✓ {arrived}:"
+        yield (
             f"  {summed['lines']:,} lines of {summed['files']:,} files became {summed['events']:,} "
             f"events, and as many rows."
         )
+    elif outcome.arrived_once:
+        yield f"{mark} {arrived}; but {_together([*outcome.reservations()])}."
+    elif outcome.any_missing:
+        yield "✗ Not every line arrived."
+    elif outcome.any_twice:
+        yield "✗ Every line arrived, but not all of them once."
     else:
-        print("✗ Not every line arrived once.")
+        yield "✗ Every line arrived, and events that nobody wrote."
 
 
 def _together(names: Sequence[str]) -> str:
@@ -184,6 +203,12 @@ def _penstock() -> str:
     help="Listen on N and the nine ports after it; without it, on ports that are free.",
 )
 @click.option("--no-kills", is_flag=True, help="Kill no program meanwhile.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0, MOST_SEED),
+    metavar="N",
+    help="Kill programs at the moments drawn from N; without it, from a number that is printed.",
+)
 @click.option("--keep-running", is_flag=True, help="Let everything run until Ctrl-C, to look at.")
 @click.option("--secure", is_flag=True, help="Want TLS and a login on every connection.")
 @json_option
@@ -194,6 +219,7 @@ def command(
     keep: bool,
     port_base: int | None,
     no_kills: bool,
+    seed: int | None,
     keep_running: bool,
     secure: bool,
     as_json: bool,
@@ -202,8 +228,9 @@ def command(
 
     Three sample applications write logs and rotate them. What they write is shipped to one cluster,
     mirrored into another, and loaded from there, while the agent, the mirror and the broker are
-    killed. Then every line must be in the warehouse, once: what the applications wrote is held
-    against what was shipped, stored, mirrored and landed, and against the audit's verdict.
+    killed, at moments drawn from --seed. Then every line must be in the warehouse, once: what the
+    applications wrote is held against what was shipped, stored, mirrored and landed, and against
+    the audit's verdict.
 
     Exit code 0: all of it agrees; 1: something does not, or could not be shown.
 
@@ -212,7 +239,10 @@ def command(
         penstock demo
         penstock demo --seconds 20 --keep-running
         penstock demo --dir ./penstock-demo --json
+        penstock demo --seed 4711
     """
+    if seed is None:
+        seed = secrets.randbelow(_SEEDS)
     with StopRequests() as asked:
         try:
             with Folder(directory, keep=keep) as folder:
@@ -225,7 +255,8 @@ def command(
                     places, ports, mirror=mirror, secure=secure, loads_every=_LOADS_EVERY
                 ) as pipeline:
                     try:
-                        outcome = _demonstrated(pipeline, asked, seconds, kills=not no_kills)
+                        drawn_from = None if no_kills else seed
+                        outcome = _demonstrated(pipeline, asked, seconds, drawn_from)
                         _tell(outcome, places, as_json=as_json)
                         if keep_running:
                             _say(while_it_runs(places, pipeline.addresses), as_json)
@@ -252,14 +283,14 @@ def _cannot_start(wrong: Sequence[str]) -> int:
 
 
 def _demonstrated(
-    pipeline: LocalPipeline, asked: StopRequests, seconds: int, *, kills: bool
+    pipeline: LocalPipeline, asked: StopRequests, seconds: int, seed: int | None
 ) -> DemonstrationOutcome:
     """With all that is to be seen meanwhile on stderr."""
     screen = watching(sys.stderr, pipeline.places, pipeline.addresses)
     try:
         with KeptStatus(Asking(pipeline.offline)) as following:
             watch = Watch(pipeline, screen, following, asked)
-            return Demonstration(watch, seconds=seconds, kills=kills).run()
+            return Demonstration(watch, seconds=seconds, seed=seed).run()
     finally:
         screen.close()
 

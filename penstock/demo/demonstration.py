@@ -22,6 +22,7 @@ import yaml
 from penstock.demo.applications.writing import TALLY, WrittenTally, kept
 from penstock.demo.counting import counted
 from penstock.demo.figures import DemonstrationOutcome
+from penstock.demo.kills import kills_of
 from penstock.demo.samples import SAMPLES, Sample, inputs, schema_text
 from penstock.demo.settling import settle, span
 from penstock.demo.watch import DemoFailed, Watch
@@ -31,7 +32,6 @@ from penstock.up.running import Child
 from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
 
-KILLED: Final = ("agent", "mirror", "broker")  # in this order
 _START_SECONDS: Final = 180.0
 _RUNS_SECONDS: Final = 60.0  # before a program can be killed
 _STOP_SECONDS: Final = 20.0  # of the applications
@@ -84,11 +84,13 @@ def write_inputs(places: Places) -> None:
 class Demonstration:
     """To be run once, within its pipeline's context. All of it raises DemoFailed."""
 
-    def __init__(self, watch: Watch, *, seconds: float, kills: bool) -> None:
+    def __init__(self, watch: Watch, *, seconds: float, seed: int | None) -> None:
+        """Without a seed no program is killed."""
         self._watch = watch
         self._places = watch.pipeline.places
         self._seconds = seconds
-        self._kills = KILLED if kills else ()
+        self._seed = seed
+        self._kills = () if seed is None else kills_of(seed, seconds)
         self._registered = False
 
     def run(self) -> DemonstrationOutcome:
@@ -102,7 +104,8 @@ class Demonstration:
         return DemonstrationOutcome(
             figures=counted(self._watch, tallies, asked_about),
             seconds=self._seconds,
-            killed=self._kills,
+            seed=self._seed,
+            kills=self._kills,
             unsettled=unsettled,
         )
 
@@ -131,6 +134,9 @@ class Demonstration:
                 running.append(application)
             names = ", ".join(each.name for each in SAMPLES)
             self._watch.note(f"Three applications write logs for {self._seconds:g} s: {names}.")
+            if self._kills:
+                moments = ", ".join(each.words for each in self._kills)
+                self._watch.note(f"By seed {self._seed} these are killed: {moments}.")
             self._write(running)
             for application in running:
                 application.stop()
@@ -140,8 +146,8 @@ class Demonstration:
 
     def _write(self, running: list[ApplicationProcess]) -> None:
         began = time.monotonic()
-        for place, program in enumerate(self._kills, 1):
-            self._write_until(began + place * self._seconds / (len(self._kills) + 1), running)
+        for after, program in self._kills:
+            self._write_until(began + after, running)
             if not self._watch.until(partial(self._watch.runs, program), _RUNS_SECONDS):
                 raise DemoFailed(f"the {program} does not run, see {self._places.log(program)}")
             self._watch.pipeline.kill(program)

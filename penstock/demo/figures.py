@@ -17,6 +17,8 @@ import msgspec
 from audit.answers import TopicReport
 from audit.verdicts import State
 from penstock.demo.applications.writing import WrittenTally
+from penstock.demo.kills import KILLED, Kill
+from penstock.report.kinds import known_words
 from penstock.report.words import failing_words
 
 NO_NUMBER: Final = -1  # of what arrived and has none
@@ -118,24 +120,57 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     def verdict(self) -> State | None:
         return self.said.state if self.said else None
 
+    @property
+    def places(self) -> tuple[Arrivals, ...]:
+        return self.stored, self.mirrored, self.landed
+
+    @property
+    def arrived_once(self) -> bool:
+        """Whether each event is where it should be, and nothing else is."""
+        return not [*self._arrival_faults()]
+
+    @property
+    def is_unproven(self) -> bool:
+        """Whether the audit knows of nothing wrong, and cannot prove all of it."""
+        return self.verdict is State.UNKNOWN
+
     def differences(self) -> Iterator[str]:
         """In words; none if every line is accounted for."""
+        yield from self.miscounts()
+        yield from self._arrival_faults()
+        if words := self.doubt():
+            yield words
+
+    def miscounts(self) -> Iterator[str]:
+        """What the agent says that is not what was written."""
         events, lines = self.tally.events, self.tally.lines
+        if self.said is None:
+            return
         if self.shipped != events:
             yield f"the agent says that it shipped {self.shipped:,} of {events:,} events"
-        if self.said and self.said.flow.read != lines:
+        if self.said.flow.read != lines:
             yield f"the agent says that it read {self.said.flow.read:,} of {lines:,} lines"
+
+    def _arrival_faults(self) -> Iterator[str]:
         yield from self.stored.faults("stored")
         yield from self.mirrored.faults("mirrored")
         yield from self.landed.faults("landed")
+
+    def doubt(self) -> str:
+        """What the audit says if that is not `complete`."""
         if self.said is None:
-            yield "the audit knows no such topic"
-        elif self.said.state is not State.COMPLETE:
+            return "the audit knows no such topic"
+        if self.is_unproven:
+            return f"the audit says unknown; {known_words([self.said])}"
+        if self.said.state is not State.COMPLETE:
             found = [failing_words(each) for each in self.said.failing_loads]
             found += [each.words for each in self.said.findings if not each.accepted]
             waits = [f"it waits for {each.words}" for each in self.said.waits]
             words = [*found[:_MOST_WORDS], *waits[:_MOST_WORDS]]
-            yield f"the audit says {self.said.state.value}" + "".join(f"; {each}" for each in words)
+            return f"the audit says {self.said.state.value}" + "".join(
+                f"; {each}" for each in words
+            )
+        return ""
 
 
 class DemonstrationOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,7 +178,8 @@ class DemonstrationOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
     figures: tuple[Figures, ...]
     seconds: float  # for which the applications wrote
-    killed: tuple[str, ...]
+    seed: int | None = None  # that the kills were drawn from; None: no program was killed
+    kills: tuple[Kill, ...] = ()
     unsettled: str = ""  # what had not arrived when waiting for it was given up
 
     @property
@@ -152,8 +188,47 @@ class DemonstrationOutcome(msgspec.Struct, frozen=True, kw_only=True):
         return [*found, self.unsettled] if self.unsettled else found
 
     @property
+    def killed(self) -> tuple[str, ...]:
+        """By name, each once."""
+        programs = {each.program for each in self.kills}
+        return tuple(each for each in KILLED if each in programs)
+
+    @property
     def agrees(self) -> bool:
         return bool(self.figures) and not self.differences
+
+    @property
+    def arrived_once(self) -> bool:
+        return bool(self.figures) and all(each.arrived_once for each in self.figures)
+
+    @property
+    def any_missing(self) -> bool:
+        return not self.figures or any(at.missing for each in self.figures for at in each.places)
+
+    @property
+    def any_twice(self) -> bool:
+        return any(at.twice for each in self.figures for at in each.places)
+
+    @property
+    def only_unproven(self) -> bool:
+        """Whether that the audit cannot prove something is all that differs."""
+        doubts = [f"{each.topic}: {each.doubt()}" for each in self.figures if each.is_unproven]
+        return self.arrived_once and bool(doubts) and self.differences == doubts
+
+    def reservations(self) -> Iterator[str]:
+        """What is not as it should be although every line arrived, in words."""
+        if unproven := sum(each.is_unproven for each in self.figures):
+            yield f"{self._of_topics(unproven)} cannot be proven"
+        doubted = sum(bool(each.doubt()) and not each.is_unproven for each in self.figures)
+        if doubted:
+            yield f"the audit does not call {self._of_topics(doubted)} complete"
+        if miscounted := sum(bool([*each.miscounts()]) for each in self.figures):
+            yield f"the agent counted {self._of_topics(miscounted)} otherwise"
+        if self.unsettled:
+            yield "there was no verdict in time"
+
+    def _of_topics(self, number: int) -> str:
+        return f"{number:,} of {len(self.figures):,} topics"
 
 
 def totals(figures: Sequence[Figures]) -> dict[str, int]:
@@ -174,6 +249,10 @@ def document(outcome: DemonstrationOutcome) -> dict[str, Any]:
         "agrees": outcome.agrees,
         "seconds": round(outcome.seconds, 1),
         "killed": outcome.killed,
+        "seed": outcome.seed,
+        "kills": [
+            {"program": each.program, "after": round(each.after, 1)} for each in outcome.kills
+        ],
         "topics": [
             {
                 "topic": each.topic,

@@ -2,7 +2,7 @@
 
 One topic for each application, of its name, and its copy at the offline cluster. Two have a schema
 of their own, which is registered before their first line is shipped; the third has none, and
-becomes `penstock.LogLine`.
+becomes `penstock.SyslogLine`.
 """
 
 import glob

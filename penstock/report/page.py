@@ -15,12 +15,14 @@ from ground.printable import one_line
 from penstock import __version__
 from penstock.cli.time_arguments import time_text
 from penstock.report.asking import verdict
+from penstock.report.kinds import MARKS
+from penstock.report.remarks import remark_lines, remarked
 from penstock.report.words import (
-    MARKS,
     NOT_LOADED,
     NOTHING,
     Count,
     ShownVerdict,
+    events_of,
     failing_words,
     finding_words,
     flow,
@@ -33,6 +35,7 @@ from penstock.report.words import (
     tier_name,
     topic_name,
     topic_shown,
+    unclaimed_words,
     verdict_shown,
     wait_words,
 )
@@ -42,7 +45,7 @@ _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 
 def report_page(report: ReportAnswer) -> str:
     """The whole file."""
-    shown = verdict_shown(verdict(report), report.topics)
+    shown = remarked(verdict_shown(verdict(report), report.topics), report.topics)
     title = f"{shown.name}: {time_text(report.from_time)} to {time_text(report.to_time)} UTC"
     style = files("penstock.report").joinpath("report.css").read_text(encoding="utf-8")
     return "\n".join(
@@ -123,6 +126,12 @@ def _topic(number: int, topic: TopicReport) -> Iterator[str]:
         yield from (_finding(each) for each in topic.findings)
         yield "</ul>"
         yield _more(left_out(len(topic.findings), topic.findings_total, "such findings"))
+    if topic.remarks:
+        yield "<h3>What was altered</h3>"
+        yield "<ul>"
+        for sentence in remark_lines(topic):
+            yield _marked("nothing", "i", f"<span>{_text(sentence)}</span>")
+        yield "</ul>"
     if topic.waits:
         yield "<h3>What it waits for</h3>"
         yield "<ul>"
@@ -130,11 +139,8 @@ def _topic(number: int, topic: TopicReport) -> Iterator[str]:
             yield _item(State.PENDING, f"<span>{_text(wait_words(wait))}</span>")
         yield "</ul>"
         yield _more(left_out(len(topic.waits), topic.waits_total, "that it waits for"))
-    if topic.unclaimed:
-        yield (
-            f'<p class="soft">{Count(topic.unclaimed)} events at the brokers '
-            "are of other producers.</p>"
-        )
+    for words in unclaimed_words(topic):
+        yield f'<p class="soft">{_text(words)}.</p>'
     yield "</section>"
 
 
@@ -152,7 +158,7 @@ def _tiers(tiers: Sequence[TierTotals]) -> Iterator[str]:
         yield "<tr>"
         yield f'<td class="name">{_text(tier_name(each, several=several))}</td>'
         yield f'<td class="bar"><span style="width: {width:.2f}%"></span></td>'
-        yield _number(Count(each.events))
+        yield _number(events_of(each))
         yield f'<td class="number">{_text(size(each.bytes))}</td>'
         yield from (_number(Count(count)) for count in counts)
         yield from (f'<td class="number">{_text(span(delay))}</td>' for delay in delays)

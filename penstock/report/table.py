@@ -15,10 +15,13 @@ from audit.verdicts import State
 from ground.printable import one_line
 from penstock.cli.output import print_table
 from penstock.report.asking import verdict
+from penstock.report.kinds import MARKS
+from penstock.report.remarks import remark_lines, remarked
 from penstock.report.words import (
-    MARKS,
     NOT_LOADED,
     Count,
+    ShownVerdict,
+    events_of,
     failing_words,
     finding_words,
     flow,
@@ -31,6 +34,7 @@ from penstock.report.words import (
     tier_name,
     topic_name,
     topic_shown,
+    unclaimed_words,
     verdict_shown,
     wait_words,
 )
@@ -43,9 +47,8 @@ _COLOURS: Final = {
     State.DUPLICATED: "magenta",
     State.CHANGED: "red",
 }
-_STYLES: Final = {
-    **{f"{MARKS[state]} {state.value}": colour for state, colour in _COLOURS.items()},
-    f"{NOT_LOADED} not loaded": "red",
+_COLOURS_OF_SIGNS: Final = {MARKS[state]: colour for state, colour in _COLOURS.items()} | {
+    NOT_LOADED: "red",
 }
 _DELAYS: Final = ("p50", "p95", "p99", "max")
 
@@ -60,8 +63,8 @@ class _Remark(NamedTuple):
 
 def show_report(report: ReportAnswer, *, everything: bool) -> None:
     """`everything`: also of topics with which all is well, and somebody watched all the time."""
-    shown = verdict_shown(verdict(report), report.topics)
-    _print(shown.words, _STYLES.get(shown.words, ""), f": {shown.meaning}")
+    shown = remarked(verdict_shown(verdict(report), report.topics), report.topics)
+    _print(shown.words, _colour(shown), f": {shown.meaning}")
     print(headline(report))
     if not report.topics:
         print("\nThe audit knows no topic.")
@@ -70,7 +73,8 @@ def show_report(report: ReportAnswer, *, everything: bool) -> None:
     _show_overview(report.topics)
     several = len({each.cluster for each in report.topics}) > 1
     for topic in report.topics:
-        if everything or topic.state is not State.COMPLETE or is_partly_unseen(topic):
+        notable = topic.state is not State.COMPLETE or is_partly_unseen(topic) or topic.remarks
+        if everything or notable:
             _show_topic(topic, cluster=several)
 
 
@@ -87,7 +91,13 @@ def _show_overview(topics: Sequence[TopicReport]) -> None:
         for topic, events, sums in seen.lines
     ]
     cluster = ("cluster",) if seen.clusters else ()
-    print_table(("verdict", *cluster, "topic", *seen.places, *seen.sums), rows, styles=_STYLES)
+    styles = {each.words: _colour(each) for each in map(topic_shown, topics)}
+    print_table(("verdict", *cluster, "topic", *seen.places, *seen.sums), rows, styles=styles)
+
+
+def _colour(shown: ShownVerdict) -> str:
+    """The worst state's; none where the sign says something else."""
+    return _COLOURS_OF_SIGNS.get(shown.mark, "")
 
 
 def _show_topic(topic: TopicReport, *, cluster: bool) -> None:
@@ -117,15 +127,15 @@ def _remarks(topic: TopicReport) -> Iterator[_Remark]:
         yield _Remark(mark, colour, finding_words(each))
     if more := left_out(len(topic.findings), topic.findings_total, "such findings"):
         yield _Remark(MARKS[State.MISSING], _COLOURS[State.MISSING], more)
+    for sentence in remark_lines(topic):
+        yield _Remark("i", "", sentence)
     mark, colour = MARKS[State.PENDING], _COLOURS[State.PENDING]
     for wait in topic.waits:
         yield _Remark(mark, colour, wait_words(wait))
     if more := left_out(len(topic.waits), topic.waits_total, "that it waits for"):
         yield _Remark(mark, colour, more)
-    if topic.unclaimed:
-        yield _Remark(
-            "i", "", f"{Count(topic.unclaimed)} events at the brokers are of other producers"
-        )
+    for words in unclaimed_words(topic):
+        yield _Remark("i", "", words)
 
 
 def _show_tiers(tiers: Sequence[TierTotals]) -> None:
@@ -139,7 +149,7 @@ def _show_tiers(tiers: Sequence[TierTotals]) -> None:
     rows = [
         {
             "tier": tier_name(each, several=several),
-            "events": Count(each.events),
+            "events": events_of(each),
             **{name: Count(getattr(each, name)) for name in special},
             **{name: span(getattr(each, name)) for name in _DELAYS},
         }

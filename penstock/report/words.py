@@ -7,22 +7,16 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from audit.answers import FailingLoad, ReportAnswer, TierTotals, TopicReport
+from audit.findings import FaultKind, Kinds, summed
 from audit.verdicts import Finding, State, Wait
 from ground.printable import one_line
 from penstock.cli.time_arguments import time_text
+from penstock.report.kinds import MARKS, faults_of, kind_words, known_words, marked
 
-MARKS: Final = {
-    State.COMPLETE: "✓",
-    State.PENDING: "…",
-    State.UNKNOWN: "?",
-    State.MISSING: "✗",
-    State.DUPLICATED: "⧉",
-    State.CHANGED: "≠",
-}
 MEANINGS: Final = {
     State.COMPLETE: "every line is accounted for",
     State.PENDING: "nothing is known to be wrong, and not everything is there yet",
-    State.UNKNOWN: "nobody watched for a while, so nobody knows whether all lines have arrived",
+    State.UNKNOWN: "nothing is known to be missing, and something cannot be proven",
     State.MISSING: "not all events have arrived",
     State.DUPLICATED: "some events are there more than once",
     State.CHANGED: "some events are not what was written",
@@ -39,7 +33,7 @@ _WAITED_FOR: Final = {"agent": "an agent", "broker": "a broker", "hdfs": "the lo
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 _SPANS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 _FEW: Final = 10
-_SUMS: Final = ("pending", "missing", "excess")
+_SUMS: Final = ("pending", "missing", "excess", "changed", "unknown")
 
 
 class Count(int):
@@ -47,6 +41,17 @@ class Count(int):
 
     def __str__(self) -> str:
         return UNKNOWN if self < 0 else f"{int(self):,}"
+
+
+class AtLeast(Count):
+    """There are more, and nobody knows how many."""
+
+    def __str__(self) -> str:
+        return f"≥{super().__str__()}"
+
+
+def events_of(tier: TierTotals) -> Count:
+    return AtLeast(tier.events) if tier.at_least else Count(tier.events)
 
 
 def size(count: int) -> str:
@@ -95,7 +100,12 @@ def verdict_shown(state: State, topics: Sequence[TopicReport]) -> ShownVerdict:
         return ShownVerdict(state, NOTHING, state.value, "no events in this time")
     if state is State.COMPLETE and any(map(is_partly_unseen, topics)):
         return ShownVerdict(state, MARKS[state], state.value, AS_FAR_AS_SEEN)
-    return ShownVerdict(state, MARKS[state], state.value, MEANINGS[state])
+    if not state.is_fault:
+        return ShownVerdict(state, MARKS[state], state.value, MEANINGS[state])
+    kinds = summed(count for each in topics for count in each.kinds)
+    meaning = known_words(topics) if state is State.UNKNOWN else kind_words(kinds)
+    name = marked(faults_of(kinds, state))
+    return ShownVerdict(state, MARKS[state], name, one_line(meaning or MEANINGS[state]))
 
 
 def is_partly_unseen(topic: TopicReport) -> bool:
@@ -155,6 +165,23 @@ def tier_name(tier: TierTotals, *, several: bool) -> str:
     return one_line(f"{name} {tier.destination}".strip() if several else name)
 
 
+def unclaimed_words(topic: TopicReport) -> list[str]:
+    """Events at the brokers that no earlier tier has reported, or has yet to report."""
+    said = []
+    if others := topic.unclaimed - topic.unclaimed_yet:
+        are = "event at the brokers is" if others == 1 else "events at the brokers are"
+        said.append(f"{Count(others)} {are} of other producers")
+    if yet := topic.unclaimed_yet:
+        are, they, them = (
+            ("event is", "it is", "it") if yet == 1 else ("events are", "they are", "them")
+        )
+        said.append(
+            f"{Count(yet)} {are} not reported by an earlier tier yet: {they} of other producers, "
+            f"or an agent or a broker has still to report {them}"
+        )
+    return said
+
+
 def left_out(shown: int, total: int, what: str) -> str:
     """Of a list that goes on; empty if it does not."""
     return f"and {total - shown:,} more {what}" if total > shown else ""
@@ -187,18 +214,35 @@ class ReportOverview(NamedTuple):
 def overview(topics: Sequence[TopicReport]) -> ReportOverview:
     tiers = {_place(tier): tier for topic in topics for tier in topic.tiers}
     several = several_roots(list(tiers.values()))
-    sums = tuple(name for name in _SUMS if any(getattr(each, name) for each in topics))
+    sums = tuple(name for name in _SUMS if any(_sum(each, name) for each in topics))
     lines = []
     for topic in topics:
-        at = {_place(tier): Count(tier.events) for tier in topic.tiers}
+        at = {_place(tier): events_of(tier) for tier in topic.tiers}
         events = tuple(at.get(place) for place in tiers)
-        lines.append(Line(topic, events, tuple(Count(getattr(topic, name)) for name in sums)))
+        lines.append(Line(topic, events, tuple(_sum(topic, name) for name in sums)))
     return ReportOverview(
         clusters=len({each.cluster for each in topics}) > 1,
         places=tuple(tier_name(each, several=several) for each in tiers.values()),
         sums=sums,
         lines=tuple(lines),
     )
+
+
+def _sum(topic: TopicReport, name: str) -> Count:
+    """Events; of what cannot be proven, stretches."""
+    if name == "changed":
+        return _count(topic.kinds, FaultKind.CHANGED, "events")
+    if name == "unknown":
+        return _count(topic.kinds, FaultKind.UNKNOWN, "findings")
+    return Count(getattr(topic, name))
+
+
+def _count(kinds: Kinds, kind: FaultKind, name: str) -> Count:
+    """-1 if nobody knows how many events it is about."""
+    found = next((each for each in kinds if each.kind is kind), None)
+    if found is None:
+        return Count(0)
+    return Count(getattr(found, name) or -1)
 
 
 def several_roots(tiers: Sequence[TierTotals]) -> bool:

@@ -106,8 +106,24 @@ def _remarks(status: Status) -> Iterator[str]:
     for each in status.inputs:
         for file in each.unreadable:
             yield f"input {each.name}: cannot read {file.path}: {file.why}"
+        if words := _altered(each):
+            yield f"input {each.name}: {words}"
     if status.process.over_memory:
         yield "it uses more than limits.memory_bytes"
+
+
+def _altered(each: InputStatus) -> str:
+    # What the audit answers with is no business of an agent that runs.
+    from audit.answers import AlteredTotal  # noqa: PLC0415
+    from penstock.report.remarks import altered_words  # noqa: PLC0415
+
+    totals = (
+        AlteredTotal("replaced", each.replaced_lines, each.replaced_characters),
+        AlteredTotal("cut", each.cut_lines, each.cut_lines),
+        AlteredTotal("dropped", each.dropped_values, each.dropped_values),
+        AlteredTotal("unread", 0, each.unread_files),
+    )
+    return altered_words(total for total in totals if total.count)
 
 
 def _section(columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:

@@ -3,7 +3,7 @@
 In a pipe it is plain text, a line a thing, nothing shortened. Colours are never the only sign.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,16 +22,13 @@ from penstock.directory.errors import UpError
 from penstock.directory.places import Addresses, Places
 from penstock.directory.remembered import remembered
 from penstock.report.asking import audit_option, said_audit_security
-from penstock.report.words import MARKS
 from penstock.services.agent_status import agent_option, said_agent_security
 from penstock.status.asking import Asking
 from penstock.status.cluster import page_addresses
 from penstock.status.loader_log import LoaderLog
 from penstock.status.values import AgentStanding, BrokerStanding, PipelineStatus, TopicStanding
 from penstock.status.words import (
-    COLOURS,
     FAULTY,
-    NOT_LOADED,
     UNKNOWN,
     Words,
     count,
@@ -49,12 +46,7 @@ _BROKERS: Final = ("broker", "address", "leads", "partitions", "remark")
 _TOPICS: Final = ("topic", "partitions", "stored", "events", "landed", "not_read", "verdict")
 _AGENTS: Final = ("agent", "host", "state", "files", "not_read", "heard", "version")
 _FEW_AGENTS: Final = 20
-_STYLES: Final = {f"{MARKS[state]} {state.value}": colour for state, colour in COLOURS.items()} | {
-    f"{NOT_LOADED.mark} {NOT_LOADED.text}": NOT_LOADED.colour,
-    "silent": "red",
-    "never": "red",
-    "behind": "yellow",
-}
+_STYLES: Final = {"silent": "red", "never": "red", "behind": "yellow"}
 _WELL: Final = 0
 _NOT_WELL: Final = 1
 _SECONDS: Final = 5.0
@@ -87,7 +79,7 @@ def show_standing(standing: PipelineStatus) -> None:
     for problem in standing.problems:
         _say(Words("!", "yellow", shown(problem, 400)))
     _section(_BROKERS, [_broker(each) for each in standing.brokers])
-    _section(_TOPICS, [_topic(each) for each in standing.topics])
+    _section(_TOPICS, [_topic(each) for each in standing.topics], _verdict_styles(standing))
     _section(_AGENTS, [_agent(each, standing.now) for each in standing.agents[:_FEW_AGENTS]])
     if len(standing.agents) > _FEW_AGENTS:
         print(f"and {len(standing.agents) - _FEW_AGENTS:,} more agents")
@@ -101,10 +93,17 @@ def _say(words: Words, *, bold: bool = False) -> None:
     click.echo(f"{mark} {click.style(words.text, bold=bold)}")
 
 
-def _section(columns: tuple[str, ...], rows: Sequence[dict[str, Any]]) -> None:
+def _section(
+    columns: tuple[str, ...], rows: Sequence[dict[str, Any]], styles: Mapping[str, str] = _STYLES
+) -> None:
     if rows:
         print()
-        print_table(columns, rows, styles=_STYLES)
+        print_table(columns, rows, styles=styles)
+
+
+def _verdict_styles(standing: PipelineStatus) -> Mapping[str, str]:
+    words = map(topic_words, standing.topics)
+    return {f"{each.mark} {each.text}": each.colour for each in words if each.colour}
 
 
 def _broker(each: BrokerStanding) -> dict[str, Any]:

@@ -59,6 +59,7 @@ def joined(parts: StatusParts, now: int) -> PipelineStatus:
         verdict_as_of=audit.topics.as_of if audit and audit.topics.as_of > 0 else -1,
         alerts=audit.topics.alerts if audit else -1,
         problems=(*parts.silent, *_problems(parts, cluster, now)),
+        altered=tuple(audit.topics.altered) if audit else (),
     )
 
 
@@ -110,6 +111,7 @@ def _topics(
             excess=row.excess if row else 0,
             of_last_day=row.events if row else -1,
             load_fails=row.load_fails if row else False,
+            kinds=row.kinds if row else (),
             partly_unseen=row.partly_unseen if row else False,
         )
 

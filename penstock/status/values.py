@@ -11,6 +11,9 @@ from typing import Final
 
 import msgspec
 
+from audit.answers import AlteredTotal
+from audit.findings import Kinds
+
 _OVER_MILLIS: Final = 5_000  # long enough to be calm, short enough to see a change
 _MOST: Final = 2**63 - 1  # whoever answers may say any number
 
@@ -41,6 +44,7 @@ class TopicStanding(msgspec.Struct, frozen=True, kw_only=True):
     excess: int = 0
     of_last_day: int = -1  # events, as the audit counts them
     load_fails: bool = False  # no load commits anything of it
+    kinds: Kinds = ()  # what is wrong and nobody has accepted, each kind by itself
     partly_unseen: bool = False  # nobody watched for a time of the last day, and that is accepted
 
 
@@ -92,6 +96,7 @@ class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
     verdict_as_of: int = -1  # up to when the ledger has been read
     alerts: int = -1
     problems: tuple[str, ...] = ()  # who does not answer or is silent, and what brokers have lost
+    altered: tuple[AlteredTotal, ...] = ()  # text of the last day that is not what the files have
 
 
 class Rates:

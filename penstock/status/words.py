@@ -8,9 +8,11 @@ import math
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-from audit.verdicts import State
+from audit.findings import State, summed
 from ground.printable import one_line
-from penstock.report.words import AS_FAR_AS_SEEN, MARKS, MEANINGS
+from penstock.report.kinds import MARKS, faults_of, kind_words, marked
+from penstock.report.remarks import altered_words
+from penstock.report.words import AS_FAR_AS_SEEN, MEANINGS
 from penstock.status.values import LoadStanding, PipelineStatus, TopicStanding
 
 UNKNOWN: Final = "-"
@@ -22,7 +24,7 @@ COLOURS: Final = {
     State.DUPLICATED: "magenta",
     State.CHANGED: "red",
 }
-FAULTY: Final = frozenset({State.UNKNOWN, State.MISSING, State.DUPLICATED, State.CHANGED})
+FAULTY: Final = frozenset(state for state in State if state.is_fault)
 
 _MOST: Final = 2**63 - 1  # whoever answers may say any number
 _LONG_MILLIS: Final = 300_000
@@ -53,13 +55,16 @@ def verdict_words(standing: PipelineStatus) -> Words:
     nothing = standing.topics and all(each.of_last_day == 0 for each in standing.topics)
     if state is State.COMPLETE and nothing:
         return Words("·", "", "complete: no events in the last day")
+    kinds = summed(count for each in standing.topics for count in each.kinds)
     words = {
         State.COMPLETE: _complete(standing),
         State.PENDING: _so_far(standing),
-        State.MISSING: f"{_events(sum(each.missing for each in standing.topics))} not arrived",
-        State.DUPLICATED: f"{_events(sum(each.excess for each in standing.topics))} arrived twice",
-    }.get(state, MEANINGS[state])
-    return Words(MARKS[state], COLOURS[state], f"{state.value}: {words}")
+        State.UNKNOWN: f"nothing is known to be missing; {kind_words(kinds)}" if kinds else "",
+    }.get(state, kind_words(kinds))
+    name = marked(faults_of(kinds, state))
+    altered = altered_words(standing.altered)
+    text = f"{name}: {words or MEANINGS[state]}{'; ' if altered else ''}{altered}"
+    return Words(MARKS[state], COLOURS[state], text)
 
 
 def _cannot_be_loaded(standing: PipelineStatus) -> str:
@@ -116,7 +121,8 @@ def topic_words(topic: TopicStanding) -> Words:
         return Words("", "", UNKNOWN)
     if topic.state == State.COMPLETE and topic.of_last_day == 0:
         return Words("·", "", topic.state)
-    return Words(MARKS[State(topic.state)], COLOURS[State(topic.state)], topic.state)
+    state = State(topic.state)
+    return Words(MARKS[state], COLOURS[state], marked(faults_of(topic.kinds, state)))
 
 
 def load_words(load: LoadStanding | None, now: int) -> str:
@@ -180,9 +186,3 @@ def shown(text: str, longest: int = 200) -> str:
     """What came from outside."""
     text = one_line(text)
     return text if len(text) <= longest else text[: longest - 1] + "…"
-
-
-def _events(number: int) -> str:
-    if number <= 0:
-        return "some events have"
-    return "1 event has" if number == 1 else f"{number:,} events have"

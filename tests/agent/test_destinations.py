@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from agent.alterations import AlteredText
 from agent.errors import JournalFull
-from agent.files.happenings import Lost
+from agent.files.happenings import Compressed, Lost
 from agent.runs import Fate
 from tests.agent.pipeline_side import PipelineSide, append, input_of, pipeline_side
 
@@ -42,6 +43,32 @@ def test_a_loss_that_could_not_be_written_down_at_once_is_stated_once(tmp_path: 
         side.cluster.stall()
         side.turn(times=2)
         assert side.messages("logs") == ["two"]
+
+
+def test_an_unread_file_that_could_not_be_written_down_at_once_is_stated_once(
+    tmp_path: Path,
+) -> None:
+    """Though a batch was closed before it, and both were tried again."""
+    path = tmp_path / "a.log"
+    path.write_bytes(b"\xff\n")
+    with pipeline_side(tmp_path, input_of(path, "logs"), batches={"linger": 60.0}) as side:
+        side.turn(times=2)
+        archives = [Compressed("logs", f"/log/{name}.gz", "logs", is_left=True) for name in "ab"]
+        side.pipeline.following.expect(archives)
+        with side.full_journal():
+            for _ in range(3):
+                with pytest.raises(JournalFull):
+                    side.pipeline._turn(side.now)
+        side.turn(after=61.0, times=3)
+        stated = [
+            (Path(each.path).name, each.altered.kind.value, each.altered.count)
+            for each in side.journal.statements
+            if isinstance(each, AlteredText)
+        ]
+        unread = [("a.gz", "unread", 1), ("b.gz", "unread", 1)]
+        assert sorted(stated) == [*unread[:1], ("a.log", "replaced", 1), *unread[1:]]
+        assert side.pipeline.feeds["logs"].counts.unread_files == 2
+        assert side.pipeline.feeds["logs"].counts.replaced_lines == 1
 
 
 def test_what_was_read_before_a_loss_goes_first(tmp_path: Path) -> None:

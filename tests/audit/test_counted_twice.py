@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from audit.http.topics import tier_totals
 from audit.picture import TierKind, TopicKey
 from audit.reconciling.verdict import reconcile
 from audit.store.store import AuditStore
@@ -62,6 +63,26 @@ def judged(directory: Path, chunks: list[list[Json]]) -> TopicVerdict:
         now = B0 + 2 * HOUR
         picture = reading.picture(KEY, B0, B0 + HOUR, now, expected_millis=30 * 24 * HOUR)
     return reconcile(picture)
+
+
+@pytest.mark.parametrize(("read_again", "events"), [(60, 100), (50, 40)])
+def test_what_a_mirror_has_copied(tmp_path: Path, read_again: int, events: int) -> None:
+    """It is killed amid its work. What the next one reads again it tells batch by batch; what the
+    first one had told of it together is read between two of these. Its offsets tell how much it
+    was; or else, that it was more than it has said."""
+
+    def mirror(first: int, count: int) -> Json:
+        return broker(f"mirror-{first}-{count}", first, count) | {"tier": "mirror"}
+
+    chunks = [
+        [agent(100), broker("b", 0, 100), loader(100)],
+        *([mirror(*offsets)] for offsets in ((0, 40), (30, 60), (40, read_again))),
+    ]
+    verdict = judged(tmp_path, chunks)
+    assert verdict.state == "complete"
+    shown = {each.tier: each for each in tier_totals(verdict, {})}
+    assert (shown["mirror"].events, shown["mirror"].at_least) == (events, events < 100)
+    assert (shown["broker"].events, shown["broker"].at_least) == (100, False)
 
 
 @pytest.mark.parametrize("together", [True, False])

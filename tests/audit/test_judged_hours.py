@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from audit.findings import KindCount
 from audit.judged_hours import HOUR, by_hour, figures_of
 from audit.picture import Tier, TierKind, TopicKey, WindowSums
 from audit.verdicts import FaultKind, Finding, State, TopicVerdict, Wait, WindowVerdict
@@ -139,6 +140,37 @@ def test_what_two_hours_lack_together_counts_once() -> None:
     assert [each.judged.findings for each in found] == [0, 1, 1]
 
 
+def test_each_kind_of_an_hour_is_counted_by_itself() -> None:
+    """What began before is known of the hour, and counted where it began."""
+    windows = [window(0, State.UNKNOWN), window(HOUR, State.CHANGED)]
+    blind = finding(FaultKind.UNKNOWN, HOUR - 1, HOUR + 1)
+    cut, gone = (
+        finding(FaultKind.CHANGED, HOUR, HOUR + 1),
+        finding(FaultKind.MISSING, HOUR, HOUR + 1),
+    )
+    _, found = by_hour(verdict(windows, [blind, cut, gone, gone]), [0, HOUR])
+    assert found.judged.state == State.CHANGED
+    assert found.judged.kinds == (
+        KindCount(kind=FaultKind.CHANGED, findings=1, events=2),
+        KindCount(kind=FaultKind.MISSING, findings=2, events=4),
+        KindCount(kind=FaultKind.UNKNOWN),
+    )
+
+
+def test_a_fault_is_told_by_its_first_finding_and_how_many_more_there_are() -> None:
+    found = [
+        replace(finding(kind, 0, 60_000), id=f"{kind}-{number}")
+        for kind, count in ((FaultKind.LOST, 1), (FaultKind.CHANGED, 1), (FaultKind.MISSING, 2))
+        for number in range(count)
+    ]
+    (said,) = by_hour(verdict([window(0, State.CHANGED)], found), [0])
+    assert said.faults == {
+        State.MISSING: "lost here; and 2 more findings",
+        State.CHANGED: "changed here",
+    }
+    assert said.first == {State.MISSING: "lost-0", State.CHANGED: "changed-0"}
+
+
 def test_a_sum_that_nobody_names_is_a_fault() -> None:
     (found,) = by_hour(verdict([window(0, State.CHANGED)]), [0])
     assert found.faults == {State.CHANGED: "the tiers do not agree"}
@@ -153,6 +185,7 @@ def test_figures_add_hours_up() -> None:
     assert (figures.missing, figures.pending_windows) == (2, 1)
     assert figures.pending_since == 2 * HOUR + 60_000
     assert figures.severity == State.MISSING.severity
+    assert figures.kinds == (KindCount(kind=FaultKind.UNNAMED, findings=1, events=2),)
 
 
 def test_figures_of_a_topic_that_was_deleted_wait_for_nobody() -> None:

@@ -161,6 +161,30 @@ def test_a_verdict_is_there_soon_after_the_last_entry(ledger: Ledger, audit: Aud
     assert found.tiers[0].p50 == 512
 
 
+def test_of_what_was_written_just_now_nothing_is_complete(
+    ledger: Ledger, audit: AuditProcess
+) -> None:
+    """Its agent may have read it, and not have said so yet. A time long ago in which nothing
+    happened is as complete as it will ever be."""
+    ledger.write(said("quiet").entries())
+    wait_until(lambda: state_of(audit, "quiet") == "complete", within=20, what="complete")
+
+    def report(begin: int, end: int) -> answers.ReportAnswer:
+        return audit.get("report", answers.ReportAnswer, topic="quiet", from_=begin, to=end)
+
+    now = int(time.time() * 1000)
+    lately = report(now - HOUR, now)
+    assert (lately.state, lately.topics[0].state) == ("pending", "pending")
+    assert [each.on for each in lately.topics[0].waits] == ["ledger"]
+    assert report(BEGAN - 2 * HOUR, BEGAN - HOUR).state == "complete"
+    assert report(BEGAN, now).state == "complete", "of what there is so far"
+
+
+def test_of_no_topic_nothing_is_complete(ledger: Ledger, audit: AuditProcess) -> None:
+    nobody = audit.get("report", answers.ReportAnswer, cluster="other")
+    assert (nobody.topics, nobody.state) == ([], "pending")
+
+
 def test_what_is_in_another_hour_is_said(ledger: Ledger, audit: AuditProcess) -> None:
     """Ten events are in a later one at the files, as their headers say: what is said adds up."""
     *others, files = said("moved").entries()
@@ -197,6 +221,8 @@ def test_what_is_missing_is_named(ledger: Ledger, audit: AuditProcess) -> None:
     assert (host.host, host.state) == ("host-of-holed", "missing")
     wait_until(lambda: "holed" in alerts(audit), within=20, what="raised")
     assert finding.words in alerts(audit)["holed"].words
+    assert len(finding.id) == 16
+    assert alerts(audit)["holed"].finding == finding.id == report.topics[0].findings[0].id
     ledger.write([accept("holed")])
     wait_until(lambda: state_of(audit, "holed") == "complete", within=20, what="accepted")
     (finding,) = audit.get("findings", answers.Findings, topic="holed").items

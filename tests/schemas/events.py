@@ -247,6 +247,30 @@ EVENTS: Final[dict[str, Event]] = {
                 "cure": "raise max_dead_share",
             }
         ],
+        "scrubbed": [
+            {
+                "topic": "orders",
+                "topic_id": "9nOqJx0wSTyJp6m6CHkuvA",
+                "partition": 3,
+                "recent": 1_795_132_000_000,
+                "whole": 1_795_000_000_000,
+            }
+        ],
+        "altered": [
+            {
+                "topic": "orders",
+                "input": "orders",
+                "source": "9nOqJx0wSTyJp6m6CHkuvA",
+                "path": "/var/log/orders.log",
+                "kind": "replaced",
+                "name": "",
+                "lines": 9,
+                "count": 12,
+                "from_time": 1_795_132_000_000,
+                "to_time": 1_795_132_060_000,
+                "hint": "cp1252",
+            }
+        ],
     },
     "Everything": everything(tree=[everything(any="leaf"), everything(any=b"abc", map={})]),
 }

@@ -17,6 +17,7 @@ from schemas.event_schemas import (
     HEADER,
     LEDGER,
     LOG_LINE,
+    SYSLOG_LINE,
     built_in,
     check_event_schema,
     scaffold,
@@ -28,7 +29,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "events.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
-@pytest.mark.parametrize("name", [HEADER, LOG_LINE, DEAD_LETTER])
+@pytest.mark.parametrize("name", [HEADER, LOG_LINE, SYSLOG_LINE, DEAD_LETTER])
 def test_the_page_has_every_field(name: str) -> None:
     assert table(record(name)) in PAGE
 

@@ -8,7 +8,8 @@ these happened at that place and time. Everything else a history tells.
 - A file was truncated in place, and no copy was left: what it got between the last look and the
   truncation is nowhere, and nobody knows whether that was anything. The statement names the file.
 - A file was emptied in place before anything of it was read. That this may have been is said of a
-  moment in which a file was begun, without being red ("for a moment").
+  moment in which a file was made, or written to for the first time, without being red ("for a
+  moment").
 - A file came and went while the agent did not run, or within a second, and nothing of it was read.
 - A folder was made while the agent did not run: what happened in it before it was watched.
 - There is no history: a first start, and one after the data directory was deleted or damaged.
@@ -21,7 +22,7 @@ from pathlib import PurePath
 from typing import Final
 
 from tests.witness.objections import Objection
-from tests.witness.truth import NEVER, File, Truth
+from tests.witness.truth import File, Truth
 from tests.witness.verdict import Called
 
 # Between what was done and what the agent says of it: it looks every half second.
@@ -82,7 +83,8 @@ def _was_truncated(called: Called, truth: Truth, file: File) -> bool:
 
 
 def _was_emptied(called: Called, truth: Truth, file: File, read: set[int]) -> bool:
-    if called.is_moment and _is_then(called, truth, file.made):
+    first = min((min(line.begun, line.written) for line in file.lines), default=file.made)
+    if called.is_moment and (_is_then(called, truth, file.made) or _is_then(called, truth, first)):
         return True
     emptied = min(file.ended, file.copied)
     return file.cut and id(file) not in read and _is_then(called, truth, emptied)
@@ -98,5 +100,5 @@ def _is_of_new_folder(called: Called, truth: Truth, file: File) -> bool:
     """It was made anew while the agent did not run, and was not watched until that was over."""
     made = file.folder_made
     ends = [each.until for each in truth.blind if each.since <= made <= each.until]
-    watched = min(max(ends, default=made) + _STARTING, NEVER)
+    watched = max(ends, default=made) + _STARTING
     return bool(ends) and called.from_time <= watched and called.to_time >= made - _SLACK

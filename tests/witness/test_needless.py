@@ -103,6 +103,12 @@ def made_anew(truth: Truth, moment: int) -> None:
     another(truth, folder_made=moment, made=moment)
 
 
+def written_to(truth: Truth, moment: int) -> None:
+    """It had stood empty."""
+    for line in truth.files[0].lines:
+        line.written = moment
+
+
 def forgotten(truth: Truth, moment: int) -> None:
     truth.forgotten.append(moment)
 
@@ -119,6 +125,7 @@ def forgotten(truth: Truth, moment: int) -> None:
         (came_and_went, replace(UNKNOWN, path="/logs")),
         (hidden, UNKNOWN),
         (begun, MOMENT),
+        (written_to, MOMENT),
         (forgotten, UNKNOWN),
         (forgotten, OF_FILE),
     ],

@@ -104,6 +104,23 @@ export const agentWord = (state) => AGENTS[state]?.[1] ?? state;
 export const agentSign = (state) => sign(AGENTS[state]?.[0] ?? "unknown", 15);
 export const kindSign = (kind) => sign(KINDS[kind]?.[0] ?? "unknown", 15);
 
+/** Every fault among these states by its own badge, the worst first; the worst state if none is. */
+export function stateBadges(having, state, ...others) {
+  const faults = having.filter((each) => FAULTS.includes(each));
+  const shown = faults.length > 0 || others.length > 0 ? faults : [state];
+  return h("span", { class: "badges" }, shown.map((each) => stateBadge(each)), others);
+}
+/** The states that these counts of kinds make, the worst first. */
+export const statesOf = (kinds) =>
+  STATES.filter((state) => kinds.some((each) => kindState(each.kind) === state));
+
+/** What a host has wrong; that its agent is silent, whatever else is known. */
+export function hostBadges(row) {
+  if (!row) return null;
+  const silent = row.agent_state === "silent" ? [agentBadge("silent")] : [];
+  return stateBadges(statesOf(row.kinds), row.state, ...silent);
+}
+
 /** A tier, as people call it. */
 export function tierName(tier) {
   const names = { agent: "Agents", origin: "Origin brokers", mirror: "Mirror", hdfs: "Files" };

@@ -6,6 +6,7 @@ from itertools import count
 
 import pytest
 
+from agent.alterations import Alteration, Altered, AlteredText
 from agent.batches.packer import Packer
 from agent.batches.plan import SourceHeader, TopicPlan
 from agent.config import BatchCompression, Batches
@@ -60,6 +61,34 @@ def test_lines_of_several_files_share_a_batch_file_by_file() -> None:
         "path": "/var/log/b.log",
         "message": "b0",
     }
+
+
+def test_what_was_altered_is_stated_once_for_each_file_kind_and_field() -> None:
+    """In the parcel of its lines, between the times of the events that it is about; however these
+    are spread."""
+    packer = Packer(PLAN)
+    spread = replace(A, partition_by="field:user", input="shop")
+    replaced = Altered(Alteration.REPLACED, 1, 2)
+    dropped = Altered(Alteration.DROPPED, 1, 1, "user")
+    progress, end = START, 0
+    for time, altered in ((NOW, (replaced,)), (NOW - 5, (replaced, dropped)), (NOW + 9, ())):
+        keys = [b"%d" % at for at in range(40)]
+        made, end = lines(*[b"x"] * 40, position=end, times=time, keys=keys)
+        progress = put(packer, spread, (replace(made, altered=altered), end), progress)
+    put(packer, B, (replace(lines(b"b")[0], altered=(replaced,)), 2))
+    parcel = closed(packer)
+    assert len(parcel.batches) > 2
+    of_a = ("lines", "shop", A.id, "/var/log/a.log")
+    of_b = ("lines", "", B.id, "/var/log/b.log")
+    numbers = [each.number for each in parcel.altered]
+    assert len({*numbers, *(each.number for each in parcel.batches)}) == 3 + len(parcel.batches)
+    assert [replace(each, number=0) for each in parcel.altered] == [
+        AlteredText(0, *of_a, Altered(Alteration.REPLACED, 2, 4), NOW - 5, NOW),
+        AlteredText(0, *of_a, dropped, NOW - 5, NOW - 5),
+        AlteredText(0, *of_b, replaced, NOW, NOW),
+    ]
+    put(packer, A, lines(b"x"))
+    assert closed(packer).altered == []
 
 
 def test_what_was_filtered_belongs_to_the_run_beside_it() -> None:

@@ -168,7 +168,7 @@ LEFT = (
 
 def test_what_is_plain_is_taken_and_nothing_else() -> None:
     plain = PlainJson(EVENT, take=["more"], constants={}, only_known=False)
-    bodies, (more,) = plain.encode([*PLAIN, *LEFT])
+    bodies, (more,), _ = plain.encode([*PLAIN, *LEFT])
     assert [body is None for body in bodies] == [False] * len(PLAIN) + [True] * len(LEFT)
     assert more == [None, None, "what nobody asked for", *[None] * (len(PLAIN) + len(LEFT) - 3)]
     assert bodies[: len(PLAIN)] == JsonTails(EVENT, native=False).encode(PLAIN).bodies
@@ -209,7 +209,7 @@ FIELD: tuple[Any, ...] = GOOD[3][0]
     ],
 )
 def test_a_plan_that_is_none_is_refused(plan: Any) -> None:
-    assert encode(GOOD, [b'{"a":"x"}']) == ([b"\x02x"], (["x"],))
+    assert encode(GOOD, [b'{"a":"x"}']) == ([b"\x02x"], (["x"],), {})
     with pytest.raises((TypeError, OverflowError)):
         encode(plan, [b'{"a":"x"}'])
 
@@ -219,4 +219,12 @@ def test_lines_that_are_none_are_refused() -> None:
     for wrong in ((), (GOOD,), (GOOD, (b"",)), (GOOD, [None]), (GOOD, [""]), (GOOD, [bytearray()])):
         with pytest.raises(TypeError):
             called(*wrong)
-    assert encode(GOOD, []) == ([], ([],))
+    assert encode(GOOD, []) == ([], ([],), {})
+
+
+def test_values_of_unknown_fields_are_counted_by_name() -> None:
+    lines = [b'{"a":"x","b":1,"c":null}', b'{"b":true,"a":"y"}', b'{"b":1,"a":7}']
+    assert encode(GOOD, lines)[2] == {"b": 2, "c": 1}, "the last line has no body"
+    many = b",".join(b'"f%d":%d' % (at, at) for at in range(40))
+    counted = encode(GOOD, [b'{"a":"x",%s}' % many, b'{"a":"x","f7":0,"f39":0}'])[2]
+    assert counted == {**{f"f{at}": 1 for at in range(16)}, "f7": 2, "": 25}

@@ -34,8 +34,9 @@ RULES = Rules(
 )
 ASKED = ["ts", "n", "who.id", "who", "level"]
 
+CARRIED = {*TailEncoder(SCHEMA).names, *ASKED}
 LINE_BY_LINE = OneByOne(
-    lambda line, _: fields_of_json(line), ADDED, RULES, TailEncoder(SCHEMA).encode
+    lambda line, _: fields_of_json(line), ADDED, RULES, TailEncoder(SCHEMA).encode, CARRIED
 )
 COLUMNS = JsonColumns(
     JsonTails(TailEncoder(SCHEMA), take=ASKED, constants=ADDED), ASKED, ADDED, RULES
@@ -70,7 +71,8 @@ def made(make: Make, lines: list[bytes]) -> tuple[Any, ...]:
     make(lines, result)
     columns = (result.times, result.positions, result.bodies, result.keys)
     dead = [(each.position, each.raw, each.time) for each in result.dead]
-    return (*columns, dead, result.tally.excepted(), result.lines, result.clamped)
+    dropped = result.dropped.counts
+    return (*columns, dead, dropped, result.tally.excepted(), result.lines, result.clamped)
 
 
 @given(lines=LINES)

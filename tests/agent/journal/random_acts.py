@@ -6,14 +6,15 @@ DIRECTORY SEED`.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from random import Random
 
+from agent.alterations import Alteration, Altered, AlteredText
 from agent.history.blind_times import NOT_KNOWN, LookedAt, Patterns, Stamp, Traces, Unwatched
 from agent.journal.journal import Journal
 from agent.parcels import Eventless, Outgoing, Parcel
-from agent.runs import Progress, Run, SourceId
+from agent.runs import KnownSource, Progress, Run, SourceId
 from client.delivery import TopicPartition
 from tests.agent.journal.samples import ME, batch, known, ledger, open_journal, outgoing
 
@@ -73,7 +74,14 @@ class Acts:
             more = batch(1, "views.dead", fill=b"\x00PJ" * self._decisions.randint(0, 400))
             batches.append(outgoing(self.journal.next_number(), full[0], batch=more))
         eventless = [Eventless(self.journal.next_number(), "views", each) for each in empty]
-        self.journal.parcel(Parcel(batches, eventless, progress))
+        self.journal.parcel(Parcel(batches, eventless, progress, [*self._altered(chosen)]))
+
+    def _altered(self, sources: Iterable[KnownSource]) -> Iterator[AlteredText]:
+        for each in sources:
+            if self._decisions.random() < 0.3:
+                cut = Altered(Alteration.CUT, 1, self._decisions.randint(1, 9), "", "cp1252")
+                number = self.journal.next_number()
+                yield AlteredText(number, "views", "shop", each.id, each.path, cut, 1, 2)
 
     def number(self) -> None:
         waiting = [each for each in self.journal.open_batches if each.numbers is None][:3]

@@ -1,7 +1,10 @@
 """What entries do to contents: the rules, without files."""
 
+from dataclasses import replace
+
 import pytest
 
+from agent.alterations import Alteration, Altered, AlteredText
 from agent.history.blind_times import LookedAt, Traces, Unwatched
 from agent.journal import contents as contents_module
 from agent.journal.contents import JournalContents, Unfitting
@@ -294,6 +297,33 @@ def test_what_nobody_saw_is_not_given_up(contents: JournalContents) -> None:
     assert not contents.statements
     assert not contents.not_seen
     assert contents.waiting == 0
+
+
+def test_altered_text_costs_no_proof_that_lines_arrived(contents: JournalContents) -> None:
+    """However much of it waits for the ledger: beyond so many, the oldest are given up."""
+    contents.parcel(parcel(outgoing(0, run(A, 0, 1))))
+    contents.acknowledged(0, 0, -1)
+    most = contents_module.MOST_ALTERED
+    cut = Altered(Alteration.CUT, 1, 1)
+    for start in range(1, most + 101, 100):
+        several = [
+            AlteredText(number, "views", "shop", A, "/a", cut, 1, 2)
+            for number in range(start, start + 100)
+        ]
+        contents.parcel(replace(parcel(), altered=several))
+    assert contents.waiting == 2
+    assert contents.given_up == 100
+    assert [*contents.statements] == [0, *range(101, most + 101)]
+    assert contents.next_number == most + 101
+    runs = tuple(run(A, seq, 1, seq * 10) for seq in range(999))
+    for number in range(most + 101, most + 203):
+        contents.parcel(parcel(outgoing(number, *runs, batch=batch())))
+        contents.acknowledged(number, number, -1)
+    assert len(contents.altered) == most, "nor does it give way to these"
+    contents.parcel(parcel(ledger(most + 203, *range(most + 203))))
+    contents.acknowledged(most + 203, 0, -1)
+    assert not contents.statements
+    assert not contents.altered
 
 
 def test_times_that_nobody_watched_do_not_grow_for_ever(contents: JournalContents) -> None:

@@ -320,7 +320,7 @@ def test_when_a_file_is_begun_anew(tmp_path: Path, acknowledged: bool, begins_an
     number = 0
     while True:
         grown = journal.sizes.file_bytes - begun
-        filled = batch(fill=b"x" * 500)
+        filled = batch(fill=b"x" * 520)
         journal.parcel(parcel(outgoing(number, run(A, number, 1, number * 10), batch=filled)))
         wait_for_new_file()
         if journal.sizes.generation != generation:

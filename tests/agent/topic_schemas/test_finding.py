@@ -20,7 +20,7 @@ from agent.topic_schemas.values import (
 )
 from harness.registry_process import RegistryProcess
 from schemas.errors import RegistryError
-from schemas.event_schemas import DEAD_LETTER, LEDGER, LOG_LINE, built_in
+from schemas.event_schemas import DEAD_LETTER, LEDGER, LOG_LINE, SYSLOG_LINE, built_in
 from schemas.registry_client import RegistryClient
 from tests.agent.topic_schemas.at_a_registry import event, fields, new_topic, plain, with_more
 from tests.schemas.answering import answering, says
@@ -100,7 +100,7 @@ def test_lines_do_not_go_to_another_schemas_topic(registry: RegistryClient) -> N
 
 
 def test_messages_go_to_whatever_schema_the_topic_has(registry: RegistryClient) -> None:
-    """cri, docker and syslog: a log line by default, and fields where there are some."""
+    """cri and docker: a log line by default, and fields where there are some."""
     typed, untyped = new_topic(), new_topic()
     wanted = Wanted(untyped, Purpose.EITHER)
     first = find(registry, wanted)
@@ -109,6 +109,20 @@ def test_messages_go_to_whatever_schema_the_topic_has(registry: RegistryClient) 
     assert find(registry, wanted) == first
     registry.register(f"{typed}-value", event(message="string"))
     assert find(registry, Wanted(typed, Purpose.EITHER)).schema.full_name == "shop.Order"
+
+
+def test_lines_of_syslog_have_a_schema_of_their_own(registry: RegistryClient) -> None:
+    """On a topic that has none; one that has log lines keeps them, so that it stays readable."""
+    own, before, typed = new_topic(), new_topic(), new_topic()
+    syslog = replace(plain(own), format=Format.SYSLOG)
+    assert wanted_for(syslog) == Wanted(own, Purpose.SYSLOG)
+    assert find(registry, wanted_for(syslog)).schema == built_in(SYSLOG_LINE)
+    for purpose in (Purpose.LINES, Purpose.EITHER, Purpose.SYSLOG):
+        assert find(registry, Wanted(own, purpose)).schema == built_in(SYSLOG_LINE), purpose
+    find(registry, of_lines(before))
+    assert find(registry, Wanted(before, Purpose.SYSLOG)).schema == built_in(LOG_LINE)
+    registry.register(f"{typed}-value", event(message="string"))
+    assert find(registry, Wanted(typed, Purpose.SYSLOG)).schema.full_name == "shop.Order"
 
 
 def test_fields_go_by_the_latest_version(registry: RegistryClient) -> None:

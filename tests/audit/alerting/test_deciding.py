@@ -12,6 +12,7 @@ from audit.alerting.conditions import (
     AlertKey,
     WaitingCondition,
     decide,
+    findings_of,
     key_of,
     of_agents,
     of_loads,
@@ -68,6 +69,22 @@ def test_a_table_that_is_not_loaded_has_one_alert_with_the_cure() -> None:
     said = "east/clicks has not been loaded into {} since 1970-01-01T00:01Z: all is dead"
     assert of_loads([one, other]) == {key: said.format("file:///a") + ". What to do: raise it"}
     assert of_loads([other]) == {key: said.format("file:///b")}
+
+
+def test_an_alert_names_its_finding() -> None:
+    """That of when it was raised, also when it is over."""
+    faulty = HourVerdict(hour(2).judged, {State.MISSING: "gone"}, {State.MISSING: "f1"})
+    findings = findings_of([faulty, hour(3, pending_since=1)])
+    assert findings == {MISSING: "f1"}
+    known = {MISSING: "gone"}
+    (alert,) = decide(known, {}, {}, now=1, after={}, findings=findings).changed
+    assert alert.finding == "f1"
+    (over,) = decide({}, {MISSING: alert}, {}, now=2, after={}).changed
+    messages = [message for _, message in untold([over])]
+    assert [(each.status, each.finding) for each in messages] == [
+        ("raised", "f1"),
+        ("resolved", "f1"),
+    ]
 
 
 def test_what_is_not_raised_yet_is_known() -> None:

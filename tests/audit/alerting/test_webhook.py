@@ -56,6 +56,7 @@ def test_what_is_offered_is_told_once() -> None:
                 "words": "w",
                 "raised": 5,
                 "resolved": -1,
+                "finding": "",
             }
         ],
     }

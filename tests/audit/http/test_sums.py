@@ -3,10 +3,11 @@
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from audit.http.topics import added, cells, percentile, tier_totals
 from audit.picture import Tier, TierKind, TopicKey, WindowSums
-from audit.verdicts import State, TopicVerdict, WindowVerdict, worst
+from audit.verdicts import FaultKind, Finding, State, TopicVerdict, WindowVerdict, worst
 
 MINUTE = 60_000
 NUMBERS = st.integers(0, 1_000)
@@ -31,6 +32,7 @@ def verdicts(draw: st.DrawFn) -> list[WindowVerdict]:
             pending=draw(NUMBERS),
             excess=draw(NUMBERS),
             unclaimed=draw(NUMBERS),
+            unclaimed_yet=draw(NUMBERS),
             elsewhere=draw(st.integers(-1_000, 1_000)),
             late=draw(NUMBERS),
             duplicates=draw(NUMBERS),
@@ -56,6 +58,49 @@ def test_cells_have_all_that_windows_have(windows: list[WindowVerdict], minutes:
     assert {w for e in found for w in e.waits} == {w for e in windows for w in e.waits}
 
 
+def test_files_have_the_rows_that_are_there() -> None:
+    """As `missing` and `excess` have the others: one is the other and these, exactly."""
+    files = Tier(TierKind.HDFS, "hdfs://logs")
+    gone = Finding(
+        kind=FaultKind.MISSING,
+        words="",
+        tier="hdfs",
+        destination="hdfs://logs",
+        path="part-1",
+        events=200,
+        from_time=0,
+        to_time=60 * MINUTE,
+    )
+    known = replace(gone, path="part-2", accepted="deleted on purpose", events=30)
+    twice = replace(gone, path="copy", kind=FaultKind.DUPLICATED, events=5)
+    others = [
+        replace(gone, destination="hdfs://others"),
+        replace(gone, path="/log/a", source="a1-7"),  # events of a log file, which never landed
+        replace(gone, path="part-3", events=-1),
+    ]
+    window = WindowVerdict(
+        start=0, length=60_000, state=State.MISSING, sums=[WindowSums(events=679)] * 2
+    )
+    verdict = TopicVerdict(
+        key=TopicKey("east", "clicks", "id"),
+        from_time=0,
+        to_time=60 * MINUTE,
+        tiers=[Tier(TierKind.BROKER), files],
+        state=State.MISSING,
+        windows=[window],
+        findings=[gone, *others],
+        waits=[],
+    )
+
+    def rows(*findings: Finding) -> list[int]:
+        judged = replace(verdict, findings=list(findings))
+        return [each.events for each in tier_totals(judged, {})]
+
+    assert rows(gone, *others) == [679, 479]
+    assert rows(gone, known, twice) == [679, 454]
+    assert rows(replace(gone, events=1_000)) == [679, 0], "of a part of the hour"
+
+
 @given(verdicts())
 def test_cells_as_long_as_windows_are_windows(windows: list[WindowVerdict]) -> None:
     assert cells(windows, MINUTE) == windows
@@ -64,6 +109,36 @@ def test_cells_as_long_as_windows_are_windows(windows: list[WindowVerdict]) -> N
 def test_a_window_longer_than_a_cell_keeps_its_length() -> None:
     hour = WindowVerdict(start=0, length=3_600_000, state=State.COMPLETE, sums=[WindowSums()])
     assert cells([hour], MINUTE) == [hour]
+
+
+def test_what_a_copy_has_was_copied() -> None:
+    """Though the mirror was killed before it had said so."""
+    tiers = [Tier(TierKind.MIRROR), Tier(TierKind.BROKER)]
+    window = WindowVerdict(
+        start=0,
+        length=MINUTE,
+        state=State.COMPLETE,
+        sums=[WindowSums(events=12_602), WindowSums(events=16_201)],
+    )
+    verdict = TopicVerdict(
+        key=TopicKey("offline", "dc1.clicks", "id"),
+        from_time=0,
+        to_time=MINUTE,
+        tiers=tiers,
+        state=State.COMPLETE,
+        windows=[window],
+        findings=[],
+        waits=[],
+    )
+
+    def at_least(verdict: TopicVerdict) -> list[bool]:
+        return [each.at_least for each in tier_totals(verdict, {})]
+
+    assert at_least(verdict) == [True, False]
+    both = replace(window, sums=[WindowSums(events=16_201)] * 2)
+    assert at_least(replace(verdict, windows=[both])) == [False, False]
+    partly = replace(verdict, windows=[both], uncounted=frozenset({tiers[1]}))
+    assert at_least(partly) == [False, True]
 
 
 def test_how_late_brokers_are_counted_is_no_delay() -> None:

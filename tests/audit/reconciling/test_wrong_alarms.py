@@ -1,11 +1,23 @@
 """What looks like a fault and is none."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from msgspec import structs
 
-from audit.picture import Hole, LostBytes, OffsetSpan, TierKind, Twice, Window, WindowSums
+from audit.picture import (
+    Hole,
+    LostBytes,
+    OffsetSpan,
+    PartitionPicture,
+    Tier,
+    TierKind,
+    TopicKey,
+    Twice,
+    Window,
+    WindowSums,
+)
 from audit.reconciling.verdict import reconcile
 from audit.verdicts import FaultKind, State
 from tests.audit.reconciling.pictures import (
@@ -54,6 +66,47 @@ def test_other_producers() -> None:
     )
     assert verdict.state is State.COMPLETE
     assert verdict.windows[3].unclaimed == 5
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "yet"),
+    [
+        ({}, 0),
+        # The agent is killed: it is done up to the window before, and is not heard any more.
+        ({"agents": [agent(until=START + 3 * MINUTE)]}, 5),
+        # It has shipped old lines, and has not said so when the brokers have counted them.
+        ({"partitions": [claimed(agent=((0, 600),), broker=((0, 605),), hdfs=((0, 605),))]}, 5),
+        # An entry of its journal is under way.
+        ({"holes": [Hole("a1", TierKind.AGENT, "web-3", 7, 1, START, START + 2 * HOUR)]}, 5),
+    ],
+)
+def test_what_an_agent_may_still_claim_is_nobody_elses(spoilt: dict[str, Any], yet: int) -> None:
+    more = WindowSums(15, 150, 12)
+    others = {
+        "windows": windows(window(3, broker=more, hdfs=more)),
+        "partitions": [claimed(agent=((0, 30), (35, 600)))],
+    }
+    found = reconcile(picture(**others | spoilt)).windows[3]
+    assert (found.unclaimed, found.unclaimed_yet) == (5, yet)
+
+
+def test_what_brokers_have_still_to_count_is_nobody_elses() -> None:
+    """Of a copy: its own have counted it, and those of the origin, which were killed, have not."""
+    origin = Tier(TierKind.ORIGIN, "dc1")
+    more = WindowSums(15, 150, 12)
+    found = reconcile(
+        picture(
+            tiers=(origin, BROKER),
+            windows=[
+                structs.replace(each, sums={origin: each.sums[AGENT], BROKER: each.sums[BROKER]})
+                for each in windows(window(3, broker=more))
+            ],
+            partitions=[PartitionPicture(0, {origin: ((0, 600),), BROKER: ((0, 605),)})],
+            agents=[],
+            origin=TopicKey("dc1", "clicks", "id"),
+        )
+    )
+    assert (found.windows[3].unclaimed, found.windows[3].unclaimed_yet) == (5, 5)
 
 
 def test_other_producers_where_no_broker_counts() -> None:

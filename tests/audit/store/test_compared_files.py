@@ -58,5 +58,27 @@ def test_the_latest_counts_however_wrong_the_clock(tmp_path: Path, ahead: int) -
                 found = reading.picture(KEY, FIRST, FIRST + HOUR, now, expected_millis=HOUR)
                 (hour,) = reading.hours(KEY, ROOT, from_time=0, to_time=now)
             assert [each.path for each in found.file_faults] == ["p.parquet"]
-            assert hour.words == "1 files are not as they were committed"
+            assert hour.words == "1 file is not as committed"
             assert hour.checked == min(now, BEGIN + ahead + MINUTE + 1)
+
+
+def test_an_hour_has_the_rows_that_are_there(tmp_path: Path) -> None:
+    """As the report's files do."""
+    landed = passage(0, 0, 9, [window(BEGIN, 9)])
+    run = entry("hdfs", "log", 0, BEGIN, destination=ROOT, run=1, passages=[landed])
+    twice = LOST | {"path": "q", "fault": "extra", "committed_rows": 0, "found_rows": 3}
+    unreadable = LOST | {"path": "r", "fault": "changed", "found_rows": -1}
+    with closing(AuditStore.open(tmp_path)) as store, closing(store.reading()) as reading:
+        store.fold(CLUSTER, body([SPOKEN, run]), LedgerPositions())
+
+        def rows(*faults: Json) -> int:
+            said = compared(f"check-{len(faults)}", BEGIN + len(faults) * MINUTE, *faults)
+            store.fold(CLUSTER, body([said]), LedgerPositions())
+            (hour,) = reading.hours(KEY, ROOT, from_time=0, to_time=BEGIN + HOUR)
+            return hour.rows
+
+        assert rows() == 9
+        assert rows(LOST) == 4
+        assert rows(LOST, twice) == 7
+        assert rows(LOST, twice, unreadable) == 7
+        assert rows(LOST, LOST, LOST, LOST) == 0

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from audit.config import Inventory
+from audit.findings import FaultKind, KindCount
 from audit.picture import AlteredBatch, Tier, TierKind, TopicKey, TopicPicture
 from audit.queries import (
     AgentsQuery,
@@ -316,6 +317,30 @@ def test_topics_by_what_was_said_of_their_hours(store: AuditStore, reading: Stor
     assert (found.partly_unseen, found.items) == (1, []), "of all, whatever is searched for"
     assert [each.partly_unseen for each in overview(reading, hours=2).items] == [True]
     assert overview(reading, BEGIN, hours=1).partly_unseen == 0, "of other hours"
+
+
+def test_the_worst_of_a_topic_hides_nothing_else(store: AuditStore, reading: StoreReading) -> None:
+    """Neither in an hour nor between hours; each kind is counted by itself."""
+    fold(store, shipped(0, 0, 0, 0))
+    changed = KindCount(kind=FaultKind.CHANGED, findings=1, events=1_200)
+    missing = KindCount(kind=FaultKind.MISSING, findings=2, events=200)
+    unknown = KindCount(kind=FaultKind.UNKNOWN, findings=1, uncounted=1)
+    both = JudgedHour(KEY, BEGIN, "changed", pending_windows=1, kinds=(changed, missing))
+    before = JudgedHour(KEY, BEGIN - HOUR, "missing", kinds=(missing, unknown))
+    store.judged([both, before])
+    (row,) = overview(reading, hours=2).items
+    assert row.state == "changed"
+    assert row.having == ["changed", "missing", "unknown", "pending"]
+    assert row.kinds == (
+        changed,
+        KindCount(kind=FaultKind.MISSING, findings=4, events=400),
+        unknown,
+    )
+    seen = overview(reading, hours=2, search="%")
+    assert seen.by_state == {State.CHANGED: 1}
+    assert seen.having == dict.fromkeys(row.having, 1)
+    for state in State:
+        assert overview(reading, hours=2, state=state).page.total == (state in row.having), state
 
 
 def test_an_hour_that_has_not_come_is_in_no_sum(store: AuditStore, reading: StoreReading) -> None:

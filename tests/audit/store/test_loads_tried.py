@@ -10,7 +10,19 @@ import pytest
 from audit.answers import FailingLoad
 from audit.store.store import AuditStore
 from ledger.reading import LedgerPositions
-from tests.audit.store.said import BEGIN, CLUSTER, HOUR, MINUTE, ROOT, TOPIC, Json, body, entry
+from tests.audit.store.said import (
+    BEGIN,
+    CLUSTER,
+    HOUR,
+    MINUTE,
+    ROOT,
+    TOPIC,
+    Json,
+    body,
+    entry,
+    passage,
+    window,
+)
 
 REASON = "1 of 1 records cannot be read, and dead_share is 0.01"
 CURE = "raise dead_share"
@@ -51,6 +63,20 @@ def test_a_table_fails_until_a_load_succeeds(store: AuditStore) -> None:
     assert failing(store, [first, again]) == [said]
     assert failing(store, [tried(2, 6, failed=False, since=6)]) == []
     assert failing(store, [tried(3, 7, failed=True, since=7)]) != []
+
+
+def test_a_run_that_was_committed_since_is_a_load(store: AuditStore) -> None:
+    """Of that destination and topic; who fails after it fails."""
+
+    def committed(run: int, minute: int, **more: object) -> Json:
+        said = passage(0, run * 10, 10, [window(BEGIN, 10)])
+        known = {"destination": ROOT, "run": run, "passages": [said]}
+        return entry("hdfs", "log", run, BEGIN + minute * MINUTE, **(known | more))
+
+    before, other = committed(1, 1), committed(1, 5, destination="hdfs://others")
+    assert failing(store, [tried(0, 2, failed=True), before, other])
+    assert failing(store, [committed(2, 3)]) == []
+    assert failing(store, [tried(1, 4, failed=True)])
 
 
 def test_entries_may_come_in_any_order(tmp_path: Path) -> None:

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 from harness.made_batches import NOON, WINDOW
 from ledger.counting.batches import PartitionCount, Spoilt, Sums
-from ledger.counting.entries import MOST_WINDOWS, Speaker, entries_of
+from ledger.counting.entries import (
+    MOST_SCRUBBED,
+    MOST_WINDOWS,
+    Speaker,
+    entries_of,
+    entry_of,
+    halves,
+    scrubbed_of,
+)
 from schemas.envelope import Encoder
 from schemas.event_schemas import LEDGER, built_in
 
@@ -102,3 +110,12 @@ def test_too_many_hours_are_told_in_parts(hours: int) -> None:
 
 def test_what_has_nothing_to_say_says_nothing() -> None:
     assert made([PartitionCount("t", "id", 0, 7)]) == []
+
+
+def test_as_many_logs_as_an_entry_may_name_fit_into_it() -> None:
+    logs = [scrubbed_of("t" * 249, "i" * 22, at, 2**45, -1) for at in range(MOST_SCRUBBED)]
+    entry = entry_of(SPEAKER, seq=40, now_millis=NOON, scrubbed=logs)
+    assert len(Encoder(built_in(LEDGER), 1).encode(entry)) <= LARGEST
+    assert entry["scrubbed"][0]["whole"] == 0, "never"
+    first, second = halves(entry)
+    assert first["scrubbed"] + second["scrubbed"] == logs

@@ -24,7 +24,7 @@ from loader.run.spark_work import SparkWork
 from penstock.services.load.summary import EndedLoad, document, show
 from tests.loader.application import BEGAN, Application, landed
 from tests.loader.loads import Listening, load_once, rows_of
-from tests.loader.test_checked_files import said
+from tests.loader.test_checked_files import entries, said
 
 
 @pytest.fixture
@@ -153,6 +153,36 @@ def test_a_load_that_could_not_begin_is_over_with_the_next(
     (tmp_path / "root").unlink()
     assert load_once(spark, config).rows == 30
     assert sorted(each["failed"] for each in told(config, application.topic)) == [False, True]
+
+
+def test_a_failure_is_over_at_a_root_that_was_moved(
+    spark: SparkSession, application: Application, config: LoaderConfig, tmp_path: Path
+) -> None:
+    """The ledger has the table's first root. A load that could not begin knows the root's new name
+    alone, and said that it fails there."""
+    application.write(10, time=BEGAN)
+    assert load_once(spark, config).rows == 10
+    moved = msgspec.structs.replace(config, root=f"file://{tmp_path}/moved")
+    (tmp_path / "moved").write_text("no folder")
+    application.write(20, time=BEGAN)
+    with pytest.raises(StoreError):
+        loaded(spark, moved)
+    (tmp_path / "moved").unlink()
+    (tmp_path / "root").rename(tmp_path / "moved")
+    assert load_once(spark, moved).rows == 20
+
+    assert last_said(config, application.topic) == {config.root: False, moved.root: False}
+
+
+def last_said(config: LoaderConfig, topic: str) -> dict[str, bool]:
+    """By destination, whether loads fail there."""
+    found = [
+        (entry["header"]["time"], entry["destination"], each["failed"])
+        for entry in entries(config, topic)
+        for each in entry["loads"]
+        if each["topic"] == topic
+    ]
+    return {destination: failed for _, destination, failed in sorted(found)}
 
 
 def test_a_failure_is_over_though_nobody_remembers_it(

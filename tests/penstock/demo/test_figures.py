@@ -10,6 +10,7 @@ from audit.verdicts import FaultKind, Finding, State, Wait
 from penstock.demo.applications.writing import WrittenTally
 from penstock.demo.command import show_outcome
 from penstock.demo.figures import DemonstrationOutcome, Figures, arrivals, document
+from penstock.demo.kills import kills_of
 from penstock.demo.settling import TimeSpan, only_faults, span, waits_for
 
 TALLY = WrittenTally(application="payments", lines=14, events=10, files=2)
@@ -46,7 +47,7 @@ GOOD = Figures(tally=TALLY, said=said(), stored=ALL, mirrored=ALL, landed=ALL)
 
 def outcome(*figures: Figures, unsettled: str = "") -> DemonstrationOutcome:
     return DemonstrationOutcome(
-        figures=figures, seconds=8, killed=("agent", "mirror", "broker"), unsettled=unsettled
+        figures=figures, seconds=8, seed=1, kills=kills_of(1, 8), unsettled=unsettled
     )
 
 
@@ -60,47 +61,130 @@ def test_what_agrees_agrees(capsys: pytest.CaptureFixture[str]) -> None:
         "payments     14      10       10      10        10      10  complete",
         "all          14      10       10      10        10      10  -",
         "",
+        "Killed by seed 1: the agent after 1.7 s, the broker after 5.7 s and the mirror after "
+        "6.2 s.",
         "✓ Every line arrived, once, although the agent, the mirror and the broker were killed:",
         "  14 lines of 2 files became 10 events, and as many rows.",
     ]
 
 
-WRONG: dict[str, dict[str, Any]] = {
-    "the agent says that it shipped 9 of 10 events": {"said": said(shipped=9)},
-    "the agent says that it read 13 of 14 lines": {"said": said(read=13)},
-    "1 event was not stored: number 9": {"stored": arrivals(range(9), 10)},
-    "stored more than once: number 3 (1 too many)": {"stored": arrivals([*range(10), 3], 10)},
-    "1 event was not mirrored: number 0": {"mirrored": arrivals(range(1, 10), 10)},
-    "3 events were not landed: numbers 0 to 2": {"landed": arrivals(range(3, 10), 10)},
-    "landed more than once: number 9 (1 too many)": {"landed": arrivals([*range(10), 9], 10)},
-    "landed, but never written: number 10": {"landed": arrivals(range(11), 10)},
-    "the audit knows no such topic": {"said": None},
-    "the audit says missing; a.log, bytes 1 to 2 are not at the brokers": {
-        "said": msgspec.structs.replace(
-            said(State.MISSING),
-            findings=[
-                Finding(kind=FaultKind.MISSING, words="a.log, bytes 1 to 2 are not at the brokers"),
-                Finding(kind=FaultKind.LOST, words="known", accepted="it was known"),
-            ],
-        )
-    },
-    "the audit says pending; it waits for the next load": {
-        "said": msgspec.structs.replace(
-            said(State.PENDING), waits=[Wait(on="hdfs", words="the next load")]
-        )
-    },
-}
+NOT_EVERY = "Not every line arrived."
+NOT_ONCE = "Every line arrived, but not all of them once."
+OTHERWISE = "{arrived}; but the agent counted 1 of 2 topics otherwise."
+NOT_COMPLETE = "{arrived}; but the audit does not call 1 of 2 topics complete."
+ARRIVED = "Every line arrived, once, although the agent, the mirror and the broker were killed"
+# What differs, as it is said; of what; and the last sentence, which is true.
+WRONG: list[tuple[str, dict[str, Any], str]] = [
+    ("the agent says that it shipped 9 of 10 events", {"said": said(shipped=9)}, OTHERWISE),
+    ("the agent says that it read 13 of 14 lines", {"said": said(read=13)}, OTHERWISE),
+    ("1 event was not stored: number 9", {"stored": arrivals(range(9), 10)}, NOT_EVERY),
+    (
+        "stored more than once: number 3 (1 too many)",
+        {"stored": arrivals([*range(10), 3], 10)},
+        NOT_ONCE,
+    ),
+    ("1 event was not mirrored: number 0", {"mirrored": arrivals(range(1, 10), 10)}, NOT_EVERY),
+    ("3 events were not landed: numbers 0 to 2", {"landed": arrivals(range(3, 10), 10)}, NOT_EVERY),
+    (
+        "landed more than once: number 9 (1 too many)",
+        {"landed": arrivals([*range(10), 9], 10)},
+        NOT_ONCE,
+    ),
+    (
+        "landed, but never written: number 10",
+        {"landed": arrivals(range(11), 10)},
+        "Every line arrived, and events that nobody wrote.",
+    ),
+    ("the audit knows no such topic", {"said": None}, NOT_COMPLETE),
+    (
+        "the audit says missing; a.log, bytes 1 to 2 are not at the brokers",
+        {
+            "said": msgspec.structs.replace(
+                said(State.MISSING),
+                findings=[
+                    Finding(
+                        kind=FaultKind.MISSING, words="a.log, bytes 1 to 2 are not at the brokers"
+                    ),
+                    Finding(kind=FaultKind.LOST, words="known", accepted="it was known"),
+                ],
+            )
+        },
+        NOT_COMPLETE,
+    ),
+    (
+        "the audit says pending; it waits for the next load",
+        {
+            "said": msgspec.structs.replace(
+                said(State.PENDING), waits=[Wait(on="hdfs", words="the next load")]
+            )
+        },
+        NOT_COMPLETE,
+    ),
+]
 
 
-@pytest.mark.parametrize("words", WRONG)
-def test_what_differs_is_said(words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    found = outcome(GOOD, msgspec.structs.replace(GOOD, **WRONG[words]))
+@pytest.mark.parametrize(("words", "spoilt", "last"), WRONG)
+def test_what_differs_is_said(
+    words: str, spoilt: dict[str, Any], last: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = outcome(GOOD, msgspec.structs.replace(GOOD, **spoilt))
     assert f"payments: {words}" in found.differences
     assert not found.agrees
     show_outcome(found)
     shown = capsys.readouterr().out.splitlines()
     assert f"✗ payments: {words}" in shown
-    assert shown[-1] == "✗ Not every line arrived once."
+    assert shown[-1] == f"✗ {last.format(arrived=ARRIVED)}"
+
+
+def test_what_cannot_be_proven_is_no_loss(capsys: pytest.CaptureFixture[str]) -> None:
+    """It fails all the same: not everything is proven."""
+    blind = Finding(
+        kind=FaultKind.UNKNOWN,
+        words="",
+        reason="names changed while nobody watched",
+        host="web-1",
+        from_time=1_795_158_131_000,
+        to_time=1_795_158_134_000,
+    )
+    unknown = msgspec.structs.replace(said(State.UNKNOWN), findings=[blind])
+    found = outcome(GOOD, GOOD, msgspec.structs.replace(GOOD, said=unknown))
+    assert not found.agrees
+    show_outcome(found)
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "? payments: the audit says unknown; all 10 events arrived; 1 stretch of 3 s cannot be "
+        "proven: dc1.payments, web-1, 2026-11-20 07:02:11 to 07:02:14, names changed while nobody "
+        "watched",
+        f"? {ARRIVED}; but 1 of 3 topics cannot be proven.",
+    ]
+    both = outcome(GOOD, msgspec.structs.replace(GOOD, said=unknown, landed=arrivals([], 10)))
+    show_outcome(both)
+    assert capsys.readouterr().out.splitlines()[-1] == "✗ Not every line arrived."
+    late = outcome(msgspec.structs.replace(GOOD, said=unknown), unsettled="there is no verdict")
+    show_outcome(late)
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        f"✗ {ARRIVED}; but 1 of 1 topics cannot be proven and there was no verdict in time."
+    )
+
+
+def test_kills_are_drawn_from_a_seed() -> None:
+    """The same in each run and release; each program once, in time to be seen."""
+    assert [(each.program, round(each.after, 1)) for each in kills_of(1, 8)] == [
+        *(("agent", 1.7), ("broker", 5.7), ("mirror", 6.2)),
+    ]
+    assert len({kills_of(seed, 60) for seed in range(100)}) == 100
+    for seed in range(100):
+        kills = kills_of(seed, 60)
+        assert sorted(each.program for each in kills) == ["agent", "broker", "mirror"]
+        assert all(6 <= each.after <= 54 for each in kills)
+        assert [*kills] == sorted(kills)
+
+
+def test_where_nothing_is_killed_nothing_is_said_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    found = DemonstrationOutcome(figures=(GOOD,), seconds=8)
+    show_outcome(found)
+    assert capsys.readouterr().out.splitlines()[-2] == "✓ Every line arrived, once:"
+    assert document(found)["seed"] is None
+    assert document(outcome(GOOD))["kills"][0] == {"program": "agent", "after": 1.7}
 
 
 def test_who_did_not_wait_for_the_verdict_has_none() -> None:

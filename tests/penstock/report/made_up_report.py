@@ -9,7 +9,7 @@ MORNING = 1_795_158_000_000  # 2026-11-20, 07:00 UTC
 HOUR = 3_600_000
 
 
-def tier(name: str, events: int, destination: str = "", **more: int) -> TierTotals:
+def tier(name: str, events: int, destination: str = "", **more: int | bool) -> TierTotals:
     known = TierTotals(
         tier=name,
         destination=destination,

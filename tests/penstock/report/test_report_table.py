@@ -7,12 +7,14 @@ import msgspec
 import pytest
 
 from audit.answers import ReportAnswer
-from audit.verdicts import FaultKind, Finding, State
+from audit.findings import FaultKind, Finding, KindCount, State
+from penstock.report.page import report_page
 from penstock.report.table import show_report
 from penstock.report.words import Count, size, span
 from tests.penstock.report.made_up_report import (
     COMPLETE,
     MISSING,
+    MORNING,
     NOT_LOADED,
     PENDING,
     all_shipped,
@@ -131,8 +133,72 @@ def test_what_nobody_watched_has_a_sign_of_its_own(capsys: pytest.CaptureFixture
     found = Finding(kind=FaultKind.UNKNOWN, words="web-3: nobody watched /var/log", host="web-3")
     unknown = topic("clicks", state=State.UNKNOWN, findings=[found], findings_total=1)
     lines = shown(capsys, report(unknown, PENDING))
-    assert lines[0].startswith("? unknown: nobody watched for a while")
+    assert lines[0] == (
+        "? unknown: nothing is known to be missing, and not everything is there yet; "
+        "1 stretch cannot be proven: clicks, web-3: nobody watched /var/log"
+    )
     assert "? web-3: nobody watched /var/log" in lines
+
+
+def blind(begin: int, seconds: int) -> Finding:
+    return Finding(
+        kind=FaultKind.UNKNOWN,
+        words="in other words",
+        reason="names changed while nobody watched",
+        host="web-3",
+        from_time=begin,
+        to_time=begin + seconds * 1000,
+    )
+
+
+def test_what_cannot_be_proven_is_no_loss(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of all that is known, that it arrived."""
+    one = [blind(MORNING + 131_000, 3)]
+    count = KindCount(kind=FaultKind.UNKNOWN, findings=1, uncounted=1)
+    known = {"state": State.UNKNOWN, "findings_total": 1}
+    unknown = topic("clicks", findings=one, kinds=(count,), **known)
+    lines = shown(capsys, report(unknown, COMPLETE))
+    assert lines[0] == (
+        "? unknown: all 2,400 events arrived; 1 stretch of 3 s cannot be proven: clicks, web-3, "
+        "2026-11-20 07:02:11 to 07:02:14, names changed while nobody watched"
+    )
+    assert cells(lines[3]) == ["verdict", "topic", "agent", "broker", "files", "unknown"]
+    assert cells(lines[4]) == ["? unknown", "clicks", "1,200", "1,200", "1,200", "1"]
+    failing = msgspec.structs.replace(unknown, failing_loads=[NOT_LOADED])
+    assert shown(capsys, report(failing))[0].startswith(
+        "? unknown: nothing is known to be missing, and 1 table cannot be loaded; 1 stretch of 3 s"
+    )
+    two = [*one, blind(MORNING + 600_000, 125)]
+    several = topic("clicks", findings=two, **known)
+    assert shown(capsys, report(several))[0].startswith(
+        "? unknown: all 1,200 events arrived; 2 stretches of 2 min 8 s in all cannot be proven, the"
+        " first: clicks, web-3, 2026-11-20 07:02:11 to 07:02:14, "
+    )
+    more = (msgspec.structs.replace(count, findings=1_200),)
+    many = topic("clicks", findings=one, kinds=more, **known)
+    assert "; 1,200 stretches cannot be proven, the first: clicks" in shown(capsys, report(many))[0]
+
+
+def test_the_worst_hides_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    counts = (
+        KindCount(kind=FaultKind.CHANGED, findings=1, uncounted=1),
+        KindCount(kind=FaultKind.MISSING, findings=2, events=200),
+        KindCount(kind=FaultKind.UNKNOWN, findings=1, uncounted=1),
+    )
+    several = topic("clicks", state=State.CHANGED, missing=200, kinds=counts)
+    lines = shown(capsys, report(several, COMPLETE))
+    assert lines[0] == (
+        "≠ changed, ✗ missing, ? unknown: some events are not what was written; "
+        "200 events have not arrived; 1 stretch cannot be proven"
+    )
+    assert cells(lines[3])[-3:] == ["missing", "changed", "unknown"]
+    assert cells(lines[4]) == [
+        *("≠ changed, ✗ missing, ? unknown", "clicks", "1,200", "1,200", "1,200"),
+        *("200", "?", "1"),
+    ]
+    page = report_page(report(several))
+    assert "≠ changed, ✗ missing, ? unknown" in page
+    assert "200 events have not arrived" in page
 
 
 def test_several_clusters_and_roots_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
@@ -147,6 +213,46 @@ def test_several_clusters_and_roots_are_told_apart(capsys: pytest.CaptureFixture
         ["… pending", "dc2", "clicks", "-", "-", "-", "7"],
     ]
     assert "clicks (cluster dc2)" in lines
+
+
+def test_more_than_was_said_is_at_least_that(capsys: pytest.CaptureFixture[str]) -> None:
+    tiers = [tier("mirror", 12_602, at_least=True), tier("broker", 16_201)]
+    lines = shown(capsys, report(topic("clicks", tiers=tiers)), everything=True)
+    assert cells(lines[4]) == ["✓ complete", "clicks", "≥12,602", "16,201"]
+    assert "≥12,602" in report_page(report(topic("clicks", tiers=tiers)))
+
+
+@pytest.mark.parametrize(
+    ("unclaimed", "yet", "words"),
+    [
+        (1, 0, ["i 1 event at the brokers is of other producers"]),
+        (1_234, 0, ["i 1,234 events at the brokers are of other producers"]),
+        (
+            1,
+            1,
+            [
+                "i 1 event is not reported by an earlier tier yet: it is of other producers, or an "
+                "agent or a broker has still to report it"
+            ],
+        ),
+        (
+            7,
+            2,
+            [
+                "i 5 events at the brokers are of other producers",
+                "i 2 events are not reported by an earlier tier yet: they are of other producers, "
+                "or an agent or a broker has still to report them",
+            ],
+        ),
+    ],
+)
+def test_what_no_agent_has_claimed(
+    unclaimed: int, yet: int, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = topic("clicks", unclaimed=unclaimed, unclaimed_yet=yet)
+    lines = shown(capsys, report(more), everything=True)
+    assert [line for line in lines if line.startswith("i ")] == words
+    assert all(each.removeprefix("i ") in report_page(report(more)) for each in words)
 
 
 def test_what_nobody_knows_is_no_number(capsys: pytest.CaptureFixture[str]) -> None:

@@ -163,3 +163,13 @@ def test_what_speaks_no_http() -> None:
         with pytest.raises(Failed, match="is no agent: it does not speak HTTP"):
             ask_status(listening("127.0.0.1", listener.getsockname()[1]))
         thread.join()
+
+
+def test_what_was_altered_is_said_of_each_input(capsys: pytest.CaptureFixture[str]) -> None:
+    altered = InputStatus(name="app", topic="t", replaced_lines=9, replaced_characters=12)
+    altered = msgspec.structs.replace(altered, cut_lines=1, dropped_values=2, unread_files=1)
+    show_status(msgspec.structs.replace(STATUS, inputs=(altered,)))
+    assert (
+        "input app: 9 lines had invalid characters, 1 line was cut, 2 field values were dropped, "
+        "1 archive was not read\n"
+    ) in capsys.readouterr().out

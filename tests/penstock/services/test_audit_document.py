@@ -27,8 +27,8 @@ from audit.standing import ClusterStanding, Standing
 from audit.verdicts import FaultKind, Finding, State
 from penstock.report.command import COMPLETE, FAULTY, NO_VERDICT, NOT_LOADED, PENDING, UNKNOWN
 from penstock.report.command import command as report
+from penstock.report.kinds import MARKS
 from penstock.report.operator import accept, retire
-from penstock.report.words import MARKS
 from penstock.services.audit import command as audit
 
 ROOT = Path(__file__).resolve().parents[3]

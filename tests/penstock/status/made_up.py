@@ -6,6 +6,7 @@ import msgspec
 
 from agent.status import AgentPhase, InputStatus, Status
 from audit import answers
+from audit.findings import FaultKind, KindCount, Kinds
 from audit.judged_hours import HOUR
 from audit.verdicts import State, Wait, WindowVerdict
 from penstock.status.audit import AuditPart, OpenTopic
@@ -204,7 +205,13 @@ def standing(
 
 
 def topic(
-    name: str, end: int = 100, *, state: str = "pending", until: int = NOW - 40_000, waits: str = ""
+    name: str,
+    end: int = 100,
+    *,
+    state: str = "pending",
+    until: int = NOW - 40_000,
+    waits: str = "",
+    kinds: Kinds = (),
 ) -> TopicStanding:
     return TopicStanding(
         topic=name,
@@ -217,7 +224,9 @@ def topic(
         complete_until=until,
         waits=waits,
         missing=3 if state == "missing" else 0,
+        kinds=kinds,
     )
 
 
+MISSING = KindCount(kind=FaultKind.MISSING, findings=1, events=3)
 LOAD = LoadStanding(destination="file:///w", time=NOW - 12_000, topics=2, rows=4_000, lag=50)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from audit.verdicts import State
+from audit.answers import AlteredTotal
+from audit.findings import KindCount, State
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
 from harness.server_process import wait_until
@@ -158,7 +159,7 @@ def test_every_field_is_documented() -> None:
     page = (REPOSITORY / "docs" / "status.md").read_text().partition("## `--json`")[2]
     kinds = (
         *(PipelineStatus, BrokerStanding, TopicStanding, AgentStanding),
-        *(LoadStanding, FailingLoadStanding),
+        *(LoadStanding, FailingLoadStanding, KindCount, AlteredTotal),
     )
     fields = {field for kind in kinds for field in kind.__struct_fields__}
     documented = set(re.findall(r"`(\w+)(?:\[\])?`", page))

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from audit.verdicts import State
+from audit.findings import FaultKind, KindCount, State
 from penstock.status.command import is_well
 from penstock.status.values import FailingLoadStanding, PipelineStatus
 from penstock.status.words import (
@@ -19,7 +19,10 @@ from penstock.status.words import (
     verdict_words,
     waiting_words,
 )
-from tests.penstock.status.made_up import LOAD, NOW, standing, topic
+from tests.penstock.status.made_up import LOAD, MISSING, NOW, standing, topic
+
+CHANGED = KindCount(kind=FaultKind.CHANGED, findings=2, events=1_200, uncounted=1)
+BLIND = KindCount(kind=FaultKind.UNKNOWN, findings=2, uncounted=2)
 
 
 def failing_of(load: FailingLoadStanding) -> PipelineStatus:
@@ -62,25 +65,33 @@ FAILING = failing_of(
             "✓ complete: every line has reached the brokers",
         ),
         (
-            standing([topic("t", state="missing")], verdict="missing"),
+            standing([topic("t", state="missing", kinds=(MISSING,))], verdict="missing"),
             "✗ missing: 3 events have not arrived",
         ),
         (
             standing([topic("t")], verdict="duplicated"),
-            "⧉ duplicated: some events have arrived twice",
+            "⧉ duplicated: some events are there more than once",
         ),
         (
             standing([topic("t")], verdict="changed"),
             "≠ changed: some events are not what was written",
         ),
         (
-            standing([topic("t", state="unknown")], verdict="unknown"),
-            "? unknown: nobody watched for a while, so nobody knows whether all lines have arrived",
+            standing(
+                [topic("t", kinds=(CHANGED, MISSING)), topic("u", kinds=(MISSING, BLIND))],
+                verdict="changed",
+            ),
+            "≠ changed, ✗ missing, ? unknown: at least 1,200 events are not what was written; "
+            "6 events have not arrived; 2 stretches cannot be proven",
+        ),
+        (
+            standing([topic("t", state="unknown", kinds=(BLIND,))], verdict="unknown"),
+            "? unknown: nothing is known to be missing; 2 stretches cannot be proven",
         ),
         (FAILING, "! not loaded: 1 table cannot be loaded"),
         (
             replace(FAILING, verdict="missing"),
-            "✗ missing: some events have not arrived",
+            "✗ missing: not all events have arrived",
         ),
     ],
 )
@@ -100,6 +111,13 @@ def test_a_topic_that_is_not_loaded_is_not_complete() -> None:
     assert topic_words(failing) == ("!", "red", "not loaded")
     missing = replace(failing, state="missing")
     assert topic_words(missing).text == "missing"
+
+
+def test_the_worst_of_a_topic_hides_nothing_else() -> None:
+    several = topic("t", state="changed", kinds=(CHANGED, MISSING, BLIND))
+    assert topic_words(several) == ("≠", "red", "changed, ✗ missing, ? unknown")
+    # A window of an hour is in a state of which no finding is said.
+    assert topic_words(topic("t", state="changed", kinds=(MISSING,))).text == "changed, ✗ missing"
 
 
 def test_of_a_topic_without_events_nothing_is_proven() -> None:

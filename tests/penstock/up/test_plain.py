@@ -11,7 +11,7 @@ from penstock.directory.places import Addresses, Places, Ports
 from penstock.status.values import FailingLoadStanding, PipelineStatus
 from penstock.up.programs import ProgramPhase, ProgramStanding
 from penstock.up.screen import PlainScreen, watching
-from tests.penstock.status.made_up import LOAD, standing, topic
+from tests.penstock.status.made_up import LOAD, MISSING, standing, topic
 from tests.penstock.status.made_up import NOW as MILLIS
 from tests.penstock.up.shown import DEAD, DIRECTORY, NOW, program, programs
 
@@ -117,7 +117,9 @@ def test_figures_come_each_minute_and_when_something_is_wrong() -> None:
     watched.now += 60
     (line,) = watched.shows(programs(), standing([topic("a")], alerts=-1, now=MILLIS + 15_000))
     assert "loaded" not in line, "only the audit knows of loads"
-    wrong = standing([topic("a", state="missing")], verdict="missing", now=MILLIS + 20_000)
+    wrong = standing(
+        [topic("a", state="missing", kinds=(MISSING,))], verdict="missing", now=MILLIS + 20_000
+    )
     (line,) = watched.shows(programs(), wrong)
     assert line.startswith("missing: 3 events have not arrived; 1 topic; ")
     assert watched.shows(programs(), wrong) == []

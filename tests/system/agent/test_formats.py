@@ -57,6 +57,11 @@ def test_formats_of_plain_text(site: Site) -> None:
         (account,) = site.accounts(topics[name]).values()
         assert account.end == len(text.encode(more.get("encoding", "utf-8")))
         assert account.lines == text.count("\n")
+    known = [{**event.value, "header": 0} for event in topics["syslog"].events]
+    fields = {"path": str(site.logs / "syslog.log"), "host": "host", "app": "app", "pid": "12"}
+    fields |= {"facility": "auth", "severity": "crit"}
+    assert [{**event, **fields} for event in known] == known
+    assert [event["msgid"] for event in known] == ["ID1", None]
     for name in ("cri", "docker"):
         assert {event.time for event in topics[name].events} == {MILLIS}, name
 

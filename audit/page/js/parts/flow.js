@@ -66,7 +66,7 @@ export function passage(answer) {
         "div",
         { class: `tier tier-${tierNumber(index)}` },
         h("h3", {}, tierName(tier.tier)),
-        h("b", {}, count(tier.events)),
+        h("b", {}, tier.at_least ? "≥ " : null, count(tier.events)),
         h(
           "span",
           { class: "under" },
@@ -100,27 +100,39 @@ function besides(tier) {
     : null;
 }
 
-/** What stands against a tier, whatever its sums are: such as files that are there twice. */
+/** What stands against a tier, whatever its sums are; and rows of whole files that are gone, or
+    there twice, which no window's sums have. */
 function faultsAt(tier, findings) {
   const open = findings.filter(
     (each) =>
       each.tier === tier.tier && each.destination === tier.destination && !each.accepted,
   );
   const states = open.map((each) => kindState(each.kind));
-  return { count: open.length, state: states[0] };
+  const rows = (kind) =>
+    open
+      .filter((each) => each.kind === kind && each.path && !each.source && each.events > 0)
+      .reduce((sum, each) => sum + each.events, 0);
+  const isFiles = tier.tier === "hdfs";
+  return {
+    count: open.length,
+    state: states[0],
+    missing: isFiles ? rows("missing") : 0,
+    duplicated: isFiles ? rows("duplicated") : 0,
+  };
 }
 
 function outcomes(differ, than, faults) {
   const said = [
-    ["missing", differ.missing, `missing, which ${than} have`],
+    ["missing", differ.missing + faults.missing, `missing, which ${than} have`],
     ["pending", differ.pending, "still under way"],
-    ["duplicated", differ.duplicated, `more than ${than} have`],
+    ["duplicated", differ.duplicated + faults.duplicated, `more than ${than} have`],
     [
       "changed",
       differ.changed,
       differ.changed === 1 ? "stretch with other bytes" : "stretches with other bytes",
     ],
     ["unknown", differ.foreign, "of other producers"],
+    ["pending", differ.unclaimed, "that no earlier tier has reported yet"],
   ].filter(([, number]) => number > 0);
   if (said.length === 0 && faults.count > 0) {
     const what = faults.count === 1 ? "fault, as said below" : "faults, as said below";

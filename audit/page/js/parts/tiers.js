@@ -49,7 +49,7 @@ export function tierCell(cell, index, reference) {
 /** What a tier lacks or has too much of in all cells: by what that is. A cell can lack some events
     for good, and others that may still come. */
 export function differences(cells, index, reference) {
-  const sum = { missing: 0, pending: 0, duplicated: 0, foreign: 0, changed: 0 };
+  const sum = { missing: 0, pending: 0, duplicated: 0, foreign: 0, unclaimed: 0, changed: 0 };
   for (const cell of cells) {
     const { difference, state } = tierCell(cell, index, reference);
     if (state === "missing") {
@@ -57,6 +57,11 @@ export function differences(cells, index, reference) {
       sum.missing += missing;
       sum.pending += -difference - missing;
     } else if (state === "changed") sum.changed += 1;
+    else if (state === "foreign") {
+      const unclaimed = Math.min(cell.unclaimed_yet, difference);
+      sum.unclaimed += unclaimed;
+      sum.foreign += difference - unclaimed;
+    }
     else if (difference !== 0) sum[state] += Math.abs(difference);
   }
   return sum;

@@ -16,6 +16,10 @@ export function findings(page) {
   const kinds = chips(page, "Kind", "kind");
   const accepted = chips(page, "Accepted", "accepted");
   const narrowed = h("div", { class: "chips" });
+  let numbers = null; // by kind, whatever kind is chosen
+  const number = (kind) => (numbers ? (numbers[kind] ?? 0) : undefined);
+  const showKinds = () =>
+    kinds.show(KIND_NAMES.map((each) => [each, kindSign(each), kindWord(each), number(each)]));
   const list = new Pane(
     (signal) => {
       const { cluster, topic, host, kind, from, to, accepted: known, page: number } = page.params;
@@ -26,6 +30,8 @@ export function findings(page) {
       );
     },
     (answer) => {
+      numbers = answer.by_kind;
+      showKinds();
       if (answer.items.length === 0)
         return empty("complete", "Nothing found", "No fault is known that is like that.");
       return [
@@ -57,7 +63,7 @@ export function findings(page) {
       h("section", { class: "card", "aria-label": "Findings" }, list.node),
     ],
     update(anew) {
-      kinds.show(KIND_NAMES.map((each) => [each, kindSign(each), kindWord(each)]));
+      showKinds();
       accepted.show([
         ["false", null, "Not accepted"],
         ["true", null, "Accepted"],

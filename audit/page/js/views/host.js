@@ -9,10 +9,11 @@ import { finding } from "../parts/finding.js";
 import { Pane, card, empty } from "../parts/pane.js";
 import { pager } from "../parts/table.js";
 import { link } from "../routes.js";
-import { STATES, kindState, stateBadge } from "../signs.js";
+import { hostBadges } from "../signs.js";
 
 const FILES = 25;
 const FINDINGS = 25;
+const MOST_HOSTS = 500; // whose names have this one in them
 
 export function host(page) {
   const { cluster, topic, host: hostName, source } = page.params;
@@ -55,9 +56,15 @@ export function host(page) {
     },
   );
   const faults = new Pane(
-    (signal) => ask("findings", { cluster, topic, host: hostName, size: FINDINGS }, signal),
+    async (signal) => {
+      const [answer, hosts] = await Promise.all([
+        ask("findings", { cluster, topic, host: hostName, size: FINDINGS }, signal),
+        ask("hosts", { cluster, topic, search: hostName, size: MOST_HOSTS }, signal),
+      ]);
+      return { ...answer, host: hosts.items.find((each) => each.host === hostName) };
+    },
     (answer) => {
-      replace(badge, stateBadge(stateOf(answer.items)));
+      replace(badge, hostBadges(answer.host));
       if (answer.items.length === 0) return null;
       return card(
         "Findings",
@@ -117,11 +124,6 @@ export function host(page) {
       faults.close();
     },
   };
-}
-
-function stateOf(findings) {
-  const open = findings.filter((each) => !each.accepted).map((each) => kindState(each.kind));
-  return STATES.find((each) => open.includes(each)) ?? "complete";
 }
 
 function legend() {

@@ -8,9 +8,10 @@ import { chips, choice, searchBox } from "../parts/controls.js";
 import { Pane, empty } from "../parts/pane.js";
 import { sparkline } from "../parts/sparkline.js";
 import { notable, pager, table } from "../parts/table.js";
+import { altered } from "../parts/remarks.js";
 import { unloadedCard } from "../parts/unloaded.js";
 import { link } from "../routes.js";
-import { FAULTS, STATES, WORDS, sign, stateBadge, unloadedBadge } from "../signs.js";
+import { FAULTS, STATES, WORDS, sign, stateBadges, unloadedBadge } from "../signs.js";
 import { ago } from "../times.js";
 
 const SIZE = 50;
@@ -33,11 +34,14 @@ export function overview(page) {
   const list = new Pane(
     load,
     (answer) => {
-      replace(verdict, sentence(answer));
+      const [mark, text] = sentence(answer);
+      if (answer.altered.length > 0)
+        text.append(h("p", {}, `In the last 24 hours, ${altered(answer.altered)}.`));
+      replace(verdict, mark, text);
       unloaded.hidden = answer.failing_loads.length === 0;
       replace(unloaded, unloadedCard(answer.failing_loads, { named: true }));
       states.show(
-        STATES.map((each) => [each, sign(each, 16), WORDS[each], answer.by_state[each] ?? 0]),
+        STATES.map((each) => [each, sign(each, 16), WORDS[each], answer.having[each] ?? 0]),
       );
       cluster.show(answer.clusters);
       if (answer.items.length === 0) return nothing(page.params, answer);
@@ -64,10 +68,12 @@ export function overview(page) {
   };
 }
 
-function sentence({ by_state: byState, failing_loads: failing, partly_unseen: unseen, items, page }) {
+function sentence(answer) {
+  const { by_state: byState, failing_loads: failing, partly_unseen: unseen, items, page } = answer;
   const of = (state) => byState[state] ?? 0;
+  const having = (state) => answer.having[state] ?? 0;
   const all = STATES.reduce((sum, each) => sum + of(each), 0);
-  const faults = FAULTS.filter((each) => of(each) > 0);
+  const faults = FAULTS.filter((each) => having(each) > 0);
   const topics = counted(all, "topic");
   if (all === 0)
     return said(
@@ -76,11 +82,11 @@ function sentence({ by_state: byState, failing_loads: failing, partly_unseen: un
       "They appear as soon as an agent, a broker or the loader speaks of them.",
     );
   if (faults.length > 0) {
-    const parts = faults.map((each) => `${count(of(each))} ${WORDS[each].toLowerCase()}`);
+    const parts = faults.map((each) => `${count(having(each))} ${WORDS[each].toLowerCase()}`);
     return said(
       faults[0],
       faults[0] === "unknown"
-        ? "Nobody knows whether every line has arrived"
+        ? `Nothing is known to be missing; ${count(having("unknown"))} of ${topics} cannot be proven`
         : "Not every line is accounted for",
       `Of ${topics}: ${[...parts, `${count(of("pending"))} pending`, `${count(of("complete"))} complete`].join(", ")}.`,
     );
@@ -153,7 +159,9 @@ function columns(several) {
       sort: "state",
       class: "tight judged",
       cell: (row) =>
-        row.load_fails && row.state === "pending" ? unloadedBadge() : stateBadge(row.state),
+        row.load_fails && row.state === "pending"
+          ? unloadedBadge()
+          : stateBadges(row.having, row.state),
     },
     {
       title: "Topic",

@@ -13,11 +13,12 @@ import { lines, passage } from "../parts/flow.js";
 import { HeatMap } from "../parts/heatmap.js";
 import { GroupsPane } from "../parts/groups.js";
 import { Pane, card, empty } from "../parts/pane.js";
+import { remarksCard } from "../parts/remarks.js";
 import { unloadedCard } from "../parts/unloaded.js";
 import { rangeBar, rangeOf, zoomed } from "../parts/ranges.js";
 import { notable, pager, table } from "../parts/table.js";
 import { link } from "../routes.js";
-import { stateBadge, unloadedBadge } from "../signs.js";
+import { hostBadges, stateBadges, statesOf, unloadedBadge } from "../signs.js";
 import { ago } from "../times.js";
 
 const CELL_WIDTH = 11; // pixels, about
@@ -42,7 +43,7 @@ export function topic(page) {
     },
     (answer) => {
       const unloaded = answer.failing_loads.length > 0 && answer.state === "pending";
-      replace(badge, unloaded ? unloadedBadge() : stateBadge(answer.state));
+      replace(badge, unloaded ? unloadedBadge() : stateBadges(statesOf(answer.kinds), answer.state));
       replace(aside, about(answer));
       heat.show(answer);
       chart.show(answer);
@@ -159,6 +160,7 @@ function cards(answer, windows, overTime, params) {
     unloadedCard(answer.failing_loads),
     windows,
     faults(answer, params),
+    remarksCard(answer),
     answer.waits.length > 0 ? waits(answer) : null,
     card(
       "Where every line went",
@@ -276,7 +278,16 @@ function hostTable(page, answer) {
       label: "Hosts",
       rows: answer.items,
       columns: [
-        { title: "Verdict", class: "tight judged", cell: (row) => stateBadge(row.state) },
+        {
+          title: "Verdict",
+          class: "tight judged",
+          cell: (row) => [
+            hostBadges(row),
+            row.agent_state === "silent"
+              ? h("span", { class: "under" }, "since ", ago(row.heard))
+              : null,
+          ],
+        },
         {
           title: "Host",
           class: "lead",

@@ -1,0 +1,88 @@
+"""Text that is shipped and is not what its file has, counted by kind; and files that are not read.
+
+Rules:
+
+1. Only what is in events counts. A dead letter has its own reason, and what is filtered is not
+   delivered: neither is altered text.
+2. Counts belong to the piece of a file that they are about: one journal entry takes over both
+   (`agent.parcels`), so that a killed agent neither loses nor doubles any.
+3. A clean piece has none, and costs nothing.
+
+Field names come from lines: `MOST_FIELDS` of them are told apart, the others are one without name.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Final
+
+from agent.runs import SourceId
+
+MOST_FIELDS: Final = 16
+_LONGEST_NAME: Final = 100
+
+
+class Alteration(StrEnum):
+    """The words are the ledger's."""
+
+    OTHER = "other"  # of a later version
+    REPLACED = "replaced"
+    CUT = "cut"
+    DROPPED = "dropped"
+    UNREAD = "unread"
+
+
+@dataclass(frozen=True, slots=True)
+class Altered:
+    """Of one piece of a file. `count` is of characters replaced, bytes cut off, values dropped, or
+    files not read; `name` is the field's, `hint` the encoding that the text looks like."""
+
+    kind: Alteration
+    lines: int
+    count: int
+    name: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AlteredText:
+    """A statement for the ledger: of one file, between the times of the events that it is about.
+    An unread file has no source."""
+
+    number: int
+    topic: str
+    input: str
+    source: SourceId
+    path: str
+    altered: Altered
+    from_millis: int
+    to_millis: int
+
+
+@dataclass(slots=True)
+class DroppedFields:
+    """Counts values by the name of their field."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def add(self, names: Iterable[str], count: int = 1) -> None:
+        for name in names:
+            known = name[:_LONGEST_NAME]
+            if known not in self.counts and len(self.counts) >= MOST_FIELDS:
+                known = ""
+            self.counts[known] = self.counts.get(known, 0) + count
+
+    def altered(self) -> tuple[Altered, ...]:
+        return tuple(
+            Altered(Alteration.DROPPED, count, count, name) for name, count in self.counts.items()
+        )
+
+
+def summed(one: Altered, other: Altered) -> Altered:
+    """Both, of the same kind and name."""
+    return replace(
+        one,
+        lines=one.lines + other.lines,
+        count=one.count + other.count,
+        hint=one.hint or other.hint,
+    )

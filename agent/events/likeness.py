@@ -1,0 +1,52 @@
+"""Which encoding a text looks like, where it looks like another one than its input says. A guess:
+it is said, and nothing is decoded by it.
+"""
+
+from typing import Final
+
+_LOOKED_AT: Final = 4096  # bytes
+_MARKS: Final = (
+    (b"\xff\xfe\0\0", "utf-32"),
+    (b"\0\0\xfe\xff", "utf-32"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+    (b"\xef\xbb\xbf", "utf-8"),
+)
+_BEYOND_ASCII: Final = bytes(range(128, 256))
+_MANY: Final = 20  # one line of so many is damaged: a broken byte now and then is no encoding
+_TEXT: Final = 3  # of so many bytes, one at most is no ASCII in text of Western languages
+
+
+def looks_like(chunk: bytes, position: int, encoding: str, lines: int, damaged: int) -> str:
+    """Empty where it looks like `encoding`, or like none that can be told.
+
+    `damaged` of its `lines` have replaced characters. Where a file begins, its first bytes count as
+    well, and where it has the zeros of wide characters.
+    """
+    head = chunk[:_LOOKED_AT]
+    if not position:
+        for mark, name in _MARKS:
+            if head.startswith(mark):
+                return "" if _family(encoding) == name else name
+    wide = _family(encoding) in {"utf-16", "utf-32"}
+    if not wide and (damaged or not position) and head.count(0) * 4 > len(head):
+        return "utf-16"
+    if damaged * _MANY <= lines or not damaged:
+        return ""
+    if wide:
+        return "utf-8" if head.isascii() else ""
+    if not head.decode("utf-8", "ignore").isascii():
+        return ""  # UTF-8 all the same
+    beyond = len(head) - len(head.translate(None, _BEYOND_ASCII))
+    if 0 < beyond * _TEXT <= len(head) and not encoding.startswith("cp125"):
+        try:
+            head.decode("cp1252")
+        except UnicodeDecodeError:
+            return ""
+        return "cp1252"
+    return ""
+
+
+def _family(encoding: str) -> str:
+    known = encoding.lower().replace("_", "-")
+    return next((name for name in ("utf-8", "utf-16", "utf-32") if known.startswith(name)), "")

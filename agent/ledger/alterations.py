@@ -1,0 +1,43 @@
+"""Altered text as an entry of the ledger has it: one statement for each file, kind and field."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from agent.alterations import AlteredText, summed
+from ground.printable import path_text
+
+
+def altered_json(statements: Iterable[AlteredText]) -> list[dict[str, Any]]:
+    """Those of the same file, kind and field are added up."""
+    found: dict[tuple[str, ...], AlteredText] = {}
+    for each in statements:
+        altered = each.altered
+        key = each.topic, each.input, each.source, each.path, altered.kind, altered.name
+        before = found.get(key)
+        found[key] = each if before is None else _united(before, each)
+    return [
+        {
+            "topic": each.topic,
+            "input": path_text(each.input),
+            "source": each.source,
+            "path": path_text(each.path),
+            "kind": each.altered.kind.value,
+            "name": path_text(each.altered.name),
+            "lines": each.altered.lines,
+            "count": each.altered.count,
+            "from_time": each.from_millis,
+            "to_time": each.to_millis,
+            "hint": each.altered.hint,
+        }
+        for each in found.values()
+    ]
+
+
+def _united(one: AlteredText, other: AlteredText) -> AlteredText:
+    return replace(
+        one,
+        altered=summed(one.altered, other.altered),
+        from_millis=min(one.from_millis, other.from_millis),
+        to_millis=max(one.to_millis, other.to_millis),
+    )

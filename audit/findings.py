@@ -1,0 +1,190 @@
+"""Findings: the one model of a fault that the page, `penstock status`, `penstock report` and alerts
+show. Pure.
+
+A finding is one fault, or a stretch that cannot be proven. Its `id` names it, so that other parts
+can refer to it.
+
+Rule 1. The id is a digest of where the finding begins: the topic's id, the kind, the tier, and the
+source or partition with the first event, byte or offset. All of these come from the ledger. So the
+id is the same in each run of the audit, on another machine, and after the database was rebuilt.
+Rule 2. The id does not depend on what grows or is looked up later: counts, where the finding ends,
+a file's host or path, times of the run, the order of rows. Two hundred missing events that become
+three hundred are the same finding.
+Rule 3. A time is part of the id only where neither an event nor an offset says where the finding
+is: a folder that was not watched, or sums of windows that differ. The latter begin at the first
+such window of the time that was asked for, so a report that begins later gives them another id.
+Rule 4. Each kind is counted by itself. Accepted findings are not counted.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from audit.picture import TierKind, TopicKey
+
+_ID_DIGITS: Final = 16  # hexadecimal
+
+
+class State(StrEnum):
+    """What a window is in. The worst last."""
+
+    COMPLETE = "complete"
+    PENDING = "pending"
+    UNKNOWN = "unknown"
+    MISSING = "missing"
+    DUPLICATED = "duplicated"
+    CHANGED = "changed"
+
+    @property
+    def severity(self) -> int:
+        return _ORDER.index(self)
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether somebody has to think of it."""
+        return self.severity >= State.UNKNOWN.severity
+
+
+_ORDER: Final = list(State)
+
+
+class FaultKind(StrEnum):
+    """What is wrong."""
+
+    LOST = "lost"  # gone before it was read
+    MISSING = "missing"  # at a tier, although an earlier one has it
+    DUPLICATED = "duplicated"
+    CHANGED = "changed"
+    UNPROVEN = "unproven"  # an entry of the ledger is missing: what it said is not known
+    UNNAMED = "unnamed"  # the sums differ, and nobody knows which events it is about
+    UNKNOWN = "unknown"  # nobody watched: what was there then is neither proven nor missing
+
+    @property
+    def state(self) -> State:
+        return _STATE_OF.get(self, State.MISSING)
+
+
+_STATE_OF: Final = {
+    FaultKind.DUPLICATED: State.DUPLICATED,
+    FaultKind.CHANGED: State.CHANGED,
+    FaultKind.UNKNOWN: State.UNKNOWN,
+}
+_WORST_FIRST: Final = sorted(FaultKind, key=lambda kind: -kind.state.severity)
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One fault, with every name that is known. What is not known is -1 or empty."""
+
+    id: str = ""
+    kind: FaultKind
+    topic: str = ""
+    words: str  # in one sentence, for a person
+    reason: str = ""  # why it is so, as far as somebody said
+    tier: str = ""  # at which it shows
+    destination: str = ""
+    host: str = ""
+    agent: str = ""
+    path: str = ""  # a log file's, or with a fault of a landed file that one's
+    source: str = ""
+    seq: int = -1
+    events: int = -1
+    position: int = -1
+    end_position: int = -1
+    partition: int = -1
+    offset: int = -1
+    offsets: int = -1  # how many
+    from_time: int = -1  # windows that it may be about
+    to_time: int = -1
+    accepted: str = ""  # why, if somebody has accepted it, or it did no harm
+
+    @property
+    def is_accepted_unknown(self) -> bool:
+        """Of what nobody watched: lines that were lost there are missed by nobody."""
+        return self.kind is FaultKind.UNKNOWN and bool(self.accepted)
+
+    @property
+    def is_landed_file(self) -> bool:
+        """Whether the whole file is meant, and not events of it."""
+        return bool(self.path) and not self.source and self.tier == TierKind.HDFS
+
+    @property
+    def count(self) -> int:
+        """Events; as many as there are offsets, if that is all that is known."""
+        return self.events if self.events >= 0 else self.offsets
+
+
+def identified(finding: Finding, key: TopicKey) -> Finding:
+    """The finding as one of this topic, with its id."""
+    is_placed = finding.seq >= 0 or finding.offset >= 0
+    named = (
+        key.cluster,
+        key.topic_id or key.topic,
+        finding.kind.value,
+        finding.tier,
+        finding.destination,
+        finding.source or (finding.host, finding.path),
+        finding.seq,
+        finding.position,
+        finding.partition,
+        finding.offset,
+        -1 if is_placed else finding.from_time,
+    )
+    digest = hashlib.sha256(json.dumps(named).encode()).hexdigest()
+    return replace(finding, id=digest[:_ID_DIGITS], topic=key.topic)
+
+
+class KindCount(msgspec.Struct, frozen=True, kw_only=True):
+    """How many findings there are of one kind, and of how many events. `uncounted` of them are of
+    nobody knows how many."""
+
+    kind: FaultKind
+    findings: int = 0
+    events: int = 0
+    uncounted: int = 0
+
+
+Kinds = tuple[KindCount, ...]
+
+
+def counted(findings: Iterable[Finding]) -> Kinds:
+    """Of those that nobody has accepted, each kind by itself; the worst first."""
+    return summed(_one(each) for each in findings if not each.accepted)
+
+
+def summed(counts: Iterable[KindCount]) -> Kinds:
+    """One for each kind; the worst first."""
+    found: dict[FaultKind, KindCount] = {}
+    for each in counts:
+        before = found.get(each.kind)
+        found[each.kind] = each if before is None else _both(before, each)
+    return tuple(found[kind] for kind in _WORST_FIRST if kind in found)
+
+
+def _one(finding: Finding) -> KindCount:
+    events = finding.count
+    if finding.kind is FaultKind.UNKNOWN or events < 0:
+        return KindCount(kind=finding.kind, findings=1, uncounted=1)
+    return KindCount(kind=finding.kind, findings=1, events=events)
+
+
+def _both(one: KindCount, other: KindCount) -> KindCount:
+    return KindCount(
+        kind=one.kind,
+        findings=one.findings + other.findings,
+        events=one.events + other.events,
+        uncounted=one.uncounted + other.uncounted,
+    )
+
+
+def worst(states: Iterable[State]) -> State:
+    return max(states, key=lambda each: each.severity, default=State.COMPLETE)
+
+
+def worst_first(states: Iterable[State]) -> list[State]:
+    """Each once."""
+    return sorted(set(states), key=lambda each: -each.severity)

@@ -1,0 +1,28 @@
+"""What is remarked beside a verdict: text that was altered on its way, and files not read."""
+
+from collections import Counter
+
+from audit.answers import AlteredTotal, Remark
+from audit.picture import TopicKey
+from audit.service import Service
+
+
+def remarks_of(
+    service: Service, key: TopicKey, from_time: int, to_time: int
+) -> tuple[list[AlteredTotal], list[Remark]]:
+    """By kind, and by file. Of a copy it is its origin's; of a topic that was deleted it is not
+    known which of that name it was."""
+    if service.standing.is_deleted(key):
+        return [], []
+    return service.reading.remarks(service.reading.origin(key) or key, from_time, to_time)
+
+
+def altered_in(service: Service, cluster: str, from_time: int) -> list[AlteredTotal]:
+    """Of all topics since then, of one cluster or of all."""
+    lines: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
+    for name, _, kind, of_lines, count in service.reading.altered_since(from_time):
+        if cluster in {"", name}:
+            lines[kind] += of_lines
+            counts[kind] += count
+    return [AlteredTotal(kind, lines[kind], count) for kind, count in sorted(counts.items())]

@@ -1,0 +1,178 @@
+"""From files to the page, through a real agent, broker and audit: what is altered on its way is in
+the report, in its JSON, in the metrics of agent and audit, and on the page. No verdict changes."""
+
+import gzip
+import json
+import re
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from client import admin
+from client.bootstrap import Bootstrap
+from client.brokers import Brokers
+from harness.agent_process import AgentProcess
+from harness.audit_process import AuditProcess
+from harness.server_process import wait_until
+from schemas.event_schemas import LOG_LINE, built_in
+from schemas.registry_client import RegistryClient
+from tests.audit.page.browsing import Keep, Write, opened
+from tests.penstock.running import Ended, penstock
+
+TEXT: Final = "Grüße aus Zürich, für 7 €\n"
+MIB: Final = 1024 * 1024
+HOST: Final = "web-1"
+
+# Of each topic: kind, field, lines, count, hint.
+EXPECTED: Final[dict[str, set[tuple[object, ...]]]] = {
+    "legacy": {("replaced", "", 20, 100, "cp1252")},
+    "wide": {("replaced", "", 1, 2, "utf-16")},
+    "long": {("cut", "", 1, 2 * MIB + 1, "")},
+    "archived": {("unread", "", 0, 1, "")},
+    "system": set(),
+    "former": {
+        ("dropped", name, 1, 1, "")
+        for name in ("host", "app", "pid", "facility", "severity", "priority")
+    },
+}
+
+
+def write_files(directory: Path) -> None:
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 60)).encode()
+    (directory / "legacy.log").write_bytes(TEXT.encode("cp1252") * 20)
+    (directory / "wide.log").write_bytes("wide\nlines\n".encode("utf-16"))
+    (directory / "long.log").write_bytes(b"short\n" + b"x" * 3 * MIB + b"\nshort\n")
+    (directory / "archived.log").write_bytes(b"line\n")
+    (directory / "archived.log.1.gz").write_bytes(gzip.compress(b"what nobody reads\n"))
+    for name in ("system", "former"):
+        (directory / f"{name}.log").write_bytes(b"<34>1 %s host su 812 - - failed\n" % now)
+
+
+@pytest.fixture(scope="module")
+def pipeline(
+    tmp_path_factory: pytest.TempPathFactory, write: tuple[Write, str, str]
+) -> Iterator[tuple[AgentProcess, AuditProcess]]:
+    _, bootstrap, registry = write
+    logs = tmp_path_factory.mktemp("logs")
+    write_files(logs)
+    inputs = [
+        {
+            "paths": [f"{logs}/{name}.log*"],
+            "topic": name,
+            "format": "syslog" if name in {"system", "former"} else "plain",
+            "last_line_timeout": 0.5,
+        }
+        for name in EXPECTED
+    ]
+    with ExitStack() as stack:
+        brokers = stack.enter_context(Brokers(Bootstrap.of(bootstrap)))
+        client = stack.enter_context(RegistryClient(registry))
+        brokers.topic("_audit", create=True)
+        for name in EXPECTED:
+            admin.create_topic(brokers, name, partitions=1)
+        client.register("former-value", built_in(LOG_LINE).text)
+        directory = tmp_path_factory.mktemp("agent") / HOST
+        agent = AgentProcess(directory, brokers=bootstrap, registry=registry, inputs=inputs)
+        stack.enter_context(agent)
+        settings = {"grace": 0, "alerts": {"after": 86_400, "silent": 1e6}}
+        directory = tmp_path_factory.mktemp("audit")
+        audit = AuditProcess(directory, brokers=bootstrap, registry=registry, settings=settings)
+        stack.enter_context(audit)
+        wait_until(lambda: found(audit) == EXPECTED, within=60, what="everything is remarked")
+        yield agent, audit
+
+
+def reported(audit: AuditProcess, *more: str) -> Ended:
+    begin = time.strftime("%Y-%m-%dT%H:%M", time.gmtime(time.time() - 7200))
+    return penstock("report", "--audit", audit.url, "--from", begin, *more)
+
+
+def topics(audit: AuditProcess) -> dict[str, Any]:
+    report = json.loads(reported(audit, "--json").stdout)
+    return {each["topic"]: each for each in report["topics"] if each["topic"] in EXPECTED}
+
+
+def found(audit: AuditProcess) -> dict[str, set[tuple[object, ...]]]:
+    return {
+        name: {
+            (each["kind"], each["name"], each["lines"], each["count"], each["hint"])
+            for each in topic["remarks"]
+        }
+        for name, topic in topics(audit).items()
+    }
+
+
+def test_the_report_and_its_json_have_every_remark(
+    pipeline: tuple[AgentProcess, AuditProcess],
+) -> None:
+    _, audit = pipeline
+    for name, topic in topics(audit).items():
+        assert topic["state"] in {"complete", "pending"}, "a remark is no fault"
+        for remark in topic["remarks"]:
+            assert (remark["host"], remark["input"]) == (HOST, name)
+            assert Path(remark["path"]).name.startswith(f"{name}.log")
+            assert 0 < remark["first_time"] <= remark["last_time"] <= time.time() * 1000
+    shown = reported(audit).stdout
+    assert "; 21 lines had invalid characters, 1 line was cut, 6 field values were dropped" in shown
+    assert "1 archive was not read" in shown
+    assert "20 lines had 100 invalid characters, replaced by U+FFFD; it looks like cp1252" in shown
+    assert "1 line was cut at max_line_bytes, 2,097,153 bytes left out" in shown
+    assert "archived.log.1.gz on web-1 (input archived): archive not read" in shown
+    assert "1 value of field pid dropped: not in the topic's schema" in shown
+
+
+def test_metrics_of_agent_and_audit_have_them(pipeline: tuple[AgentProcess, AuditProcess]) -> None:
+    agent, audit = pipeline
+    page = agent.http("/metrics")[1]
+    for name, value in {
+        'replaced_lines_total{input="legacy",topic="legacy"}': 20,
+        'replaced_characters_total{input="legacy",topic="legacy"}': 100,
+        'cut_lines_total{input="long",topic="long"}': 1,
+        'dropped_values_total{input="former",topic="former"}': 6,
+        'unread_files_total{input="archived",topic="archived"}': 1,
+    }.items():
+        assert re.search(rf"^penstock_agent_{re.escape(name)} {value}\.0$", page, re.MULTILINE), (
+            name
+        )
+    page = audit.ask("/metrics").body.decode()
+    for topic, kind, lines, count in (
+        ("legacy", "replaced", 20, 100),
+        ("long", "cut", 1, 2 * MIB + 1),
+        ("former", "dropped", 6, 6),
+        ("archived", "unread", 0, 1),
+    ):
+        labels = f'{{cluster="test",kind="{kind}",topic="{topic}"}}'
+        for name, value in (("altered_lines", lines), ("altered", count)):
+            (shown,) = re.findall(
+                rf"^penstock_audit_topic_{name}{re.escape(labels)} (\S+)$", page, re.MULTILINE
+            )
+            assert float(shown) == value, (topic, name)
+
+
+def test_the_page_has_them(
+    browser: Browser, pipeline: tuple[AgentProcess, AuditProcess], keep: Keep
+) -> None:
+    _, audit = pipeline
+    words = {
+        "legacy": "20 lines had 100 invalid characters, replaced by U+FFFD; it looks like cp1252",
+        "wide": "it looks like utf-16: set encoding",
+        "long": "1 line was cut at max_line_bytes, 2.1 MB left out",
+        "archived": "archive not read",
+        "former": "1 value of field app dropped: not in the topic's schema",
+    }
+    with opened(browser, audit) as page:
+        for topic, said in words.items():
+            page.goto(f"/#/topic?cluster=test&topic={topic}")
+            expect(page.locator(".card", has_text="Altered on the way")).to_contain_text(said)
+        keep(page, "altered-former")
+        page.goto("/")
+        expect(page.locator("main")).to_contain_text("In the last 24 hours, 1 line was cut")
+        keep(page, "altered-overview")
+        page.goto("/#/topic?cluster=test&topic=system")
+        expect(page.locator("main")).to_contain_text("Where every line went")
+        expect(page.locator(".card", has_text="Altered on the way")).to_have_count(0)
