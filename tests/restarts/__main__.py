@@ -148,7 +148,8 @@ def groups(played: Sequence[Played]) -> Counter[str]:
     """How many topics that were not right had each reason, without names and times."""
     found: Counter[str] = Counter()
     for wrong in (each for one in played for each in one.wrong):
-        reasons = {generalized(word) for word in wrong.judgement.words}
+        words = (each for each in wrong.judgement.words if not each.startswith("and "))
+        reasons = {generalized(word) for word in words}
         found.update(f"{wrong.judgement.outcome}: {reason}" for reason in reasons)
     return found
 

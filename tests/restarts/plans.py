@@ -1,6 +1,6 @@
 """What one restart plays: for each topic a style of rotation, a moment, files and patterns.
 
-Values only, chosen by a seed. The same seed always gives the same plan, and every plan of 36 topics
+Values only, chosen by a seed. The same seed always gives the same plan, and every plan of 42 topics
 has each pair of style and moment once.
 """
 
@@ -16,8 +16,8 @@ ROTATING: Final = 4  # files of a topic that are written all the time and rotate
 CHAIN: Final = 2  # older files (`.1`, `.2`) that a numbered chain begins with
 SHARED_FOLDERS: Final = 3
 SUBFOLDERS: Final = 3
-# The agent keeps 1,024 files open: one topic of 300, two of 40, and what is rotated leave room.
-FILES: Final = (300, 40, 40)
+# The agent keeps 1,024 files open: one topic of 300, one of 40, and what is rotated leave room.
+FILES: Final = (300, 40)
 FEW_FILES: Final = 12
 GAP_LINES: Final = 2  # that a copytruncate with a gap writes between copy and truncation
 
@@ -43,6 +43,7 @@ class Style(StrEnum):
     NEW_NAME = "new name"  # the application goes on in app-2.log
     COPYTRUNCATE = "copytruncate"
     GZIP = "rename, gzip"  # app.log becomes app.log.1, and that app.log.1.gz
+    DELETE = "rename, delete"  # app.log becomes app.log.1, and that is gone
 
 
 class Moment(StrEnum):
@@ -136,7 +137,7 @@ def restart_plan(
     pairs: Sequence[tuple[Style, Moment]] = (),
     files: Sequence[int] = FILES,
 ) -> RestartPlan:
-    """The plan of this seed, with its files below `root`. Without `pairs` it has all 36. `files`
+    """The plan of this seed, with its files below `root`. Without `pairs` it has all 42. `files`
     are the numbers of files of the first topics; the others have few. The seed counts through
     `signals`."""
     chance = random.Random(seed)

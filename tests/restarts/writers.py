@@ -120,6 +120,10 @@ class Stream:
         archive.write_bytes(gzip.compress(rotated.read_bytes()))
         rotated.unlink()
 
+    def rename_and_delete(self) -> None:
+        self.rename()
+        self._numbered(1).unlink()
+
     def _numbered(self, number: int) -> Path:
         return Path(f"{self.path}.{number}")
 
@@ -157,6 +161,7 @@ _ROTATIONS: Final = {
     Style.NEW_NAME: Stream.go_on_elsewhere,
     Style.COPYTRUNCATE: Stream.copy_and_truncate,
     Style.GZIP: Stream.rename_and_compress,
+    Style.DELETE: Stream.rename_and_delete,
 }
 
 
