@@ -93,7 +93,8 @@ def unknown(picture: TopicPicture) -> Iterator[Fault]:
             from_time=each.from_time,
             to_time=each.to_time,
         )
-        harmless = words.within_a_moment() if each.traces == "brief" else ""
+        millis = each.to_time - each.from_time
+        harmless = words.emptied_at_most(millis) if each.traces == "brief" else ""
         yield Fault(finding, reason=each.reason, harmless=harmless, traces=each.traces)
 
 

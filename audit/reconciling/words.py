@@ -184,9 +184,14 @@ def copy_of(run: Copied, agent: str) -> str:
     )
 
 
-def within_a_moment() -> str:
-    """Why nobody needs to accept that a new file may have been emptied."""
-    return "for a moment only, and hardly anybody empties a new file within one"
+_MOMENT: Final = 5_000
+
+
+def emptied_at_most(millis: int) -> str:
+    """Why nobody needs to accept that a new file may have been emptied in so long a time."""
+    if millis <= _MOMENT:
+        return "for a moment only, and hardly anybody empties a new file within one"
+    return "every name is known, and hardly anybody empties a new file in place before it is read"
 
 
 def landed_once() -> str:

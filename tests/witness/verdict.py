@@ -36,8 +36,9 @@ class Called:
 
     @property
     def is_moment(self) -> bool:
-        """That a file may have been emptied while nobody looked for a moment: said, and not red."""
-        return self.kind == "unknown" and self.accepted.startswith("for a moment only")
+        """That a file may have been emptied while nobody looked: said, and not red."""
+        words = ("for a moment only", "every name is known")
+        return self.kind == "unknown" and self.accepted.startswith(words)
 
     @classmethod
     def of(cls, answer: Mapping[str, Any]) -> "Called":

@@ -121,6 +121,15 @@ def test_a_moment_is_said_and_waits_for_nobody(tmp_path: Path) -> None:
     assert sorted(moments) == [False, True], "the operator's part, and the rest"
 
 
+def test_a_longer_time_is_no_moment(tmp_path: Path) -> None:
+    """With the history of names, files may have been emptied then, and nothing else."""
+    long = unwatched(TIME, TIME + 50_000, "brief", reason="x; may have been emptied: app.log")
+    verdict = judged(tmp_path, [[*fine(), said_later(long)]])
+    (finding,) = verdict.findings
+    assert finding.accepted.startswith("every name is known, and hardly anybody")
+    assert verdict.state is State.COMPLETE
+
+
 def test_what_nobody_understands_is_a_change(tmp_path: Path) -> None:
     verdict = judged(tmp_path, [[*fine(), said_later(unwatched(TIME, TIME, "other"))]])
     assert states(verdict) == {10: "unknown"}
