@@ -246,8 +246,15 @@ def test_a_registry_has_its_schemas_and_gives_no_id_twice(story: Story) -> None:
 
 @pytest.mark.parametrize("audit", ["kept", "anew"])
 def test_an_audit_says_what_was_said(story: Story, audit: str) -> None:
-    """With the database that was kept, and from the ledger alone."""
-    assert story.verdicts[audit] == list(story.kept.verdicts)
+    """With the database that was kept, and from the ledger alone. Where a landed file was removed,
+    0.1 counted the rows that had been in it; since then it is the rows that are there."""
+    wanted = [
+        msgspec.structs.replace(each, events={**each.events, "hdfs": 0})
+        if each.topic == GONE
+        else each
+        for each in story.kept.verdicts
+    ]
+    assert story.verdicts[audit] == wanted
 
 
 def test_agents_ship_what_was_under_way_once(story: Story) -> None:
