@@ -4,7 +4,9 @@ Only the controller does it, and it finishes by itself what was begun (controlle
 Whoever asked is answered when it has begun.
 """
 
+import asyncio
 from collections.abc import Mapping
+from typing import Final
 
 from broker.controller.elections import Brokers
 from broker.controller.reassignments import begun, cancelled
@@ -18,6 +20,9 @@ from cluster.view import ClusterView
 
 Targets = Mapping[int, tuple[int, ...] | None]  # by partition; None: no move any more
 Outcomes = dict[int, ApiError | None]
+
+_TRIES: Final = 10
+_PAUSE_SECONDS: Final = 0.1
 
 
 class ReassignmentAdmin:
@@ -33,7 +38,18 @@ class ReassignmentAdmin:
         self._most_partitions = most_partitions
 
     async def reassign(self, name: str, targets: Targets, timeout_ms: int) -> Outcomes:
-        """What came of it for each partition of a topic."""
+        """What came of it for each partition of a topic. Where a leader changes the in-sync set of
+        one at the same moment, it is begun again from the new state."""
+        for _ in range(_TRIES - 1):
+            outcomes, is_overtaken = await self._begin(name, targets, timeout_ms)
+            if not is_overtaken:
+                return outcomes
+            await asyncio.sleep(_PAUSE_SECONDS)  # the view hears of it meanwhile
+        outcomes, _ = await self._begin(name, targets, timeout_ms)
+        return outcomes
+
+    async def _begin(self, name: str, targets: Targets, timeout_ms: int) -> tuple[Outcomes, bool]:
+        """The outcomes, and whether a partition's state was changed meanwhile."""
         epoch = await self._topics.controllership(timeout_ms)
         snapshot = self._view.snapshot
         topic = snapshot.topics.get(name)
@@ -48,11 +64,12 @@ class ReassignmentAdmin:
             except ApiError as error:
                 outcomes[index] = error
         if topic is None or not changed:
-            return outcomes
+            return outcomes, False
         try:
             await in_thread(change_replicas, self._session, epoch, topic, changed)
         except ApiError as error:
-            return {**outcomes, **dict.fromkeys(changed, error)}
+            is_overtaken = error.code is ErrorCode.operation_not_attempted
+            return {**outcomes, **dict.fromkeys(changed, error)}, is_overtaken
 
         def is_seen(now: ClusterSnapshot) -> bool:
             info = now.topics.get(name)
@@ -61,7 +78,7 @@ class ReassignmentAdmin:
             )
 
         await within(timeout_ms, self._topics.seen(is_seen))
-        return outcomes
+        return outcomes, False
 
     def _after(
         self,

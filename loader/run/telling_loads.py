@@ -146,10 +146,8 @@ def tell_which_succeeded(
                 topics = {source.topic for source in table.topics}
                 # Of a root that was moved, the ledger has the first name; a load that could not
                 # begin knew the present one alone.
-                for destination in {
-                    outcome.destination or context.config.root,
-                    context.config.root,
-                }:
+                root = context.store.root
+                for destination in {outcome.destination or root, root}:
                     loaded[destination] |= topics
         for destination, names in sorted(loaded.items()):
             _say_around(context, recovered(sorted(names), began), destination)
