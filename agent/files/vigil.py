@@ -239,7 +239,7 @@ class Vigil:
         if names:
             went = follow(names, self._came, self._adrift)
             self._went += went
-            self._named = max(self._named, names[-1].number)
+            self._named = names[-1].number
             for each in chain(went, self._came.values(), *self._adrift.values()):
                 each.since = each.since or before
                 if self._known is not None and not each.is_new:
@@ -315,7 +315,9 @@ class Vigil:
         now = HistoryPosition(watcher.epoch, watcher.number, tuple(pending), followed)
         self._untold = len(watcher.untold)
         self._inputs_changed = False
-        if before is not None and before.epoch == now.epoch:
+        if before is None or before.epoch != now.epoch:
+            self._named = -1  # numbers begin anew
+        else:
             is_news = self._named >= before.number or watcher.is_filling
             if not is_news and (before.pending, before.inputs) == (now.pending, now.inputs):
                 return None

@@ -402,7 +402,7 @@ class Watcher:
             self._leaving[watch] = path
             self._remove(watch)
         else:
-            self.names.append(Event(path, IGNORED, watch, "", self.number))
+            self.names.append(Event(path, IGNORED, watch, "", self.number - 1))
 
     def _unwatch(self, path: str, why: NoteKind) -> tuple[int, bool]:
         """The watch, and whether no other path leads there."""

@@ -53,6 +53,7 @@ class JournalledFiles:
         self.seen: set[str] | None = None
         self.looked: dict[str, Looked] = {}
         self.reached: HistoryPosition | None = None
+        self.positions = 0  # that were written down
         self.said: list[Happening] = []
         self.read: list[tuple[SourceId, int, bytes]] = []
         self.now = 1000.0
@@ -123,6 +124,7 @@ class JournalledFiles:
         self.files.looked_was_written()
         if (reached := self.files.history()) is not None:
             self.reached = reached
+            self.positions += 1
             self.files.history_was_written(reached)
         self.files.keep(self.now)
         return said

@@ -3,7 +3,7 @@
 import gzip
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -135,3 +135,35 @@ class TestMeanwhile:
             one.rename(other)
             other.rename(one)
         assert self.told(tmp_path, all_files) is Traces.CHANGED
+
+
+def test_the_position_is_written_down_when_names_change_and_at_no_other_look(
+    tmp_path: Path, follow: Follow
+) -> None:
+    """Also after the kernel lost events, and where a link to a watched folder goes."""
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "logs")
+    files = follow("*/app.log*")
+    log, other = tmp_path / "logs" / "app.log", tmp_path / "logs" / "app.log.0"
+    append(log, "one\n")
+    append(other, "one\n")
+    turns(files)
+
+    def written(act: Callable[[], object]) -> int:
+        act()
+        turns(files, 20)
+        before = files.positions
+        turns(files, 20)
+        append(other, "two\n")
+        turns(files, 20)
+        assert files.positions == before, "nothing but a file has changed"
+        return before
+
+    begun = written(lambda: None)
+    renamed = written(lambda: log.rename(f"{log}.1"))
+    unlinked = written((tmp_path / "link").unlink)
+
+    def lose_events() -> None:
+        files.files._shared.watcher.overflowed = True
+
+    assert begun < renamed < unlinked < written(lose_events)
