@@ -91,7 +91,7 @@ class Vigil:
         """What had happened by then was settled, but for what is pending."""
         watcher = self._shared.watcher
         earlier = [each for each in watcher.names if each.number < reached.number]
-        watcher.names = watcher.names[len(earlier) :]
+        watcher.names = [each for each in watcher.names if each.number >= reached.number]
         went = follow(earlier, self._came, self._adrift)
         pending = dict(reached.pending)
 

@@ -344,7 +344,7 @@ class _Table:
     """Which watch numbers stand for which folders, where a sequence is cut."""
 
     def __init__(self) -> None:
-        self._watched: dict[tuple[int, str], FolderNote] = {}
+        self._watched: dict[int, dict[str, FolderNote]] = {}  # by their paths
         self._leaving: dict[int, list[FolderNote]] = {}  # until the kernel's last word
 
     def take(self, record: RawEvent | FolderNote) -> None:
@@ -352,15 +352,19 @@ class _Table:
             if record.mask & _IGNORED:
                 self._leaving.pop(record.watch, None)
             return
-        watched = self._watched.pop((record.watch, record.path), None)
+        paths = self._watched.setdefault(record.watch, {})
+        watched = paths.pop(record.path, None)
         if record.kind is NoteKind.WATCHED:
-            self._watched[record.watch, record.path] = record
-        elif record.kind is NoteKind.GIVEN_UP and watched is not None:
-            self._leaving.setdefault(record.watch, []).extend((watched, record))
+            paths[record.path] = record
+        elif not paths:
+            del self._watched[record.watch]
+            if record.kind is NoteKind.GIVEN_UP and watched is not None:
+                self._leaving[record.watch] = [watched, record]
 
     def notes(self) -> Iterator[FolderNote]:
         yield from chain.from_iterable(self._leaving.values())
-        yield from self._watched.values()
+        for paths in self._watched.values():
+            yield from paths.values()
 
 
 def _waiting(queue: int) -> int:

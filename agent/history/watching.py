@@ -159,9 +159,10 @@ class Watcher:
         except (OSError, ValueError):
             is_whole = False
         if not is_whole or self._inotify is None:
-            if self._memory is not None:
-                self._memory.close()
-                self._memory = None
+            for each in (self._memory, self._inotify):
+                if each is not None:
+                    each.close()
+            self._memory = self._inotify = None
             self._forget()
             return False
         self._poll.register(self._inotify.fileno(), select.POLLIN)
@@ -177,13 +178,15 @@ class Watcher:
 
     def _replay(self) -> bool:
         assert self._memory is not None
+        last = self._memory.first - 1
         for record in self._memory.records():
             if isinstance(record, RawEvent):
                 self._take(record)
+                last = record.number
             elif record.kind is NoteKind.WATCHED:
                 self._has_folder(record)
             elif record.kind is NoteKind.GIVEN_UP and self.watch_of(record.path) == record.watch:
-                self._give_up(record.path)
+                self._give_up(record.path, last)
         return not self.overflowed
 
     @property
@@ -250,7 +253,7 @@ class Watcher:
                     kind = self._mounts.without_events(status.st_dev)
                     return f"it is on {kind}" if kind else ""
                 for each in self._at_or_below(path):  # another folder has its name
-                    self._give_up(each)
+                    self._give_up(each, self.number - 1)
             kind = self._mounts.without_events(status.st_dev)
             watch = self._inotify.add_watch(path, _FOLDER)
         except OSError as error:
@@ -285,7 +288,7 @@ class Watcher:
 
     def unwatch_folders_but(self, paths: set[str]) -> None:
         for path in [path for path in self._watched if path not in paths]:
-            self._give_up(path)
+            self._give_up(path, self.number - 1)
 
     def watch_file(self, fd: int, device: int) -> tuple[int | None, str]:
         """The watch, which is over with its first event; or why there is none."""
@@ -395,14 +398,14 @@ class Watcher:
             self._memory.close()
             self._memory = None
 
-    def _give_up(self, path: str) -> None:
-        """What is still in the queue happened there before."""
+    def _give_up(self, path: str, last: int) -> None:
+        """After that event. What is still in the queue happened there before."""
         watch, is_last = self._unwatch(path, NoteKind.GIVEN_UP)
         if is_last:
             self._leaving[watch] = path
             self._remove(watch)
         else:
-            self.names.append(Event(path, IGNORED, watch, "", self.number - 1))
+            self.names.append(Event(path, IGNORED, watch, "", last))
 
     def _unwatch(self, path: str, why: NoteKind) -> tuple[int, bool]:
         """The watch, and whether no other path leads there."""

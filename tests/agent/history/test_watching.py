@@ -83,6 +83,7 @@ class Tree:
     def __init__(self, root: Path) -> None:
         self.root = root
         (root / "a" / "b").mkdir(parents=True)
+        (root / "link").symlink_to(root / "a")
 
     def folders(self) -> list[Path]:
         return sorted(path for path in [self.root, *self.root.rglob("*")] if path.is_dir())
@@ -107,11 +108,12 @@ class Tree:
         elif act == "mkdir":
             (folder / f"d{number}").mkdir()
         elif act == "move" and len(folders) > 1:
-            moved = chance.choice(folders[1:])
-            if moved not in folder.parents and moved != folder:
+            moved = chance.choice([each for each in folders[1:] if not each.is_symlink()])
+            if moved not in [folder.resolve(), *folder.resolve().parents]:
                 moved.rename(folder / f"m{number}")
         elif act == "rmtree" and len(folders) > 3:
-            shutil.rmtree(chance.choice(folders[1:]))
+            removed = chance.choice(folders[1:])
+            removed.unlink() if removed.is_symlink() else shutil.rmtree(removed)
 
 
 @settings(max_examples=60)
@@ -138,6 +140,9 @@ def test_whoever_reads_finds_the_same(tmp_path_factory: pytest.TempPathFactory, 
                     assert dying.goes_on
             assert _without_watches(dying.names) == _without_watches(living.names)
             assert dying._watched.keys() == living._watched.keys()
+            numbers = [each.number for each in dying.names]
+            assert numbers == sorted(numbers)
+            assert numbers == [each.number for each in living.names]
             if chance.random() < 0.2:  # what is settled need not be kept
                 living.names, dying.names = [], []
                 reached = dying.number
