@@ -288,7 +288,7 @@ class Destinations:
         self._hand_over(Parcel((), (statement,), {followed.source: after}))
 
     def unread(self, topic: str, name: str, path: str) -> None:
-        """A file of the input that nobody reads is a statement by itself."""
+        """States that the agent does not read a file of the input."""
         now, one = _now_millis(), Altered(Alteration.UNREAD, 0, 1)
         number = self._journal.next_number()
         said = AlteredText(number, topic, name, SourceId(""), path, one, now, now)

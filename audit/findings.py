@@ -61,8 +61,8 @@ class FaultKind(StrEnum):
     DUPLICATED = "duplicated"
     CHANGED = "changed"
     UNPROVEN = "unproven"  # an entry of the ledger is missing: what it said is not known
-    UNNAMED = "unnamed"  # the sums differ, and nobody knows which events it is about
-    UNKNOWN = "unknown"  # nobody watched: what was there then is neither proven nor missing
+    UNNAMED = "unnamed"  # the sums differ, by which events is unknown
+    UNKNOWN = "unknown"  # not watched: what was there is neither proven nor missing
 
     @property
     def state(self) -> State:
@@ -104,7 +104,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_accepted_unknown(self) -> bool:
-        """Of what nobody watched: lines that were lost there are missed by nobody."""
+        """Whether it is an accepted unwatched stretch: losses in it show nowhere else."""
         return self.kind is FaultKind.UNKNOWN and bool(self.accepted)
 
     @property

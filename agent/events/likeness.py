@@ -1,5 +1,5 @@
-"""Which encoding a text looks like, where it looks like another one than its input says. A guess:
-it is said, and nothing is decoded by it.
+"""Guesses the encoding of text that does not look like its input's. The guess is a hint in the log
+and the ledger; nothing is decoded by it.
 """
 
 from typing import Final

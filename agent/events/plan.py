@@ -238,7 +238,7 @@ def _asked(input_: Input) -> list[str]:
 
 
 def _used(input_: Input) -> list[str]:
-    """The fields that the header has, or that an input goes by: nobody misses them."""
+    """Fields that the header has or that the input uses: leaving them out drops nothing."""
     own = [_TIME] if input_.format in _SAY_THE_TIME and input_.time is None else []
     # Of every line of every container, so that as a remark it would say nothing.
     stream = ["stream"] if input_.format in {Format.CRI, Format.DOCKER} else []

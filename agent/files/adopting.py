@@ -49,8 +49,8 @@ class _Left:
 
 
 class Adopting:
-    """What was handed over, until each is some input's or nobody's. `own` is what is no file, for
-    whoever takes it to close; `known_paths` are those of files that an earlier process knew."""
+    """The descriptors handed over, until each belongs to an input or is given back. `own` has those
+    that are no files; their taker closes them. `known_paths`: files the earlier process knew."""
 
     def __init__(
         self,

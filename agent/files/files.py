@@ -146,7 +146,7 @@ class Files:
         self._follow(inputs)
 
     def _watcher(self, reached: HistoryPosition | None, *, events: bool) -> Watcher:
-        """One that goes on with what was handed over, if that is the whole history."""
+        """A watcher that continues the history handed over, if complete, or begins a new one."""
         kept = [self._adopting.own.get(each) for each in _HISTORY]
         queue, memory = kept
         left = LeftHistory(queue.fd, memory.fd) if queue and memory else None

@@ -1,4 +1,4 @@
-"""Says what nobody looked at: from the history of names, and where there is none from folders.
+"""Reports what was not looked at: from the history of names, or from folder times without one.
 
 The history is complete while the kernel's events are kept, whether or not a process reads them: one
 that starts goes on where the journal says that the one before had come to. What came and went
@@ -333,7 +333,7 @@ class Vigil:
         return bool(is_news or is_filling or len(watcher.untold) != self._untold)
 
     def was_scanned(self) -> None:
-        """Everything was listed: of which inputs the history tells all may have changed."""
+        """Everything was listed, so other inputs than before may have a complete history."""
         self._inputs_changed = True
         self._gone_on_with.clear()
 

@@ -102,7 +102,7 @@ class _Segment(NamedTuple):
 
 
 class EventMemory:
-    """One thread's. `fd` is for whoever keeps it; it is closed here."""
+    """Used by one thread. `fd` is for the descriptor store; it is closed here."""
 
     _map_bytes: mmap.mmap
 

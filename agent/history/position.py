@@ -5,8 +5,8 @@ from typing import Final, NamedTuple
 
 
 class Pending(NamedTuple):
-    """Something whose first event has this number, and of which it is not settled yet whether
-    anybody looked at it; it had not come yet at `since`, in milliseconds."""
+    """A file or folder whose first event has this number, and that may not have been opened yet.
+    It did not exist at `since`, in milliseconds."""
 
     number: int
     since: int
@@ -15,7 +15,7 @@ class Pending(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class HistoryPosition:
     """Events below `number` have had their consequences, and these are in the journal; but for
-    those of what is pending. `inputs` are the names of those whose folders were all watched."""
+    those of what is pending. `inputs` names the inputs all of whose folders were watched."""
 
     epoch: str
     number: int

@@ -191,7 +191,7 @@ class Watcher:
 
     @property
     def descriptor(self) -> int:
-        """For whoever keeps it over this process's end; -1 if there is none."""
+        """The queue's, for the descriptor store; -1 if there is none."""
         return -1 if self._inotify is None else self._inotify.fileno()
 
     @property
@@ -201,7 +201,7 @@ class Watcher:
 
     @property
     def epoch(self) -> str:
-        """Of the history; empty if there is none."""
+        """The epoch of the history; empty if there is none."""
         return "" if self._memory is None else self._memory.epoch
 
     @property
