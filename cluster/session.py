@@ -219,15 +219,15 @@ class Session:
         result = self.client.exists_async(path, watch=on_change)
         return self._pending(path, result, answers.is_there)
 
-    def start_sync(self) -> PendingAnswer[bool]:
-        """Have the server we are connected to catch up with the one that leads, which answers only
-        to a session that lives."""
-        return self._pending("/", self.client.sync_async("/"), answers.is_there)
-
     def sync(self) -> None:
         """Wait until the server we are connected to knows all that was written before now, and
-        until every watch this sets off has been called."""
-        self._patiently(self.start_sync)
+        until every watch this sets off has been called.
+
+        By a transaction that writes nothing. ZooKeeper's own `sync` is not enough at the server
+        that leads: that one tells the others of a commit before it has made it itself, and answers
+        a `sync` in between.
+        """
+        self._patiently(self._start_nothing)
         called = self.client.handler.event_object()
         self.client.handler.dispatch_callback(Callback("watch", called.set, ()))
         if not called.wait(self.timeout_s):
@@ -287,6 +287,11 @@ class Session:
         if failed is not None:
             operation, error = failed
             raise answers.translated(error, self.address, operation.path)
+
+    def _start_nothing(self) -> PendingAnswer[tuple[Any, ...]]:
+        transaction = self.client.transaction()
+        transaction.operations.append(self._request(Check(paths.CLUSTER_ID)))
+        return self._pending("/", transaction.commit_async(), tuple)
 
     def _request(self, operation: Operation) -> Any:
         """As kazoo's own transactions make it; but they bring each path into a form that ours have
