@@ -217,6 +217,8 @@ class Watcher:
     def dealt_with(self, number: int) -> None:
         """What was before this event is not needed by any successor."""
         self._needed_from = number
+        if self._memory is not None:
+            self._memory.dealt_with()
 
     @property
     def last_look(self) -> LastLook:

@@ -94,6 +94,22 @@ def test_what_is_no_longer_needed_makes_room(
     after.close()
 
 
+def test_it_is_said_now_and_then_what_is_no_longer_needed(
+    tmp_path: Path, queue: INotify, memory: EventMemory
+) -> None:
+    """Each time costs a record in the journal: some five for each segment, however many looks."""
+    path, said = tmp_path / ("n" * 200), 0
+    for _ in range(40):
+        for _ in range(50):
+            path.touch()
+            path.unlink()
+        memory.read(queue.fileno(), memory.next)
+        if memory.is_filling:
+            said += 1
+            memory.dealt_with()
+    assert 10 <= said <= 20, "4,000 events of 224 bytes are 3.5 segments"
+
+
 def test_what_is_needed_stays_until_there_is_no_room(tmp_path: Path, queue: INotify) -> None:
     """Then nothing is read, and the kernel's queue takes what comes: none of it is lost."""
     memory = EventMemory.made(largest=512 * 1024)
