@@ -7,21 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from audit.findings import KindCount, Kinds, summed
+from audit.findings import FaultKind, Finding, KindCount, Kinds, State, summed, worst
 from audit.joined import OF_ORIGIN
 from audit.picture import Tier, TopicKey
 from audit.store.rows import JudgedHour
-from audit.verdicts import (
-    FaultKind,
-    Finding,
-    State,
-    TopicVerdict,
-    Totals,
-    WindowVerdict,
-    settled_state,
-    totals,
-    worst,
-)
+from audit.verdicts import TopicVerdict, Totals, WindowVerdict, settled_state, totals
 
 HOUR: Final = 3_600_000
 DAY: Final = 24 * HOUR

@@ -13,7 +13,7 @@ import msgspec
 
 from audit.answers import ListPage
 from audit.errors import BadQuery
-from audit.verdicts import FaultKind, State
+from audit.findings import FaultKind, State
 from ground.known_types import known_type
 
 MOST_ITEMS: Final = 500  # of a page

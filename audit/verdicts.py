@@ -15,8 +15,6 @@ from msgspec.structs import replace
 from audit.findings import FaultKind, Finding, Kinds, State, counted, worst
 from audit.picture import Tier, TopicKey, WindowSums
 
-__all__ = ["FaultKind", "Finding", "State", "worst"]  # and all that is defined here
-
 _MISSING: Final = frozenset({FaultKind.MISSING, FaultKind.UNPROVEN, FaultKind.UNNAMED})
 
 

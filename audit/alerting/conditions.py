@@ -17,10 +17,10 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from audit.answers import AgentRow, FailingLoad
+from audit.findings import State
 from audit.judged_hours import HourVerdict
 from audit.picture import TopicKey
 from audit.store.rows import Alert
-from audit.verdicts import State
 
 LATE: Final = "late"
 SILENT: Final = "silent"

@@ -7,12 +7,13 @@ from typing import Final
 
 from audit.answers import FailingLoad
 from audit.errors import BadQuery, NotNow, Unknown
+from audit.findings import Finding, State, worst
 from audit.judged_hours import HOUR
 from audit.judging import picture_of
 from audit.picture import TopicKey, TopicPicture
 from audit.reconciling.verdict import reconcile
 from audit.service import Service, now_millis
-from audit.verdicts import Finding, State, TopicVerdict, settled, worst
+from audit.verdicts import TopicVerdict, settled
 
 _MOST_KEPT_MILLIS: Final = 36 * HOUR  # of a verdict: a longer one is large
 _MOST_FINDINGS: Final = 10_000

@@ -7,6 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from audit import answers, queries
+from audit.findings import Finding, State, worst
 from audit.http.asking import failing_loads, key_of, now_of, open_findings
 from audit.judged_hours import HOUR, hour_of
 from audit.picture import TopicKey
@@ -14,7 +15,7 @@ from audit.service import Service, now_millis
 from audit.standing import BrokerFacts
 from audit.store.fleet import first_to_think_of, patience
 from audit.store.rows import JournalRow
-from audit.verdicts import Finding, State, totals, worst
+from audit.verdicts import totals
 
 _MOST_WAITING: Final = 100  # alerts that are not raised yet
 

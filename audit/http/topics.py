@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from audit import answers, queries
 from audit.answers import TierTotals
 from audit.errors import BadQuery, NotNow, Unknown
+from audit.findings import FaultKind, Finding, State, worst
 from audit.http.asking import (
     failing_in,
     failing_loads,
@@ -35,7 +36,7 @@ from audit.reconciling import words
 from audit.reconciling.gate import hour_gate
 from audit.service import Service, now_millis
 from audit.store.topics import Delays
-from audit.verdicts import FaultKind, Finding, State, TopicVerdict, Wait, WindowVerdict, worst
+from audit.verdicts import TopicVerdict, Wait, WindowVerdict
 
 _FEW: Final = 100  # findings and waits of a topic
 _MANY: Final = 1_000  # of a report

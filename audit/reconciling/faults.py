@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
+from audit.findings import FaultKind, Finding
 from audit.picture import Acceptance
 from audit.reconciling.windows import Pair
 from audit.said_by import said_by
-from audit.verdicts import FaultKind, Finding
 from ground.intervals import Intervals, covers, has
 
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final, NamedTuple
 
+from audit.findings import FaultKind, Finding
 from audit.picture import (
     AlteredBatch,
     BatchPart,
@@ -34,7 +35,6 @@ from audit.picture import (
 from audit.reconciling import words
 from audit.reconciling.faults import Fault
 from audit.reconciling.windows import Axis, Pair
-from audit.verdicts import FaultKind, Finding
 from ground.intervals import (
     Interval,
     Intervals,

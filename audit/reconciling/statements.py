@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from audit.findings import FaultKind, Finding
 from audit.picture import (
     AlteredBatch,
     BatchPart,
@@ -37,7 +38,6 @@ from audit.reconciling import words
 from audit.reconciling.faults import Fault
 from audit.reconciling.passing import Told
 from audit.reconciling.windows import Axis
-from audit.verdicts import FaultKind, Finding
 from ground.intervals import (
     Interval,
     Intervals,

@@ -18,13 +18,13 @@ from heapq import heappop, heappush
 
 from msgspec.structs import replace
 
+from audit.findings import FaultKind, Finding
 from audit.picture import ExpectedAgent, Tier, TierKind, TopicPicture, Window
 from audit.reconciling import words
 from audit.reconciling.faults import Fault, cut
 from audit.reconciling.passing import NamedMissing, Passing
 from audit.reconciling.statements import is_young, landed_twice
 from audit.reconciling.windows import Axis, Pair, Step, compared, is_counted, sums_at
-from audit.verdicts import FaultKind, Finding
 
 _BEGINNING = 3_600_000  # of a tier's statements: events were late by so much then
 LEDGER = "ledger"  # what is waited for where a statement may be under way

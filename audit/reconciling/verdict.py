@@ -23,24 +23,14 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from audit.findings import identified
+from audit.findings import FaultKind, Finding, State, identified, worst
 from audit.picture import ExpectedAgent, LandedFile, TierKind, TopicPicture, Window
 from audit.reconciling import statements, words
 from audit.reconciling.faults import Fault, cut, joined, why_accepted
 from audit.reconciling.passing import NamedMissing, Passing, Told, missing, passed
 from audit.reconciling.tally import LEDGER, Tallied, Tally, attach
 from audit.reconciling.windows import Axis, aligned, pairs, sums_at, with_copied, with_unwatched
-from audit.verdicts import (
-    FaultKind,
-    Finding,
-    State,
-    TopicVerdict,
-    Wait,
-    WindowVerdict,
-    by_host,
-    totals,
-    worst,
-)
+from audit.verdicts import TopicVerdict, Wait, WindowVerdict, by_host, totals
 from ground.intervals import Interval, Intervals, gaps, intersection, minus, size
 
 MOST_FINDINGS: Final = 2_000

@@ -7,9 +7,9 @@ to the one after the last, as positions in a file are.
 from datetime import UTC, datetime
 from typing import Final
 
+from audit.findings import FaultKind, Finding
 from audit.picture import Copied, ExpectedAgent, Hole, Tier, TierKind, UncountedLoss
 from audit.reconciling.faults import Fault
-from audit.verdicts import FaultKind, Finding
 
 _WHOSE = {"agent": "agent", "origin": "broker", "broker": "broker", "mirror": "mirror"} | {
     "hdfs": "loader"

@@ -11,11 +11,11 @@ import numpy as np
 from msgspec.structs import replace
 
 from audit.answers import HostRow, Hosts, SourceRow, Sources
+from audit.findings import State
 from audit.queries import HostsQuery, SourcesQuery, pattern
 from audit.store.details import MISSING, stretches_of
 from audit.store.histories import OF_SOURCES
 from audit.store.suspects import pairs_of
-from audit.verdicts import State
 from ground.intervals import Intervals, merged, minus, upto
 
 

@@ -12,10 +12,10 @@ import msgspec
 import numpy as np
 
 from audit.answers import ConsumerRow, FailingLoad, HourRow, LoadRow, Loads
+from audit.findings import State
 from audit.folding.columns import MOST_TIME
 from audit.queries import LoadsQuery
 from audit.store.chunks import Chunk
-from audit.verdicts import State
 
 _LOADS: Final = """
 FROM loads JOIN tiers ON tiers.id = loads.tier JOIN topics ON topics.id = loads.topic

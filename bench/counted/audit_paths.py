@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from audit.findings import State
 from audit.picture import (
     ExpectedAgent,
     PartitionPicture,
@@ -17,7 +18,6 @@ from audit.picture import (
 )
 from audit.reconciling.verdict import reconcile
 from audit.store.store import AuditStore
-from audit.verdicts import State
 from bench.audit_fleet import HOUR, MINUTE, Fleet
 from bench.counted.paths import Act
 from client.fetcher import FetchedBatch

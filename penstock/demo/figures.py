@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from audit.answers import TopicReport
-from audit.verdicts import State
+from audit.findings import State
 from penstock.demo.applications.writing import WrittenTally
 from penstock.demo.kills import KILLED, Kill
 from penstock.report.kinds import known_words

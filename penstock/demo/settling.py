@@ -8,7 +8,7 @@ from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from audit.answers import ReportAnswer, TopicReport
-from audit.verdicts import State
+from audit.findings import State
 from ground.http_client import parse_program_url
 from ground.http_security import access_to
 from penstock.cli.failures import Failed

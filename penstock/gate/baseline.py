@@ -13,7 +13,7 @@ from typing import BinaryIO, Final
 
 import msgspec
 
-from audit.verdicts import Finding
+from audit.findings import Finding
 from ground.durable_files import replace_file
 from ground.known_types import known_type
 from penstock.cli.failures import Failed, WrongConfiguration

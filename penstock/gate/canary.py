@@ -22,8 +22,9 @@ from typing import Final, NamedTuple
 
 from agent.status import STATUS_PATH, FileStatus, Status, why_not_ready
 from audit.answers import Sources, TopicAnswer
+from audit.findings import State
 from audit.picture import TierKind
-from audit.verdicts import State, WindowVerdict
+from audit.verdicts import WindowVerdict
 from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.consumer import Consumer

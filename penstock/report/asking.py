@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from audit.answers import Problem, ReportAnswer
-from audit.verdicts import State, worst
+from audit.findings import State, worst
 from ground.http_client import HttpUrl
 from ground.http_security import HttpAccess, HttpSecurity, access_to
 from ground.known_types import known_type

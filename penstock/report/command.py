@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from audit.answers import ReportAnswer
-from audit.verdicts import State
+from audit.findings import State
 from ground.http_client import HttpUrl
 from penstock.cli.failures import Failed, usage_words
 from penstock.cli.output import json_option, print_json

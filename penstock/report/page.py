@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Final
 
 from audit.answers import ReportAnswer, TierTotals, TopicReport
-from audit.verdicts import Finding, State
+from audit.findings import Finding, State
 from ground.printable import one_line
 from penstock import __version__
 from penstock.cli.time_arguments import time_text

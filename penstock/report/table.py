@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import click
 
 from audit.answers import ReportAnswer, TierTotals, TopicReport
-from audit.verdicts import State
+from audit.findings import State
 from ground.printable import one_line
 from penstock.cli.output import print_table
 from penstock.report.asking import verdict

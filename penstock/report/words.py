@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from audit.answers import FailingLoad, ReportAnswer, TierTotals, TopicReport
-from audit.findings import FaultKind, Kinds, summed
-from audit.verdicts import Finding, State, Wait
+from audit.findings import FaultKind, Finding, Kinds, State, summed
+from audit.verdicts import Wait
 from ground.printable import one_line
 from penstock.cli.time_arguments import time_text
 from penstock.report.kinds import MARKS, faults_of, kind_words, known_words, marked

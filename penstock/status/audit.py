@@ -13,9 +13,10 @@ from urllib.parse import urlencode
 import msgspec
 
 from audit import answers
+from audit.findings import State
 from audit.judged_hours import HOUR
 from audit.queries import MOST_ITEMS
-from audit.verdicts import State, Wait, WindowVerdict
+from audit.verdicts import Wait, WindowVerdict
 from ground.http_client import HttpClient, HttpUrl
 from ground.http_security import HttpAccess
 from ground.known_types import known_type

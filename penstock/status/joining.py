@@ -8,7 +8,7 @@ import msgspec
 
 from agent.status import Status, why_not_ready
 from audit import answers
-from audit.verdicts import State, worst
+from audit.findings import State, worst
 from penstock.status.audit import AuditPart, OpenTopic, cluster_of, landed_of, last_load
 from penstock.status.cluster import ClusterPart, Remarks
 from penstock.status.values import (

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from audit.findings import FaultKind, State
 from audit.store.database import FILE, open_for_reading
-from audit.verdicts import FaultKind, State, TopicVerdict
+from audit.verdicts import TopicVerdict
 from tests.audit.judged_ledger import judged
 from tests.audit.replicated_partition import ReplicatedPartition
 from tests.audit.store.said import Json

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from audit.findings import FaultKind
 from audit.http.topics import tier_totals
 from audit.picture import TierKind, TopicKey
 from audit.reconciling.verdict import reconcile
 from audit.store.store import AuditStore
-from audit.verdicts import FaultKind, TopicVerdict
+from audit.verdicts import TopicVerdict
 from ledger.reading import LedgerPositions
 from tests.audit.store.said import (
     BEGIN,

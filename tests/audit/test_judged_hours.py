@@ -2,10 +2,10 @@
 
 from msgspec.structs import replace
 
-from audit.findings import KindCount
+from audit.findings import FaultKind, Finding, KindCount, State
 from audit.judged_hours import HOUR, by_hour, figures_of
 from audit.picture import Tier, TierKind, TopicKey, WindowSums
-from audit.verdicts import FaultKind, Finding, State, TopicVerdict, Wait, WindowVerdict
+from audit.verdicts import TopicVerdict, Wait, WindowVerdict
 
 KEY = TopicKey("east", "clicks", "id")
 TIERS = [Tier(TierKind.AGENT), Tier(TierKind.BROKER)]

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from audit.config import AuditConfig
+from audit.findings import State
 from audit.judged_hours import HourVerdict
 from audit.judging import Judging
 from audit.picture import TopicKey
 from audit.standing import ClusterStanding, Standing
 from audit.store.database import FILE
 from audit.store.store import AuditStore
-from audit.verdicts import State
 from harness.server_process import wait_until
 from ledger.reading import LedgerPositions
 from tests.audit.store.said import (

@@ -6,9 +6,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from audit.findings import FaultKind, State
 from audit.queries import HostsQuery, LoadsQuery
 from audit.store.store import AuditStore
-from audit.verdicts import FaultKind, State, TopicVerdict
+from audit.verdicts import TopicVerdict
 from ledger.reading import LedgerPositions
 from tests.audit.judged_ledger import FIRST, NOW, judged
 from tests.audit.store.said import (

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from audit.findings import FaultKind, State
 from audit.reconciling.gate import hour_gate
-from audit.verdicts import FaultKind, State
 from tests.audit.judged_ledger import FIRST, NOW, judged, pictured
 from tests.audit.store.said import (
     HOUR,

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from audit.alerting.alerting import Alerting
 from audit.config import AuditConfig, Cluster
+from audit.findings import FaultKind, State
 from audit.following import ReadTo
 from audit.joined import OF_ORIGIN, own_offsets
 from audit.judged_hours import HourVerdict, by_hour
@@ -25,7 +26,7 @@ from audit.rounds import Rounds
 from audit.service import Service
 from audit.standing import ClusterStanding, Standing
 from audit.store.store import AuditStore
-from audit.verdicts import FaultKind, State, TopicVerdict
+from audit.verdicts import TopicVerdict
 from ground.intervals import Intervals
 from harness.server_process import wait_until
 from ledger.reading import LedgerChunk, LedgerPositions

@@ -97,6 +97,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--only", action="append", choices=KINDS, default=[], help="faults that may happen"
     )
+    parser.add_argument(
+        "--with-kept", action="store_true", help="open files outlive the agent in every run"
+    )
     parser.add_argument("--script", type=Path, action="append", default=[], help="run this file")
     parser.add_argument("--shrink", type=float, default=0, help="seconds for each wrong run")
     parser.add_argument(
@@ -114,7 +117,8 @@ def _scripts(options: argparse.Namespace) -> list[Script]:
     if options.script:
         return [parse(each.read_text()) for each in options.script]
     seeds = range(options.seed, options.seed + options.runs)
-    return [script_of(seed, options.only, cluster=options.brokers > 1) for seed in seeds]
+    cluster, kept = options.brokers > 1, options.with_kept
+    return [script_of(seed, options.only, cluster=cluster, kept=kept) for seed in seeds]
 
 
 def batches(scripts: Sequence[Script], most: int = GROUP) -> Iterator[list[Script]]:

@@ -16,15 +16,18 @@ WRONG_CLOCKS: Final = ("-7200", "-60", "+60", "+7200")  # of a load; hours end i
 KINDS: Final = ("agent", "broker", "loader", "audit", "others")
 
 
-def script_of(seed: int, only: Sequence[str] = (), *, cluster: bool = False) -> Script:
+def script_of(
+    seed: int, only: Sequence[str] = (), *, cluster: bool = False, kept: bool = False
+) -> Script:
     """The script of a seed; `only` names the faults that may happen, all of them without it. Those
-    of a cluster are others."""
+    of a cluster are others. With `kept`, the agent's open files outlive it in every run, else in
+    every second one."""
     kinds = tuple(only) or KINDS
     name = " ".join([*kinds, "cluster"] if cluster else kinds)
     score = _score(random.Random(f"group {(seed - 1) // GROUP} {name}"), kinds, cluster)
     chance = random.Random(f"seed {seed} {name}")
     patterns = chance.choice(["all", "live"])
-    kept = chance.random() < 0.5
+    kept = chance.random() < 0.5 or kept
     unclean = cluster and random.Random(f"topic {seed}").random() < 0.5
     return Script(seed, patterns, kept, tuple(_Author(chance, kinds, score).actions()), unclean)
 

@@ -10,13 +10,13 @@ from audit.alerting.alerting import Alerting
 from audit.alerting.messages import MOST_AT_ONCE
 from audit.alerting.webhook import Webhook
 from audit.config import AlertsConfig, AuditConfig
+from audit.findings import State
 from audit.judged_hours import HOUR, HourVerdict
 from audit.picture import TopicKey
 from audit.standing import ClusterStanding, Standing
 from audit.store.reading import StoreReading
 from audit.store.rows import JudgedHour
 from audit.store.store import AuditStore
-from audit.verdicts import State
 from harness.server_process import wait_until
 from tests.audit.alerting.listener import Listener
 

@@ -20,10 +20,10 @@ from audit.alerting.conditions import (
 )
 from audit.alerting.messages import untold
 from audit.answers import AgentRow, FailingLoad
+from audit.findings import State
 from audit.judged_hours import HOUR, HourVerdict
 from audit.picture import TopicKey
 from audit.store.rows import Alert, JudgedHour
-from audit.verdicts import State
 
 KEY = TopicKey("east", "clicks", "id")
 MISSING = AlertKey("missing", "east", "clicks", "", 2 * HOUR)

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audit.answers import Problem, ReportAnswer
+from audit.findings import State
 from audit.http.page_files import page_files
 from audit.http.resources import RESOURCES, Resource
 from audit.http.statements import STATEMENTS
 from audit.queries import HourQuery, Query
-from audit.verdicts import State
 from harness.audit_process import AuditProcess
 
 OTHERS = ("/", "/api/openapi.json", "/healthz", "/readyz", "/metrics")

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from audit import queries
 from audit.errors import BadQuery
+from audit.findings import State
 from audit.http.resources import RESOURCES, Resource
 from audit.queries import LONGEST_MILLIS, TopicQuery, asked, between
-from audit.verdicts import State
 
 MINUTE = 60_000
 DAY = 86_400_000

@@ -4,11 +4,11 @@ import time
 
 import pytest
 
+from audit.findings import State
 from audit.picture import Acceptance, AlteredBatch
 from audit.reconciling.passing import Told
 from audit.reconciling.statements import MOST_DAMAGES, damaged, united
 from audit.reconciling.verdict import MOST_FINDINGS, reconcile
-from audit.verdicts import State
 from tests.audit.reconciling.pictures import HOUR, START, claimed, picture, source, stretch
 
 CRC = "its CRC does not match"

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
+from audit.findings import FaultKind, State
 from audit.picture import (
     Acceptance,
     AlteredBatch,
@@ -19,7 +20,7 @@ from audit.picture import (
 )
 from audit.reconciling.verdict import reconcile
 from audit.said_by import said_by
-from audit.verdicts import FaultKind, State, TopicVerdict
+from audit.verdicts import TopicVerdict
 from tests.audit.reconciling.pictures import (
     AGENT,
     BROKER,

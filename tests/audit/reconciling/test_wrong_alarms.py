@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from audit.findings import FaultKind, State
 from audit.picture import (
     Hole,
     LostBytes,
@@ -19,7 +20,6 @@ from audit.picture import (
     WindowSums,
 )
 from audit.reconciling.verdict import reconcile
-from audit.verdicts import FaultKind, State
 from tests.audit.reconciling.pictures import (
     AGENT,
     BROKER,

@@ -5,7 +5,8 @@ from typing import Any, Final
 
 import pytest
 
-from audit.verdicts import FaultKind, Finding, State, TopicVerdict
+from audit.findings import FaultKind, Finding, State
+from audit.verdicts import TopicVerdict
 from tests.audit.judged_ledger import FIRST, NOW, judged
 from tests.audit.store.said import (
     MINUTE,

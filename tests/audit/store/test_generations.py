@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from audit.verdicts import FaultKind, State
+from audit.findings import FaultKind, State
 from tests.audit.judged_ledger import FIRST, NOW, judged
 from tests.audit.store.said import (
     HOUR,

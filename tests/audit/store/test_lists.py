@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from audit.config import Inventory
-from audit.findings import FaultKind, KindCount
+from audit.findings import FaultKind, KindCount, State
 from audit.picture import AlteredBatch, Tier, TierKind, TopicKey, TopicPicture
 from audit.queries import (
     AgentsQuery,
@@ -24,7 +24,6 @@ from audit.store.reading import StoreReading
 from audit.store.rows import Alert, JudgedHour
 from audit.store.store import AuditStore
 from audit.store.topics import Overview
-from audit.verdicts import State
 from ground.intervals import Interval
 from ledger.reading import LedgerPositions
 from tests.audit.store.said import (

@@ -11,7 +11,8 @@ from pathlib import Path
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from audit.verdicts import FaultKind, Finding, State, by_host, totals
+from audit.findings import FaultKind, Finding, State
+from audit.verdicts import by_host, totals
 from tests.audit.judged_ledger import FIRST, NOW, judged
 from tests.audit.store.said import (
     MINUTE,

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from audit.findings import State
 from audit.picture import TopicKey
 from audit.reconciling.gate import hour_gate
 from audit.reconciling.verdict import reconcile
 from audit.store.reading import StoreReading
 from audit.store.store import AuditStore
-from audit.verdicts import State
 from ledger.reading import LedgerPositions
 from tests.audit.store.said import (
     BEGIN,

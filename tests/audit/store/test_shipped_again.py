@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from audit.verdicts import FaultKind, State
+from audit.findings import FaultKind, State
 from tests.audit.judged_ledger import FIRST, judged
 from tests.audit.store.said import (
     HOUR,

@@ -4,8 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from audit.findings import FaultKind, State
 from audit.reconciling.verdict import reconcile
-from audit.verdicts import FaultKind, State, TopicVerdict
+from audit.verdicts import TopicVerdict
 from tests.audit.judged_ledger import FIRST, NOW, judged, pictured
 from tests.audit.store.said import MINUTE, ROOT, TOPIC, Json, entry, passage, run, window
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from audit.findings import FaultKind, State
 from audit.judged_hours import by_hour
 from audit.judging import Judging
 from audit.picture import TopicPicture
@@ -13,7 +14,7 @@ from audit.reconciling.gate import hour_gate
 from audit.reconciling.verdict import reconcile
 from audit.store.statements import _MOST_UNWATCHED
 from audit.store.store import AuditStore
-from audit.verdicts import FaultKind, State, TopicVerdict
+from audit.verdicts import TopicVerdict
 from ledger.reading import LedgerPositions
 from tests.audit.judged_ledger import FIRST, KEY, NOW, judged, pictured
 from tests.audit.store.said import (

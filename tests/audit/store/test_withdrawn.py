@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from audit.findings import FaultKind, Finding, State
 from audit.reconciling.verdict import reconcile
-from audit.verdicts import FaultKind, Finding, State
 from tests.audit.judged_ledger import FIRST, NOW, judged, pictured
 from tests.audit.store.said import HOUR, MINUTE, Json, run
 from tests.audit.store.test_generations import (

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from audit.answers import Flow, ReportAnswer, TierTotals, TopicReport
-from audit.verdicts import FaultKind, Finding, State, Wait
+from audit.findings import FaultKind, Finding, State
+from audit.verdicts import Wait
 from penstock.demo.applications.writing import WrittenTally
 from penstock.demo.command import show_outcome
 from penstock.demo.figures import DemonstrationOutcome, Figures, arrivals, document

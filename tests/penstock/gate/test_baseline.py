@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from audit.verdicts import FaultKind, Finding
+from audit.findings import FaultKind, Finding
 from penstock.gate.baseline import KnownFinding
 
 MISSING: dict[str, Any] = {

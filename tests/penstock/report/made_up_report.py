@@ -3,7 +3,8 @@
 import msgspec
 
 from audit.answers import FailingLoad, Flow, ReportAnswer, TierTotals, TopicReport
-from audit.verdicts import FaultKind, Finding, State, Wait
+from audit.findings import FaultKind, Finding, State
+from audit.verdicts import Wait
 
 MORNING = 1_795_158_000_000  # 2026-11-20, 07:00 UTC
 HOUR = 3_600_000

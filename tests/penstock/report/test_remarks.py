@@ -3,7 +3,7 @@
 import pytest
 
 from audit.answers import AlteredTotal, Remark
-from audit.verdicts import State
+from audit.findings import State
 from penstock.report.page import report_page
 from penstock.report.remarks import altered_words, remark_lines
 from penstock.report.table import show_report

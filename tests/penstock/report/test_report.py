@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from audit.answers import Problem, ReportAnswer
-from audit.verdicts import State
+from audit.findings import State
 from harness.audit_process import AuditProcess
 from harness.server_process import free_ports
 from penstock.cli.time_arguments import DAY_MILLIS, HOUR_MILLIS

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.answers import ReportAnswer
-from audit.verdicts import FaultKind, Finding, State, Wait
+from audit.findings import FaultKind, Finding, State
+from audit.verdicts import Wait
 from ground.printable import one_line
 from penstock.report.page import report_page
 from tests.penstock.report.made_up_report import COMPLETE, MISSING, PENDING, report, tier, topic

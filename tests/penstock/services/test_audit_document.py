@@ -14,6 +14,7 @@ import msgspec
 from audit.alerting.conditions import KINDS
 from audit.alerting.messages import AlertMessage, Post
 from audit.config import AuditConfig
+from audit.findings import FaultKind, Finding, State
 from audit.http.resources import RESOURCES
 from audit.http.statements import STATEMENTS
 from audit.http.stream import MOST_STREAMS
@@ -24,7 +25,6 @@ from audit.reconciling import words
 from audit.reconciling.faults import Fault
 from audit.service import Service
 from audit.standing import ClusterStanding, Standing
-from audit.verdicts import FaultKind, Finding, State
 from penstock.report.command import COMPLETE, FAULTY, NO_VERDICT, NOT_LOADED, PENDING, UNKNOWN
 from penstock.report.command import command as report
 from penstock.report.kinds import MARKS

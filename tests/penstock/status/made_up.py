@@ -6,9 +6,9 @@ import msgspec
 
 from agent.status import AgentPhase, InputStatus, Status
 from audit import answers
-from audit.findings import FaultKind, KindCount, Kinds
+from audit.findings import FaultKind, KindCount, Kinds, State
 from audit.judged_hours import HOUR
-from audit.verdicts import State, Wait, WindowVerdict
+from audit.verdicts import Wait, WindowVerdict
 from penstock.status.audit import AuditPart, OpenTopic
 from penstock.status.cluster import ClusterPart, StoredTopic
 from penstock.status.values import BrokerStanding, LoadStanding, PipelineStatus, TopicStanding

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from agent.status import FileStatus
-from audit.verdicts import State
+from audit.findings import State
 from client.errors import BadAddress
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess

@@ -2,8 +2,9 @@
 
 import pytest
 
+from audit.findings import State
 from audit.judged_hours import HOUR
-from audit.verdicts import State, Wait, WindowVerdict
+from audit.verdicts import Wait, WindowVerdict
 from ground.http_client import parse_program_url
 from penstock.status.audit import (
     AskingAudit,

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from agent.status import AgentPhase
-from audit.verdicts import State
+from audit.findings import State
 from penstock.status.audit import OpenTopic
 from penstock.status.joining import StatusParts, joined
 from penstock.status.values import AgentStanding, LoadStanding

@@ -15,7 +15,7 @@ from typing import Final, Self
 from pyspark.sql import SparkSession
 
 from audit.answers import AgentRow, AgentsAnswer, ReportAnswer, TopicReport
-from audit.verdicts import FaultKind, Finding
+from audit.findings import FaultKind, Finding
 from client import admin
 from client.bootstrap import Bootstrap
 from client.brokers import Brokers

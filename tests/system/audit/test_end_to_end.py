@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from audit.answers import TopicReport
-from audit.verdicts import FaultKind, State
+from audit.findings import FaultKind, State
 from client.consumer import Consumer
 from client.offsets import Beginning
 from client.producer import Producer

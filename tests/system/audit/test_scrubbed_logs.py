@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from audit.answers import ReportAnswer, TopicAnswer, TopicReport
-from audit.verdicts import FaultKind, State
+from audit.findings import FaultKind, State
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.audit_process import AuditProcess
 from harness.broker_process import BrokerProcess

@@ -16,7 +16,7 @@ import yaml
 from pyspark.sql import SparkSession
 
 from audit.answers import ReportAnswer, TopicReport
-from audit.verdicts import State
+from audit.findings import State
 from client.admin import create_topic
 from client.brokers import Brokers
 from client.security import Mechanism, Security
