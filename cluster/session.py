@@ -219,6 +219,11 @@ class Session:
         result = self.client.exists_async(path, watch=on_change)
         return self._pending(path, result, answers.is_there)
 
+    def start_sync(self) -> PendingAnswer[bool]:
+        """Ask for a sign of life of this session, by ZooKeeper's `sync`: the server that leads
+        answers it only to a session that lives."""
+        return self._pending("/", self.client.sync_async("/"), answers.is_there)
+
     def sync(self) -> None:
         """Wait until the server we are connected to knows all that was written before now, and
         until every watch this sets off has been called.
