@@ -14,7 +14,7 @@ Lines are UTF-8. What is in fields that nobody asked for is looked at for its fo
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
@@ -136,7 +136,7 @@ class JsonTails:
 
     def _note_dropped(self, lines: Iterable[bytes], dropped: DroppedFields) -> None:
         for line in lines:
-            dropped.add(_decode_names(line).keys() - self._known)
+            dropped.add(_names(line) - self._known)
 
     def _converted(self, lines: Sequence[bytes], dropped: DroppedFields) -> Tails:
         bodies: list[bytes | None] = []
@@ -302,6 +302,14 @@ class _Renamed(NamedTuple):
 
 
 _decode_names: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+def _names(line: bytes) -> Set[str]:
+    """Of its fields. What nobody knows is skipped, and may have any bytes as its name."""
+    try:
+        return _decode_names(line).keys()
+    except UnicodeDecodeError:
+        return _decode_names(line.decode(errors="replace")).keys()
 
 
 def _columns(attributes: Sequence[str]) -> Callable[[Sequence[_Struct]], tuple[Column, ...]]:

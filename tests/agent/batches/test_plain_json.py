@@ -130,6 +130,7 @@ def check(several: Sequence[bytes], encoder: TailEncoder = EVENT, **options: Any
 @example([b'{"s":"a","i":%d}' % each for each in (2**31 - 1, 2**31, -(2**31), -(2**31) - 1)])
 @example([b'{"s":"a","l":%d}' % each for each in (10**18 - 1, 2**63 - 1, 2**63, -(2**63) - 1)])
 @example([b'{"s":"a","f":%s}' % each for each in (b"3.4028236e38", b"4" + b"0" * 38 + b".5")])
+@example([b'{"s":"a","\xa1f":1}', b'{"s":"a","\xed\xa0\x80":1}', b"{}"])
 @example([b'{"s":"a"}\0', b'{"s":"a"', b'{"s":"a",}', b"{,}", b"{}", b"", b"{", b'{"', b'{"s"'])
 def test_lines_come_to_the_same(several: list[bytes]) -> None:
     check(several)
