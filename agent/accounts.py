@@ -4,7 +4,8 @@ What nobody knew of a part, nobody knows of the sum: -1 stays -1.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent.runs import Excepted, Fate, Run
 

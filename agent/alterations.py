@@ -12,9 +12,11 @@ Field names come from lines: `MOST_FIELDS` of them are told apart, the others ar
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from agent.runs import SourceId
 
@@ -32,8 +34,7 @@ class Alteration(StrEnum):
     UNREAD = "unread"
 
 
-@dataclass(frozen=True, slots=True)
-class Altered:
+class Altered(msgspec.Struct, frozen=True):
     """Of one piece of a file. `count` is of characters replaced, bytes cut off, values dropped, or
     files not read; `name` is the field's, `hint` the encoding that the text looks like."""
 
@@ -44,8 +45,7 @@ class Altered:
     hint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class AlteredText:
+class AlteredText(msgspec.Struct, frozen=True):
     """A statement for the ledger: of one file, between the times of the events that it is about.
     An unread file has no source."""
 
@@ -59,11 +59,10 @@ class AlteredText:
     to_millis: int
 
 
-@dataclass(slots=True)
-class DroppedFields:
+class DroppedFields(msgspec.Struct):
     """Counts values by the name of their field."""
 
-    counts: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, int] = {}
 
     def add(self, names: Iterable[str], count: int = 1) -> None:
         for name in names:

@@ -4,8 +4,9 @@ Every byte that a `Cut` consumed is that of an event or is excepted, and so is e
 of the events are `consumed` less those of `excepted`, and `lines` are theirs.
 """
 
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from agent.alterations import Altered
 from agent.runs import Excepted, Fate
@@ -13,8 +14,7 @@ from agent.runs import Excepted, Fate
 MOST_RAW: Final = 64 * 1024  # bytes of a line that a dead letter carries
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Events:
+class Events(msgspec.Struct, frozen=True, eq=False):
     """Consecutive events of one source. No object for each.
 
     A body is the message as UTF-8, for schemas that are plain (`schema_fit.is_plain`), otherwise
@@ -27,8 +27,7 @@ class Events:
     keys: list[bytes] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DeadLine:
+class DeadLine(msgspec.Struct, frozen=True):
     """A line that became no event, redacted. `size` is how many bytes of the file it stands for."""
 
     position: int
@@ -38,8 +37,7 @@ class DeadLine:
     time: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Cut:
+class Cut(msgspec.Struct, frozen=True, eq=False):
     """What became of the first `consumed` bytes of a chunk; the rest is given again, with more.
 
     wait      if something incomplete is left: after how many seconds without growth `final` may be
@@ -53,7 +51,7 @@ class Cut:
 
     consumed: int
     events: Events | None = None
-    dead: list[DeadLine] = field(default_factory=list)
+    dead: list[DeadLine] = []
     excepted: tuple[Excepted, ...] = ()
     lines: int = 0
     wait: float = 0.0

@@ -15,8 +15,9 @@ The pipeline's thread; what is counted may be looked at by others.
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from agent.alterations import Alteration, Altered, AlteredText
 from agent.batches.packer import Packer

@@ -2,8 +2,10 @@
 
 import logging
 import math
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from agent.alterations import Alteration, Altered
 from agent.config import Times
@@ -21,8 +23,7 @@ _SAID_EVERY: Final = 60.0
 _BURST_SECONDS: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Bucket:
+class Bucket(msgspec.Struct, frozen=True):
     """How many lines of an input may be taken now: `rate` a second, 0 for any number; what was not
     taken is there for a second.
 
@@ -52,8 +53,7 @@ class Bucket:
         return min(grown, max(1.0, self.rate * _BURST_SECONDS))
 
 
-@dataclass(slots=True)
-class FeedCounts:
+class FeedCounts(msgspec.Struct):
     """What the journal has taken over of an input, since the start."""
 
     events: int = 0
@@ -97,8 +97,7 @@ class FeedCounts:
                     self.lost_bytes += max(0, each.bytes)
 
 
-@dataclass(slots=True, eq=False)
-class Feed:
+class Feed(msgspec.Struct, eq=False):
     """`reader` is None as long as there is no schema for it to read by; `stopped` says why."""
 
     input: Input
@@ -107,7 +106,7 @@ class Feed:
     schema: TopicSchema | None = None
     stopped: str = ""
     warning: str = ""
-    counts: FeedCounts = field(default_factory=FeedCounts)
+    counts: FeedCounts = msgspec.field(default_factory=FeedCounts)
     _refused: TopicSchema | None = None
     _limited_at: float | None = None
     _long_line_said_at: float = float("-inf")

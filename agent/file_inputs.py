@@ -10,10 +10,11 @@ inputs that have sources are known by those.
 import json
 import os
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Self
+
+import msgspec
 
 from agent.config_inputs import Input
 from ground.durable_files import replace_file
@@ -21,8 +22,7 @@ from ground.durable_files import replace_file
 _LOOK_BACK: Final = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class FileInput:
+class FileInput(msgspec.Struct, frozen=True):
     """Files of one kind."""
 
     name: str

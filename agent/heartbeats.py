@@ -16,8 +16,9 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+import msgspec
 
 from agent.destinations import Destination, Destinations
 from agent.files.files import Files
@@ -35,12 +36,11 @@ _CLOCK_SLACK: Final = 60_000  # milliseconds
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class Mark:
+class Mark(msgspec.Struct):
     """One time of one topic, on its way to be a heartbeat."""
 
     millis: int
-    unread: dict[SourceId, int] = field(default_factory=dict)
+    unread: dict[SourceId, int] = {}
     number: int | None = None  # that of the last batch that matters, once all is journalled
 
 

@@ -16,9 +16,10 @@ Hidden files and names that do not end in .yaml or .yml are passed over; sub-fol
 import logging
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from agent.config_inputs import Input, check_distinct
 from agent.errors import AgentError
@@ -33,8 +34,7 @@ _Stamp = tuple[int, int, int, int]
 ReadFile = Callable[[Path], Sequence[Input]]  # raises AgentError
 
 
-@dataclass(slots=True)
-class _File:
+class _File(msgspec.Struct):
     """One file: `stamp` as it was last read, `seen` as it was last looked at."""
 
     stamp: _Stamp | None = None
@@ -43,8 +43,7 @@ class _File:
     wrong: str = ""
 
 
-@dataclass(slots=True)
-class InputsDirectory:
+class InputsDirectory(msgspec.Struct):
     """Belongs to one thread. `main` are the inputs of the main configuration file, and all there
     is where `path` is None."""
 
@@ -54,7 +53,7 @@ class InputsDirectory:
     inputs: tuple[Input, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     news: tuple[Refusal, ...] = ()  # refusals that are new since the look before
-    _files: dict[Path, _File] = field(default_factory=dict)
+    _files: dict[Path, _File] = {}
     _wrong: str = ""  # with the folder itself
     _began: bool = False
 

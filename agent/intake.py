@@ -9,8 +9,9 @@ handed on: positions within it are never told to anybody, so that a restart begi
 again and comes to the same.
 """
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from agent.accounts import added_up
 from agent.alterations import Alteration

@@ -7,8 +7,9 @@ Kafka has none for it: a batch is one partition's, and brokers know of no transa
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
+
+import msgspec
 
 from agent.alterations import AlteredText
 from agent.runs import Progress, Run, SourceId, WindowCount
@@ -23,8 +24,7 @@ class BatchKind(Enum):
     LEDGER = auto()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Outgoing:
+class Outgoing(msgspec.Struct, frozen=True, eq=False):
     """A finished batch, not yet numbered by a producer, and what is in it.
 
     `number` is its own within this agent's journal and ascends. The windows add up to the batch's
@@ -42,8 +42,7 @@ class Outgoing:
     window_millis: int = 60_000
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Eventless:
+class Eventless(msgspec.Struct, frozen=True, eq=False):
     """A run of which nothing is shipped: everything was filtered, dead-lettered or lost."""
 
     number: int
@@ -51,8 +50,7 @@ class Eventless:
     run: Run
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Parcel:
+class Parcel(msgspec.Struct, frozen=True, eq=False):
     """Batches that are journalled in one piece, in the order in which they are to be sent."""
 
     batches: Sequence[Outgoing]

@@ -12,9 +12,10 @@ and goes on: to stop would lose what rotated files still hold.
 
 import os
 import resource
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 _SAVED_UP_SECONDS: Final = 0.5
 _SHORTEST_PAUSE: Final = 0.001  # a shorter one costs more than it saves
@@ -45,8 +46,7 @@ class CpuAllowance:
         return min(_LONGEST_PAUSE, pause) if pause >= _SHORTEST_PAUSE else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryAllowance:
+class MemoryAllowance(msgspec.Struct, frozen=True):
     """How many bytes may be in flight now; `exceeded` if less than that could not help."""
 
     in_flight: int

@@ -5,9 +5,10 @@ after the other, and every byte lies in exactly one run of its topic: as an even
 the reason. `journal` keeps runs, the ledger publishes them.
 """
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NewType
+
+import msgspec
 
 SourceId = NewType("SourceId", str)
 """The incarnation of a file: never given twice, by any agent."""
@@ -21,8 +22,7 @@ class Fate(StrEnum):
     LOST = "lost"
 
 
-@dataclass(frozen=True, slots=True)
-class Excepted:
+class Excepted(msgspec.Struct, frozen=True):
     """Lines that did not become events; -1 where nobody can know how many."""
 
     fate: Fate
@@ -31,8 +31,7 @@ class Excepted:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(msgspec.Struct, frozen=True):
     """Consecutive events of one source, and the consecutive bytes that they were made from.
 
     `seq` is that of the first event, or the next one's if there is none. `lines` counts the lines
@@ -48,16 +47,14 @@ class Run:
     excepted: tuple[Excepted, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class WindowCount:
+class WindowCount(msgspec.Struct, frozen=True):
     """How many of a batch's events lie in the window that starts then (milliseconds)."""
 
     start: int
     events: int
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(msgspec.Struct, frozen=True):
     """How far a source has come: what lies before was taken over by the journal.
 
     `position` is the next byte to read, `seq` the number of the topic's next event, `dead_seq`
@@ -71,8 +68,7 @@ class Progress:
     mark: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
+class Fingerprint(msgspec.Struct, frozen=True):
     """The first `size` bytes of a file as a digest: grows with the file up to a limit. `shorter`
     are digests of fewer bytes, or as many, by which it is held against one that was taken earlier:
     of 16, 32, 64, and so on, four bytes of each."""
@@ -82,8 +78,7 @@ class Fingerprint:
     shorter: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class KnownSource:
+class KnownSource(msgspec.Struct, frozen=True):
     """A source as it is remembered over restarts."""
 
     id: SourceId
@@ -97,7 +92,7 @@ class KnownSource:
     last_path: str = ""  # as it was last seen, if it was renamed
     size: int = 0  # as it was last seen
     finished: bool = False
-    seen_millis: int = field(default=0, compare=False)  # when it was last seen on disk
+    seen_millis: int = 0  # when it was last seen on disk
     real_path: str = ""  # where a symbolic link led, as it was last opened
     born_ns: int = 0  # when its file was made, if that is known
     begun_ns: int = 0  # when its first byte may have been written, if that is known

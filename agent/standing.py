@@ -7,7 +7,6 @@ number may be a moment older than the one beside it.
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -42,8 +41,7 @@ from ledger.names import DEAD_SUFFIX, LEDGER_TOPIC
 _MOST_NAMED: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
-class AgentParts:
+class AgentParts(msgspec.Struct, frozen=True):
     """What an agent is made of, and what was odd about its journal when it started."""
 
     journal: Journal
@@ -188,7 +186,7 @@ def _stopped(each: Input, feed: Feed | None, schemas: TopicSchemas) -> str:
 
 def _counts(feed: Feed) -> dict[str, int | float]:
     counts = feed.counts
-    return {name: getattr(counts, name) for name in counts.__slots__}
+    return {name: getattr(counts, name) for name in counts.__struct_fields__}
 
 
 def _topics(config: AgentConfig, inputs: Sequence[Input], parts: AgentParts) -> list[str]:

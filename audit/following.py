@@ -11,8 +11,9 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from audit.config import Cluster
 from audit.errors import AuditFailure
@@ -36,8 +37,7 @@ _ENDS_WITHIN_S: Final = 10.0
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class ReadTo:
+class ReadTo(msgspec.Struct, frozen=True):
     """Everything that was in the ledger at this time has been handed over."""
 
     time: int

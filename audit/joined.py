@@ -21,10 +21,10 @@ Rule 5: a copy that was opened for writing has offsets of its own: there its own
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from msgspec import structs
+from msgspec.structs import replace
 
 from audit.picture import (
     ExpectedAgent,

@@ -4,8 +4,9 @@ add up to for Prometheus. Pure.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from audit.findings import FaultKind, Finding, KindCount, Kinds, State, summed, worst
 from audit.joined import OF_ORIGIN
@@ -19,16 +20,15 @@ DAY: Final = 24 * HOUR
 _LONGEST_WAITS: Final = 300
 
 
-@dataclass(frozen=True, slots=True)
-class HourVerdict:
+class HourVerdict(msgspec.Struct, frozen=True):
     """One hour. `faults` has, by what is wrong, what is said of the first and how many more there
     are, and `first` that one's id; of a copy without what was wrong before it was copied, as that
     is said of its origin."""
 
     judged: JudgedHour
-    faults: Mapping[State, str] = field(default_factory=dict)
-    first: Mapping[State, str] = field(default_factory=dict)
-    events: Mapping[Tier, int] = field(default_factory=dict)  # by tier
+    faults: Mapping[State, str] = {}
+    first: Mapping[State, str] = {}
+    events: Mapping[Tier, int] = {}  # by tier
     pending_since: int = -1  # the end of its first window that still waits
 
     @property
@@ -158,12 +158,11 @@ def _joined(waits: Sequence[str]) -> str:
     return said
 
 
-@dataclass(slots=True)
-class TopicFigures:
+class TopicFigures(msgspec.Struct):
     """One topic. What is wrong counts as long as it is kept, events for a day."""
 
     key: TopicKey
-    events: dict[Tier, int] = field(default_factory=dict)
+    events: dict[Tier, int] = {}
     missing: int = 0
     excess: int = 0
     findings: int = 0

@@ -16,8 +16,9 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from audit.config import AuditConfig
 from audit.errors import AuditStoreError

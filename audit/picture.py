@@ -6,7 +6,6 @@ All that is said in several entries is summed or united already.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -67,8 +66,7 @@ class Window(msgspec.Struct, frozen=True):
     uncounted: frozenset[Tier] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionPicture:
+class PartitionPicture(msgspec.Struct, frozen=True):
     """Which offsets each tier has spoken of. Where a log lost its end, what was said of that end is
     as if it were a partition of its own, with a number of its own: it is cut off, and nothing comes
     after it. `partition` is the one that it was."""
@@ -178,8 +176,7 @@ class Inexact(NamedTuple):
     to_time: int
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """One incarnation of a file, of which something is not as it should be, or not yet known to be.
     `shipped` and `landed` are seqs."""
 
@@ -193,14 +190,13 @@ class Source:
     lost: Sequence[LostBytes] = ()
     finished_events: int = -1  # how many it had in all, once that is known
     twice: Sequence[Twice] = ()
-    landed_twice: Mapping[Tier, Sequence[Twice]] = field(default_factory=dict)
+    landed_twice: Mapping[Tier, Sequence[Twice]] = {}
     copied: Sequence[Copied] = ()
-    landings: Mapping[Tier, LandedFile] = field(default_factory=dict)
+    landings: Mapping[Tier, LandedFile] = {}
     events_at_last: int = -1  # as `finished_events`, as it was said the last time
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedAgent:
+class ExpectedAgent(msgspec.Struct, frozen=True):
     """Somebody who is expected to ship to the topic. `until` is up to when everything is
     acknowledged; 0 if nothing was promised yet. Of a host of the inventory that was never heard,
     `agent` is empty and `heard` 0."""
@@ -212,8 +208,7 @@ class ExpectedAgent:
     required_until: int | None = None  # retired: nothing is expected from then on
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Hole:
+class Hole(msgspec.Struct, frozen=True, order=True):
     """Entries of a journal that are missing, although later ones are there. `from_time` and
     `to_time` are of the entries around it."""
 
@@ -249,8 +244,7 @@ class Placed(NamedTuple):
     said: int
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class AlteredBatch:
+class AlteredBatch(msgspec.Struct, frozen=True, order=True):
     """A batch that can be read and is not what was written. Its times are of the hours in which
     events were said to lie at these offsets; if nobody did, of when the damage was found."""
 
@@ -291,8 +285,7 @@ class Acceptance(NamedTuple):
     kinds: frozenset[str] = frozenset()  # of tiers, where it shows; empty: any
 
 
-@dataclass(frozen=True, slots=True)
-class TopicPicture:
+class TopicPicture(msgspec.Struct, frozen=True):
     """One topic between two times. `windows` are those in which anything is known to have happened,
     ascending. `partitions`, `open`, `sources` are not cut to these times."""
 
@@ -315,7 +308,7 @@ class TopicPicture:
     placed: Sequence[Placed] = ()  # of partitions with offsets that are lacking, damaged, accepted
     accepted: Sequence[Acceptance] = ()
     grace_millis: int = 60_000  # how long a statement may be under way
-    names: Mapping[str, str] = field(default_factory=dict)  # hosts by journal
+    names: Mapping[str, str] = {}  # hosts by journal
     renewed: frozenset[str] = frozenset()  # hosts of which several agents have shipped to it
     origin: TopicKey | None = None  # what it is a copy of
     unjoined: str = ""  # why what was said of the origin is not known, or does not tell

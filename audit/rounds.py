@@ -18,9 +18,9 @@ import logging
 import queue
 import threading
 import time
-from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+import msgspec
 import pyarrow as pa
 
 from audit.alerting.alerting import Alerting
@@ -47,12 +47,11 @@ _NEWS_S: Final = 5.0  # what changes no verdict: that an agent was heard, that a
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class _Every:
+class _Every(msgspec.Struct):
     """Something that is due so often."""
 
     seconds: float
-    _at: float = field(default=0.0)
+    _at: float = msgspec.field(default=0.0)
 
     def is_due(self) -> bool:
         now = time.monotonic()

@@ -8,8 +8,9 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeVar
+
+import msgspec
 
 from audit.alerting.conditions import WaitingCondition
 from audit.config import AuditConfig
@@ -32,25 +33,30 @@ class Posts(NamedTuple):
     failed: int = 0
 
 
-@dataclass(slots=True)
-class Service:
+class Service(msgspec.Struct):
     """Any thread, unless said otherwise."""
 
     config: AuditConfig
     standing: Standing
-    folding: Histogram = field(default_factory=Histogram)  # seconds a chunk
-    requests: dict[str, Histogram] = field(default_factory=dict)  # seconds an answer, by path
+    folding: Histogram = msgspec.field(default_factory=Histogram)  # seconds a chunk
+    requests: dict[str, Histogram] = msgspec.field(
+        default_factory=dict
+    )  # seconds an answer, by path
     figures: Sequence[TopicFigures] = ()
     alerts_raised: int = 0
     alerts_waiting: Sequence[WaitingCondition] = ()  # what is known and not raised yet
-    posts: Posts = field(default_factory=Posts)
-    refused: Mapping[str, int] = field(default_factory=dict)  # requests, by why, since the start
+    posts: Posts = msgspec.field(default_factory=Posts)
+    refused: Mapping[str, int] = msgspec.field(
+        default_factory=dict
+    )  # requests, by why, since the start
     sessions: Callable[[], int] = int  # how many are open
-    groups: dict[str, GroupsSeen] = field(default_factory=dict)  # by cluster, as last looked
+    groups: dict[str, GroupsSeen] = msgspec.field(
+        default_factory=dict
+    )  # by cluster, as last looked
     _reading: StoreReading | None = None
     _damage: str = ""
-    _guard: threading.Lock = field(default_factory=threading.Lock)
-    _kept: "OrderedDict[Hashable, object]" = field(default_factory=OrderedDict)
+    _guard: threading.Lock = msgspec.field(default_factory=threading.Lock)
+    _kept: "OrderedDict[Hashable, object]" = msgspec.field(default_factory=OrderedDict)
     _kept_version: int = -1  # of all that is kept
 
     @property

@@ -6,8 +6,10 @@ Each change has a number, by which a page notices that there is something new.
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from audit.picture import TopicKey
 
@@ -27,8 +29,7 @@ class BrokerFacts(NamedTuple):
     leads: int
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterStanding:
+class ClusterStanding(msgspec.Struct, frozen=True):
     """One cluster's ledger."""
 
     read: bool = False  # to its end, since the start
@@ -41,13 +42,14 @@ class ClusterStanding:
     gaps: int = 0  # times that entries were deleted before they were read
     left_out: int = 0  # entries that could not be read, since the start
     brokers: Sequence[BrokerFacts] = ()
-    topic_ids: Mapping[str, str] = field(default_factory=dict)  # of the topics that are there
+    topic_ids: Mapping[str, str] = msgspec.field(
+        default_factory=dict
+    )  # of the topics that are there
     absent: Collection[str] = frozenset()  # topics that were asked for by name, and are not there
     looked: int = 0  # everything read up to then had been read before these were asked for
 
 
-@dataclass(slots=True)
-class Standing:
+class Standing(msgspec.Struct):
     """All clusters. Any thread."""
 
     clusters: dict[str, ClusterStanding]
@@ -57,10 +59,14 @@ class Standing:
     unusable: str = ""  # why the database cannot be used just now
     inventory: str = ""  # what is wrong with the file
     unjudged: Sequence[TopicKey] = ()  # topics that cannot be judged
-    _spoken_of: dict[TopicKey, int] = field(default_factory=dict)  # not there, when last looked
-    _unlisted: set[tuple[str, str]] = field(default_factory=set)  # clusters, topics: see unlisted
-    _guard: threading.Lock = field(default_factory=threading.Lock)
-    _listeners: list[Callable[[], None]] = field(default_factory=list)
+    _spoken_of: dict[TopicKey, int] = msgspec.field(
+        default_factory=dict
+    )  # not there, when last looked
+    _unlisted: set[tuple[str, str]] = msgspec.field(
+        default_factory=set
+    )  # clusters, topics: see unlisted
+    _guard: threading.Lock = msgspec.field(default_factory=threading.Lock)
+    _listeners: list[Callable[[], None]] = []
 
     def note(self, cluster: str, **changes: Any) -> None:
         """Something else holds for a cluster."""

@@ -12,10 +12,10 @@ import signal
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import click
+from msgspec.structs import replace
 from rich.console import Console
 
 from bench import report, results

@@ -12,11 +12,11 @@ import multiprocessing
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
 from typing import Final
 
+import msgspec
 from confluent_kafka import Producer
 
 from bench.librdkafka import Incomplete
@@ -28,8 +28,7 @@ _PATIENCE: Final = 120.0
 _ACKNOWLEDGED: Final = {"acks": "all", "enable.idempotence": "true"}
 
 
-@dataclass(frozen=True, slots=True)
-class Acknowledged:
+class Acknowledged(msgspec.Struct, frozen=True):
     """Pairs of nanoseconds, one after the other: when it was due, on the clock of `monotonic_ns`,
     and how much later."""
 

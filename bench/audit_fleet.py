@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -27,8 +28,7 @@ _DELAYS: Final = (0, 0, 0, 0, 0, 0, 0, 5, 20, 20, 5)
 Numbers = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class Lists:
+class Lists(msgspec.Struct, frozen=True):
     """Values of a column of lists: how long each is, and the items."""
 
     lengths: Any

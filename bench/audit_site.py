@@ -3,9 +3,10 @@
 import contextlib
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from bench.audit_fleet import HOUR, Fleet
 from bench.brokers import penstock_cluster
@@ -29,8 +30,7 @@ def fleet_of(scale: Scale, hours: int) -> Fleet:
     return Fleet(begin, agents=scale.agents, topics=scale.agents_topics)
 
 
-@dataclass(frozen=True, slots=True)
-class AuditSite:
+class AuditSite(msgspec.Struct, frozen=True):
     """A broker and a registry, started."""
 
     home: Path

@@ -10,7 +10,6 @@ import http.client
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -33,16 +32,14 @@ _SEEN_WITHIN: Final = 120.0
 _OFTEN: Final = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):
     """Until a minute was seen, and the answers that were given meanwhile; all in seconds."""
 
     seconds: float
     answers: list[float]
 
 
-@dataclass(slots=True)
-class AuditOfHours:
+class AuditOfHours(msgspec.Struct):
     """Started."""
 
     broker: BrokerProcess
@@ -110,8 +107,7 @@ def _counted(body: bytes) -> list[int]:
     return [each.events for each in answer.tiers if each.tier in {"agent", "broker"}]
 
 
-@dataclass(slots=True)
-class Audits:
+class Audits(msgspec.Struct):
     """Audits of one cluster. The one that has hours is started when a case first needs it."""
 
     name: str

@@ -10,9 +10,10 @@ each JVM has the heap of its start script. One disk and one network interface se
 import contextlib
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+
+import msgspec
 
 from bench.brokers import (
     APACHE_KAFKA,
@@ -43,8 +44,7 @@ _QUORUM = b"__cluster_metadata"
 Member = BrokerProcess | ApacheKafka
 
 
-@dataclass(frozen=True, slots=True)
-class Cluster:
+class Cluster(msgspec.Struct, frozen=True):
     """Started brokers."""
 
     name: str

@@ -8,9 +8,10 @@ Kafka runs as a KRaft node, its controller inside.
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+import msgspec
 
 from bench.machine import commit
 from bench.topics import is_served
@@ -36,8 +37,7 @@ class Server(Protocol):
     def stop(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Broker:
+class Broker(msgspec.Struct, frozen=True):
     """A started broker."""
 
     name: str

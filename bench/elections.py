@@ -12,9 +12,10 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
+
+from msgspec.structs import replace
 
 from bench.measurement import Figure, Sample
 from broker.controller.leaders import Leaders

@@ -9,9 +9,9 @@ import json
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyruhvro
@@ -159,8 +159,7 @@ _AHEAD: Final = 8  # batches that are being made
 LIMITS: Final = ShippingLimits(memory_bytes=64 * 1024 * 1024)
 
 
-@dataclass(frozen=True, slots=True)
-class EventTopics:
+class EventTopics(msgspec.Struct, frozen=True):
     """Two topics with the same events."""
 
     spread: str  # a source in each of `PARTITIONS` partitions

@@ -13,9 +13,10 @@ import resource
 import struct
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any, Final
+
+import msgspec
 
 from bench.requests import AnswerError, frame, string
 
@@ -31,8 +32,7 @@ _PATIENCE: Final = 120.0
 _SOON: Final = 0.2  # between heartbeats while a group begins
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(msgspec.Struct, frozen=True):
     """How many, in which time; how long each was waited for; what it cost the members."""
 
     count: int
@@ -155,8 +155,7 @@ class _Member:
         self.id, self.generation = "", -1
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(msgspec.Struct, frozen=True):
     """Partitions of a topic that a member is thought to own."""
 
     topic: str
@@ -196,10 +195,9 @@ def _check(error: int, asked: str) -> None:
         raise AnswerError(f"{asked} was answered with error {error}")
 
 
-@dataclass(slots=True)
-class _Members:
+class _Members(msgspec.Struct):
     port: int
-    all: list[_Member] = field(default_factory=list)
+    all: list[_Member] = []
 
     async def come(
         self,

@@ -6,9 +6,10 @@ added, and topics created, without any login.
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from bench.brokers import (
     APACHE_KAFKA,
@@ -21,8 +22,7 @@ from bench.brokers import (
 _AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
-@dataclass(frozen=True, slots=True)
-class GuardedBroker:
+class GuardedBroker(msgspec.Struct, frozen=True):
     """Two started brokers."""
 
     name: str

@@ -6,10 +6,10 @@ on the disk is no more than the days after it, and what is gone after seven make
 
 import contextlib
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import pyarrow as pa
 
 from audit.store.store import AuditStore
@@ -20,8 +20,7 @@ from ledger.reading import LedgerPositions
 _AT_ONCE: Final = 5  # minutes: of 10,000 agents about as much as a reader hands out at once
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(msgspec.Struct, frozen=True):
     """What became of the hours, in bytes and in entries folded a second."""
 
     hours: int

@@ -2,9 +2,10 @@
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from bench.brokers import PENSTOCK
 from bench.profile import Place, Scale, ServerKind
@@ -18,8 +19,7 @@ NO_LEDGER: Final = "no ledger"
 _REGISTRY: Final = "BENCH_REGISTRY"  # its address is known when the broker's configuration is there
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerBroker:
+class LedgerBroker(msgspec.Struct, frozen=True):
     """Started, and asked through `brokers`."""
 
     name: str

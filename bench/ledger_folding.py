@@ -14,12 +14,12 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
 import fastavro
+import msgspec
 import pyarrow as pa
 
 from audit.store.store import AuditStore
@@ -41,8 +41,7 @@ SCHEMA_ID: Final = 1
 _CLUSTER: Final = "local"
 
 
-@dataclass(slots=True)
-class Folded:
+class Folded(msgspec.Struct):
     """Of the seconds, how many went into the store; the rest was decoding."""
 
     entries: int = 0
@@ -50,8 +49,7 @@ class Folded:
     in_store: float = 0.0
 
 
-@dataclass(slots=True)
-class Folder:
+class Folder(msgspec.Struct):
     """A way to fold; each time into a database that was not there before."""
 
     name: str

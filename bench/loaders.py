@@ -11,10 +11,11 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
+import msgspec
 import pyarrow.parquet as pq
 
 from bench.brokers import PENSTOCK, penstock_cluster
@@ -34,13 +35,12 @@ _MEMORY: Final = "2g"
 _PATIENCE: Final = 60.0
 
 
-@dataclass(slots=True)
-class Site:
+class Site(msgspec.Struct):
     """Where events are loaded from."""
 
     broker: BrokerProcess
     registry: RegistryProcess
-    filled: dict[int, EventTopics] = field(default_factory=dict)  # by how many rows
+    filled: dict[int, EventTopics] = {}  # by how many rows
 
     def topics(self, rows: int) -> EventTopics:
         """Filled when they are first asked for."""
@@ -50,8 +50,7 @@ class Site:
         return self.filled[rows]
 
 
-@dataclass(frozen=True, slots=True)
-class LoaderCase:
+class LoaderCase(msgspec.Struct, frozen=True):
     """One load of a topic, as a case wants it. The settings are those of Penstock's loader."""
 
     topic: str
@@ -59,8 +58,7 @@ class LoaderCase:
     settings: Json
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(msgspec.Struct, frozen=True):
     """What a load took, and what it left."""
 
     seconds: float
@@ -119,8 +117,7 @@ class _PeerLoading(Loading):
         }
 
 
-@dataclass(slots=True)
-class Loader:
+class Loader(msgspec.Struct):
     """A started driver."""
 
     name: str

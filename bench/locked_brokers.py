@@ -7,7 +7,6 @@ at their defaults.
 import contextlib
 import ssl
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -38,8 +37,7 @@ _SCRAM: Final = "org.apache.kafka.common.security.scram.ScramLoginModule require
 _PATIENCE: Final = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class LockedBroker(Broker):
+class LockedBroker(Broker, frozen=True):
     """A started broker: `port` is that of its listener without locks."""
 
     ports: Mapping[str, int]  # of the others, by Kafka's names for what they ask

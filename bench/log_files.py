@@ -6,8 +6,9 @@ A shipper knows a file by how it begins, so that each begins with a line that no
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from bench.log_lines import LINE_BYTES, pieces
 
@@ -44,8 +45,7 @@ def put(backlog: Path, watched: Path) -> None:
         (watched / file.name).hardlink_to(file)
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
+class Growth(msgspec.Struct, frozen=True):
     """How files grow: `lines` at a time into one file after the other, every `gap` seconds."""
 
     paths: Sequence[Path]

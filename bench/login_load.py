@@ -17,10 +17,11 @@ import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from bench.locked_brokers import MECHANISM, PASSWORD, USER, LockedBroker, client_context
 from bench.requests import AnswerError, api_versions_request, frame, string
@@ -32,8 +33,7 @@ _PATIENCE: Final = 60.0
 _SHA_512: Final = ScramMechanism.SHA_512
 
 
-@dataclass(frozen=True, slots=True)
-class Logins:
+class Logins(msgspec.Struct, frozen=True):
     """How many, in which time, and what they cost the client."""
 
     count: int

@@ -18,9 +18,10 @@ import struct
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Final, NamedTuple
+
+import msgspec
 
 from bench.acknowledged_load import Acknowledged
 from bench.librdkafka import Incomplete
@@ -45,8 +46,7 @@ class Written(NamedTuple):
     ledger: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Batches:
+class _Batches(msgspec.Struct, frozen=True):
     """The requests of an agent. All say the same lines."""
 
     lines: bytes

@@ -6,11 +6,11 @@ rounds, with the smallest and the largest value beside it.
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(msgspec.Struct, frozen=True):
     """A quantity with its unit in its name, and how many decimals are worth printing."""
 
     name: str
@@ -36,8 +36,7 @@ class NotMeasured(Exception):
     """For want of a tool, or of power over a server: no failure of the server."""
 
 
-@dataclass(frozen=True, slots=True)
-class Goal:
+class Goal(msgspec.Struct, frozen=True):
     """What Penstock has to show in one figure of a case."""
 
     figure: Figure
@@ -71,11 +70,10 @@ class Goal:
         return penstock > wanted if self.figure.more_is_better else penstock < wanted
 
 
-@dataclass(slots=True)
-class Outcome:
+class Outcome(msgspec.Struct):
     """One case on one broker: a sample a round, or why there is none."""
 
-    samples: list[Sample] = field(default_factory=list)
+    samples: list[Sample] = []
     failure: str | None = None
     skipped: bool = False  # NotMeasured: no failure of a broker
 
@@ -84,8 +82,7 @@ class Outcome:
         return Summary.of(values) if values else None
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(msgspec.Struct, frozen=True):
     median: float
     smallest: float
     largest: float

@@ -5,9 +5,10 @@ ZooKeepers are not counted into its figures.
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from bench.brokers import PENSTOCK, penstock_cluster
 from harness.broker_process import BrokerProcess
@@ -20,8 +21,7 @@ SOURCE, TARGET = "dc1", "offline"
 PREFIX: Final = f"{SOURCE}."
 
 
-@dataclass(slots=True)
-class MirroredClusters:
+class MirroredClusters(msgspec.Struct):
     """Two started brokers, and how a mirror between them is made."""
 
     name: str

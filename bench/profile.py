@@ -6,9 +6,11 @@ All cases of a profile share the brokers, which are started for the profile and 
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
+
+import msgspec
+from msgspec.structs import replace
 
 from bench.broker_clusters import Cluster
 from bench.brokers import Broker
@@ -18,8 +20,7 @@ from bench.measurement import Goal, Outcome, Sample
 from bench.mirrors import MirroredClusters
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(msgspec.Struct, frozen=True):
     """How much of everything a run takes."""
 
     seconds: float  # of raw producing
@@ -152,8 +153,7 @@ class Server(Protocol):
 ServerKind = Callable[[Path], AbstractContextManager[Server]]
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """Where a case runs: a started server, how much, and files that all cases share."""
 
     server: Server
@@ -186,15 +186,13 @@ class Place:
         return self.server
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(msgspec.Struct, frozen=True):
     name: str
     run: Callable[[Place], Sample]
     goals: tuple[Goal, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(msgspec.Struct, frozen=True):
     """Cases that run on the same started brokers."""
 
     name: str
@@ -204,8 +202,7 @@ class Profile:
     once: bool = False  # a single round, without warm-up, one broker at a time
 
 
-@dataclass(frozen=True, slots=True)
-class Results:
+class Results(msgspec.Struct, frozen=True):
     """All outcomes of a profile's cases, by case and broker."""
 
     profile: Profile

@@ -5,14 +5,14 @@ Requests with acks=0 have no answer: each connection ends with one that has (`re
 
 import ssl
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from bench.request_load import send_all
 from bench.requests import MESSAGE_SIZE, produce_requests, record_batch
 
 
-@dataclass(frozen=True, slots=True)
-class Throughput:
+class Throughput(msgspec.Struct, frozen=True):
     """What a load generator got through."""
 
     messages: int

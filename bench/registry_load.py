@@ -12,7 +12,8 @@ import select
 import socket
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from bench.measurement import Figure, Sample
 from bench.processes import Meter, own_cpu_seconds
@@ -35,8 +36,7 @@ _LENGTH = b"content-length:"
 _SUCCESS = b"HTTP/1.1 200 "
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(msgspec.Struct, frozen=True):
     """What was answered in how long, each request from being sent to the last byte."""
 
     latencies: Latencies

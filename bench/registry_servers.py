@@ -9,10 +9,11 @@ import contextlib
 import http.client
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+import msgspec
 
 from bench.brokers import PENSTOCK, penstock_cluster
 from bench.measurement import NotMeasured
@@ -25,16 +26,14 @@ from harness.server_process import wait_until
 _PATIENCE = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Ours:
+class Ours(msgspec.Struct, frozen=True):
     """A registry that can be started again, and one on a topic with nothing in it."""
 
     process: RegistryProcess
     empty: RegistryProcess  # not started
 
 
-@dataclass(frozen=True, slots=True)
-class Registry:
+class Registry(msgspec.Struct, frozen=True):
     """A started registry. Without `pid` it is not known what it spends."""
 
     name: str

@@ -12,7 +12,8 @@ import socket
 import ssl
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from bench.requests import AnswerError, EqualRequests
 
@@ -20,8 +21,7 @@ _PATIENCE = 60.0  # seconds without any answer
 _MOST_AT_ONCE = 128 * 1024  # of what TLS is given: it takes that whole, or wants the same again
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(msgspec.Struct, frozen=True):
     """What was sent, and answered where there are answers."""
 
     requests: int

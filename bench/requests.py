@@ -8,9 +8,9 @@ for a given topic, hence a thousand of them are checked with a few strided slice
 import struct
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import BinaryIO
 
+import msgspec
 from aiokafka.record.default_records import (
     DefaultRecordBatchBuilder,
 )
@@ -62,8 +62,7 @@ def record_batch(messages: int) -> bytes:
     return bytes(builder.build())
 
 
-@dataclass(frozen=True, slots=True)
-class EqualRequests:
+class EqualRequests(msgspec.Struct, frozen=True):
     """Requests of one length, one after the other, whose answers are of one length, too."""
 
     cycle: bytes

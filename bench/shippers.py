@@ -12,8 +12,9 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from bench.brokers import penstock_cluster
 from bench.log_files import first_line
@@ -34,8 +35,7 @@ _DEFAULTS: Mapping[str, object] = {"scan_interval": 5.0, "ledger_interval": 10.0
 _FIRST = "first.txt"  # what follows is called otherwise, and comes after it
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(msgspec.Struct, frozen=True):
     """What shippers ship to."""
 
     broker: BrokerProcess
@@ -62,8 +62,7 @@ def _batches(log: bytes) -> int:
     return count
 
 
-@dataclass(slots=True)
-class Shipper:
+class Shipper(msgspec.Struct):
     """A way to ship; nothing runs but in `shipping`."""
 
     name: str
@@ -77,8 +76,7 @@ class Shipper:
         return "" if self.process is None else self.process.last_words(lines)
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(msgspec.Struct, frozen=True):
     """A started shipper: files that appear in `watched` are shipped to `topic`."""
 
     site: Site

@@ -12,10 +12,11 @@ import select
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Final, Self
+
+import msgspec
 
 from bench.driver_commands import Json
 from bench.processes import cpu_seconds_with_ended, reset_peak, tree
@@ -105,8 +106,7 @@ _EVERY: Final = 0.3
 _GONE: Final = (FileNotFoundError, ProcessLookupError)
 
 
-@dataclass(slots=True)
-class Peaks:
+class Peaks(msgspec.Struct):
     """Bytes."""
 
     jvm: int = 0

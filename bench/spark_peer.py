@@ -7,9 +7,10 @@ had. They load into no other version than their own.
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from bench.measurement import NotMeasured
 from harness.maven_jars import CACHE, MavenJars
@@ -30,8 +31,7 @@ _JARS: Final = MavenJars(
 _DOWNLOAD_SECONDS: Final = 1200
 
 
-@dataclass(frozen=True, slots=True)
-class SparkPeer:
+class SparkPeer(msgspec.Struct, frozen=True):
     """What a driver of it is started with."""
 
     python: Path

@@ -15,9 +15,9 @@ import struct
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
+import msgspec
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from bench.librdkafka import Incomplete
@@ -40,8 +40,7 @@ _STAMP = struct.Struct(">q")
 _MARK = -1  # a message that only shows that the consumer is there
 
 
-@dataclass(frozen=True, slots=True)
-class Latencies:
+class Latencies(msgspec.Struct, frozen=True):
     """Nanoseconds, sorted."""
 
     sorted: Sequence[int]

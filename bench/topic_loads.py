@@ -7,10 +7,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import pyarrow.parquet as pq
 import yaml
 
@@ -38,8 +38,7 @@ _PATIENCE: Final = 60.0
 _LINES: Final = 40
 
 
-@dataclass(frozen=True, slots=True)
-class TopicsLoaded:
+class TopicsLoaded(msgspec.Struct, frozen=True):
     """What one load took. `spark`: whether it was started."""
 
     seconds: float
@@ -50,8 +49,7 @@ class TopicsLoaded:
     spark: bool
 
 
-@dataclass(slots=True)
-class TopicLoads:
+class TopicLoads(msgspec.Struct):
     """A broker, a registry, and topics that are made when they are first asked for."""
 
     home: Path
@@ -59,7 +57,7 @@ class TopicLoads:
     registry: RegistryProcess
     modules: Path
     name: str = PENSTOCK
-    _filled: set[str] = field(default_factory=set)
+    _filled: set[str] = set()
     _said: str = ""
 
     def last_words(self, lines: int) -> str:

@@ -7,8 +7,9 @@ imports it where it is there, which it is only where Penstock is developed.
 import contextlib
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from bench.plain_python import without_hypothesis
 from bench.processes import tree
@@ -20,8 +21,7 @@ _PATIENCE = 180.0
 _JAVA = "java"
 
 
-@dataclass(slots=True)
-class WholePipeline:
+class WholePipeline(msgspec.Struct):
     """One that runs."""
 
     name: str

@@ -19,8 +19,9 @@ Belongs to the event loop. Whoever has something to say about a client says it h
 import logging
 import traceback
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from broker.caller import Caller
 from ground.printable import one_line
@@ -57,8 +58,7 @@ _LEVELS = {
 }
 
 
-@dataclass(slots=True)
-class _Repeated:
+class _Repeated(msgspec.Struct):
     """What has been said, and what has come since."""
 
     said_at: float

@@ -6,7 +6,8 @@ understands. `text_of` is its inverse: the canonical form, the one Kafka would s
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from wire.messages.describe_configs import ConfigType
 from wire.mirrored import MirrorCut, MirrorOf
@@ -24,8 +25,7 @@ _GAP = re.compile(r"([0-9]{1,10}):([0-9]{1,18})-([0-9]{1,18})")
 _MOST_GAPS = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class ValueType:
+class ValueType(msgspec.Struct, frozen=True):
     """A type as clients know it, with the bounds of one config."""
 
     kind: ConfigType

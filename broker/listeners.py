@@ -6,7 +6,6 @@ name.
 
 import re
 import ssl
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -114,8 +113,7 @@ def check_listeners(
         raise ValueError(f"`between_brokers`: no listener is called {between.listener}")
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
+class Listener(msgspec.Struct, frozen=True):
     """One as it runs; it listens on `port`."""
 
     config: ListenerConfig

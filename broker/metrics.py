@@ -9,10 +9,10 @@ zero, as Prometheus expects of counters.
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+import msgspec
 from prometheus_client.metrics_core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -70,8 +70,7 @@ class ReplicaTraffic:
         self.left = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionGauge:
+class PartitionGauge(msgspec.Struct, frozen=True, kw_only=True):
     """How one partition stands; an offline one has no offsets to speak of."""
 
     topic: str

@@ -23,8 +23,9 @@ import resource
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from typing import Final, Protocol, Self
+
+import msgspec
 
 from broker.errors import ApiError, BrokerError
 from broker.storage.files import OPEN
@@ -40,8 +41,7 @@ _LEAST: Final = 256
 _KEPT: Final = 96
 
 
-@dataclass(frozen=True, slots=True)
-class Descriptors:
+class Descriptors(msgspec.Struct, frozen=True):
     """The shares."""
 
     most: int

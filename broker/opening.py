@@ -22,11 +22,12 @@ Specified in docs/replication-spec.md: `Restart`, `RaiseEpoch`, `LeaveInSync` (R
 import logging
 import time
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from typing import Final, Protocol
 from uuid import UUID
+
+import msgspec
 
 from broker.data_directory import JOURNAL, DataDirectory
 from broker.storage import directories, layout
@@ -47,8 +48,7 @@ log = logging.getLogger(__name__)
 _COUNTER: Final = "broker"
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
+class Loss(msgspec.Struct, frozen=True):
     """`count` offsets from `first` on; UNKNOWN if nobody knows how many."""
 
     first: int
@@ -56,8 +56,7 @@ class Loss:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedLog:
+class OpenedLog(msgspec.Struct, frozen=True):
     """A log, and what the map says of its partition by now."""
 
     log: Log

@@ -18,10 +18,11 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from uuid import UUID
+
+import msgspec
 
 from broker.cutting import Cutting
 from broker.data_directory import Checkpoint, DataDirectory
@@ -49,8 +50,7 @@ _OPENING_THREADS = 4
 _RETRY_SECONDS = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Wanted(msgspec.Struct, frozen=True):
     """What the map says of one partition that should be here."""
 
     topic_id: UUID
@@ -58,8 +58,7 @@ class _Wanted:
     config: TopicConfig
 
 
-@dataclass(frozen=True, slots=True)
-class _Followed:
+class _Followed(msgspec.Struct, frozen=True):
     """What followed from the map for one topic; it need not be looked at while these two stay."""
 
     info: TopicInfo
@@ -68,8 +67,7 @@ class _Followed:
     elsewhere: frozenset[Key]
 
 
-@dataclass(frozen=True, slots=True)
-class _Strays:
+class _Strays(msgspec.Struct, frozen=True):
     """What the map said when directories without a partition were last looked for."""
 
     topics: Set[str]

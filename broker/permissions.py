@@ -22,9 +22,10 @@ No I/O. Any thread; a race in what is remembered computes an answer twice.
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Set
-from dataclasses import dataclass
 from itertools import chain
 from typing import Final
+
+import msgspec
 
 from wire.acls import (
     ANYTHING,
@@ -76,8 +77,7 @@ def _denied_by(operation: Operation) -> int:
     return _EVERYTHING if operation is Operation.ALL else bits([operation])
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(msgspec.Struct, frozen=True):
     """An answer, and what it goes by: an ACL and where it stands, or `why`."""
 
     allowed: bool

@@ -7,9 +7,10 @@ be read.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, cast
+
+import msgspec
 
 from broker.config_values import ALL_REPLICAS, MAX_LONG, Value, gap, replica
 from broker.errors import ApiError, ErrorCode
@@ -25,13 +26,12 @@ MIN_IN_SYNC: Final = "min.insync.replicas"
 _MANY_REPLICAS: Final = 3  # from so many on, one may be missing and acks=all still mean two
 
 
-@dataclass(frozen=True, slots=True)
-class TopicDefaults:
+class TopicDefaults(msgspec.Struct, frozen=True):
     """What `topic_defaults` in a broker's file says: for topics that do not say otherwise."""
 
     partitions: int = 1
     replication_factor: int = 1
-    configs: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    configs: Mapping[str, str] = msgspec.field(default_factory=lambda: NOTHING)
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> "TopicDefaults":
@@ -54,12 +54,11 @@ class TopicDefaults:
         return {**self.configs, MIN_IN_SYNC: built_in(topic_config_key(MIN_IN_SYNC), count)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicConfig:
+class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
     """All configs of one topic, read. What is needed for every batch has a field of its own."""
 
     overrides: Mapping[str, str]
-    values: Mapping[str, Value] = field(repr=False)
+    values: Mapping[str, Value]
     max_message_bytes: int
     min_insync_replicas: int
     timestamp_before_max_ms: int  # how far behind the broker's clock a batch's timestamp may be
@@ -152,8 +151,7 @@ class TopicConfig:
         return "delete" in cast(tuple[str, ...], self.values["cleanup.policy"])
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigChange:
+class ConfigChange(msgspec.Struct, frozen=True):
     """One step of an incremental change; `value` is None only for DELETE."""
 
     name: str

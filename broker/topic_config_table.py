@@ -5,9 +5,10 @@ not act on a config, or gives it another meaning or default, its documentation s
 is what `describe configs` shows to a person.
 """
 
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
+
+import msgspec
 
 from broker.config_values import (
     MAX_LONG,
@@ -29,8 +30,7 @@ from broker.errors import ApiError, ErrorCode
 from wire.mirrored import ACCEPT_GAP, CUT, MIRROR_OF, PAUSED
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigKey:
+class ConfigKey(msgspec.Struct, frozen=True):
     """One config: its type, its default, and the name that brokers have for that, if any."""
 
     name: str

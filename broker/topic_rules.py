@@ -7,8 +7,9 @@ anything is made of them.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain, zip_longest
+
+import msgspec
 
 from broker.errors import ApiError, ErrorCode
 from broker.topic_config import NOTHING, TopicDefaults
@@ -21,15 +22,14 @@ UNSAID = -1  # Kafka's word for "as the broker's defaults are"
 Assignment = tuple[tuple[int, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NewTopic:
+class NewTopic(msgspec.Struct, frozen=True):
     """A topic as a client wants it: by numbers, or by the brokers of each partition."""
 
     name: str
     partitions: int = UNSAID
     replication_factor: int = UNSAID
     assignment: Mapping[int, Sequence[int]] | None = None
-    configs: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    configs: Mapping[str, str] = msgspec.field(default_factory=lambda: NOTHING)
 
 
 def replication_factor(info: TopicInfo) -> int:

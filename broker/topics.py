@@ -16,9 +16,10 @@ import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 from uuid import UUID
+
+import msgspec
 
 from broker.errors import ApiError, ErrorCode
 from broker.partitions import Partitions
@@ -58,8 +59,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class CreatedTopic:
+class CreatedTopic(msgspec.Struct, frozen=True):
     """A topic as it was made; without an id if it was only validated."""
 
     topic_id: UUID | None

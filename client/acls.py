@@ -5,7 +5,8 @@ changes nothing.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from client.admin import broker_configs
 from client.brokers import Brokers
@@ -30,8 +31,7 @@ from wire.messages.describe_acls import DescribeAclsRequest
 Rule = tuple[ResourcePattern, Acl]
 
 
-@dataclass(frozen=True, slots=True)
-class BesideAcls:
+class BesideAcls(msgspec.Struct, frozen=True):
     """What a broker says that it goes by beside ACLs. `super_users` are names without `User:`, or
     None where it does not tell: Apache Kafka keeps them to itself."""
 

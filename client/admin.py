@@ -4,8 +4,9 @@ Changes go to the controller, once each: a request whose answer is lost may have
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from client.brokers import Brokers
 from client.errors import ErrorCode, Refused, check
@@ -46,8 +47,7 @@ _TIMEOUT_MS: Final = 25_000
 _TOPICS_AT_ONCE: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigEntry:
+class ConfigEntry(msgspec.Struct, frozen=True):
     """One config of a topic or broker; `is_default` if no topic sets it."""
 
     name: str

@@ -9,8 +9,9 @@ Rule 3: after an error of the session nothing in the answer counts, and a new se
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+import msgspec
 
 from wire.errors import ErrorCode
 from wire.messages.fetch import (
@@ -39,8 +40,7 @@ class Wanted(NamedTuple):
     max_bytes: int
 
 
-@dataclass(slots=True)
-class _Session:
+class _Session(msgspec.Struct):
     """The leader's number for it, and that of the next request in it."""
 
     number: int = NO_SESSION

@@ -4,9 +4,10 @@ An `Access` is a `Security` in use. What may be kept between connections is kept
 is configured alike in a program; secrets and certificates are read anew when they have changed.
 """
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Final, Self
+
+import msgspec
 
 from client.addresses import Address, parse_addresses
 from client.credentials import Credentials
@@ -37,8 +38,7 @@ access_to = cache(Access)
 IN_THE_CLEAR: Final = access_to(Security())  # and as nobody
 
 
-@dataclass(frozen=True, slots=True)
-class Bootstrap:
+class Bootstrap(msgspec.Struct, frozen=True):
     """Some brokers of a cluster, and how one gets in there."""
 
     addresses: tuple[Address, ...]

@@ -7,9 +7,10 @@ time.
 
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
-from dataclasses import replace
 from types import TracebackType
 from typing import Self, TypeVar
+
+from msgspec.structs import replace
 
 from client.addresses import Address
 from client.bootstrap import Bootstrap

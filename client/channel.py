@@ -16,9 +16,10 @@ import ssl
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, TypeVar
+
+import msgspec
 
 from client.connection import BrokerConnection, reason
 from client.conversation import PendingResponse
@@ -36,8 +37,7 @@ _MOST_PIECES: Final = 512  # Linux takes twice as many
 _TLS_RECORD: Final = 16 * 1024
 
 
-@dataclass(slots=True)
-class _Frame:
+class _Frame(msgspec.Struct):
     """A request that is not wholly sent."""
 
     pieces: deque[memoryview]

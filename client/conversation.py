@@ -9,8 +9,9 @@ Bytes are received where `wanted` says, and a long answer right into memory of i
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
+
+import msgspec
 
 from client.errors import NotKafka, Unsupported
 from wire.batch import Buffer
@@ -34,8 +35,7 @@ def fresh_memory(size: int) -> memoryview:
     return memoryview(bytearray(size))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PendingResponse(Generic[Response]):
+class PendingResponse(msgspec.Struct, Generic[Response], frozen=True, eq=False):
     """A request under way, and the time by which its answer is due."""
 
     api: Api[Any, Response]

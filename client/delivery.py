@@ -9,9 +9,10 @@ identity: the very object that was submitted comes back, so that a caller can ke
 it in a dict.
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
+
+import msgspec
 
 from client.errors import ClientError
 from client.identity import NOBODY, Identity
@@ -36,8 +37,7 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Batch:
+class Batch(msgspec.Struct, frozen=True, eq=False):
     """A record batch of format v2, and where it is bound for; `data` may not change any more."""
 
     target: TopicPartition
@@ -61,8 +61,7 @@ class Batch:
         return self.header.record_count
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Stamped:
+class Stamped(msgspec.Struct, frozen=True, eq=False):
     """A batch with the numbers it is sent under: `head` takes the place of its header.
 
     A batch that is sent unnumbered has `identity` NOBODY and is sent as it was submitted.
@@ -88,24 +87,21 @@ class Stamped:
         return self.head + self.body
 
 
-@dataclass(frozen=True, slots=True)
-class Acknowledged:
+class Acknowledged(msgspec.Struct, frozen=True):
     """The broker has it, as `acks` asks for. The offset is None where the broker does not say."""
 
     batch: Batch
     base_offset: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Rejected:
+class Rejected(msgspec.Struct, frozen=True):
     """It is not in the log and will not be sent again; the batches behind it go on."""
 
     batch: Batch
     error: ClientError
 
 
-@dataclass(frozen=True, slots=True)
-class Unsettled:
+class Unsettled(msgspec.Struct, frozen=True):
     """Each of `batches`, oldest first, may be in the log or not; no other of this partition.
 
     The partition's stream stands still until `renew`. Empty if only the numbering has come to its

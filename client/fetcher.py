@@ -11,9 +11,9 @@ A batch's CRC is checked here; its records are not looked at.
 import select
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 from crc32c import crc32c
 
 from client.brokers import Brokers
@@ -38,8 +38,7 @@ MAX_BYTES: Final = 16 * 1024 * 1024
 PARTITION_MAX_BYTES: Final = 4 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class FetchedBatch:
+class FetchedBatch(msgspec.Struct, frozen=True):
     """One batch of a partition; its header is read and its CRC right."""
 
     partition: int
@@ -47,8 +46,7 @@ class FetchedBatch:
     data: memoryview
 
 
-@dataclass(frozen=True, slots=True)
-class _Fetch:
+class _Fetch(msgspec.Struct, frozen=True):
     """What is under way on one connection."""
 
     pending: PendingResponse[FetchResponse]

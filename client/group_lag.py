@@ -12,9 +12,11 @@ others are not kept from an answer.
 
 import time
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Protocol
+
+import msgspec
+from msgspec.structs import replace
 
 from client.brokers import Brokers
 from client.committed import READ_UNCOMMITTED
@@ -53,8 +55,7 @@ class HasOffset(Protocol):
 GroupPartition = tuple[str, TopicPartition]
 
 
-@dataclass(frozen=True, slots=True)
-class Lag:
+class Lag(msgspec.Struct, frozen=True):
     """Of one group in one partition. What is not known is None, and `unknown` says why.
 
     `committed` may lie before `begins`, the log's first offset (what is between was removed before

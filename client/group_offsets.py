@@ -8,9 +8,10 @@ another meanwhile may be missing, and is never shown twice.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
+
+import msgspec
 
 from client.brokers import Brokers
 from client.connection import BrokerConnection
@@ -51,8 +52,7 @@ _FIRST_OF_ALL_OFFSETS: Final = 2
 _FIRST_OF_SEVERAL: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class ListedGroup:
+class ListedGroup(msgspec.Struct, frozen=True):
     """`protocol_type` is `consumer` for consumers, empty where nobody was ever a member, and others
     have other words. `state` is empty where a broker is too old to say it."""
 
@@ -62,8 +62,7 @@ class ListedGroup:
     coordinator: int
 
 
-@dataclass(frozen=True, slots=True)
-class MemberOfGroup:
+class MemberOfGroup(msgspec.Struct, frozen=True):
     """`topics` are what it subscribes to, `partitions` what it was given to read. Both are None
     where it does not say it as consumers do; while a group rebalances they are not shown."""
 
@@ -75,8 +74,7 @@ class MemberOfGroup:
     partitions: tuple[TopicPartition, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
-class GroupOfMembers:
+class GroupOfMembers(msgspec.Struct, frozen=True):
     """A group that was described; Dead if it is not there."""
 
     name: str
@@ -106,8 +104,7 @@ class GroupOfMembers:
         return "penstock" if self.protocol == WITHOUT_COORDINATOR else "kafka"
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
+class Committed(msgspec.Struct, frozen=True):
     """The next offset to read; what is before it was written in `leader_epoch` (-1: not said)."""
 
     offset: int

@@ -14,7 +14,8 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+
+import msgspec
 
 from client.addresses import Address
 from client.bootstrap import Access
@@ -24,14 +25,13 @@ from client.errors import ClientError, ConnectionLost
 from client.patience import NEVER, Pauses
 
 
-@dataclass(slots=True)
-class _Link:
+class _Link(msgspec.Struct):
     """One broker's: an open channel, one that is being opened, or a pause before the next try."""
 
     channel: Channel | None = None
     opening: bool = False
     not_before: float = 0.0
-    pauses: Pauses = field(default_factory=Pauses)
+    pauses: Pauses = msgspec.field(default_factory=Pauses)
 
 
 class Links:

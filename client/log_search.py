@@ -8,8 +8,9 @@ Only what consumers are shown is looked at: what is found is there to stay.
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from client.brokers import Brokers
 from client.delivery import Stamped, TopicPartition
@@ -24,16 +25,14 @@ _POLL_SECONDS: Final = 0.5
 Numbers = tuple[int, int, int, int]  # producer id, epoch, base sequence, how many records
 
 
-@dataclass(frozen=True, slots=True)
-class BatchLocation:
+class BatchLocation(msgspec.Struct, frozen=True):
     """Where a batch lies in the log."""
 
     base_offset: int
     leader_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class Searched:
+class Searched(msgspec.Struct, frozen=True):
     """What was found between two offsets. What lay before `begins` is not there any more."""
 
     found: dict[Stamped, BatchLocation]

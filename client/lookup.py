@@ -8,8 +8,9 @@ the log itself can tell.
 Ask when nothing of these batches can still be on its way, which a broken connection does not say.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from client.brokers import Brokers
 from client.delivery import Stamped, TopicPartition, Unsettled
@@ -23,8 +24,7 @@ from wire.messages.describe_producers import DescribeProducersRequest, ProducerS
 _HALF: Final = (MAX_SEQUENCE + 1) // 2
 
 
-@dataclass(frozen=True, slots=True)
-class LookedUp:
+class LookedUp(msgspec.Struct, frozen=True):
     """Which of the batches are in the log, and which are not."""
 
     there: tuple[Stamped, ...]

@@ -2,7 +2,8 @@
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from client.addresses import Address
 from client.errors import ErrorCode, Refused, refusal
@@ -13,15 +14,13 @@ from wire.messages.metadata import MetadataResponse
 NO_LEADER = -1
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerMetadata:
+class BrokerMetadata(msgspec.Struct, frozen=True):
     id: int
     address: Address
     rack: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionMetadata:
+class PartitionMetadata(msgspec.Struct, frozen=True):
     """One partition; `leader` is a broker's id, or -1 while there is none."""
 
     index: int
@@ -32,8 +31,7 @@ class PartitionMetadata:
     error: ErrorCode = ErrorCode.none
 
 
-@dataclass(frozen=True, slots=True)
-class TopicMetadata:
+class TopicMetadata(msgspec.Struct, frozen=True):
     name: str
     id: uuid.UUID | None
     partitions: tuple[PartitionMetadata, ...]
@@ -54,15 +52,14 @@ class TopicMetadata:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterMetadata:
+class ClusterMetadata(msgspec.Struct, frozen=True):
     """One answer: all live brokers, and the topics that were asked for."""
 
     who: str = ""  # has asked
     cluster_id: str | None = None
     controller: int = -1
-    brokers: Mapping[int, BrokerMetadata] = field(default_factory=dict)
-    topics: Mapping[str, TopicMetadata] = field(default_factory=dict)
+    brokers: Mapping[int, BrokerMetadata] = {}
+    topics: Mapping[str, TopicMetadata] = {}
 
     def has(self, name: str) -> bool:
         """Whether the topic exists, as far as the broker knows."""

@@ -1,7 +1,8 @@
 """Where to begin in a partition: at its beginning, its end, an offset, or a time."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from client.brokers import Brokers
 from client.committed import READ_COMMITTED, READ_UNCOMMITTED
@@ -14,23 +15,19 @@ from wire.messages import list_offsets
 from wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
 
-@dataclass(frozen=True, slots=True)
-class Beginning:
+class Beginning(msgspec.Struct, frozen=True):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(msgspec.Struct, frozen=True):
     """What is written from now on."""
 
 
-@dataclass(frozen=True, slots=True)
-class AtOffset:
+class AtOffset(msgspec.Struct, frozen=True):
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class AtTime:
+class AtTime(msgspec.Struct, frozen=True):
     """The first message of this time or later, in milliseconds; the end if there is none."""
 
     timestamp: int

@@ -19,10 +19,10 @@ A partition that moves is followed to its new leader. Nothing is kept that a cra
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+import msgspec
 from crc32c import crc32c
 
 from client.admin import topic_configs
@@ -87,8 +87,7 @@ class _TwoBuffers:
         self._current, self._other = self._other, self._current
 
 
-@dataclass(frozen=True, slots=True)
-class _Leader:
+class _Leader(msgspec.Struct, frozen=True):
     """Who is asked, in which epoch, and the answer that is under way, if one is."""
 
     connection: BrokerConnection
@@ -105,8 +104,7 @@ class Instead(StrEnum):
     HOLE = "hole"  # no batch at all, between two, or up to the end
 
 
-@dataclass(frozen=True, slots=True)
-class PassedOver:
+class PassedOver(msgspec.Struct, frozen=True):
     """The offsets from `first` on, below `end`. `header` is that of the batch that was seen there;
     of a hole, None."""
 

@@ -10,8 +10,9 @@ One thread. What was not flushed when the process ends was perhaps not sent.
 import itertools
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+import msgspec
 
 from client.batch_producer import BatchProducer
 from client.brokers import Brokers
@@ -42,11 +43,10 @@ class Delivered(NamedTuple):
     messages: int
 
 
-@dataclass(slots=True)
-class _Collecting:
+class _Collecting(msgspec.Struct):
     """What will become a partition's next batch."""
 
-    records: list[Record] = field(default_factory=list)
+    records: list[Record] = []
     size: int = 0
 
 

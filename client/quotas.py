@@ -1,7 +1,8 @@
 """What is done to quotas: list them, set and remove them, by user, client id and address."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from client.brokers import Brokers
 from client.errors import check
@@ -12,8 +13,7 @@ from wire.messages.alter_client_quotas import AlterClientQuotasRequest, EntryDat
 from wire.messages.describe_client_quotas import DescribeClientQuotasRequest, EntityData
 
 
-@dataclass(frozen=True, slots=True)
-class EntityQuotas:
+class EntityQuotas(msgspec.Struct, frozen=True):
     """`entity` says which types it has, and whose; None stands for all others."""
 
     entity: Mapping[str, str | None]

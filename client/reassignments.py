@@ -6,8 +6,9 @@ topics; both stay until somebody takes them away.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from client.admin import alter_topic, broker_configs
 from client.brokers import Brokers
@@ -47,8 +48,7 @@ _TOPICS_AT_ONCE: Final = 500
 _UNLIMITED: Final = str(2**63 - 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Moving:
+class Moving(msgspec.Struct, frozen=True):
     """A partition whose replicas are on the move: all of them, and who comes and goes."""
 
     replicas: tuple[int, ...]

@@ -4,8 +4,9 @@ A right is one operation, or any of several, on a resource. Who has asked is nam
 him, where that is known here: what a certificate's principal is called, the brokers decide.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from wire.acls import Operation, ResourceType
 
@@ -13,8 +14,7 @@ TO_SEE: Final = (Operation.DESCRIBE, Operation.READ, Operation.WRITE)
 """Any of these, and a topic is shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Right:
+class Right(msgspec.Struct, frozen=True):
     """One of `operations`, on the resource of that name; without a name, on any of its kind.
     `creates`: and CREATE, if it is not there yet."""
 

@@ -11,10 +11,11 @@ waits alone.
 import struct
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import Final
+
+import msgspec
 
 from client.addresses import Address
 from client.bootstrap import Bootstrap
@@ -49,8 +50,7 @@ Journal = Callable[[Sequence[Stamped]], None]
 Shipment = Sequence[tuple[Stream, Stamped]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShippingLimits:
+class ShippingLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How much, and how long."""
 
     memory_bytes: int = 32 * 1024 * 1024

@@ -28,10 +28,11 @@ before it was sent.
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import islice
 from typing import Final
+
+import msgspec
 
 from client.delivery import (
     Acknowledged,
@@ -73,8 +74,7 @@ class _State(Enum):
     HALTED = auto()
 
 
-@dataclass(slots=True, eq=False)
-class _Entry:
+class _Entry(msgspec.Struct, eq=False):
     batch: Batch
     due: float
     stamped: Stamped | None = None

@@ -7,8 +7,9 @@ in between has done a part of it, and does it again.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from client.brokers import Brokers
 from client.errors import ErrorCode, check
@@ -29,8 +30,7 @@ from wire.messages.describe_user_scram_credentials import (
 _NOT_THERE: Final = ErrorCode.resource_not_found
 
 
-@dataclass(frozen=True, slots=True)
-class UserPasswords:
+class UserPasswords(msgspec.Struct, frozen=True):
     """For which mechanisms somebody has a password, with the iterations of its hash."""
 
     name: str

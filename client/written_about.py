@@ -12,8 +12,9 @@ and are not too many bytes (client/written_at.py).
 """
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+import msgspec
 
 from client.delivery import TopicPartition
 from client.written_at import Place, Unknown, Written, in_layers
@@ -37,8 +38,7 @@ Ask = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, Reached]]
 """Asks for a timestamp in each partition. Who is not in the answer has none to give."""
 
 
-@dataclass(slots=True)
-class _Search:
+class _Search(msgspec.Struct):
     """For the time of one record: it is at `low` or later, and before `high`."""
 
     offset: int

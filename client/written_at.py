@@ -9,9 +9,9 @@ Nothing but the one record is looked at, and what was fetched is not kept.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+import msgspec
 from crc32c import crc32c
 
 from client.committed import READ_UNCOMMITTED
@@ -39,13 +39,11 @@ class Place(NamedTuple):
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class NothingLeft:
+class NothingLeft(msgspec.Struct, frozen=True):
     """No record is at the offset or behind it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(msgspec.Struct, frozen=True):
     """`why` completes the sentence: it is not known when that was written, …"""
 
     why: str
@@ -54,8 +52,7 @@ class Unknown:
 Written = int | NothingLeft | Unknown  # milliseconds
 
 
-@dataclass(frozen=True, slots=True)
-class _Further:
+class _Further(msgspec.Struct, frozen=True):
     """No record up to here: the next batch tells."""
 
     offset: int

@@ -1,7 +1,8 @@
 """The value of `zookeeper:` — hosts and a chroot — read and checked."""
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from cluster.errors import BadAddress
 
@@ -10,8 +11,7 @@ DEFAULT_PORT: Final = 2181
 _HIGHEST_PORT: Final = 65535
 
 
-@dataclass(frozen=True, slots=True)
-class ZooKeeperAddress:
+class ZooKeeperAddress(msgspec.Struct, frozen=True):
     """Where a cluster's map is: an ensemble, and the node under which everything stands."""
 
     hosts: tuple[str, ...]  # "host:port", an IPv6 address in brackets

@@ -10,10 +10,11 @@ there.
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, NamedTuple
 from uuid import UUID
+
+import msgspec
 
 from cluster import nodes, paths
 from cluster.errors import InvalidTopicName, NodeUnreadable
@@ -61,27 +62,25 @@ _NO_STATE: Final = _State(
 )
 
 
-@dataclass(slots=True)
-class _Topic:
+class _Topic(msgspec.Struct):
     node: TopicNode
     states: list[_State | None]  # None: not read yet, or not there
     info: TopicInfo | None = None  # put together from the two above, until one changes
 
 
-@dataclass(slots=True)
-class Assembly:
+class Assembly(msgspec.Struct):
     """What is known so far. `before` stands in for what cannot be read."""
 
-    before: ClusterSnapshot = field(default_factory=ClusterSnapshot)
+    before: ClusterSnapshot = msgspec.field(default_factory=ClusterSnapshot)
     cluster_id: str | None = None
     _controller_id: int | None = None
-    _names: dict[str, frozenset[str]] = field(default_factory=dict)
-    _brokers: dict[int, BrokerInfo] = field(default_factory=dict)
-    _topics: dict[str, _Topic] = field(default_factory=dict)
-    _unreadable: dict[str, TopicInfo] = field(default_factory=dict)
-    _topic_configs: dict[str, Mapping[str, str]] = field(default_factory=dict)
-    _broker_configs: dict[str, Mapping[str, str]] = field(default_factory=dict)
-    _acls: dict[ResourcePattern, tuple[Acl, ...]] = field(default_factory=dict)
+    _names: dict[str, frozenset[str]] = {}
+    _brokers: dict[int, BrokerInfo] = {}
+    _topics: dict[str, _Topic] = {}
+    _unreadable: dict[str, TopicInfo] = {}
+    _topic_configs: dict[str, Mapping[str, str]] = {}
+    _broker_configs: dict[str, Mapping[str, str]] = {}
+    _acls: dict[ResourcePattern, tuple[Acl, ...]] = {}
     _acls_shown: Acls | None = None  # of the snapshot before, until one changes
 
     def fold_children(self, path: str, names: tuple[str, ...]) -> list[str]:

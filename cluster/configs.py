@@ -5,9 +5,10 @@ get through, and neither undoes the other. What the keys mean is the broker's bu
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
+
+import msgspec
 
 from cluster import nodes, paths
 from cluster.errors import ClusterError, Conflict, UnknownTopic
@@ -20,8 +21,7 @@ MAX_BYTES: Final = 256 * 1024  # of one node; ZooKeeper refuses requests of 1 Mi
 Overrides = Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class TopicResource:
+class TopicResource(msgspec.Struct, frozen=True):
     """Names the overrides of a topic."""
 
     topic: str
@@ -31,8 +31,7 @@ class TopicResource:
         return paths.topic_config(self.topic)
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerResource:
+class BrokerResource(msgspec.Struct, frozen=True):
     """Names the overrides of a broker, or with None those that all brokers share."""
 
     broker_id: int | None

@@ -6,7 +6,8 @@ that lost the role without noticing can write nothing more: it is Fenced.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from cluster import election, nodes, paths
 from cluster.errors import Conflict, Fenced
@@ -28,8 +29,7 @@ def current_epoch(session: Session) -> ControllerEpoch:
     return ControllerEpoch(found.epoch, node.version)
 
 
-@dataclass(frozen=True, slots=True)
-class _Controllership:
+class _Controllership(msgspec.Struct, frozen=True):
     """The office, as one broker runs for it.
 
     It does so once it is registered. So a `/controller` that names its own id, of another session,

@@ -8,9 +8,11 @@ Everything blocks; any thread may call it.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from cluster import group_members, groups, nodes, paths
 from cluster.errors import Cause, Conflict, GroupHasMembers
@@ -23,8 +25,7 @@ _ATTEMPTS: Final = 10  # at what others change at the same time
 _TOGETHER: Final = 1_000  # partitions of one transaction
 
 
-@dataclass(frozen=True, slots=True)
-class Claims:
+class Claims(msgspec.Struct, frozen=True):
     """Who is in a group, and subscribes to which topics; and who owns what."""
 
     members: Mapping[str, tuple[str, ...]]

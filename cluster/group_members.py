@@ -20,10 +20,11 @@ offsets of the one before. Everything blocks; any thread may call it, one at a t
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Final, TypeVar
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from cluster import groups, nodes, paths
 from cluster.errors import (

@@ -17,8 +17,9 @@ another one of the same partitions that came after it. Everything blocks; any th
 
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from cluster import nodes, paths
 from cluster.errors import Conflict, Fenced, InvalidTopicName
@@ -42,16 +43,14 @@ _TOKEN: Final = 32 * "0"  # as long as that of any fence
 _LONGEST_NUMBER: Final = 11  # of a partition, with its slash
 
 
-@dataclass(frozen=True, slots=True)
-class GroupCommit:
+class GroupCommit(msgspec.Struct, frozen=True):
     """What one member, or somebody without a group, commits in one request."""
 
     fence: GroupFence
     offsets: Mapping[TopicPartition, CommittedOffset]
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(msgspec.Struct, frozen=True):
     """A commit, or so much of one as fits into a transaction, as it will be written."""
 
     fence: GroupFence
@@ -59,8 +58,7 @@ class _Part:
     size: int
 
 
-@dataclass(slots=True)
-class _Topic:
+class _Topic(msgspec.Struct):
     """The nodes of one group's offsets of one topic."""
 
     path: str
@@ -207,8 +205,7 @@ def read_offsets(
     return {each: nodes.offset_of(path, node.data) for (each, path), node in found if node}
 
 
-@dataclass(frozen=True, slots=True)
-class StoredOffset:
+class StoredOffset(msgspec.Struct, frozen=True):
     """An offset as it stands in ZooKeeper. It is left over if it was committed before the topic
     that has this name now was created, or there is none."""
 

@@ -20,10 +20,12 @@ be deleted again. Everything blocks; any thread may call it.
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 from uuid import uuid4
+
+import msgspec
+from msgspec.structs import replace
 
 from cluster import nodes, paths
 from cluster.errors import Cause, Conflict, Fenced, MapMissing, NodeUnreadable, OtherGroupKind
@@ -38,8 +40,7 @@ _LEVELS: Final = 3  # below a group's node: offsets, topic, partition
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredGroup:
+class StoredGroup(msgspec.Struct, frozen=True):
     info: GroupInfo
     members: tuple[GroupMember, ...]
 

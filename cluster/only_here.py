@@ -10,9 +10,10 @@ makes that good.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
+
+import msgspec
 
 from cluster import identity, paths
 from cluster.errors import Cause, Conflict, InvalidTopicName, MapDisagrees
@@ -43,8 +44,7 @@ KINDS: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BroughtBack:
+class BroughtBack(msgspec.Struct, frozen=True, kw_only=True):
     """What became of each node, by its path."""
 
     created: tuple[str, ...]

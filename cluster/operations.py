@@ -5,38 +5,35 @@ into several transactions, in an order of which every beginning makes sense.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 ANY_VERSION: Final = -1  # ZooKeeper's: the node must exist, whatever its version
 MAX_BYTES: Final = 768 * 1024  # of one transaction, by the estimate below
 _OVERHEAD: Final = 160  # of an operation: headers, the access list with its digest, the chroot
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(msgspec.Struct, frozen=True):
     """Fail the transaction unless the node exists and has this version."""
 
     path: str
     version: int = ANY_VERSION
 
 
-@dataclass(frozen=True, slots=True)
-class Create:
+class Create(msgspec.Struct, frozen=True):
     path: str
     data: bytes = b""
     ephemeral: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Set:
+class Set(msgspec.Struct, frozen=True):
     path: str
     data: bytes
     version: int = ANY_VERSION
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(msgspec.Struct, frozen=True):
     path: str
     version: int = ANY_VERSION
 
@@ -44,8 +41,7 @@ class Delete:
 Operation = Check | Create | Set | Delete
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(msgspec.Struct, frozen=True):
     """A node as it was read. ZooKeeper numbers its transactions, and says in which of them a node
     was created and last changed: so it is known of two nodes which was written first."""
 

@@ -12,10 +12,12 @@ A crash behind it leaves an epoch of which there is no batch; the next start rai
 Specified in docs/replication-spec.md: `RaiseEpoch`, `LeaveInSync` (R7, R10).
 """
 
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 from uuid import UUID
+
+import msgspec
+from msgspec.structs import replace
 
 from cluster import nodes, paths
 from cluster.errors import Cause, Conflict, UnknownTopic
@@ -31,8 +33,7 @@ class _Found(NamedTuple):
     info: PartitionInfo
 
 
-@dataclass(frozen=True, slots=True)
-class OwnStates:
+class OwnStates(msgspec.Struct, frozen=True):
     """What one broker says of its replicas. Any thread; blocks.
 
     Raises UnknownTopic if the topic is another one by now, Conflict if another broker leads.

@@ -6,10 +6,12 @@ whoever wanted it looks at the map again. What the controller writes also checks
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 from uuid import UUID
+
+import msgspec
+from msgspec.structs import replace
 
 from cluster import nodes, paths
 from cluster.controller import write_fenced
@@ -21,8 +23,7 @@ from cluster.session import Session
 from cluster.values import ControllerEpoch, PartitionInfo
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateChange:
+class StateChange(msgspec.Struct, frozen=True, kw_only=True):
     """What is to stand; its `version` is that of the state which it was made from."""
 
     topic: str

@@ -11,9 +11,11 @@ Of several replicas the one with the newest epoch leads.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
+
+import msgspec
+from msgspec.structs import replace
 
 from cluster import identity, nodes, paths
 from cluster.controller import current_epoch, write_fenced
@@ -29,8 +31,7 @@ _NOWHERE: Final = PartitionInfo(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundPartition:
+class FoundPartition(msgspec.Struct, frozen=True, kw_only=True):
     """A partition's directory; `leader_epoch` is the newest in its log, NO_EPOCH if it has none."""
 
     topic: str
@@ -39,8 +40,7 @@ class FoundPartition:
     leader_epoch: int = NO_EPOCH
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecoveredTopics:
+class RecoveredTopics(msgspec.Struct, frozen=True, kw_only=True):
     """What `recover` did."""
 
     cluster_id: str

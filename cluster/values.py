@@ -5,11 +5,12 @@ one moment.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
+
+import msgspec
 
 if TYPE_CHECKING:  # commands that ask no broker need the errors, and so these values
     from wire.acls import Acls
@@ -26,8 +27,7 @@ def _empty() -> Mapping[Any, Any]:
     return _EMPTY
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """One way to reach a broker; `protocol` is Kafka's name for it (PLAINTEXT, SSL, …)."""
 
     protocol: str
@@ -37,8 +37,7 @@ class Endpoint:
     """Its listener's."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerInfo:
+class BrokerInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A broker as it registers itself.
 
     `directory_id` is the id written into its data directory, `location` the host and path where
@@ -63,8 +62,7 @@ class BrokerInfo:
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class Move(msgspec.Struct, frozen=True, kw_only=True):
     """Replicas on their way: while they are, a partition has both."""
 
     target: tuple[int, ...]
@@ -79,8 +77,7 @@ class Move:
         return tuple(each for each in self.origin if each not in self.target)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionInfo:
+class PartitionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Where one partition lives and who leads it. `leader` is NO_LEADER while nobody does.
 
     `version` is that of its node in ZooKeeper, which whoever changes it compares. `unclean` are the
@@ -101,8 +98,7 @@ class PartitionInfo:
         return len(self.replicas) > 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicInfo:
+class TopicInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A topic and its partitions, numbered by their place in the tuple."""
 
     name: str
@@ -110,8 +106,7 @@ class TopicInfo:
     partitions: tuple[PartitionInfo, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerEpoch:
+class ControllerEpoch(msgspec.Struct, frozen=True):
     """The right to write the map as its controller.
 
     `epoch` counts controllers; `version` is that of the node `/controller_epoch`, which every write
@@ -122,8 +117,7 @@ class ControllerEpoch:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class WriterEpoch:
+class WriterEpoch(msgspec.Struct, frozen=True):
     """The right to write a schemas topic: as this producer, in this epoch of it.
 
     `epoch` counts writers; `version` is that of the node that does so. `retired_id` is the producer
@@ -144,8 +138,7 @@ class GroupKind(Enum):
     PENSTOCK = "penstock"  # each finds out by ZooKeeper what is its own
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupInfo:
+class GroupInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A group as it stands in ZooKeeper: who coordinates it, and its last finished generation.
 
     Without a generation it has only committed offsets. `empty_since_ms` is None while it has
@@ -161,8 +154,7 @@ class GroupInfo:
     empty_since_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupMember:
+class GroupMember(msgspec.Struct, frozen=True, kw_only=True):
     """A member of a finished generation. `metadata` is what it said for the protocol that was
     chosen, `assignment` what it was given; what these say is the members' business."""
 
@@ -176,16 +168,14 @@ class GroupMember:
     assignment: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class GroupFence:
+class GroupFence(msgspec.Struct, frozen=True):
     """The right to write a group, as its coordinator: until somebody else takes the group over."""
 
     group: str
     token: str
 
 
-@dataclass(frozen=True, slots=True)
-class Membership:
+class Membership(msgspec.Struct, frozen=True):
     """A member of a group of the paper's kind, for as long as its session lives: no other one, of
     this program or another, is ever called the same."""
 
@@ -194,8 +184,7 @@ class Membership:
     session_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class OwnedTopic:
+class OwnedTopic(msgspec.Struct, frozen=True):
     """A topic as a group reads it. `version` changes when another topic of that name takes its
     place; the first `partitions` were there when the group began to read it."""
 
@@ -209,8 +198,7 @@ class TopicPartition(NamedTuple):
     partition: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommittedOffset:
+class CommittedOffset(msgspec.Struct, frozen=True, kw_only=True):
     """The next offset that a group will read; `leader_epoch` is that of the record before."""
 
     offset: int
@@ -219,20 +207,23 @@ class CommittedOffset:
     committed_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterSnapshot:
+class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The whole map at one moment."""
 
     cluster_id: str | None = None
     controller_id: int | None = None
-    brokers: Mapping[int, BrokerInfo] = field(default_factory=_empty)
-    topics: Mapping[str, TopicInfo] = field(default_factory=_empty)
-    topic_names: Mapping[UUID, str] = field(default_factory=_empty)
-    topic_configs: Mapping[str, Mapping[str, str]] = field(default_factory=_empty)
-    broker_configs: Mapping[int, Mapping[str, str]] = field(default_factory=_empty)
-    broker_defaults: Mapping[str, str] = field(default_factory=_empty)  # for brokers without own
+    brokers: Mapping[int, BrokerInfo] = msgspec.field(default_factory=_empty)
+    topics: Mapping[str, TopicInfo] = msgspec.field(default_factory=_empty)
+    topic_names: Mapping[UUID, str] = msgspec.field(default_factory=_empty)
+    topic_configs: Mapping[str, Mapping[str, str]] = msgspec.field(default_factory=_empty)
+    broker_configs: Mapping[int, Mapping[str, str]] = msgspec.field(default_factory=_empty)
+    broker_defaults: Mapping[str, str] = msgspec.field(
+        default_factory=_empty
+    )  # for brokers without own
     deleting: frozenset[str] = frozenset()
-    owed_deletions: Mapping[UUID, frozenset[int]] = field(default_factory=_empty)
+    owed_deletions: Mapping[UUID, frozenset[int]] = msgspec.field(default_factory=_empty)
     """Topics that were deleted, by their ids, and the brokers that may still hold a part of one."""
     draining: frozenset[int] = frozenset()  # brokers that are about to stop
-    acls: "Acls" = field(default_factory=_empty)  # the same object as long as none has changed
+    acls: "Acls" = msgspec.field(
+        default_factory=_empty
+    )  # the same object as long as none has changed

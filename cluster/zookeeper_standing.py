@@ -6,8 +6,9 @@ It is asked by its four-letter word `srvr`, in the clear or through TLS.
 import re
 import socket
 import ssl
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from ground.listening import is_everywhere
 from ground.tls import BadTls, Tls, client_context, exchanged
@@ -21,8 +22,7 @@ _WAITS: Final = b"This ZooKeeper instance is not currently serving"
 WAITING: Final = "waiting"
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(msgspec.Struct, frozen=True):
     """One server, at one moment."""
 
     mode: str

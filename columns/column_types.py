@@ -21,9 +21,9 @@ Spark does not tell `a` from `A`: a name that is taken gets underscores until it
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import pyarrow as pa
 
 from schemas.definitions.logical_types import logical_type
@@ -61,8 +61,7 @@ class NotColumns(Exception):
     """Why values of a type cannot stand in columns."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnionForm:
+class UnionForm(msgspec.Struct, frozen=True):
     """Where a union's branches stand. `slots`: for each branch which of the `types`; None for null.
 
     With `members` the types are fields of a struct; without, there is one type at most.

@@ -9,14 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from columns.raw_form import field_name, parts
 
 
-@dataclass(frozen=True, slots=True)
-class Misfit:
+class Misfit(msgspec.Struct, frozen=True):
     """Rows that cannot be what the reader wants, and why."""
 
     rows: pa.BooleanArray
@@ -27,8 +27,7 @@ class Misfit:
         return Misfit(pc.and_(self.rows, present), self.reason, self.detail)
 
 
-@dataclass(frozen=True, slots=True)
-class Converted:
+class Converted(msgspec.Struct, frozen=True):
     column: pa.Array
     misfits: tuple[Misfit, ...] = ()
 
@@ -41,8 +40,7 @@ class Conversion(Protocol):
     def convert(self, raw: pa.Array) -> Converted: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Never:
+class Never(msgspec.Struct, frozen=True):
     """Nothing that is written so can be read."""
 
     raw: pa.DataType
@@ -56,8 +54,7 @@ class Never:
         return Converted(pa.nulls(len(raw), self.column), (misfit,))
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(msgspec.Struct, frozen=True):
     """A value that has no parts: steps, one after the other."""
 
     raw: pa.DataType
@@ -72,16 +69,14 @@ class Leaf:
         return Converted(raw, misfits)
 
 
-@dataclass(frozen=True, slots=True)
-class FromField:
+class FromField(msgspec.Struct, frozen=True):
     """A field that the writer has as well."""
 
     place: int
     conversion: Conversion
 
 
-@dataclass(frozen=True, slots=True)
-class FromDefault:
+class FromDefault(msgspec.Struct, frozen=True):
     """A field that only the reader has: an array with its one default."""
 
     default: pa.Array

@@ -1,8 +1,8 @@
 """Arrays and maps: their items are converted all at once, and divided as they were."""
 
 from bisect import bisect_right
-from dataclasses import dataclass
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -10,8 +10,7 @@ from columns.conversion import Conversion, Converted, Misfit
 from columns.raw_form import ENTRY, KEY
 
 
-@dataclass(frozen=True, slots=True)
-class ListConversion:
+class ListConversion(msgspec.Struct, frozen=True):
     column: pa.DataType
     items: Conversion
 
@@ -27,8 +26,7 @@ class ListConversion:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class MapConversion:
+class MapConversion(msgspec.Struct, frozen=True):
     """Of a key that comes twice, the last counts."""
 
     column: pa.DataType

@@ -9,10 +9,10 @@ only larger than what is read so, finds out who reads one by one, two hundred ti
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum, auto
 from typing import Any, Final, TypeAlias
 
+import msgspec
 import pyarrow as pa
 
 from columns.raw_form import (
@@ -51,8 +51,7 @@ class NotNative(Exception):
     """The schema is not read so."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(msgspec.Struct, frozen=True):
     """What a batch holds: offsets and times of its records, and the bodies in raw form."""
 
     offsets: pa.Int64Array

@@ -1,9 +1,9 @@
 """From and into unions, in the raw form and as columns (column_types.py says what those are)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -11,16 +11,14 @@ from columns.conversion import TRUE, Conversion, Converted, Misfit, constant
 from columns.raw_form import branch_name
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(msgspec.Struct, frozen=True):
     """What a branch of the writer's becomes: which of the reader's members, or null (None)."""
 
     slot: int | None
     conversion: Conversion | None  # None: it is null, with both
 
 
-@dataclass(frozen=True, slots=True)
-class UnionConversion:
+class UnionConversion(msgspec.Struct, frozen=True):
     """`nullable`: the branch that raw arrays with nulls hold otherwise. `members`: the column is a
     struct of all `types`, otherwise it is the one there is."""
 
@@ -80,8 +78,7 @@ class UnionConversion:
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class IntoUnion:
+class IntoUnion(msgspec.Struct, frozen=True):
     """What was no union with the writer, as the reader's union."""
 
     column: pa.DataType

@@ -13,7 +13,6 @@ them to a person makes them fit for a terminal. Secrets are never among them.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
@@ -48,8 +47,7 @@ class Kind(StrEnum):
     """Refusals that were too many to be told one by one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Who:
+class Who(msgspec.Struct, frozen=True):
     """Who asked for it, as far as the program knows."""
 
     principal: str
@@ -58,15 +56,14 @@ class Who:
     client_id: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(msgspec.Struct, frozen=True, kw_only=True):
     """What was asked for, and what came of it: `result` is OK, or the code of the refusal."""
 
     action: str
     kind: Kind
     name: str
-    before: Mapping[str, str] = field(default_factory=dict)
-    after: Mapping[str, str] = field(default_factory=dict)
+    before: Mapping[str, str] = {}
+    after: Mapping[str, str] = {}
     result: str = OK
     message: str = ""
 
@@ -92,8 +89,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """How often: refusals that are alike are told once a minute."""
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(msgspec.Struct, frozen=True):
     """Who writes the log."""
 
     cluster: str

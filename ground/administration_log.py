@@ -21,12 +21,12 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from ground.administration import OK, Change, Kind, Program, Who
 from ground.settings import Bytes, FilePath
@@ -235,8 +235,7 @@ def _is_cut_off(path: Path) -> bool:
         return False
 
 
-@dataclass(slots=True)
-class _Told:
+class _Told(msgspec.Struct):
     who: Who
     change: Change
     at: float

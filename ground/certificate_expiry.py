@@ -11,10 +11,11 @@ import re
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
+
+import msgspec
 
 from ground.exchanged_files import FileStamp, file_stamp
 
@@ -41,8 +42,7 @@ class NotACertificate(ValueError):
     """These bytes are none."""
 
 
-@dataclass(frozen=True, slots=True)
-class CertificateFiles:
+class CertificateFiles(msgspec.Struct, frozen=True):
     """Files of a configuration: what is shown of oneself, and whom one believes."""
 
     shown: frozenset[str] = frozenset()

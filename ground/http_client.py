@@ -49,6 +49,8 @@ from http.client import (
 from typing import Any, Final, Self
 from urllib.parse import unquote, urlsplit
 
+import msgspec
+
 from ground.http_security import HttpAccess
 from ground.secrets import NoSecret
 from ground.tls import BadTls
@@ -167,8 +169,7 @@ class TooLarge(NoAnswer):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class HttpAnswer:
+class HttpAnswer(msgspec.Struct, frozen=True):
     """Of any status; `reason` is what the peer calls it."""
 
     status: int
@@ -406,8 +407,7 @@ class _ConnectionLost(Exception):
     """In words. If it had been kept, another may do better."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Deadline:
+class _Deadline(msgspec.Struct, frozen=True):
     """A point in time, by time.monotonic. As text: how long it was till there."""
 
     at: float
@@ -428,8 +428,7 @@ class _Deadline:
         return max(left, _SHORTEST)
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
+class _Request(msgspec.Struct, frozen=True):
     method: str
     target: str
     body: bytes | None

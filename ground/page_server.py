@@ -13,9 +13,10 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final, NamedTuple
+
+import msgspec
 
 from ground.listening import listen
 from ground.networks import network_of
@@ -36,14 +37,13 @@ _PLAIN: Final = "text/plain; charset=utf-8"
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(msgspec.Struct, frozen=True):
     """What is answered."""
 
     body: bytes
     content_type: str = _PLAIN
     status: HTTPStatus = HTTPStatus.OK
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
 
 
 def text_page(text: str, status: HTTPStatus = HTTPStatus.OK) -> Page:

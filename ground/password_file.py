@@ -14,9 +14,10 @@ import secrets
 import threading
 import time
 from base64 import b64decode, b64encode
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
+
+import msgspec
 
 from ground.exchanged_files import Exchanged
 from ground.login_files import check_name, lines_of
@@ -32,8 +33,7 @@ class BadPasswordFile(Exception):
     """It cannot be used; names file and line."""
 
 
-@dataclass(frozen=True, slots=True)
-class SlowHash:
+class SlowHash(msgspec.Struct, frozen=True):
     """A password that nobody can read out of it."""
 
     cost: int

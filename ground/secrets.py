@@ -5,9 +5,10 @@ the next login uses. A file's last line break belongs to the editor, not to the 
 """
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 _MOST_BYTES: Final = 64 * 1024
 
@@ -16,8 +17,7 @@ class NoSecret(Exception):
     """It is not there, or cannot be one; says where it was looked for, and nothing of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Secret:
+class Secret(msgspec.Struct, frozen=True):
     """Where it is: one of the two is given."""
 
     file: str = ""

@@ -11,10 +11,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import yaml
 
 from harness.made_secrets import is_told
@@ -60,8 +60,7 @@ def environment(folder: Path) -> dict[str, str]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Played:
+class Played(msgspec.Struct, frozen=True):
     """What came of a playbook: for each task, its name and its host's result."""
 
     code: int

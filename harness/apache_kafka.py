@@ -15,8 +15,9 @@ import tempfile
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from harness.class_archives import with_archive
 from harness.maven_jars import CACHE, MavenJars
@@ -168,8 +169,7 @@ def _keep(file: Path, kept: Path) -> None:
         copy.replace(kept)
 
 
-@dataclass(frozen=True, slots=True)
-class Quorum:
+class Quorum(msgspec.Struct, frozen=True):
     """The nodes of one cluster, by what they have to know of each other."""
 
     cluster_id: str

@@ -5,16 +5,16 @@ Nothing of Penstock's own code takes part, so that a wrong answer is not read by
 
 import socket
 import struct
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 NOBODY: Final = -1
 _METADATA: Final = 3
 _VERSION: Final = 7
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionSaid:
+class PartitionSaid(msgspec.Struct, frozen=True):
     error: int
     partition: int
     leader: int
@@ -33,8 +33,7 @@ class PartitionSaid:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterSaid:
+class ClusterSaid(msgspec.Struct, frozen=True):
     brokers: tuple[int, ...]  # that count as alive
     controller: int
     partitions: dict[int, PartitionSaid]  # of the topic; none if it is unknown there

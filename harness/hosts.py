@@ -22,11 +22,12 @@ import tempfile
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Final, Self
+
+import msgspec
 
 from harness import host_roots
 from harness.host_roots import OPERATOR, CannotMake
@@ -98,18 +99,16 @@ exec systemd-nspawn --quiet --boot --register=no --keep-unit --link-journal=no \
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Host:
+class Host(msgspec.Struct, frozen=True, kw_only=True):
     """What a host is made of. `small` has folders with a disk of their own, of so many bytes: it is
     empty after each start. `layers` are put over what all have."""
 
     java: bool = False
-    small: Mapping[str, int] = field(default_factory=dict)
+    small: Mapping[str, int] = {}
     layers: tuple[Path, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(msgspec.Struct, frozen=True):
     """How a command on a host ended."""
 
     exit_code: int

@@ -15,9 +15,10 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
+
+import msgspec
 
 from harness.open_files import open_files
 
@@ -27,14 +28,13 @@ _BACKLOG: Final = 128
 _AT_ONCE: Final = struct.pack("ii", 1, 0)  # SO_LINGER: a close is a reset
 
 
-@dataclass(slots=True)
-class _State:
+class _State(msgspec.Struct):
     """What those meet who come from one place."""
 
-    passable: asyncio.Event = field(default_factory=asyncio.Event)
+    passable: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
     refusing: bool = False
     delay: float = 0.0
-    connections: set[asyncio.Task[None]] = field(default_factory=set)
+    connections: set[asyncio.Task[None]] = set()
 
     def __post_init__(self) -> None:
         self.passable.set()

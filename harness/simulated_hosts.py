@@ -20,12 +20,12 @@ import tarfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final
 
+import msgspec
 import yaml
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -76,8 +76,7 @@ _RECAP = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Played:
+class Played(msgspec.Struct, frozen=True):
     """One run of ansible-playbook; the counts are by host."""
 
     code: int

@@ -11,8 +11,9 @@ Rule 4: a host that was retired is not expected to say anything of later times t
 Pure but for itself: one thread. Docs: docs/events.md says what entries mean.
 """
 
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+import msgspec
 
 LEFT_MILLIS: Final = 24 * 3_600_000
 
@@ -56,8 +57,7 @@ class LeftTopics(NamedTuple):
     since: int
 
 
-@dataclass(slots=True)
-class HeardAgent:
+class HeardAgent(msgspec.Struct):
     """The latest of one agent. Times are in milliseconds."""
 
     host: str
@@ -75,15 +75,12 @@ class Behind(NamedTuple):
     agent: str
 
 
-@dataclass(slots=True)
-class Agents:
+class Agents(msgspec.Struct):
     """All that were heard."""
 
-    by_id: dict[str, HeardAgent] = field(default_factory=dict)
-    retired: dict[tuple[str, str], HostRetired] = field(default_factory=dict)
-    _sets: dict[frozenset[str], frozenset[str]] = field(
-        default_factory=dict, repr=False, compare=False
-    )
+    by_id: dict[str, HeardAgent] = {}
+    retired: dict[tuple[str, str], HostRetired] = {}
+    _sets: dict[frozenset[str], frozenset[str]] = {}
 
     def take(self, said: Said) -> None:
         if isinstance(said, HostRetired):

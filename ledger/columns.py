@@ -10,9 +10,9 @@ Pure.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Self
 
+import msgspec
 import pyarrow as pa
 
 from columns.column_types import column_type
@@ -45,8 +45,7 @@ def columns_of(entries: Sequence[Mapping[str, Any]]) -> pa.StructArray:
     return pa.array(entries, LEDGER_TYPE)
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnsOfLedger:
+class ColumnsOfLedger(msgspec.Struct, frozen=True):
     """Reads what was written with one schema."""
 
     schema_id: int

@@ -8,10 +8,10 @@ Pure.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Self
 
 import cramjam
+import msgspec
 import pyarrow as pa
 
 from client.plain_batches import PlainBatch
@@ -26,8 +26,7 @@ class NotTogether(Exception):
     """These batches must be read one by one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Frames:
+class Frames(msgspec.Struct, frozen=True):
     """The records of several batches, unpacked."""
 
     count: int

@@ -18,13 +18,13 @@ say of the same events comes close together.
 
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from statistics import median_low
 from typing import Final
 
 import msgspec
 import pyarrow as pa
+from msgspec.structs import replace
 
 from client.brokers import Brokers
 from client.delivery import TopicPartition
@@ -61,8 +61,7 @@ class LedgerPositions(msgspec.Struct, frozen=True):
     epochs: dict[int, int] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerChunk:
+class LedgerChunk(msgspec.Struct, frozen=True):
     """Entries as `ledger.columns.LEDGER_TYPE`, maybe none, and where they end."""
 
     body: pa.StructArray
@@ -73,8 +72,7 @@ class LedgerChunk:
     to_come: int = 0  # how many offsets are left up to where `_audit` ended when reading began
 
 
-@dataclass(frozen=True, slots=True)
-class _Reached:
+class _Reached(msgspec.Struct, frozen=True):
     """Up to where each partition has been read by now, and in which leader epoch that was so."""
 
     topic_id: str

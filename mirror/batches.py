@@ -5,8 +5,9 @@ No batch is opened and no CRC computed: the target does that, as it does for any
 looked at is whether each batch goes on where the one before it ended.
 """
 
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from wire.batch import HEADER, HEADER_SIZE, LENGTH_PREFIX, MAGIC, BatchHeader
 
@@ -14,8 +15,7 @@ _LEAST: Final = HEADER_SIZE - LENGTH_PREFIX
 _LARGEST: Final = 512 * 1024 * 1024  # of a batch that anybody waits for
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(msgspec.Struct, frozen=True):
     """The copy ends at `end`, and the source's next batch begins at `begins`."""
 
     end: int
@@ -25,13 +25,12 @@ class Gap:
         return f"{self.end}-{self.begins}"
 
 
-@dataclass(slots=True)
-class Cut:
+class Cut(msgspec.Struct):
     """Whole batches that follow on each other."""
 
     data: memoryview
     next_offset: int
-    headers: list[BatchHeader] = field(default_factory=list)
+    headers: list[BatchHeader] = []
     gap: Gap | None = None  # behind these
     fault: str = ""  # what is behind these cannot be copied, as it is no batch of this format
     needs: int = 0  # bytes of the first batch, if not even that came whole

@@ -16,8 +16,9 @@ Rule 5: what a side does not show, as a right is missing, is no reason to go on 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+import msgspec
 
 from client.addresses import Address
 from client.asking import Key
@@ -46,8 +47,7 @@ class Span(NamedTuple):
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Both:
+class Both(msgspec.Struct, frozen=True):
     """What both sides say of a partition."""
 
     source: Span
@@ -57,24 +57,21 @@ class Both:
     last_here: BatchHeader | None = None  # the copy's last
 
 
-@dataclass(frozen=True, slots=True)
-class GoOn:
+class GoOn(msgspec.Struct, frozen=True):
     """At this offset; over this gap, which was accepted, or is where a copy begins."""
 
     offset: int
     over: Gap | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(msgspec.Struct, frozen=True):
     """Nothing can be copied, for this reason; `gap` if that can be accepted."""
 
     reason: str
     gap: Gap | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Again:
+class Again(msgspec.Struct, frozen=True):
     """Somebody could not say; ask again."""
 
     reason: str

@@ -16,8 +16,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar
+
+import msgspec
 
 from client.addresses import Address
 from client.asking import Key
@@ -58,8 +59,7 @@ class Watcher(Protocol):
     def written(self, partition: CopiedPartition, headers: Sequence[BatchHeader]) -> None: ...
 
 
-@dataclass(slots=True, eq=False)
-class _Place:
+class _Place(msgspec.Struct, eq=False):
     """A partition, where it is, and what is known of it."""
 
     partition: CopiedPartition
@@ -73,7 +73,7 @@ class _Place:
     begun_at: float = 0.0
     may_pass: bool = False  # one gap, whichever is found first
     passes: Gap | None = None  # the target takes this one
-    pauses: Pauses = field(default_factory=Pauses)
+    pauses: Pauses = msgspec.field(default_factory=Pauses)
 
 
 class Copying:

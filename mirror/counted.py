@@ -11,8 +11,9 @@ Rule 3: offsets that are not there hold no event where the source compacts. Else
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+import msgspec
 
 from ledger.counting.batches import PartitionCount
 from mirror.batches import Gap
@@ -30,14 +31,13 @@ class Spread(NamedTuple):
     base_time: int
 
 
-@dataclass(slots=True)
-class CopiedCount:
+class CopiedCount(msgspec.Struct):
     """Of one partition, since the last entry."""
 
     count: PartitionCount
     gap_at: int = -1  # where a gap was accepted
-    gaps: list[Gap] = field(default_factory=list)  # that were passed over
-    spread: list[Spread] = field(default_factory=list)
+    gaps: list[Gap] = []  # that were passed over
+    spread: list[Spread] = []
 
     @property
     def weight(self) -> int:

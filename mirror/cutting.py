@@ -11,8 +11,9 @@ and the leaders need nobody to have it done to its end.
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from client.brokers import Brokers
 from client.connection import BrokerConnection
@@ -34,8 +35,7 @@ class NotDone(MirrorFailure):
     """Nothing was changed, or not all of it: the message says which."""
 
 
-@dataclass(frozen=True, slots=True)
-class Excess:
+class Excess(msgspec.Struct, frozen=True):
     """What a partition has from `first` on, up to `end`, and its source has not."""
 
     topic: str

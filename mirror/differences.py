@@ -7,10 +7,11 @@ Rule 2: compared is as far as both answers reach. What either lacks below that i
 Rule 3: of batches that differ, the CRC says whose is damaged. It is computed for those alone.
 """
 
-from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
+import msgspec
 from crc32c import crc32c
+from msgspec.structs import replace
 
 from mirror.batches import Cut
 from wire.batch import CRC_START, BatchHeader
@@ -27,8 +28,7 @@ _EPOCH_AT: Final = 12  # of a batch's bytes, and four of them
 _EPOCH_END: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True):
     """The offsets from `first` up to `end` are not the same on both sides."""
 
     first: int

@@ -21,8 +21,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+import msgspec
 
 from client.addresses import Address
 from client.asking import Asking, Key, Wanted
@@ -66,8 +67,7 @@ class Way(NamedTuple):
     aside: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaneSettings:
+class LaneSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What all lanes have in common."""
 
     source: Access
@@ -78,8 +78,7 @@ class LaneSettings:
     buffer_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class LaneEvents:
+class LaneEvents(msgspec.Struct, frozen=True):
     """Whom a lane tells what happens; called on the event loop."""
 
     lost: Callable[[CopiedPartition, str, ErrorCode], None]  # it has left the lane

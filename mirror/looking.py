@@ -11,8 +11,10 @@ created there. If it serves transactions it is Apache Kafka, and gets a map of i
 import logging
 import time
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from client.admin import (
     add_partitions,
@@ -56,15 +58,14 @@ _PATIENCE_S: Final = 10.0
 _PROBE: Final = "penstock-mirror-probe"
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):
     """As both clusters were at `asked_at`, by the monotonic clock."""
 
     asked_at: float
     source: ClusterMetadata
     target: ClusterMetadata
     copies: Mapping[str, TopicCopy]
-    troubles: Mapping[str, str] = field(default_factory=dict)  # by topics of the target
+    troubles: Mapping[str, str] = {}  # by topics of the target
     has_changed: bool = False  # something was changed: look again
 
 

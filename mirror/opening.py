@@ -8,9 +8,11 @@ sees at its next look whose topic it is.
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from client.addresses import Address
 from client.admin import all_topics, alter_topic, topic_configs
@@ -30,8 +32,7 @@ from wire.mirrored import ACCEPT_GAP, CUT, MIRROR_OF, PAUSED, MirrorOf
 _PATIENCE_S: Final = 15.0
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(msgspec.Struct, frozen=True):
     """One partition of both; `reason` is empty if the copy's last batch is the source's."""
 
     partition: int
@@ -40,8 +41,7 @@ class Compared:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Demoted:
+class Demoted(msgspec.Struct, frozen=True):
     """The partitions as they are now, what was cut off, and groups that were put back for it."""
 
     partitions: list[Compared]

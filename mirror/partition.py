@@ -6,9 +6,10 @@ end        where the source ends, as it said last
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
+
+import msgspec
 
 from client.asking import Key
 from wire.batch import BatchHeader
@@ -25,8 +26,7 @@ class Stage(StrEnum):
     PAUSED = "paused"
 
 
-@dataclass(slots=True, eq=False)
-class CopiedPartition:
+class CopiedPartition(msgspec.Struct, eq=False):
     """Belongs to the event loop; other threads read single fields."""
 
     here: Key  # at the target
@@ -48,7 +48,9 @@ class CopiedPartition:
     messages: int = 0
     stops: int = 0
     _size: float = 0.0  # of a message, about
-    _mark: tuple[float, int] = field(default=(0.0, -1))  # when the source was seen to end there
+    _mark: tuple[float, int] = msgspec.field(
+        default=(0.0, -1)
+    )  # when the source was seen to end there
 
     @property
     def name(self) -> str:

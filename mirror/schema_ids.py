@@ -12,7 +12,6 @@ Versions that were deleted count: messages with their ids are still there.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -52,14 +51,13 @@ _key_decoder = msgspec.json.Decoder(_Key)
 _value_decoder = msgspec.json.Decoder(_Value)
 
 
-@dataclass(frozen=True, slots=True)
-class Schema:
+class Schema(msgspec.Struct, frozen=True):
     """What an id stands for, and where that is said. `content` is what makes two schemas one."""
 
     topic: str
     subject: str
     version: int
-    content: int = field(repr=False)
+    content: int
 
     def __str__(self) -> str:
         return f"version {self.version} of {self.subject} in {self.topic}"
@@ -174,13 +172,12 @@ class SchemaIds:
                 yield clash(number, schema, other)
 
 
-@dataclass(slots=True)
-class _Topic:
+class _Topic(msgspec.Struct):
     """One of them, as far as it has been read."""
 
     name: str
     topic_id: object
-    schemas: dict[int, Schema] = field(default_factory=dict)
+    schemas: dict[int, Schema] = {}
     _position: int = -1
 
     def read(self, brokers: Brokers, new_fetcher: NewFetcher) -> bool:

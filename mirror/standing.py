@@ -3,7 +3,9 @@ copying thread writes; a figure may be a moment older than another."""
 
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+
+import msgspec
+from msgspec.structs import asdict
 
 from mirror.acls import AclsSync
 from mirror.comparing import Comparing
@@ -16,8 +18,7 @@ from mirror.telling import Telling
 from mirror.topics import Standing
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionStanding:
+class PartitionStanding(msgspec.Struct, frozen=True):
     """One partition that this worker copies."""
 
     partition: int
@@ -30,8 +31,7 @@ class PartitionStanding:
     lag_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class TopicStanding:
+class TopicStanding(msgspec.Struct, frozen=True):
     """A topic of the source and its copy, as far as this worker copies it."""
 
     topic: str
@@ -129,7 +129,7 @@ class MirrorStanding:
             "offsets": self.offsets,
             "not_ready": self.why_not_ready,
             "remarks": list(self.remarks()),
-            "topics": [asdict(each) for each in self.topics()],
+            "topics": msgspec.to_builtins(self.topics()),
             "compared": self._compared(),
         }
 

@@ -8,11 +8,12 @@ of that name that was deleted since, is left alone too, and it is said so.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Final, NamedTuple
+
+import msgspec
 
 from mirror.batches import Gap
 from wire.mirrored import ACCEPT_GAP, MIRROR_OF, PAUSED, MirrorOf
@@ -33,8 +34,7 @@ _FOREIGN: Final = ("confluent.", "remote.", "local.")
 _GAPS: Final = re.compile(r"(\d{1,6}):(\d{1,19})-(\d{1,19})")
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
+class Names(msgspec.Struct, frozen=True):
     """What the configuration says of topics' names."""
 
     prefix: str
@@ -99,8 +99,7 @@ class Alter(NamedTuple):
 Change = Create | Enlarge | Alter
 
 
-@dataclass(frozen=True, slots=True)
-class TopicCopy:
+class TopicCopy(msgspec.Struct, frozen=True):
     """A topic of the source and its copy."""
 
     here: str
@@ -108,7 +107,7 @@ class TopicCopy:
     standing: Standing
     partitions: int = 0  # that can be copied: both sides have them
     compacts: bool = False
-    accepted: Mapping[int, Gap] = field(default_factory=lambda: MappingProxyType({}))
+    accepted: Mapping[int, Gap] = msgspec.field(default_factory=lambda: MappingProxyType({}))
     topic_id: str = ""  # of the copy
     origin: MirrorOf | None = None
     reason: str = ""  # why it is not copied

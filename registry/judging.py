@@ -1,7 +1,6 @@
 """Whether a schema may follow those that a subject has, by the level that is set for it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import msgspec
@@ -35,8 +34,7 @@ def merge(under: Config, over: Config) -> Config:
     return msgspec.structs.replace(under, **given)
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(msgspec.Struct, frozen=True):
     """Whether a schema may follow others: all that is needed to answer it, in whichever thread."""
 
     level: Level

@@ -6,7 +6,6 @@ byte as Confluent does: compaction tells keys apart by their bytes.
 
 import re
 import struct
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -21,8 +20,7 @@ class BadRecord(Exception):
     """Not a record of a registry, or of one that is newer than we know."""
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaRecord:
+class SchemaRecord(msgspec.Struct, frozen=True):
     """One version as it is from now on; None removes it for ever."""
 
     subject: str
@@ -30,37 +28,32 @@ class SchemaRecord:
     value: Version | None
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigRecord:
+class ConfigRecord(msgspec.Struct, frozen=True):
     """A subject's config, or with None for subject the one of all."""
 
     subject: str | None
     value: Config | None
 
 
-@dataclass(frozen=True, slots=True)
-class ModeRecord:
+class ModeRecord(msgspec.Struct, frozen=True):
     subject: str | None
     value: Mode | None
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteSubjectRecord:
+class DeleteSubjectRecord(msgspec.Struct, frozen=True):
     """All versions up to this one are deleted, softly."""
 
     subject: str
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class ClearSubjectRecord:
+class ClearSubjectRecord(msgspec.Struct, frozen=True):
     """Deleted versions are forgotten: the subject is about to be imported."""
 
     subject: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class NoRecord:
+class NoRecord(msgspec.Struct, frozen=True):
     """A writer's sign of life, or what means nothing here: subjects of contexts, among others.
 
     Confluent's registry does not look at the value. Ours keeps in it the highest id that was given.

@@ -1,6 +1,6 @@
 """Whether a subject has a schema already, and under which version and id."""
 
-from dataclasses import dataclass
+import msgspec
 
 from registry.contents import RegistryContents
 from registry.data_contracts import without_version
@@ -21,8 +21,7 @@ def content_of(
     return SchemaContent(text, AVRO, sent.references, metadata, rule_set)
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
+class Search(msgspec.Struct, frozen=True):
     """A version that means the same as what was sent, among some: found in whichever thread.
 
     The same is a schema with the properties of a type in another order, or with everything written

@@ -8,7 +8,6 @@ import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -150,8 +149,7 @@ class RememberedSchemas:
 _remembered = RememberedSchemas()
 
 
-@dataclass(frozen=True, slots=True)
-class SentSchema:
+class SentSchema(msgspec.Struct, frozen=True):
     """A schema that a client sent, or one that stands here: parsed in whichever thread asks for it.
 
     Answered says what is wrong with it, each time. `references` are as they would be stored.

@@ -1,6 +1,5 @@
 """What a registry keeps, as values: versions, levels, modes; and the records of its topic."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Generic, NamedTuple, TypeVar
 
@@ -102,16 +101,14 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_def
     override_rule_set: msgspec.Raw = NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class LogRecord:
+class LogRecord(msgspec.Struct, frozen=True):
     """A record of the registry's topic; without a value it removes what stood under the key."""
 
     key: bytes
     value: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class Decision(Generic[Answer]):
+class Decision(msgspec.Struct, Generic[Answer], frozen=True):
     """What a write comes to: records to append, and what the client is told once they stand."""
 
     records: tuple[LogRecord, ...]

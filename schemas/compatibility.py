@@ -6,8 +6,9 @@ first that says no. What stands between two schemas is found in `incompatibiliti
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 from schemas.evolution.confluents_words import old_schema, written_as_confluent
 from schemas.evolution.findings import Effort, Found
@@ -57,8 +58,7 @@ def explain(level: Level, new: AvroSchema, previous: Sequence[tuple[int, AvroSch
     return said
 
 
-@dataclass(frozen=True, slots=True)
-class _Refusal:
+class _Refusal(msgspec.Struct, frozen=True):
     """What stands between the new schema and an old one, of which `new_reads` says who reads."""
 
     version: int

@@ -5,9 +5,10 @@ the one can read what the other wrote: that is schemas/compatibility.py's.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, TypeAlias
+
+import msgspec
 
 from schemas.definitions.same_definition import same_json
 from schemas.definitions.types import (
@@ -41,8 +42,7 @@ class DifferenceKind(StrEnum):
     CHANGED = "changed"
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True):
     """`path` leads to a field, `header.time` or `tags[].name`; it is empty for the whole."""
 
     kind: DifferenceKind
@@ -55,8 +55,7 @@ def differences(old: AvroSchema, new: AvroSchema) -> list[Difference]:
     return list(_Comparison().run(_Pair(old.type, new.type, "")))
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
+class _Pair(msgspec.Struct, frozen=True):
     """Two types that stand in the same place. Handed to `run`, as types may be nested deeply."""
 
     old: Type
@@ -67,11 +66,10 @@ class _Pair:
 _Steps: TypeAlias = Iterator[Difference | _Pair]
 
 
-@dataclass(frozen=True, slots=True)
-class _Comparison:
+class _Comparison(msgspec.Struct, frozen=True):
     """A type that is used in several places is compared at the first of them."""
 
-    compared: set[tuple[str, str]] = field(default_factory=set)
+    compared: set[tuple[str, str]] = set()
 
     def run(self, whole: _Pair) -> Iterator[Difference]:
         waiting = [self.types(whole)]

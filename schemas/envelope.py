@@ -10,12 +10,12 @@ through: that a schema cannot be had now says nothing about the message.
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from io import BytesIO
 from struct import Struct
 from typing import Any, Final
 
 import fastavro
+import msgspec
 
 from schemas.bodies.checking import MOST_BYTES, BodyCheck
 from schemas.bodies.fastavro_schema import FIELD, REFUSALS, fastavro_schema
@@ -94,8 +94,7 @@ class Encoder:
         return list(map(self.encode, events))
 
 
-@dataclass(frozen=True, slots=True)
-class _Writer:
+class _Writer(msgspec.Struct, frozen=True):
     """What is needed to read what was written with one schema."""
 
     schema: AvroSchema

@@ -13,10 +13,11 @@ whole; otherwise it is a subject's of the registry that is called as the type.
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from ground.printable import one_line
 from schemas.definitions.type_names import TypeNames, type_names
@@ -38,8 +39,7 @@ MOST_BYTES: Final = 16 * 1024 * 1024
 MOST_FILES: Final = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class Needed:
+class Needed(msgspec.Struct, frozen=True):
     """A type that another subject defines; `inside` says whether that is a file of the folder."""
 
     name: str
@@ -47,8 +47,7 @@ class Needed:
     inside: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaFile:
+class SchemaFile(msgspec.Struct, frozen=True):
     """One file; `path` is as it is shown to people."""
 
     path: str

@@ -7,9 +7,11 @@ yet) the verdict is that of schemas/compatibility.py, which also has the words.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from schemas.compatibility import Level, explain
 from schemas.differences import Difference, differences
@@ -34,16 +36,14 @@ class Outcome(StrEnum):
     REFUSED = "refused"
 
 
-@dataclass(frozen=True, slots=True)
-class LevelChange:
+class LevelChange(msgspec.Struct, frozen=True):
     """`before` is None if the subject had no level of its own."""
 
     before: str | None
     after: Level
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegistrationPlan:
+class RegistrationPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What would become of one schema, and why.
 
     `pending` are schemas of the same folder that it needs and that have no version yet.

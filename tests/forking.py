@@ -12,7 +12,6 @@ A child that ends before its time fails the run, and is named with the test it w
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from itertools import chain, groupby, pairwise
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 from warnings import WarningMessage
 
+import msgspec
 import pytest
 
 from tests.room import Room
@@ -63,18 +63,16 @@ def tickets(files: Sequence[Path], most: int | None = None) -> Iterator[Ticket]:
         start = end
 
 
-@dataclass(slots=True)
-class _Child:
+class _Child(msgspec.Struct):
     process: ForkProcess
     channel: "Connection[Any, Any]"
     began: int | None = None  # the test that it is at
     is_done: bool = False
 
 
-@dataclass(slots=True)
-class _Children:
+class _Children(msgspec.Struct):
     session: pytest.Session
-    started: list[_Child] = field(default_factory=list)
+    started: list[_Child] = []
 
     def run(self) -> None:
         # Or each child would begin with an empty one, also where it is the same.
@@ -209,13 +207,12 @@ def _taken(channel: "Connection[Any, Any]") -> Iterator[int]:
         yield from range(ticket.first, ticket.end)
 
 
-@dataclass(slots=True, eq=False)
-class _Telling:
+class _Telling(msgspec.Struct, eq=False):
     """As a plugin of a child's."""
 
     config: pytest.Config
     channel: "Connection[Any, Any]"
-    calls: list[_Call] = field(default_factory=list)
+    calls: list[_Call] = []
 
     def tell(self, begins: int | None) -> None:
         """What came of the last test, and which one begins."""

@@ -9,11 +9,11 @@ import random
 import struct
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import cramjam
 import lz4.frame  # type: ignore[import-untyped]
+import msgspec
 import zstandard
 from crc32c import crc32c
 
@@ -23,8 +23,7 @@ RECORDS: Final = 5
 _HEADER: Final = struct.Struct(">hiqqqhii")
 
 
-@dataclass(frozen=True, slots=True)
-class Suspect:
+class Suspect(msgspec.Struct, frozen=True):
     """`is_sound`: every client reads it, and every broker must take it."""
 
     name: str

@@ -7,19 +7,18 @@ where the code would look them up; what is passed around as a value is not follo
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 # Tests of bench start what it measures.
 OURS: Final = ("tests.", "bench.", "harness.")
 
 
-@dataclass(frozen=True, slots=True)
-class _Code:
+class _Code(msgspec.Struct, frozen=True):
     """A function or a class, and all that it comes by."""
 
     objects: tuple[object, ...]

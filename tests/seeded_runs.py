@@ -15,9 +15,10 @@ import time
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
+
+import msgspec
 
 from tests.cluster_history.judging import Objection
 from tests.cluster_history.script import Script
@@ -31,12 +32,11 @@ _SHOWN: Final = 6
 Say = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     script: Script
     objections: tuple[Objection, ...]
     seconds: float
-    counts: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int] = {}
     error: str = ""  # the run could not be made: nobody knows
 
     @property
@@ -64,8 +64,7 @@ class Run(Protocol):
     ) -> Outcome: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Runs:
+class Runs(msgspec.Struct, frozen=True):
     """A history's own part. `options` adds those that choose a script, `script_of` heeds them."""
 
     name: str  # as in `make cluster-history`

@@ -9,10 +9,11 @@ tools. Values only: what they come to is `broker.permissions`, where they stand 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from types import MappingProxyType
 from typing import Final
+
+import msgspec
 
 ANYTHING: Final = "*"
 """As the name of a literal pattern, and as a host."""
@@ -98,8 +99,7 @@ OPERATIONS_ON: Final[Mapping[ResourceType, tuple[Operation, ...]]] = MappingProx
 """What can be done to which kind of resource, beside ALL."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ResourcePattern:
+class ResourcePattern(msgspec.Struct, frozen=True, order=True):
     """What an ACL stands on."""
 
     resource_type: ResourceType
@@ -113,8 +113,7 @@ class ResourcePattern:
         return self.name in {name, ANYTHING}
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Acl:
+class Acl(msgspec.Struct, frozen=True, order=True):
     """One rule, wherever it stands."""
 
     principal: str
@@ -127,8 +126,7 @@ Acls = Mapping[ResourcePattern, tuple[Acl, ...]]
 """All that there are."""
 
 
-@dataclass(frozen=True, slots=True)
-class AclFilter:
+class AclFilter(msgspec.Struct, frozen=True):
     """Which ACLs are meant; None and ANY stand for all."""
 
     resource_type: ResourceType = ResourceType.ANY

@@ -140,8 +140,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return form
 
 
-@dataclass(frozen=True, slots=True)
-class _TaggedField:
+class _TaggedField(msgspec.Struct, frozen=True):
     name: str
     read: Reader
     write: Writer

@@ -7,8 +7,9 @@ same number there, with the same offsets. Values only.
 """
 
 import re
-from dataclasses import dataclass
 from typing import Final, Self
+
+import msgspec
 
 MIRROR_OF: Final = "penstock.mirror.of"
 """The topic config that makes a topic a copy."""
@@ -35,8 +36,7 @@ _SHOWN: Final = 80
 _PARTS: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
-class MirrorOf:
+class MirrorOf(msgspec.Struct, frozen=True):
     """Which topic of which cluster a topic is a copy of. `ValueError` if it can be none."""
 
     cluster: str
@@ -79,8 +79,7 @@ class MirrorOf:
         return f"{self.cluster}/{self.topic}"
 
 
-@dataclass(frozen=True, slots=True)
-class MirrorCut:
+class MirrorCut(msgspec.Struct, frozen=True):
     """What is to be gone from a partition: the offsets from `first` on, up to `end`, which were
     written under leader epochs up to this one. `topic_id` is the copy's own."""
 

@@ -1,7 +1,8 @@
 """A stretch of a file that is sent as it is, without passing through the process."""
 
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 
 class HasFileno(Protocol):
@@ -10,8 +11,7 @@ class HasFileno(Protocol):
     def fileno(self) -> int: ...
 
 
-@dataclass(frozen=True, slots=True)
-class FileSlice:
+class FileSlice(msgspec.Struct, frozen=True):
     """`length` bytes of `file`, from `position` on: what `sendfile` takes."""
 
     file: HasFileno

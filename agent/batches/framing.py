@@ -12,9 +12,10 @@ number gets longer, and between two cuts everything but the bodies has fixed siz
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from operator import add
 from typing import Final, TypeAlias, TypeVar
+
+import msgspec
 
 from ground.varints import (
     BLOCK,
@@ -53,8 +54,7 @@ _OFFSETS_WITHOUT_KEY: Final = [each + NO_KEY for each in SMALL]
 _LONG: Final = 4  # a table is cut for a stretch if it is no longer than so many times the stretch
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(msgspec.Struct, frozen=True):
     """What is the same in all events of a source.
 
     `head` is magic byte and schema id, `identity` host, app and source, `before_body` what stands

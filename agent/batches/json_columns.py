@@ -7,7 +7,6 @@ twice here. What needs more than that is `OTHER`: converted one by one.
 import itertools
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -63,8 +62,7 @@ _SIMPLE: Final[dict[str, tuple[Any, Encode]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class FieldColumn:
+class FieldColumn(msgspec.Struct, frozen=True):
     """How msgspec reads a field, and how its column is written.
 
     `json` is the type of the struct's field, `default` what stands there if a line does not have

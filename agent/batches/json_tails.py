@@ -15,10 +15,10 @@ Lines are UTF-8. What is in fields that nobody asked for is looked at for its fo
 import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from agent.alterations import DroppedFields
 from agent.batches.json_columns import (
@@ -41,8 +41,7 @@ _Struct = Any  # made by msgspec from the schema
 Decode = Callable[[bytes], _Struct]
 
 
-@dataclass(frozen=True, slots=True)
-class Tails:
+class Tails(msgspec.Struct, frozen=True):
     """One body for each line, None where it was refused: then `refused` says why, by index.
 
     `taken` has a column for each field that was asked for: as it stands in the JSON, None where it

@@ -4,8 +4,9 @@ An event whose size leaves a doubt is packed alone, as it would be in the worst 
 it fits.
 """
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from agent.batches.building import build
 from agent.batches.dead_letters import MOST_RAW

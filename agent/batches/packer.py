@@ -13,8 +13,10 @@ larger than a batch of its topic may be.
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from agent.accounts import added_up
 from agent.alterations import Alteration, AlteredText, summed
@@ -170,8 +172,7 @@ class Packer:
                 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Ready:
+class _Ready(msgspec.Struct, frozen=True, eq=False):
     """What is to be added: made once, though it is asked for twice."""
 
     whole: Cut

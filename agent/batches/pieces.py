@@ -8,15 +8,16 @@ second part. The sums are exact in any case.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from agent.accounts import divided, is_loss, joined
 from agent.batches.framing import Stretch
 from agent.runs import Run
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Piece:
+class Piece(msgspec.Struct, frozen=True, eq=False):
     """`overhead` is about what each event has beside its body, `size` what all of it has. A run
     without events has no stretch; a stretch has no run if its bytes are accounted for elsewhere."""
 

@@ -1,6 +1,6 @@
 """What a packer is told: of a topic, and of a source whose events go there."""
 
-from dataclasses import dataclass, field
+import msgspec
 
 from agent.batches.framing import Frame
 from agent.config import Batches
@@ -14,8 +14,7 @@ from wire.batch import HEADER_SIZE
 __all__ = ["SourceHeader", "TopicPlan"]
 
 
-@dataclass(frozen=True, slots=True)
-class TopicPlan:
+class TopicPlan(msgspec.Struct, frozen=True):
     """Of one topic and its dead letters.
 
     plain             its schema is that of plain text: events are messages, their path is added
@@ -37,7 +36,7 @@ class TopicPlan:
     partitions: int = 1
     dead_partition: int = 0
     window_millis: int = 60_000
-    batches: Batches = field(default_factory=Batches)
+    batches: Batches = msgspec.field(default_factory=Batches)
     most_batch_bytes: int = 1_000_000
     most_dead_bytes: int = 1_000_000
 
@@ -52,8 +51,7 @@ class TopicPlan:
         return self.topic + DEAD_SUFFIX
 
 
-@dataclass(frozen=True, slots=True)
-class SourceHeader:
+class SourceHeader(msgspec.Struct, frozen=True):
     """What the events of a source say of it. `path` is as when it was opened first.
 
     `partition_by` is agent, source, random or field:NAME, as its input says; `input` is its label.

@@ -10,7 +10,8 @@ of: the run stands for itself then.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from agent.batches.framing import Stretch
 from agent.batches.pieces import Piece, joined_runs
@@ -20,12 +21,11 @@ from client.keys import partition_of
 from ground.chance import any_below
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(msgspec.Struct, frozen=True):
     """Pieces by partition, in their order; and runs whose events were spread."""
 
-    partitions: dict[int, list[Piece]] = field(default_factory=dict)
-    runs: list[Run] = field(default_factory=list)
+    partitions: dict[int, list[Piece]] = {}
+    runs: list[Run] = []
 
 
 def spread_out(pieces: Mapping[SourceHeader, Sequence[Piece]], plan: TopicPlan) -> Spread:

@@ -17,7 +17,6 @@ each other are meant, and what is in a section with something else stands alone.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
@@ -32,8 +31,7 @@ CONTAINER_FIELDS: Final = frozenset({"message", "stream", "time", "attrs"})
 _CRI: Final = re.compile(rb"(\S{10,64}) (stdout|stderr) ([A-Za-z:]{1,64})(?: |$)")
 
 
-@dataclass(slots=True)
-class MessagePiece:
+class MessagePiece(msgspec.Struct):
     """`more`: the message goes on in a later line of the same stream."""
 
     stream: str
@@ -79,8 +77,7 @@ def docker_piece(line: bytes) -> MessagePiece:
 ReadPiece = Callable[[bytes], MessagePiece]
 
 
-@dataclass(slots=True)
-class _Message:
+class _Message(msgspec.Struct):
     origin: Origin
     texts: list[bytes]
     end: int  # of its text in the file: without the line break
@@ -91,11 +88,10 @@ class _Message:
         return self.origin.spans[0][0]
 
 
-@dataclass(slots=True)
-class _Joining:
-    done: list[_Message] = field(default_factory=list)
-    section: list[_Message] = field(default_factory=list)
-    begun: dict[str, _Message] = field(default_factory=dict)
+class _Joining(msgspec.Struct):
+    done: list[_Message] = []
+    section: list[_Message] = []
+    begun: dict[str, _Message] = {}
 
     def close(self) -> None:
         for place, each in enumerate(self.section):

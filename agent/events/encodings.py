@@ -8,9 +8,10 @@
 """
 
 import codecs
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
+
+import msgspec
 
 from agent.events.splitting import ALL, lines_of
 
@@ -21,8 +22,7 @@ _REPLACEMENT: Final = "\ufffd"
 _REPLACEMENT_UTF8: Final = _REPLACEMENT.encode()
 
 
-@dataclass(slots=True)
-class Lines:
+class Lines(msgspec.Struct):
     """Complete lines as UTF-8, without line breaks. `positions` has one more: where the last ends.
 
     `rest` is how many bytes of the chunk follow them, and `longest` the size of the longest line
@@ -36,7 +36,7 @@ class Lines:
     longest: int
     unfinished: bool = False
     unit: int = 1
-    replaced: dict[int, int] = field(default_factory=dict)
+    replaced: dict[int, int] = {}
 
     @property
     def begun(self) -> int:

@@ -8,16 +8,16 @@ event is shipped, unless there is a `keep`: what matches none of them is dropped
 import re
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from agent.config_lines import Filter
 from agent.events.fields import looked_up, text_of
 from agent.events.patterns import is_found
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
+class _Rule(msgspec.Struct, frozen=True):
     reason: str
     field: str
     pattern: re.Pattern[str] | None

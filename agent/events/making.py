@@ -6,8 +6,9 @@ What fails at any step is a dead letter that says why.
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+import msgspec
 
 from agent.alterations import DroppedFields
 from agent.cuts import DeadLine, Events, ExceptedTally
@@ -25,8 +26,7 @@ Encode = Callable[[Fields], bytes]
 EMPTY = "empty line"
 
 
-@dataclass(frozen=True, slots=True)
-class When:
+class When(msgspec.Struct, frozen=True):
     """Which field says the time, and how it is read. `needed`: a line without it is refused."""
 
     field: str
@@ -34,8 +34,7 @@ class When:
     needed: bool = True
 
 
-@dataclass(slots=True)
-class Made:
+class Made(msgspec.Struct):
     """What has become of messages so far.
 
     `raw` gives the bytes of a message for a dead letter. `timeless`: lines do not say when.
@@ -45,13 +44,13 @@ class Made:
     now: int
     believed: tuple[int, int]
     raw: Callable[[int], bytes]
-    tally: ExceptedTally = field(default_factory=ExceptedTally)
-    times: list[int] = field(default_factory=list)
-    positions: list[int] = field(default_factory=list)
-    bodies: list[bytes] = field(default_factory=list)
-    keys: list[bytes] = field(default_factory=list)
-    dead: list[DeadLine] = field(default_factory=list)
-    dropped: DroppedFields = field(default_factory=DroppedFields)
+    tally: ExceptedTally = msgspec.field(default_factory=ExceptedTally)
+    times: list[int] = []
+    positions: list[int] = []
+    bodies: list[bytes] = []
+    keys: list[bytes] = []
+    dead: list[DeadLine] = []
+    dropped: DroppedFields = msgspec.field(default_factory=DroppedFields)
     lines: int = 0
     clamped: int = 0
     timeless: bool = False
@@ -99,8 +98,7 @@ class Make(Protocol):
     def __call__(self, bodies: Sequence[bytes], made: Made) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(msgspec.Struct, frozen=True):
     """What an input wants, apart from its format. `key` is the field that chooses a partition."""
 
     filters: Filters

@@ -10,8 +10,10 @@ event of its own.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
+
+import msgspec
+from msgspec.structs import replace
 
 from agent.config_lines import Multiline
 from agent.events.encodings import Lines
@@ -19,8 +21,7 @@ from agent.events.faults import LineFault
 from agent.events.patterns import is_found
 
 
-@dataclass(slots=True)
-class Origin:
+class Origin(msgspec.Struct):
     """Of a message in a container's file: what stands beside it there, and where its lines are.
 
     `within`: it begins in a section that another message has opened (`containers`).
@@ -34,8 +35,7 @@ class Origin:
     within: bool = False
 
 
-@dataclass(slots=True)
-class Messages:
+class Messages(msgspec.Struct):
     """`bodies` are UTF-8; `positions` has one more, where the last ends.
 
     `counts` are lines in the file; None if each has one. `origins` are there with containers only:

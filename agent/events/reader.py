@@ -14,8 +14,9 @@ One reader for each input, in one thread.
 import codecs
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import replace
 from operator import sub
+
+from msgspec.structs import replace
 
 from agent.alterations import Alteration, Altered
 from agent.config import Times

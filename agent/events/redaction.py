@@ -7,9 +7,10 @@ reaches to the end of its window is followed from its beginning as far as it goe
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
+
+import msgspec
 
 from agent.config_lines import Redaction
 from agent.events.encodings import utf8
@@ -21,8 +22,7 @@ _DIGEST_BYTES: Final = 16
 Replace = Callable[["re.Match[str]"], str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
+class _Rule(msgspec.Struct, frozen=True):
     """A template is quicker than what takes its place for one match."""
 
     pattern: re.Pattern[str]

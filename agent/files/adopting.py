@@ -12,8 +12,9 @@ import logging
 import os
 import stat
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from agent.files.happenings import Appeared, Deleted
 from agent.files.input_files import InputFiles
@@ -33,8 +34,7 @@ _OWN: Final = frozenset({KeptKind.EVENTS, KeptKind.HISTORY})
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class _Left:
+class _Left(msgspec.Struct, frozen=True):
     """A file that was handed over, still open."""
 
     name: str

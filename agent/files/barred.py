@@ -6,8 +6,9 @@ folder that shows its names again, if any came or went meanwhile.
 """
 
 import os
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from agent.files.listing import Listing, Survey
 from agent.history.blind_times import Stamp, Traces, Unwatched
@@ -41,8 +42,7 @@ class Left(NamedTuple):
     source: SourceId = SourceId("")
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
+class _File(msgspec.Struct, frozen=True):
     path: str
     since_millis: int
     born_ns: int
@@ -52,8 +52,7 @@ class _File:
         return NeverRead(folder or "/", self.since_millis, f"gone before it could be read: {name}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Folder:
+class _Folder(msgspec.Struct, frozen=True):
     """It does not show its names, or not what has them; how it stood then."""
 
     since_millis: int

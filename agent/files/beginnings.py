@@ -6,7 +6,8 @@ It may be a copy of a source that is there, or replace one that is deleted: what
 """
 
 import os
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent.file_inputs import end_of_last_line
 from agent.files.happenings import Appeared

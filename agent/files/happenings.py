@@ -5,38 +5,34 @@ The order within one look is that in which things are to be written down. A sour
 what of it nobody can read any more.
 """
 
-from dataclasses import dataclass
+import msgspec
 
 from agent.history.blind_times import Unwatched
 from agent.recognition.followed import Followed
 from agent.runs import SourceId
 
 
-@dataclass(frozen=True, slots=True)
-class Appeared:
+class Appeared(msgspec.Struct, frozen=True):
     """A source is followed from now on; `known_before`: from a journal or an earlier look."""
 
     followed: Followed
     known_before: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Renamed:
+class Renamed(msgspec.Struct, frozen=True):
     """Its file has another name, or, copied and then truncated, lives on in the copy."""
 
     followed: Followed
     former: str
 
 
-@dataclass(frozen=True, slots=True)
-class Grown:
+class Grown(msgspec.Struct, frozen=True):
     """Its fingerprint covers more than before: worth writing down."""
 
     followed: Followed
 
 
-@dataclass(frozen=True, slots=True)
-class Truncated:
+class Truncated(msgspec.Struct, frozen=True):
     """Its file begins anew, as `next`. `lost_bytes`: 0 if a copy has what was unread; else what
     was there at the last look and was not read. What was written since then nobody knows."""
 
@@ -45,22 +41,19 @@ class Truncated:
     next: Followed
 
 
-@dataclass(frozen=True, slots=True)
-class Deleted:
+class Deleted(msgspec.Struct, frozen=True):
     """It has no name any more; it is read to its end as long as that is allowed."""
 
     followed: Followed
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(msgspec.Struct, frozen=True):
     """Nothing more will come, and everything was read or lost."""
 
     followed: Followed
 
 
-@dataclass(frozen=True, slots=True)
-class EndUnseen:
+class EndUnseen(msgspec.Struct, frozen=True):
     """Nothing more will come, and what was known of it was read or lost: but there may have been
     more, which nobody saw."""
 
@@ -68,23 +61,20 @@ class EndUnseen:
     unwatched: Unwatched
 
 
-@dataclass(frozen=True, slots=True)
-class NotWatched:
+class NotWatched(msgspec.Struct, frozen=True):
     """Nobody looked at a folder for a while."""
 
     unwatched: Unwatched
 
 
-@dataclass(frozen=True, slots=True)
-class Unpacked:
+class Unpacked(msgspec.Struct, frozen=True):
     """Its file is gone, but was compressed: it is read from there."""
 
     followed: Followed
     archive: str
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
+class Lost(msgspec.Struct, frozen=True):
     """So many bytes from there on cannot be read any more; -1 if nobody can know how many."""
 
     followed: Followed
@@ -93,38 +83,33 @@ class Lost:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Released:
+class Released(msgspec.Struct, frozen=True):
     """Not followed any more, though not over: no input means it now."""
 
     followed: Followed
 
 
-@dataclass(frozen=True, slots=True)
-class Forgettable:
+class Forgettable(msgspec.Struct, frozen=True):
     """A finished source whose file has not been on disk for long, or is another one's now."""
 
     source: SourceId
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
+class Unreadable(msgspec.Struct, frozen=True):
     """A file or folder; tried again at every scan. Said once, until it is readable again."""
 
     path: str
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReadableAgain:
+class ReadableAgain(msgspec.Struct, frozen=True):
     """Or, if `gone`, not there any more."""
 
     path: str
     gone: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Compressed:
+class Compressed(msgspec.Struct, frozen=True):
     """A compressed file is not read: said of each once. `is_left`: nobody spoke of it before, as it
     came while files were looked at, or was there before the input was."""
 
@@ -134,8 +119,7 @@ class Compressed:
     is_left: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Polling:
+class Polling(msgspec.Struct, frozen=True):
     """Events are not to be had for this folder or file: looked at now and then. Said once."""
 
     path: str

@@ -10,8 +10,9 @@ import os
 import stat
 import time
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from agent.files.patterns import Exclusion, Rests, Steps, roots, steps
 from agent.history.blind_times import Stamp, is_sure
@@ -59,14 +60,13 @@ def stamp_of(folder: str) -> Stamp | None:
         return Stamp(status.st_dev, status.st_ino, *times, is_sure(*times, now_ns))
 
 
-@dataclass(slots=True)
-class Listing:
+class Listing(msgspec.Struct):
     """What was found in some folders. Of other folders it says nothing."""
 
-    sightings: list[Sighting] = field(default_factory=list)
-    folders: set[str] = field(default_factory=set)  # listed, or known not to be there
-    failures: dict[str, OSError] = field(default_factory=dict)  # folders and files
-    stamps: dict[str, Stamp] = field(default_factory=dict)  # of folders whose names matter
+    sightings: list[Sighting] = []
+    folders: set[str] = set()  # listed, or known not to be there
+    failures: dict[str, OSError] = {}  # folders and files
+    stamps: dict[str, Stamp] = {}  # of folders whose names matter
     complete: bool = False
 
     def covers(self, path: str) -> bool:

@@ -10,8 +10,9 @@ import fnmatch
 import os.path
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+
+import msgspec
 
 Rest = tuple[str, ...]
 """The parts of a pattern that lie below a folder: at least one; the last is a file's name."""
@@ -47,8 +48,7 @@ def roots(patterns: Sequence[str]) -> dict[str, Rests]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Steps:
+class Steps(msgspec.Struct, frozen=True):
     """What may follow directly below a folder."""
 
     literal_files: frozenset[str]

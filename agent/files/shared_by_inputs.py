@@ -5,8 +5,9 @@ The kernel's events, the handles, the clock. What is one input's stands in `inpu
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from agent.config import HoldDeleted
 from agent.files.attention import Attention
@@ -17,8 +18,7 @@ from agent.recognition.handles import Handles
 from agent.runs import SourceId
 
 
-@dataclass(slots=True)
-class SharedByInputs:
+class SharedByInputs(msgspec.Struct):
     watcher: Watcher
     handles: Handles
     attention: Attention
@@ -28,9 +28,11 @@ class SharedByInputs:
     spool: Path | None  # where archives are unpacked
     rest: float  # how long a file that has been renamed must be quiet to be over
     now: float = 0.0
-    said: list[Happening] = field(default_factory=list)
-    unreadable: dict[str, str] = field(default_factory=dict)
-    doubtful: dict[SourceId, int] = field(default_factory=dict)  # positions, if it may know less
+    said: list[Happening] = []
+    unreadable: dict[str, str] = {}
+    doubtful: dict[SourceId, int] = msgspec.field(
+        default_factory=dict
+    )  # positions, if it may know less
     forgotten_before: int = -1  # of a damaged journal: the ledger's next entry
 
     def is_doubtful(self, followed: Followed) -> bool:

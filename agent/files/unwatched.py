@@ -12,8 +12,9 @@ nobody knows what there was.
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from agent.files.listing import Listing, Survey
 from agent.history.blind_times import (
@@ -42,16 +43,15 @@ Place = tuple[str, tuple[int, int]]
 """A path, and the device and inode of what was there."""
 
 
-@dataclass(slots=True)
-class Folders:
+class Folders(msgspec.Struct):
     """How those of one input stand, and what of it is still to be written down: all of it at first,
     and when it has other patterns."""
 
-    stamps: dict[str, Stamp] = field(default_factory=dict)
+    stamps: dict[str, Stamp] = {}
     patterns: Patterns = NOT_KNOWN
     scanned_millis: int = 0  # when the last look at all of them began
-    news: dict[str, Stamp] = field(default_factory=dict)
-    gone: set[str] = field(default_factory=set)
+    news: dict[str, Stamp] = {}
+    gone: set[str] = set()
     has_more: bool = False  # than are remembered
     is_news: bool = False
     all_is_news: bool = True

@@ -13,10 +13,12 @@ a change, until a later one has confirmed it.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from os.path import commonpath
 from typing import Final, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from agent.runs import SourceId
 
@@ -50,8 +52,7 @@ class Traces(StrEnum):
         return cls.OTHER
 
 
-@dataclass(frozen=True, slots=True)
-class Unwatched:
+class Unwatched(msgspec.Struct, frozen=True):
     """A time that an agent cannot vouch for: of a folder, or of a source from `position` on."""
 
     topic: str
@@ -113,8 +114,7 @@ class Patterns(NamedTuple):
 NOT_KNOWN: Final = Patterns()
 
 
-@dataclass(frozen=True, slots=True)
-class Looked:
+class Looked(msgspec.Struct, frozen=True):
     """When an input's files were all looked at the last time, and how its folders stood.
 
     `caught_up_millis`: whatever was there to be read then has been acknowledged. `booted_millis`
@@ -124,7 +124,7 @@ class Looked:
     millis: int
     caught_up_millis: int = 0
     booted_millis: int = 0
-    folders: Mapping[str, Stamp] = field(default_factory=dict)
+    folders: Mapping[str, Stamp] = {}
     patterns: Patterns = NOT_KNOWN
     has_more: bool = False  # than these folders
 
@@ -133,8 +133,7 @@ class Looked:
         return replace(self, millis=min(self.millis, self.caught_up_millis or self.millis))
 
 
-@dataclass(frozen=True, slots=True)
-class LookedAt:
+class LookedAt(msgspec.Struct, frozen=True):
     """What is new about it since it was last told; `is_whole`: all there is. Patterns that are not
     known are as before."""
 
@@ -165,16 +164,14 @@ class LookedAt:
         return Looked(*times, folders, patterns, self.has_more)
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
+class Names(msgspec.Struct, frozen=True):
     """Names in a folder that nobody knew, and names that were known and are not there."""
 
     new: Sequence[str] = ()
     gone: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class MaybeEmptied:
+class MaybeEmptied(msgspec.Struct, frozen=True):
     """Names of files of which nothing had been read, and that were written to: they may have been
     emptied in between, which leaves no trace. Those that could only within a moment are apart."""
 
@@ -186,8 +183,7 @@ _NONE: Final = MaybeEmptied()
 _NOWHERE: Final[Mapping[str, MaybeEmptied]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Blind:
+class Blind(msgspec.Struct, frozen=True):
     """A time in which nobody looked at the files of a topic, and why."""
 
     topic: str

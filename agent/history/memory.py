@@ -33,10 +33,11 @@ import termios
 from array import array
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import IntEnum
 from itertools import chain
 from typing import Final, NamedTuple, Self
+
+import msgspec
 
 _MAGIC: Final = b"PENSTHI1"
 _ACTIVE_AT: Final = 8
@@ -86,8 +87,7 @@ class FolderNote(NamedTuple):
     inode: int
 
 
-@dataclass(frozen=True, slots=True)
-class LastLook:
+class LastLook(msgspec.Struct, frozen=True):
     """When files were looked at last: by the wall clock, and since the boot."""
 
     wall_millis: int

@@ -1,7 +1,8 @@
 """How far an agent has come in its history of names: what its journal says of it."""
 
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+import msgspec
 
 
 class Pending(NamedTuple):
@@ -12,8 +13,7 @@ class Pending(NamedTuple):
     since: int
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryPosition:
+class HistoryPosition(msgspec.Struct, frozen=True):
     """Events below `number` have had their consequences, and these are in the journal; but for
     those of what is pending. `inputs` names the inputs all of whose folders were watched."""
 

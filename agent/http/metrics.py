@@ -1,7 +1,6 @@
 """What Prometheus gets to see of an agent: all of it made of one `Status`, when it asks."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, Literal
 
 import msgspec
@@ -17,8 +16,7 @@ from agent.status import Status, why_not_ready
 _PREFIX: Final = "penstock_agent_"
 
 
-@dataclass(frozen=True, slots=True)
-class _Shown:
+class _Shown(msgspec.Struct, frozen=True):
     """A field of a struct as a metric. Of a text, whether it says anything."""
 
     field: str

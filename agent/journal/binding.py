@@ -6,17 +6,17 @@ host restarted, is no copy. One that was moved to another file system cannot be 
 """
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
+
+import msgspec
 
 from agent.errors import JournalError
 
 _MACHINE_IDS: Final = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(msgspec.Struct, frozen=True):
     """A directory on a machine. `machine_id` is empty where machines have none."""
 
     machine_id: str

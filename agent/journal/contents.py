@@ -9,8 +9,10 @@ nor said to be finished; a statement's number is its batch's, and no number is u
 
 from collections import ChainMap, Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from agent.alterations import AlteredText
 from agent.history.blind_times import Looked, LookedAt, Traces, united
@@ -55,27 +57,40 @@ class Unfitting(ValueError):
     """An entry speaks of something that is not there."""
 
 
-@dataclass(slots=True)
-class JournalContents:
+class JournalContents(msgspec.Struct):
     """Everything. `known` holds sources as they were last told; how far they are is `progress`."""
 
     agent_id: str
-    known: dict[SourceId, KnownSource] = field(default_factory=dict)
-    progress: dict[SourceId, Progress] = field(default_factory=dict)
-    open: dict[int, OpenBatch] = field(default_factory=dict)
-    statements: dict[int, Statement] = field(default_factory=dict)
-    not_seen: dict[int, None] = field(default_factory=dict)  # statements that are never given up
-    altered: dict[int, None] = field(default_factory=dict)  # statements of altered text
-    withheld: dict[int, int] = field(default_factory=dict)  # statements, and the batches before it
-    ending: dict[SourceId, int] = field(default_factory=dict)  # finished, but not acknowledged
-    leaving: dict[SourceId, None] = field(default_factory=dict)  # to be forgotten, but spoken of
-    open_runs: Counter[SourceId] = field(default_factory=Counter)  # of each source
-    spoken_of: Counter[SourceId] = field(default_factory=Counter)  # in open runs and statements
-    silent: set[SourceId] = field(default_factory=set)  # not any more, since they were looked at
-    moved: dict[SourceId, None] = field(default_factory=dict)  # have another file: not said yet
-    partitions: dict[str, Chosen] = field(default_factory=dict)
-    acknowledged_offsets: dict[TopicPartition, int] = field(default_factory=dict)
-    looked: dict[str, Looked] = field(default_factory=dict)  # by input
+    known: dict[SourceId, KnownSource] = {}
+    progress: dict[SourceId, Progress] = {}
+    open: dict[int, OpenBatch] = {}
+    statements: dict[int, Statement] = {}
+    not_seen: dict[int, None] = msgspec.field(
+        default_factory=dict
+    )  # statements that are never given up
+    altered: dict[int, None] = {}  # statements of altered text
+    withheld: dict[int, int] = msgspec.field(
+        default_factory=dict
+    )  # statements, and the batches before it
+    ending: dict[SourceId, int] = msgspec.field(
+        default_factory=dict
+    )  # finished, but not acknowledged
+    leaving: dict[SourceId, None] = msgspec.field(
+        default_factory=dict
+    )  # to be forgotten, but spoken of
+    open_runs: Counter[SourceId] = msgspec.field(default_factory=Counter)  # of each source
+    spoken_of: Counter[SourceId] = msgspec.field(
+        default_factory=Counter
+    )  # in open runs and statements
+    silent: set[SourceId] = msgspec.field(
+        default_factory=set
+    )  # not any more, since they were looked at
+    moved: dict[SourceId, None] = msgspec.field(
+        default_factory=dict
+    )  # have another file: not said yet
+    partitions: dict[str, Chosen] = {}
+    acknowledged_offsets: dict[TopicPartition, int] = {}
+    looked: dict[str, Looked] = {}  # by input
     history: HistoryPosition | None = None  # up to which what names led to is here
     ledger_seq: int = 0
     next_number: int = 0

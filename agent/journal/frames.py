@@ -15,9 +15,9 @@ else that is wrong is damage.
 import os
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 from crc32c import crc32c
 
 VERSION: Final = 1
@@ -32,8 +32,7 @@ _WINDOW: Final = 256 * 1024
 Buffer = bytes | bytearray | memoryview
 
 
-@dataclass(frozen=True, slots=True)
-class JournalFrame:
+class JournalFrame(msgspec.Struct, frozen=True):
     """One whole entry, and where it lies."""
 
     position: int
@@ -44,8 +43,7 @@ class JournalFrame:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class FrameFault:
+class FrameFault(msgspec.Struct, frozen=True):
     """What stands at `position` is no whole entry. `torn`: nothing can follow it."""
 
     position: int

@@ -21,10 +21,11 @@ Batches' bytes are kept in memory once: those that the parcel brought.
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
+
+import msgspec
 
 from agent.history.blind_times import LookedAt, Unwatched
 from agent.history.position import HistoryPosition
@@ -44,8 +45,7 @@ from client.delivery import TopicPartition
 from ground.directory_lock import DirectoryLock
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
+class Sizes(msgspec.Struct, frozen=True):
     """For metrics. `given_up` counts statements that were dropped, as too many waited."""
 
     file_bytes: int

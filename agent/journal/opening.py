@@ -1,9 +1,11 @@
 """A journal opened: the directory locked, the files read, the copy of another's made one's own."""
 
 import secrets
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from agent.errors import JournalError
 from agent.journal import generations
@@ -20,8 +22,7 @@ _LOCK: Final = ".lock"
 _ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedJournal:
+class OpenedJournal(msgspec.Struct, frozen=True):
     """The file to go on in, and what all files together hold."""
 
     owner: JournalOwner

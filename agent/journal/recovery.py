@@ -19,9 +19,10 @@ Reads only; changes nothing on disk.
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from agent.errors import JournalError
 from agent.journal.binding import Binding
@@ -33,8 +34,7 @@ from agent.journal.replay import apply, decode_begin, salvage
 _KINDS: Final = frozenset(EntryKind)
 
 
-@dataclass(frozen=True, slots=True)
-class JournalOwner:
+class JournalOwner(msgspec.Struct, frozen=True):
     """Whose journal it is. `salt` is what its frames' CRCs begin with."""
 
     agent_id: str
@@ -42,8 +42,7 @@ class JournalOwner:
     salt: int
 
 
-@dataclass(slots=True)
-class RecoveredJournal:
+class RecoveredJournal(msgspec.Struct):
     """`path` can be appended to from `end` on, unless there is damage. `stood_at` is where what it
     holds of its own begins."""
 

@@ -6,7 +6,8 @@ covers it is acknowledged itself.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from agent.alterations import AlteredText
 from agent.history.blind_times import Looked, Unwatched
@@ -17,8 +18,7 @@ from client.delivery import TopicPartition
 from client.identity import Identity
 
 
-@dataclass(frozen=True, slots=True)
-class Numbers:
+class Numbers(msgspec.Struct, frozen=True):
     """Under what a batch was sent, or was about to be: `crc` is the stamped batch's."""
 
     identity: Identity
@@ -26,8 +26,7 @@ class Numbers:
     crc: int
 
 
-@dataclass(frozen=True, slots=True)
-class OpenBatch:
+class OpenBatch(msgspec.Struct, frozen=True):
     """A batch that is not acknowledged. Without `numbers` it was never sent.
 
     `place` is its rank among the open ones: what takes the place of another stands where it stood.
@@ -38,8 +37,7 @@ class OpenBatch:
     place: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class WindowPassed:
+class WindowPassed(msgspec.Struct, frozen=True):
     """What of a shipped batch lies in the window that starts then (milliseconds).
 
     All bytes and the CRC are counted where the batch begins, as the ledger wants it.
@@ -51,8 +49,7 @@ class WindowPassed:
     crc_sum: int
 
 
-@dataclass(frozen=True, slots=True)
-class Shipped:
+class Shipped(msgspec.Struct, frozen=True):
     """A batch is in the log, at these offsets; `base_offset` is -1 if the broker did not say."""
 
     number: int
@@ -68,8 +65,7 @@ class Shipped:
     window_millis: int = 60_000
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(msgspec.Struct, frozen=True):
     """A source came to its end, and everything of it is acknowledged."""
 
     number: int
@@ -80,8 +76,7 @@ class Finished:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class NotSeen:
+class NotSeen(msgspec.Struct, frozen=True):
     """A time that the agent cannot vouch for: of a folder, or of the end of a source, which is
     over with it."""
 
@@ -96,8 +91,7 @@ class NotSeen:
 Statement = Shipped | Eventless | Finished | NotSeen | AlteredText
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(msgspec.Struct, frozen=True):
     """The partition that this agent writes to, for as long as the topic is the same one.
 
     `partitions` is how many the topic had then, for whoever spreads over all of them; 0 if nobody
@@ -109,8 +103,7 @@ class Chosen:
     partitions: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class JournalState:
+class JournalState(msgspec.Struct, frozen=True):
     """What was found when the journal was opened.
 
     `copied` and `damage` say in words what must be said, if there is anything. `is_torn`: the end
@@ -127,6 +120,6 @@ class JournalState:
     partitions: Mapping[str, Chosen]
     acknowledged_offsets: Mapping[TopicPartition, int]  # of each partition the last
     ledger_seq: int
-    looked: Mapping[str, Looked] = field(default_factory=dict)  # by input
+    looked: Mapping[str, Looked] = {}  # by input
     is_torn: bool = False
     history: HistoryPosition | None = None

@@ -29,11 +29,12 @@ A crash loses what was not told yet: files that were opened within the last look
 import logging
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
 from typing import Final, Protocol
 from urllib.parse import quote_from_bytes, unquote_to_bytes
+
+import msgspec
 
 from agent.kept.store import DescriptorStore
 from agent.runs import SourceId
@@ -55,8 +56,7 @@ class KeptKind(StrEnum):
     HISTORY = "history"
 
 
-@dataclass(frozen=True, slots=True)
-class KeptName:
+class KeptName(msgspec.Struct, frozen=True):
     """What a name says. `path` only of what is new, and not if it is very long."""
 
     kind: KeptKind

@@ -15,8 +15,9 @@ import os
 import socket
 from array import array
 from collections.abc import Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from ground.supervisor import notify_address
 
@@ -60,8 +61,7 @@ _FIRST: Final = 3
 _VARIABLES: Final = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
 
 
-@dataclass(frozen=True, slots=True)
-class HandedOver:
+class HandedOver(msgspec.Struct, frozen=True):
     """An open descriptor, which is for whoever has this to close."""
 
     name: str

@@ -1,8 +1,9 @@
 """Altered text as an entry of the ledger has it: one statement for each file, kind and field."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from agent.alterations import AlteredText, summed
 from ground.printable import path_text

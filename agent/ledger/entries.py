@@ -11,9 +11,11 @@ own.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from agent.accounts import is_loss, joined
 from agent.alterations import AlteredText
@@ -32,8 +34,7 @@ MOST_RUNS: Final = 2_000  # in an entry
 _STATEMENT, _RUN, _WINDOW = 60, 120, 24  # bytes that they take, about
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(msgspec.Struct, frozen=True):
     """The lists of one entry, and the statements that it makes."""
 
     lists: Json

@@ -23,8 +23,9 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from agent.config import AgentConfig
 from agent.journal.journal import Journal

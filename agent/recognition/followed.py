@@ -13,9 +13,11 @@ here.
 import contextlib
 import os
 import zlib
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from agent.file_inputs import FileInput
 from agent.history.blind_times import Traces
@@ -42,8 +44,7 @@ _MILLIS: Final = 1_000_000
 _AT_ITS_BEGINNING: Final = Progress(0)
 
 
-@dataclass(slots=True)
-class Look:
+class Look(msgspec.Struct):
     """How it stood when it was looked at."""
 
     size: int = 0
@@ -56,17 +57,15 @@ class Look:
     watch: int | None = None
 
 
-@dataclass(slots=True)
-class Likeness:
+class Likeness(msgspec.Struct):
     """What it may be a copy of, and how much was compared; and its size when it was last found to
     be something that may be one."""
 
-    like: "dict[Followed, int]" = field(default_factory=dict)
+    like: "dict[Followed, int]" = {}
     judged_size: int = -1
 
 
-@dataclass(slots=True)
-class SourceEnd:
+class SourceEnd(msgspec.Struct):
     """What has become of its file, and of the source."""
 
     ended: bool = False

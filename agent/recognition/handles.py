@@ -12,9 +12,10 @@ import stat
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Protocol
+
+import msgspec
 
 from agent.kept.keeping import Keeping, Open
 
@@ -25,8 +26,7 @@ _IN_USE: Final = 2  # who holds two at once must not lose the first over the sec
 _EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE}
 
 
-@dataclass(slots=True)
-class Handle:
+class Handle(msgspec.Struct):
     """Of one file. `there_millis` is a time at which the file was there, if it is not open."""
 
     fd: int | None = None

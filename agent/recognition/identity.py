@@ -76,9 +76,10 @@ gathers the evidence, `RememberedFile` and `SeenFile`, and asks here; the answer
 import hashlib
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, NamedTuple, Protocol, Self
+
+import msgspec
 
 from agent.runs import Fingerprint, KnownSource
 
@@ -104,8 +105,7 @@ class IdentityVerdict(Enum):
     LOST = auto()  # the source has no file any more
 
 
-@dataclass(frozen=True, slots=True)
-class RememberedFile:
+class RememberedFile(msgspec.Struct, frozen=True):
     """What is known of a source's file. `there_millis` is a time at which it was there, if it is
     not open. `head` are the bytes that the fingerprint is of, and `tail` those before the position,
     where this process has seen them; of the tail `mark` is the checksum, if only that is known. 0
@@ -137,8 +137,7 @@ class RememberedFile:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SeenFile:
+class SeenFile(msgspec.Struct, frozen=True):
     """What an open file shows: `head` are its first bytes, `before` those before the position of
     the source that it is held against, as many as are known of that."""
 
@@ -380,8 +379,7 @@ def kept(known: KnownSource, seen: SeenFile) -> IdentityVerdict:
 # Copies
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(msgspec.Struct, frozen=True):
     """A source beside a file that begins as it does, once they were compared. `is_away`: nobody
     can look at it. `is_certain`: it is what it was. `has_all`: it has all bytes of the file."""
 

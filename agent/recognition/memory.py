@@ -5,8 +5,9 @@ day beyond, so that it is recognised if it comes back. Which file is which is de
 """
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 from typing import Final, Self
+
+import msgspec
 
 from agent.recognition.identity import (
     Identity,
@@ -24,8 +25,7 @@ _FORGOTTEN_AFTER: Final = 86_400.0
 _MOST: Final = 50_000
 
 
-@dataclass(frozen=True, slots=True)
-class FoundFile:
+class FoundFile(msgspec.Struct, frozen=True):
     """What is to be known of an open file, to say which source it is."""
 
     fd: int

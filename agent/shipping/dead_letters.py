@@ -7,8 +7,9 @@ decoded by the schema that it names.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from agent.accounts import bytes_of_events
 from agent.runs import Run, SourceId
@@ -24,8 +25,7 @@ LEAST_RAW: Final = 64
 UNKNOWN: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
+class DeadLetter(msgspec.Struct, frozen=True):
     """The record, and the run that says of it what runs say of events."""
 
     record: Record

@@ -11,8 +11,9 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from agent.journal.journal import Journal
 from agent.journal.state import Numbers
@@ -49,8 +50,7 @@ _CRC: Final = slice(17, 21)
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class TopicCounts:
+class TopicCounts(msgspec.Struct):
     """Written by the shipping thread, read by any."""
 
     batches: int = 0  # acknowledged
@@ -61,11 +61,10 @@ class TopicCounts:
     last_error: str = ""  # until something is acknowledged
 
 
-@dataclass(slots=True)
-class ShippingCounts:
+class ShippingCounts(msgspec.Struct):
     """For metrics: since the process began, by topic."""
 
-    topics: dict[str, TopicCounts] = field(default_factory=lambda: defaultdict(TopicCounts))
+    topics: dict[str, TopicCounts] = msgspec.field(default_factory=lambda: defaultdict(TopicCounts))
 
 
 class Dispatch:

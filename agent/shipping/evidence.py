@@ -13,8 +13,9 @@ any more, it cannot be known whether it was there. Then it is sent again: twice 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from client.delivery import Stamped
 from client.log_search import BatchLocation
@@ -24,8 +25,7 @@ from wire.messages.describe_producers import ProducerState
 _HALF: Final = (MAX_SEQUENCE + 1) // 2
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """What the leader and the log say.
 
     `states` are the leader's producers by id; None if it cannot be asked. `sightings` are what the
@@ -46,8 +46,7 @@ class Evidence:
         return self.begins is not None and self.begins > self.wanted
 
 
-@dataclass(frozen=True, slots=True)
-class Verdicts:
+class Verdicts(msgspec.Struct, frozen=True):
     """`hidden` are there, but not to be seen yet; `doubtful` are sent again without knowing."""
 
     there: Mapping[Stamped, BatchLocation | None]

@@ -9,7 +9,8 @@ have no origin.
 import threading
 from collections import defaultdict
 from collections.abc import Container
-from dataclasses import dataclass
+
+import msgspec
 
 from agent.journal.state import Numbers
 from agent.parcels import BatchKind, Outgoing
@@ -18,8 +19,7 @@ from client.log_search import BatchLocation
 from client.stamping import stamped
 
 
-@dataclass(slots=True, eq=False)
-class Sending:
+class Sending(msgspec.Struct, eq=False):
     """One of them. `origin` is the number of the batch that it goes back to, if it took the place
     of another.
 

@@ -5,11 +5,11 @@ its order, the smallest time as its base. Of an event, the header can be read fr
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from io import BytesIO
 from typing import Any, Final, NamedTuple
 
 import fastavro
+import msgspec
 
 from client.delivery import Batch, TopicPartition
 from schemas.bodies.fastavro_schema import FIELD, fastavro_schema
@@ -22,8 +22,7 @@ NO_EPOCH: Final = -1
 _MARGIN_MILLIS: Final = 60_000  # clocks differ
 
 
-@dataclass(frozen=True, slots=True)
-class TimeBounds:
+class TimeBounds(msgspec.Struct, frozen=True):
     """How far before and after its own clock a topic takes times, in milliseconds."""
 
     before: int

@@ -11,7 +11,9 @@ last has a line for every event, and the last has what is left, so that sums hol
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from agent.accounts import bytes_of_events, divided
 from agent.parcels import BatchKind, Eventless, Outgoing
@@ -111,15 +113,13 @@ def without_statements(record: Record) -> Record | None:
     return record._replace(value=Encoder(built_in(LEDGER), schema_id).encode(emptied))
 
 
-@dataclass(frozen=True, slots=True)
-class Replacement:
+class Replacement(msgspec.Struct, frozen=True):
     batches: Sequence[Outgoing]
     eventless: Sequence[Eventless] = ()
     letters: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class DeadLetterTopic:
+class DeadLetterTopic(msgspec.Struct, frozen=True):
     """Where dead letters of a topic go, and how they are written."""
 
     target: TopicPartition

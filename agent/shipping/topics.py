@@ -15,9 +15,10 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
+
+import msgspec
 
 from agent.errors import JournalFull
 from agent.journal.journal import Journal
@@ -43,8 +44,7 @@ _LONGEST_PAUSE: Final = 5.0
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(msgspec.Struct, frozen=True):
     """Where the events of a topic go: to `partition`, or spread over the first `partitions`."""
 
     topic: str
@@ -76,8 +76,7 @@ class TopicUnusable(ClientError):
     """A topic that takes nothing, as it is configured."""
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True):
     """One answer about a topic."""
 
     topic_id: str
@@ -88,8 +87,7 @@ class Facts:
     hidden: str = ""  # why its limits are not known
 
 
-@dataclass(slots=True)
-class _Entry:
+class _Entry(msgspec.Struct):
     placement: Placement | None
     facts: Facts | None = None
     trouble: ClientError | None = None

@@ -1,9 +1,10 @@
 """Which schemas an agent needs, and those that it has."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+import msgspec
 
 from agent.config_inputs import Format, Input
 from ledger.names import DEAD_SUFFIX, LEDGER_TOPIC
@@ -38,8 +39,7 @@ _HAVE_A_MESSAGE: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """A topic, and what is to be written there."""
 
     topic: str
@@ -55,8 +55,7 @@ class Wanted:
         return self.purpose in {Purpose.FIELDS, Purpose.EITHER, Purpose.SYSLOG}
 
 
-@dataclass(frozen=True, slots=True)
-class TopicSchema:
+class TopicSchema(msgspec.Struct, frozen=True):
     """What a topic's events are written with. The id means this schema for ever."""
 
     topic: str

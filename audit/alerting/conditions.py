@@ -12,9 +12,10 @@ nothing is raised twice, and what ended meanwhile is resolved.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
+
+import msgspec
 
 from audit.answers import AgentRow, FailingLoad
 from audit.findings import State
@@ -132,8 +133,7 @@ def _short(text: str) -> str:
 MOST_RAISED: Final = 20_000  # a week of a hundred topics, each hour with one kind of fault
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
+class Decided(msgspec.Struct, frozen=True):
     """`changed` are new alerts, and known ones that are over."""
 
     changed: tuple[Alert, ...]

@@ -5,9 +5,9 @@ Places: `Passages.entry` is a row of `Entries`, `Windows.passage` one of `Passag
 """
 
 import hashlib
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,8 +24,7 @@ _MOST_SUM: Final = 1 << 53
 _HOUR: Final = 3_600_000
 
 
-@dataclass(frozen=True, slots=True)
-class TextColumn:
+class TextColumn(msgspec.Struct, frozen=True):
     """A column of texts, each by its place in `values`."""
 
     codes: Numbers
@@ -65,8 +64,7 @@ def parents(column: pa.ListArray) -> Numbers:
     return numbers(pc.list_parent_indices(column))
 
 
-@dataclass(frozen=True, slots=True)
-class Entries:
+class Entries(msgspec.Struct, frozen=True):
     """What each says of itself."""
 
     body: pa.StructArray
@@ -113,8 +111,7 @@ class Entries:
         return self.time - self.time % self.window_millis
 
 
-@dataclass(frozen=True, slots=True)
-class Passages:
+class Passages(msgspec.Struct, frozen=True):
     """All of the chunk's."""
 
     entry: Numbers
@@ -141,8 +138,7 @@ class Passages:
         return len(self.entry)
 
 
-@dataclass(frozen=True, slots=True)
-class Offsets:
+class Offsets(msgspec.Struct, frozen=True):
     """Stretches of passages, in their order."""
 
     passage: Numbers
@@ -159,8 +155,7 @@ class Offsets:
         return cls(passage[good], first[good], count[good])
 
 
-@dataclass(frozen=True, slots=True)
-class Origins:
+class Origins(msgspec.Struct, frozen=True):
     """Of passages about a copy, the topic that it is a copy of. Nearly all chunks have none."""
 
     passage: Numbers
@@ -178,8 +173,7 @@ class Origins:
         return cls(at, *(texts(mine.field(name)) for name in ("cluster", "topic", "topic_id")))
 
 
-@dataclass(frozen=True, slots=True)
-class EpochBeginnings:
+class EpochBeginnings(msgspec.Struct, frozen=True):
     """Passages that say where their leader epoch begins, by a stretch of no offsets."""
 
     passage: Numbers
@@ -195,8 +189,7 @@ class EpochBeginnings:
         return cls(passage[good], first[good])
 
 
-@dataclass(frozen=True, slots=True)
-class Windows:
+class Windows(msgspec.Struct, frozen=True):
     """Of passages. `start` is where such a window can begin."""
 
     passage: Numbers
@@ -233,8 +226,7 @@ class Windows:
         return self.start - self.start % _HOUR
 
 
-@dataclass(frozen=True, slots=True)
-class ExceptedColumns:
+class ExceptedColumns(msgspec.Struct, frozen=True):
     """Of windows, or of runs, by the place of these."""
 
     owner: Numbers
@@ -276,8 +268,7 @@ class ExceptedColumns:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Runs:
+class Runs(msgspec.Struct, frozen=True):
     """Of passages, in their order."""
 
     passage: Numbers

@@ -8,9 +8,9 @@ Rows of equal keys are made one: sums, and the last of them.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple, Self
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -102,8 +102,7 @@ PAIR: Final = 16  # bytes
 _LOW: Final = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Keyed:
+class Keyed(msgspec.Struct, frozen=True):
     """From `first` on, before `end`."""
 
     key: Numbers

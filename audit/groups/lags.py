@@ -5,8 +5,9 @@ What is not known is -1, with `unknown` saying why; it is no 0, and makes nothin
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from client.delivery import TopicPartition
 from client.group_lag import GroupPartition, Lag
@@ -16,8 +17,7 @@ UNKNOWN: Final = -1
 _MILLI: Final = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class GroupTopic:
+class GroupTopic(msgspec.Struct, frozen=True):
     """One group's reading of one topic. `messages` and `behind` are of the partitions that are
     known, and UNKNOWN where none is."""
 
@@ -33,15 +33,14 @@ class GroupTopic:
     unknown: str  # why, of one of them
 
 
-@dataclass(frozen=True, slots=True)
-class GroupsSeen:
+class GroupsSeen(msgspec.Struct, frozen=True):
     """The groups of one cluster when it was asked last."""
 
     looked: int = 0  # when, in milliseconds; 0: not yet
-    groups: Mapping[str, ListedGroup] = field(default_factory=dict)
-    lags: Mapping[GroupPartition, Lag] = field(default_factory=dict)
+    groups: Mapping[str, ListedGroup] = {}
+    lags: Mapping[GroupPartition, Lag] = {}
     troubles: tuple[str, ...] = ()  # what could not be seen, in words
-    by_topic: Mapping[str, tuple[GroupTopic, ...]] = field(default_factory=dict)
+    by_topic: Mapping[str, tuple[GroupTopic, ...]] = {}
 
     @property
     def rows(self) -> Iterable[GroupTopic]:

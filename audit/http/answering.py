@@ -1,7 +1,6 @@
 """What is sent, and how; and what is read of a request's headers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final
 
@@ -27,14 +26,13 @@ GUARDS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class PageAnswer:
+class PageAnswer(msgspec.Struct, frozen=True):
     """What is sent."""
 
     body: bytes
     content_type: str = JSON
     status: HTTPStatus = HTTPStatus.OK
-    headers: Mapping[str, str] = field(default_factory=lambda: FRESH)
+    headers: Mapping[str, str] = msgspec.field(default_factory=lambda: FRESH)
 
 
 def problem(status: HTTPStatus, why: str, headers: Mapping[str, str] | None = None) -> PageAnswer:

@@ -6,9 +6,10 @@ becomes a path. Browsers ask again each time, and are told by the file's hash th
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 FOLDER: Final = Path(__file__).resolve().parent.parent / "page"
 INDEX: Final = "index.html"
@@ -26,8 +27,7 @@ _TYPES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class PageFile:
+class PageFile(msgspec.Struct, frozen=True):
     body: bytes
     content_type: str
     etag: str

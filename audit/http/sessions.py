@@ -10,8 +10,9 @@ Times are passed in. Belongs to the event loop; a restart ends all of them.
 
 import hashlib
 import secrets
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 IDLE_S: Final = 2 * 3600.0
 LONGEST_S: Final = 12 * 3600.0
@@ -21,8 +22,7 @@ MOST: Final = 2_000
 _SECRET_BYTES: Final = 32
 
 
-@dataclass(slots=True)
-class Session:
+class Session(msgspec.Struct):
     """`password` is the mark of that by which it was begun."""
 
     user: str

@@ -11,8 +11,9 @@ Times are passed in. Belongs to the event loop.
 """
 
 from collections import Counter, OrderedDict
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from ground.networks import network_of
 
@@ -25,8 +26,7 @@ MOST_AT_ONCE: Final = 4  # of one address
 _Key = tuple[str, str]
 
 
-@dataclass(slots=True)
-class _Mistakes:
+class _Mistakes(msgspec.Struct):
     count: int
     until: float  # before that, nothing is tried
     last: float

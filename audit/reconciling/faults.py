@@ -10,8 +10,8 @@ windows that follow each other in time. Only what is accepted alike is joined.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
+import msgspec
 from msgspec.structs import replace
 
 from audit.findings import FaultKind, Finding
@@ -21,8 +21,7 @@ from audit.said_by import said_by
 from ground.intervals import Intervals, covers, has
 
 
-@dataclass(slots=True)
-class Fault:
+class Fault(msgspec.Struct):
     """`windows` are the numbers of those that it is a fault of. Where `exact` is not set, the bytes
     and events named are those around what is meant."""
 
@@ -35,7 +34,7 @@ class Fault:
     harmless: str = ""  # why it needs nobody to accept it
     since: int = -1  # when it was written, or the log lost it; -1: not known
     traces: str = ""  # of a time in which nobody watched
-    windows: list[int] = field(default_factory=list)
+    windows: list[int] = []
 
     def doubt(self, kind: FaultKind, reason: str) -> None:
         """It may be so that only a statement is missing."""

@@ -6,8 +6,9 @@ What is said is the same as long as the same is waited for: there are no counts 
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final, NamedTuple
+
+from msgspec.structs import replace
 
 from audit.picture import Tier, TierKind, TopicPicture
 from audit.reconciling.verdict import reconcile

@@ -16,9 +16,10 @@ seq that the loader could know) is for sums to decide.
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final, NamedTuple
+
+import msgspec
 
 from audit.findings import FaultKind, Finding
 from audit.picture import (
@@ -51,8 +52,7 @@ _FOR_EVER: Final = 1 << 60
 _LOGS: Final = {TierKind.ORIGIN, TierKind.BROKER}
 
 
-@dataclass(frozen=True, slots=True)
-class Passing:
+class Passing(msgspec.Struct, frozen=True):
     """Of one pair of tiers. `unspoken` are offsets of the later tier that the earlier one has not
     claimed; those before anything that it has claimed there are in `before`."""
 

@@ -13,9 +13,9 @@ first being laid first, until the lack is filled; nobody can name the rest.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
+import msgspec
 from msgspec.structs import replace
 
 from audit.findings import FaultKind, Finding
@@ -31,8 +31,7 @@ LEDGER = "ledger"  # what is waited for where a statement may be under way
 _FOR_EVER = 1 << 62
 
 
-@dataclass(frozen=True, slots=True)
-class _Unsettled:
+class _Unsettled(msgspec.Struct, frozen=True):
     """Windows of offsets that are lacking, about which something may still be said; `anywhere` if
     nobody knows when some of these events happened."""
 
@@ -40,16 +39,15 @@ class _Unsettled:
     anywhere: bool
 
 
-@dataclass(slots=True)
-class Tallied:
+class Tallied(msgspec.Struct):
     """Of one pair of tiers; `steps` by window, where there is anything but what adds up. `doubled`
     are events that the later tier has twice."""
 
     passing: Passing
     doubled: list[Fault]
-    steps: dict[int, Step] = field(default_factory=dict)
-    faults: list[Fault] = field(default_factory=list)
-    waits: dict[int, set[str]] = field(default_factory=dict)
+    steps: dict[int, Step] = {}
+    faults: list[Fault] = []
+    waits: dict[int, set[str]] = {}
 
 
 class Tally:

@@ -6,7 +6,6 @@ transactions succeed. After one that did not, everything must be forgotten: `for
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -136,8 +135,7 @@ class AllNumbers:
 KINDS: Final = tuple(each.value for each in TierKind)  # that have passages
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(msgspec.Struct, frozen=True):
     """`journal`, `host` and `tier` are by entry, `topic` by passage."""
 
     connection: sqlite3.Connection
@@ -152,9 +150,11 @@ class Chunk:
     offsets: Offsets
     windows: Windows
     runs: Runs
-    touched: set[tuple[int, int]] = field(default_factory=set)  # topics and hours
-    cut_topics: set[int] = field(default_factory=set)  # of which a log was found to be cut
-    replaced: set[int] = field(default_factory=set)  # topics whose table is another than before
+    touched: set[tuple[int, int]] = set()  # topics and hours
+    cut_topics: set[int] = set()  # of which a log was found to be cut
+    replaced: set[int] = msgspec.field(
+        default_factory=set
+    )  # topics whose table is another than before
 
     @classmethod
     def of(

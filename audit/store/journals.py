@@ -7,9 +7,9 @@ silent for so long, goes on where it had come to.
 """
 
 import sqlite3
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from audit.folding.columns import Entries, Numbers
@@ -36,16 +36,14 @@ SELECT id, journal, silent.first_seq, silent.end_seq, silent.first_time, silent.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class SeenEntries:
+class SeenEntries(msgspec.Struct, frozen=True):
     """`journal` has the number of each entry's; `new` are those that were not folded before."""
 
     journal: Numbers
     new: Mask
 
 
-@dataclass(frozen=True, slots=True)
-class _Before:
+class _Before(msgspec.Struct, frozen=True):
     """What was known of the chunk's journals. `who` has tier and host of each."""
 
     seen: Keyed

@@ -15,9 +15,9 @@ Rule 4: what an agent said of a partition that others write to as well has gaps 
 import sqlite3
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import numpy as np
 import pyarrow.compute as pc
 
@@ -62,8 +62,7 @@ UPDATE claimed SET upto = min(upto, (SELECT min(first) FROM cuts WHERE cuts.topi
 """
 
 
-@dataclass(frozen=True, slots=True)
-class PassagePlaces:
+class PassagePlaces(msgspec.Struct, frozen=True):
     """Where passages lie in time and in their partition. By passage; `count` is 0 without any."""
 
     from_time: Numbers
@@ -93,8 +92,7 @@ class PassagePlaces:
         return cls(from_time, to_time, first, next_offset, count)
 
 
-@dataclass(frozen=True, slots=True)
-class Claimed:
+class Claimed(msgspec.Struct, frozen=True):
     """By passage: whether its events are to be counted, and whether they are some that were
     counted and some that were not."""
 
@@ -263,8 +261,7 @@ def counted_by(connection: sqlite3.Connection, topic: int, most: int) -> int:
     return most
 
 
-@dataclass(frozen=True, slots=True)
-class _Here:
+class _Here(msgspec.Struct, frozen=True):
     """What the chunk says, and what was said before, by generation and tier. `passage` is of what
     is said; of both, `epoch`. `there`: what was said before, united. `several`: not all of a key
     are of one epoch."""

@@ -10,11 +10,11 @@ missing has a hole like any other.
 import sqlite3
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from audit.folding.keyed import Keyed
 from audit.joined import joined, joined_partitions, own_offsets
@@ -123,8 +123,7 @@ def tier_names(connection: sqlite3.Connection) -> dict[int, Tier]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """What a picture is to be of."""
 
     from_time: int

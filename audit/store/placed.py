@@ -7,10 +7,10 @@ make an hour reach over all that came in between.
 
 import sqlite3
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from audit.folding.columns import hours_of
 from audit.folding.keyed import grouped

@@ -13,7 +13,6 @@ import contextlib
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -61,8 +60,7 @@ def _now_millis() -> int:
     return time.time_ns() // 1_000_000
 
 
-@dataclass(slots=True)
-class AuditStore:
+class AuditStore(msgspec.Struct):
     """Open in one process only, which the service's lock of the directory sees to."""
 
     directory: Path

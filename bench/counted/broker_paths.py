@@ -4,9 +4,10 @@ log in memory. Nothing is flushed while it is counted, and no socket is there.""
 import asyncio
 import time
 import uuid
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
+
+import msgspec
 
 from bench.counted.paths import Act
 from bench.requests import produce_request, record_batch
@@ -42,8 +43,7 @@ _FETCH_VERSION = 11
 _FETCHED_BATCHES = 200
 
 
-@dataclass(slots=True)
-class _OnePartition:
+class _OnePartition(msgspec.Struct):
     """As `broker.partitions` finds it."""
 
     partition: Partition
@@ -53,16 +53,15 @@ class _OnePartition:
         return self.partition
 
 
-@dataclass(slots=True)
-class _Client:
+class _Client(msgspec.Struct):
     """What a handler sees of a connection."""
 
-    caller: Caller = field(default_factory=lambda: Caller("127.0.0.1", "bench"))
+    caller: Caller = msgspec.field(default_factory=lambda: Caller("127.0.0.1", "bench"))
     peer: str = "127.0.0.1:50000"
     open: bool = True
     throttle_ms: int = 0
     share: None = None
-    sent: list[Part] = field(default_factory=list)
+    sent: list[Part] = []
 
     def send(self, parts: list[Part]) -> None:
         self.sent = parts

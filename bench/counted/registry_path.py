@@ -4,10 +4,11 @@ request's bytes to the answer's body."""
 import asyncio
 import itertools
 from collections.abc import Awaitable, Coroutine
-from dataclasses import dataclass
 from json import dumps
 from pathlib import Path
 from typing import Any, cast
+
+import msgspec
 
 from bench.counted.paths import Act
 from bench.log_lines import REQUEST_SCHEMA
@@ -27,8 +28,7 @@ _SCHEMAS = 1_000
 _WIDE = "checked"
 
 
-@dataclass(slots=True)
-class _Registry:
+class _Registry(msgspec.Struct):
     contents: RegistryContents
 
 

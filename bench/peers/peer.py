@@ -5,14 +5,14 @@ that they have, 100 ms to fill a batch. Each sends a line as it is, and nothing 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from harness.server_process import ServerProcess
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(msgspec.Struct, frozen=True):
     """What a peer is to do in one run: all files of `watched` into `topic`."""
 
     directory: Path  # its own: configuration, what it remembers, what it says
@@ -21,16 +21,14 @@ class Task:
     topic: str
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(msgspec.Struct, frozen=True):
     """How a peer is run."""
 
     words: Sequence[str]
     libraries: Sequence[Path] = ()  # folders that are searched first
 
 
-@dataclass(frozen=True, slots=True)
-class Peer:
+class Peer(msgspec.Struct, frozen=True):
     """A program, and how it is told what to do."""
 
     name: str

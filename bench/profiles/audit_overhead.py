@@ -4,9 +4,10 @@ import itertools
 import random
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Final
+
+from msgspec.structs import replace
 
 from bench.ledger_brokers import LedgerBroker, ledger_broker_of
 from bench.ledger_counting import LOADS, PARTITIONS, entries_written, processor_time, send

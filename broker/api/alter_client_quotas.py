@@ -1,7 +1,7 @@
 """AlterClientQuotas (key 49), versions 0–1: how much clients may have, by user, client id and
 address."""
 
-from dataclasses import dataclass
+import msgspec
 
 from broker.authorization import Authorization, Rights
 from broker.caller import Caller
@@ -16,8 +16,7 @@ from wire.messages.alter_client_quotas import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     quotas: QuotaAdmin
     authorization: Authorization
 

@@ -9,7 +9,8 @@ Not here: broker loggers.
 """
 
 from collections import Counter
-from dataclasses import dataclass
+
+import msgspec
 
 from broker.authorization import Authorization, Rights
 from broker.broker_config_admin import BrokerConfigAdmin
@@ -27,8 +28,7 @@ from wire.messages.alter_configs import (
 from wire.messages.describe_configs import ResourceType
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     topics: TopicAdmin
     broker_configs: BrokerConfigAdmin
     authorization: Authorization

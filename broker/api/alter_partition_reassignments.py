@@ -6,7 +6,8 @@ answered when that has begun.
 """
 
 import asyncio
-from dataclasses import dataclass
+
+import msgspec
 
 from broker.authorization import Authorization
 from broker.caller import Caller
@@ -23,8 +24,7 @@ from wire.messages.alter_partition_reassignments import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     reassignments: ReassignmentAdmin
     authorization: Authorization
 

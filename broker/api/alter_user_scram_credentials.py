@@ -8,8 +8,9 @@ are refused as a whole.
 """
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from broker.authorization import Authorization, Rights
 from broker.caller import Caller
@@ -31,8 +32,7 @@ _LONGEST_SALT: Final = 1_024
 _Altered = ScramCredentialDeletion | ScramCredentialUpsertion
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     users: UserAdmin
     authorization: Authorization
 

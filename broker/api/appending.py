@@ -7,9 +7,10 @@ flushed by all replicas in sync, or when the request's time is over.
 import asyncio
 import time
 from collections.abc import Coroutine, Set
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
+
+import msgspec
 
 from broker.authorization import Authorization
 from broker.complaints import Complaints
@@ -41,8 +42,7 @@ class BatchChecks(Protocol):
         """Raise `BatchError` if the batch's records are not what they must be."""
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     partitions: Partitions
     record_check: RecordCheck
     large_checks: BatchChecks

@@ -12,9 +12,10 @@ Topics that are created by asking for them (Metadata) are noted where that is do
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
+
+import msgspec
 
 from broker.broker_config_admin import checked_name
 from broker.dynamic_configs import overrides_of
@@ -54,8 +55,7 @@ NOTHING: Final[Details] = MappingProxyType({})
 CameOf = tuple[ErrorCode, str | None]  # the code, and what is said to the person behind it
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(msgspec.Struct, frozen=True):
     """Where a broker looks up what there is."""
 
     cluster: ClusterView
@@ -68,8 +68,7 @@ Changes = Callable[[Any], Iterable[Change]]
 """Of a response."""
 
 
-@dataclass(frozen=True, slots=True)
-class Remembered:
+class Remembered(msgspec.Struct, frozen=True):
     """A row. What types its members share, `_row` has seen to."""
 
     action: str

@@ -8,7 +8,7 @@ Not here: version 0, which knows no prefixes. Whether the operation makes sense 
 resource is not looked at, as in Kafka.
 """
 
-from dataclasses import dataclass
+import msgspec
 
 from broker.acl_admin import AclAdmin, by_pattern, check_is_on, understood_rule
 from broker.authorization import Authorization
@@ -23,8 +23,7 @@ from wire.messages.create_acls import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     admin: AclAdmin
     authorization: Authorization
 

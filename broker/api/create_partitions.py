@@ -12,7 +12,8 @@ Not here: fewer partitions: Kafka has no such thing.
 
 import asyncio
 from collections import Counter
-from dataclasses import dataclass
+
+import msgspec
 
 from broker.authorization import Authorization
 from broker.caller import Caller
@@ -28,8 +29,7 @@ from wire.messages.create_partitions import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     topics: TopicAdmin
     authorization: Authorization
 

@@ -13,7 +13,8 @@ Whose quota of created and deleted partitions is used up is refused from version
 
 import asyncio
 from collections import Counter
-from dataclasses import dataclass
+
+import msgspec
 
 from broker.authorization import Authorization
 from broker.caller import Caller
@@ -32,8 +33,7 @@ from wire.messages.create_topics import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     topics: TopicAdmin
     authorization: Authorization
 

@@ -7,8 +7,9 @@ the cluster.
 Not here: version 0, which knows no prefixes.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from broker.acl_admin import AclAdmin, by_pattern, check_is_on, understood_filter
 from broker.authorization import Authorization
@@ -28,8 +29,7 @@ MOST_FILTERS: Final = 100  # each is held against every ACL that there is
 _Taken = list[tuple[ResourcePattern, Acl]]
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     admin: AclAdmin
     authorization: Authorization
 

@@ -6,7 +6,8 @@ a checkpoint. A topic that is only compacted refuses (POLICY_VIOLATION), as in K
 """
 
 from collections import Counter
-from dataclasses import dataclass
+
+import msgspec
 
 from broker.authorization import Authorization
 from broker.caller import Caller
@@ -26,8 +27,7 @@ from wire.messages.delete_records import (
 _END = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     partitions: Partitions
     authorization: Authorization
 

@@ -13,7 +13,8 @@ is called.
 
 import asyncio
 from collections import Counter
-from dataclasses import dataclass
+
+import msgspec
 
 from broker.authorization import Authorization
 from broker.caller import Caller
@@ -30,8 +31,7 @@ from wire.messages.delete_topics import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     cluster: ClusterView
     topics: TopicAdmin
     authorization: Authorization

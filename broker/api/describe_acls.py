@@ -6,7 +6,7 @@ none, and says SECURITY_DISABLED. Needs DESCRIBE on the cluster.
 Not here: version 0, which knows no prefixes.
 """
 
-from dataclasses import dataclass
+import msgspec
 
 from broker.acl_admin import AclAdmin, check_is_on, understood_filter
 from broker.authorization import Authorization
@@ -21,8 +21,7 @@ from wire.messages.describe_acls import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     admin: AclAdmin
     authorization: Authorization
 

@@ -1,7 +1,7 @@
 """DescribeClientQuotas (key 48), versions 0–1: quotas whose entities match a filter, as Kafka
 matches: every part that is asked for must be there, and with `strict` no other."""
 
-from dataclasses import dataclass
+import msgspec
 
 from broker.authorization import Authorization
 from broker.caller import Caller
@@ -21,8 +21,7 @@ from wire.messages.describe_client_quotas import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     quotas: QuotaAdmin
     authorization: Authorization
 

@@ -6,7 +6,7 @@ do with the cluster, if it may describe it: else nothing. Nobody needs a right f
 Not here: KRaft controllers as endpoints.
 """
 
-from dataclasses import dataclass
+import msgspec
 
 from broker.authorization import Authorization
 from broker.caller import Caller
@@ -21,8 +21,7 @@ from wire.messages.describe_cluster import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     cluster: ClusterView
     authorization: Authorization
 

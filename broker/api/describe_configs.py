@@ -8,7 +8,7 @@ is set for all brokers.
 Not here: broker loggers.
 """
 
-from dataclasses import dataclass
+import msgspec
 
 from broker.authorization import Authorization, Rights
 from broker.broker_config_admin import EVERY_BROKER
@@ -34,8 +34,7 @@ from wire.messages.describe_configs import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     cluster: ClusterView
     config: BrokerConfig
     defaults: TopicDefaults

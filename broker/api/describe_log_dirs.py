@@ -9,8 +9,9 @@ Not here: several directories, and replicas on the move between them.
 
 import os
 from collections import defaultdict
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from broker.authorization import Authorization
 from broker.caller import Caller
@@ -28,8 +29,7 @@ from wire.messages.describe_log_dirs import (
 _UNKNOWN = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     partitions: Partitions
     data_dir: str
     authorization: Authorization

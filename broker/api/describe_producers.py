@@ -8,7 +8,7 @@ about twice in a request is answered once.
 Not here: transactions (their fields are -1).
 """
 
-from dataclasses import dataclass
+import msgspec
 
 from broker.authorization import Authorization
 from broker.caller import Caller
@@ -25,8 +25,7 @@ from wire.messages.describe_producers import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     partitions: Partitions
     authorization: Authorization
 

@@ -8,7 +8,8 @@ Not here: users whose node cannot be read, who cannot log in either.
 """
 
 from collections import Counter
-from dataclasses import dataclass
+
+import msgspec
 
 from broker.authorization import Authorization
 from broker.caller import Caller
@@ -24,8 +25,7 @@ from wire.messages.describe_user_scram_credentials import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     users: UserAdmin
     authorization: Authorization
 

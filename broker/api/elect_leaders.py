@@ -6,7 +6,8 @@ are told of that an election was needed for.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from broker.authorization import Authorization
 from broker.caller import Caller
@@ -23,8 +24,7 @@ from wire.messages.elect_leaders import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     leaders: LeaderAdmin
     authorization: Authorization
 

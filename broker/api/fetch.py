@@ -22,8 +22,9 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Set
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+import msgspec
 
 from broker.api.offset_for_leader_epoch import end_of_epoch
 from broker.authorization import Authorization
@@ -75,8 +76,7 @@ _LED_OTHERWISE: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     partitions: Partitions
     open_logs: OpenLogs
     loop: asyncio.AbstractEventLoop

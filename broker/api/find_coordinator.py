@@ -10,7 +10,7 @@ TRANSACTIONAL_ID_AUTHORIZATION_FAILED, as of InitProducerId: librdkafka tries ag
 else.
 """
 
-from dataclasses import dataclass
+import msgspec
 
 from broker.authorization import Authorization, Rights
 from broker.caller import Caller
@@ -30,8 +30,7 @@ from wire.messages.find_coordinator import Coordinator as Found
 _NO_TRANSACTIONS = "this broker has no transactions: an idempotent producer needs no id for them"
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     cluster: ClusterView
     groups: Coordinator
     authorization: Authorization

@@ -1,6 +1,6 @@
 """What the APIs of consumer groups have in common: what they need, and what is asked before."""
 
-from dataclasses import dataclass
+import msgspec
 
 from broker.authorization import Authorization, Rights
 from broker.caller import Caller
@@ -11,8 +11,7 @@ from wire.errors import ErrorCode
 REFUSED = ErrorCode.group_authorization_failed
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     groups: Coordinator
     authorization: Authorization
 

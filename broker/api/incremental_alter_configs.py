@@ -9,7 +9,8 @@ Not here: broker loggers.
 """
 
 from collections import Counter
-from dataclasses import dataclass
+
+import msgspec
 
 from broker.api.alter_configs import check_resource, check_rights
 from broker.authorization import Authorization
@@ -29,8 +30,7 @@ from wire.messages.incremental_alter_configs import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     topics: TopicAdmin
     broker_configs: BrokerConfigAdmin
     authorization: Authorization

@@ -10,7 +10,8 @@ ever.
 """
 
 import asyncio
-from dataclasses import dataclass
+
+import msgspec
 
 from broker.authorization import Authorization
 from broker.caller import Caller
@@ -43,8 +44,7 @@ class ProducerIds:
         return producer_id
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     producer_ids: ProducerIds
     complaints: Complaints
     authorization: Authorization

@@ -15,7 +15,8 @@ Not here: version 0 (several offsets for each partition), special timestamps of 
 """
 
 from collections import Counter
-from dataclasses import dataclass
+
+import msgspec
 
 from broker.authorization import Authorization
 from broker.caller import Caller
@@ -37,8 +38,7 @@ from wire.messages.list_offsets import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     partitions: Partitions
     authorization: Authorization
 

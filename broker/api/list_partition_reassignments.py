@@ -4,7 +4,8 @@ Partitions whose replicas are being moved: all of them, or those of the partitio
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from broker.authorization import Authorization
 from broker.caller import Caller
@@ -20,8 +21,7 @@ from wire.messages.list_partition_reassignments import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     cluster: ClusterView
     authorization: Authorization
 

@@ -17,8 +17,8 @@ that do not exist, as from Kafka. What versions 0 and 10–11 do otherwise is le
 """
 
 from collections.abc import Awaitable, Iterable, Set
-from dataclasses import dataclass
 
+import msgspec
 from msgspec.structs import replace
 
 from broker.api.administration import Administration
@@ -49,8 +49,7 @@ NOBODY = -1
 _FEW = 100
 
 
-@dataclass(frozen=True, slots=True)
-class _Described:
+class _Described(msgspec.Struct, frozen=True):
     """What was described, and what that went by."""
 
     info: TopicInfo
@@ -130,8 +129,7 @@ class DescribedTopics:
             return False
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     cluster: ClusterView
     topics: TopicAdmin
     described: DescribedTopics

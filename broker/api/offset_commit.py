@@ -6,7 +6,8 @@ time of retention that versions 2 to 4 may name is not regarded: the broker's ho
 """
 
 import time
-from dataclasses import dataclass
+
+import msgspec
 
 from broker.api import group_requests
 from broker.authorization import Authorization, Rights
@@ -27,8 +28,7 @@ from wire.messages.offset_commit import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     groups: Coordinator
     cluster: ClusterView
     authorization: Authorization

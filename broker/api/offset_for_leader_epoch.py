@@ -7,7 +7,7 @@ left nothing here, the nearest below it answers. The leader answers, and nobody 
 Consumers must be allowed to DESCRIBE the topic; brokers, to act for the cluster.
 """
 
-from dataclasses import dataclass
+import msgspec
 
 from broker.authorization import Authorization, Rights
 from broker.caller import Caller
@@ -25,8 +25,7 @@ from wire.messages.offset_for_leader_epoch import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     partitions: Partitions
     authorization: Authorization
 

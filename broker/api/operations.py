@@ -10,8 +10,9 @@ Rows of one API are what its requests may need, depending on what they are about
 a right that is as good, `besides` one that the same request needs as well.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from wire.acls import Operation, ResourceType
 
@@ -21,8 +22,7 @@ _CLUSTER, _TRANSACTION = ResourceType.CLUSTER, ResourceType.TRANSACTIONAL_ID
 Right = tuple[Operation, ResourceType]
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """A right, for what it is needed, and what Kafka takes instead of it."""
 
     operation: Operation

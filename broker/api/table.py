@@ -13,8 +13,9 @@ To add an API: its messages in `wire/messages`, its handler in a file beside thi
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
+
+import msgspec
 
 from broker.acl_admin import AclAdmin
 from broker.api import (
@@ -132,8 +133,7 @@ Request = TypeVar("Request")
 Response = TypeVar("Response")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerParts:
+class BrokerParts(msgspec.Struct, frozen=True, kw_only=True):
     """What of a broker requests are answered from, once it is all there. Only this table takes
     from it: everybody else gets what is theirs."""
 
@@ -167,8 +167,7 @@ class BrokerParts:
     administration: Administration
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
+class Served(msgspec.Struct, frozen=True):
     """A row. What types its members share, `_row` has seen to."""
 
     key: int

@@ -18,8 +18,10 @@ Specified in docs/replication-spec.md: `Elect`, `ElectUnclean` (R6).
 """
 
 from collections.abc import Iterable, Set
-from dataclasses import dataclass, replace
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from cluster.partition_states import StateChange
 from cluster.values import NO_LEADER, NO_VERSION, ClusterSnapshot, PartitionInfo, TopicInfo
@@ -27,8 +29,7 @@ from cluster.values import NO_LEADER, NO_VERSION, ClusterSnapshot, PartitionInfo
 _MOST_UNCLEAN: Final = 8  # leader epochs that a state names
 
 
-@dataclass(frozen=True, slots=True)
-class Brokers:
+class Brokers(msgspec.Struct, frozen=True):
     """Those that are alive, and those of them that are about to stop."""
 
     live: Set[int]

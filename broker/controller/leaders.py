@@ -17,9 +17,10 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from broker.controller.elections import Brokers, due
 from broker.controller.reassignments import finished

@@ -9,7 +9,7 @@ At every step somebody in sync leads if one is alive, and nothing that was ackno
 brokers that go.
 """
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from broker.controller.elections import Brokers, elected
 from cluster.values import NO_LEADER, Move, PartitionInfo

@@ -20,8 +20,9 @@ import logging
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from broker.groups.counts import GroupCounts
 from broker.groups.errors import code_of
@@ -40,8 +41,7 @@ _SHARE: Final = 4  # of what may wait, of one group or client: a quarter
 Offsets = Mapping[TopicPartition, CommittedOffset]
 
 
-@dataclass(slots=True, eq=False)
-class _Waiting:
+class _Waiting(msgspec.Struct, eq=False):
     """What is to be committed, or if that is None, what is to be deleted."""
 
     offsets: Offsets | None
@@ -52,11 +52,10 @@ class _Waiting:
     done: asyncio.Future[ErrorCode]
 
 
-@dataclass(slots=True)
-class _Row:
+class _Row(msgspec.Struct):
     """What of one group waits."""
 
-    waiting: deque[_Waiting] = field(default_factory=deque)
+    waiting: deque[_Waiting] = msgspec.field(default_factory=deque)
     size: int = 0
 
 

@@ -1,7 +1,8 @@
 """A member of a group: what it has said of itself, and what it waits for."""
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from broker.groups.values import (
     JoinAnswer,
@@ -15,8 +16,7 @@ from broker.groups.values import (
 _OVERHEAD: Final = 64  # bytes, for what is not measured
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(msgspec.Struct, frozen=True):
     """What a member says of itself when it joins."""
 
     client_id: str

@@ -13,8 +13,9 @@ import logging
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
+
+import msgspec
 
 from broker.errors import ApiError
 from broker.groups.commits import Commits
@@ -44,11 +45,10 @@ _BETWEEN_LINES: Final = 10.0  # seconds, of one group
 _LONGEST_REASON: Final = 300
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoordinatorRules:
+class CoordinatorRules(msgspec.Struct, frozen=True, kw_only=True):
     """What an operator sets, beside what holds for each group."""
 
-    group: GroupRules = field(default_factory=GroupRules)
+    group: GroupRules = msgspec.field(default_factory=GroupRules)
     most_groups: int = 10_000
     most_bytes: int = 128 << 20
     commit_bytes: int = 64 << 20

@@ -12,14 +12,14 @@ Rule 3: where a replacement could not be saved, the member has the id and the me
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from broker.groups.member import Member, Said
 from broker.groups.values import GroupRecord
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(msgspec.Struct, frozen=True):
     """What of a static member is replaced."""
 
     member_id: str
@@ -30,8 +30,7 @@ def identity_of(member: Member) -> Identity:
     return Identity(member.member_id, member.said)
 
 
-@dataclass(slots=True, eq=False)
-class Assigned:
+class Assigned(msgspec.Struct, eq=False):
     """What the leader has assigned, in the generation that is to be completed."""
 
     assignments: Mapping[str, bytes]
@@ -41,8 +40,7 @@ class Assigned:
         return self.assignments.get(member.member_id, b"")
 
 
-@dataclass(slots=True)
-class Replaced:
+class Replaced(msgspec.Struct):
     """A static member that has another id, which is not saved yet.
 
     `before` is what it was last saved with, `taken` what is in the save that is under way.

@@ -4,7 +4,8 @@ Everything blocks; any thread may call it.
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from broker.groups import claimed
 from broker.groups.values import GroupRecord, MemberRecord
@@ -26,8 +27,7 @@ _ATTEMPTS = 5  # to have a group that others make and delete at the same time
 Offsets = dict[TopicPartition, CommittedOffset]
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(msgspec.Struct, frozen=True):
     """A group that has been taken over. `empty_since_ms` is None while it has members."""
 
     fence: GroupFence

@@ -5,9 +5,10 @@ in seconds, but for what is saved, which has milliseconds as the protocol has.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+import msgspec
 
 from wire.errors import ErrorCode
 
@@ -34,8 +35,7 @@ class State(StrEnum):
     DEAD = "Dead"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupRules:
+class GroupRules(msgspec.Struct, frozen=True, kw_only=True):
     """What an operator sets for all groups.
 
     `initial_delay` is how long an empty group waits for more members after the first one
@@ -50,8 +50,7 @@ class GroupRules:
     most_bytes: int = 64 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Protocol:
+class Protocol(msgspec.Struct, frozen=True):
     """One way to assign that a member knows, and what it says of itself for that: bytes that only
     members understand."""
 
@@ -59,8 +58,7 @@ class Protocol:
     metadata: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Joining:
+class Joining(msgspec.Struct, frozen=True, kw_only=True):
     """A JoinGroup. `needs_member_id`: who has no id is given one, and joins again with it (KIP-394,
     version 4). `may_skip_assignment`: it knows what skip_assignment means (KIP-814, version 9)."""
 
@@ -77,8 +75,7 @@ class Joining:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class JoinedMember:
+class JoinedMember(msgspec.Struct, frozen=True):
     """What the leader is told of each member."""
 
     member_id: str
@@ -86,8 +83,7 @@ class JoinedMember:
     metadata: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinOutcome:
+class JoinOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """`members` is for the leader only; with `skip_assignment` it is not to assign anything."""
 
     code: ErrorCode
@@ -100,8 +96,7 @@ class JoinOutcome:
     skip_assignment: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SyncOutcome:
+class SyncOutcome(msgspec.Struct, frozen=True, kw_only=True):
     code: ErrorCode
     protocol_type: str | None = None
     protocol: str | None = None
@@ -112,8 +107,7 @@ JoinAnswer = Callable[[JoinOutcome], None]
 SyncAnswer = Callable[[SyncOutcome], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Syncing:
+class Syncing(msgspec.Struct, frozen=True, kw_only=True):
     """A SyncGroup. Protocol type and protocol are told from version 5 on (KIP-559); assignments
     are the leader's."""
 
@@ -125,8 +119,7 @@ class Syncing:
     assignments: tuple[tuple[str, bytes], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leaving:
+class Leaving(msgspec.Struct, frozen=True, kw_only=True):
     """One who is to leave: by its own id, or by its instance id alone, as administrators do it."""
 
     member_id: str
@@ -134,16 +127,14 @@ class Leaving:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LeaveOutcome:
+class LeaveOutcome(msgspec.Struct, frozen=True):
     """`codes` are those of the members, in the order in which they were named."""
 
     code: ErrorCode
     codes: tuple[ErrorCode, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberDescription:
+class MemberDescription(msgspec.Struct, frozen=True, kw_only=True):
     member_id: str
     instance_id: str | None
     client_id: str
@@ -152,8 +143,7 @@ class MemberDescription:
     assignment: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupDescription:
+class GroupDescription(msgspec.Struct, frozen=True, kw_only=True):
     """Protocol, metadata and assignments are those of a stable group; of others they are empty."""
 
     state: State
@@ -162,8 +152,7 @@ class GroupDescription:
     members: tuple[MemberDescription, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberRecord:
+class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
     member_id: str
     instance_id: str | None
     client_id: str
@@ -174,8 +163,7 @@ class MemberRecord:
     assignment: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupRecord:
+class GroupRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A group as it is saved: a finished generation, or one without members."""
 
     kind: str = KIND

@@ -1,7 +1,8 @@
 """What the mechanisms have in common: what each of them is, and how it says no."""
 
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+import msgspec
 
 from broker.errors import BrokerError
 
@@ -33,8 +34,7 @@ class LoginRefused(BrokerError):
         self.is_ours = is_ours
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(msgspec.Struct, frozen=True):
     """What the client is answered; with the last of it, who it is."""
 
     answer: bytes

@@ -9,8 +9,9 @@ import hashlib
 import hmac
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from cluster.users import Credentials, Users
 from ground.scram import MOST_ITERATIONS, ScramCredential, ScramMechanism
@@ -18,8 +19,7 @@ from ground.scram import MOST_ITERATIONS, ScramCredential, ScramMechanism
 _SALT_BYTES: Final = 24
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(msgspec.Struct, frozen=True):
     """What to check by; who does not exist cannot be right."""
 
     credential: ScramCredential

@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
+import msgspec
+
 from broker.logins.exchange import refused
 from broker.logins.known_users import Checked
 
@@ -38,11 +40,10 @@ class _Job:
     answer: asyncio.Future[bool]
 
 
-@dataclass(frozen=True, slots=True)
-class _Address:
+class _Address(msgspec.Struct, frozen=True):
     """What waits of one that has its turn coming, is served, or in a pause."""
 
-    jobs: deque[_Job] = field(default_factory=deque)
+    jobs: deque[_Job] = msgspec.field(default_factory=deque)
 
 
 class PasswordChecks:

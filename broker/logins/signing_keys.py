@@ -11,7 +11,6 @@ Rule 3: whoever waits for a fetch waits for the one that is under way.
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -49,8 +48,7 @@ class UnknownKey(Exception):
     """None of the issuer's."""
 
 
-@dataclass(frozen=True, slots=True)
-class _SigningKey:
+class _SigningKey(msgspec.Struct, frozen=True):
     kid: str | None
     kind: str
     curve: str | None

@@ -10,7 +10,6 @@ Rule 3: nothing of a token is in an error, but the names of its key, issuer and 
 import time
 from base64 import urlsafe_b64decode
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -67,8 +66,7 @@ class BadToken(Exception):
     """Why, for the end of a sentence."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProvenToken:
+class ProvenToken(msgspec.Struct, frozen=True):
     """Who has shown one, and until when it is good, by the monotonic clock."""
 
     principal: str

@@ -12,8 +12,9 @@ A partition that is removed may still be worked on for a moment, by a thread tha
 
 import asyncio
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from broker.replication.copied_partition import CopiedPartition, FollowedPartition
 from broker.replication.link import Fetching, Link
@@ -29,8 +30,7 @@ class _By(NamedTuple):
     catches_up: bool
 
 
-@dataclass(slots=True)
-class _Followed:
+class _Followed(msgspec.Struct):
     """By whom it is led, and in which epoch."""
 
     copied: CopiedPartition

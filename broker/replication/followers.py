@@ -11,17 +11,17 @@ Specified in docs/replication-spec.md: `ServeFetch`, `ProposeInSync` (R3, R5).
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import inf
 from typing import Final
+
+import msgspec
 
 from cluster.values import PartitionInfo
 
 _UNKNOWN: Final = -1
 
 
-@dataclass(slots=True)
-class _Follower:
+class _Follower(msgspec.Struct):
     offset: int = _UNKNOWN  # what it has flushed
     asked_at: float = 0.0
     end_then: int = 0  # of the leader's log, when it asked last

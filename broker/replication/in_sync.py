@@ -16,9 +16,10 @@ Specified in docs/replication-spec.md: `ProposeInSync`, `ProposalArrives` (R5).
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import replace
 from typing import Final, Protocol
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from broker.replication.followers import Followers
 from cluster.errors import ClusterError

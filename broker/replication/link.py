@@ -30,9 +30,10 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
+
+import msgspec
 
 from broker.replication.copied_partition import CopiedPartition
 from broker.replication.throttle import Throttle
@@ -63,8 +64,7 @@ _SESSION_ERRORS: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fetching:
+class Fetching(msgspec.Struct, frozen=True, kw_only=True):
     """How leaders are asked, by this broker."""
 
     broker_id: int
@@ -75,7 +75,7 @@ class Fetching:
     """The most that an answer holds, but for one batch that is larger."""
     answer_seconds: float = REQUEST_SECONDS
     """Within which an answer must have come, beyond what the leader waits."""
-    throttle: Throttle = field(default_factory=Throttle)
+    throttle: Throttle = msgspec.field(default_factory=Throttle)
     """What replicas that are moved may have, of all leaders together."""
 
 

@@ -20,12 +20,12 @@ import contextlib
 import logging
 import os
 import threading
-from dataclasses import dataclass
 from pathlib import Path
 from struct import Struct
 from typing import Final
 from uuid import UUID
 
+import msgspec
 from crc32c import crc32c
 
 from broker.storage.many_files import Piece
@@ -45,8 +45,7 @@ _log = logging.getLogger(__name__)
 PartitionId = tuple[UUID, int]
 
 
-@dataclass(frozen=True, slots=True)
-class AcknowledgedRange:
+class AcknowledgedRange(msgspec.Struct, frozen=True):
     """Of one partition: its records from `start` up to `end` were on disk, under leaders up to
     this epoch. `exact`: and no others had been acknowledged."""
 

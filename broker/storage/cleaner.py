@@ -25,11 +25,12 @@ deletes. A segment that is deleted meanwhile makes it fail, and nothing has happ
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from struct import Struct
 from typing import Final
+
+import msgspec
 
 from broker.storage import layout
 from broker.storage.batches import read_bytes, verify, walk
@@ -55,8 +56,7 @@ _LOAD: Final = 0.75  # beyond this the searches become long
 NO_OFFSET: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
-class SealedSegment:
+class SealedSegment(msgspec.Struct, frozen=True):
     """What is known of a sealed segment; its offsets lie in `base_offset` to `next_offset` − 1."""
 
     base_offset: int
@@ -65,8 +65,7 @@ class SealedSegment:
     last_append_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CleaningJob:
+class CleaningJob(msgspec.Struct, frozen=True, kw_only=True):
     """What to clean, and all that has to be known for it."""
 
     directory: Path
@@ -83,8 +82,7 @@ class CleaningJob:
     map_bytes: int = MAP_BYTES
 
 
-@dataclass(frozen=True, slots=True)
-class CleanedSegment:
+class CleanedSegment(msgspec.Struct, frozen=True):
     """Complete and synced files that may take the place of neighbouring segments."""
 
     replaces: tuple[SealedSegment, ...]
@@ -99,8 +97,7 @@ class CleanedSegment:
         return self.replaces[-1].last_append_ms
 
 
-@dataclass(slots=True)
-class CleaningCounts:
+class CleaningCounts(msgspec.Struct):
     """What a cleaning has done."""
 
     bytes_before: int = 0
@@ -111,8 +108,7 @@ class CleaningCounts:
     batches_left_alone: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Cleaning:
+class Cleaning(msgspec.Struct, frozen=True):
     """What came of a job: segments to be swapped in, in this order, and up to where it is clean."""
 
     segments: tuple[CleanedSegment, ...]

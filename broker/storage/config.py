@@ -1,12 +1,11 @@
 """What a log is told by its topic's configs. Values, nothing else."""
 
-from dataclasses import dataclass
+import msgspec
 
 _DAY_MS = 86_400_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogConfig:
+class LogConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Kafka's topic configs that storage reads, under their own names. −1 is "no limit"."""
 
     segment_bytes: int = 1 << 30

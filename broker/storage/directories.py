@@ -16,10 +16,11 @@ import logging
 import os
 import re
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from uuid import UUID, uuid4
+
+import msgspec
 
 from broker.storage import identity, layout
 from broker.storage.errors import ForeignDataDirectory
@@ -33,8 +34,7 @@ _PARTITION: Final = re.compile(r"([a-zA-Z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})")
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionDirectory:
+class PartitionDirectory(msgspec.Struct, frozen=True):
     """A directory that has a partition's name."""
 
     data_dir: Path

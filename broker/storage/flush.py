@@ -27,11 +27,12 @@ the interpreter is let go of twice, not four times for each.
 import contextlib
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from broker.storage.acknowledged import Slot
 from broker.storage.epochs import LeaderEpochs
@@ -51,8 +52,7 @@ _MUCH_BEHIND: Final = 4 * 1024 * 1024  # for a recovery to read of one log
 _log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True, kw_only=True)
-class FlushTicket:
+class FlushTicket(msgspec.Struct, kw_only=True):
     """One flush: `run` it once, on any thread, then complete it."""
 
     directory: Path
@@ -73,10 +73,10 @@ class FlushTicket:
     slot: Slot | None
     start_offset: int  # where the log began when this was cut
     save_epochs: Callable[[], None] | None  # if they have changed
-    done: bool = field(default=False, init=False)
-    unwritten: list[int] = field(default_factory=list, init=False)  # snapshots, for want of room
-    epochs_unwritten: bool = field(default=False, init=False)
-    failure: OSError | None = field(default=None, init=False)
+    done: bool = False
+    unwritten: list[int] = []  # snapshots, for want of room
+    epochs_unwritten: bool = False
+    failure: OSError | None = None
 
     @property
     def is_whole(self) -> bool:

@@ -15,9 +15,10 @@ transactions                     transactional batches were copied into the log 
 """
 
 import os
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from ground.durable_files import TEMPORARY_SUFFIX
 
@@ -42,18 +43,17 @@ def numbered(directory: Path, offset: int, suffix: str) -> Path:
     return directory / f"{offset:0{_DIGITS}d}{suffix}"
 
 
-@dataclass(slots=True)
-class PartitionFiles:
+class PartitionFiles(msgspec.Struct):
     """What was found in a partition's directory: by base offset, and what is left over."""
 
-    logs: dict[int, os.stat_result] = field(default_factory=dict)
-    offset_indexes: dict[int, int] = field(default_factory=dict)
-    time_indexes: dict[int, int] = field(default_factory=dict)
-    snapshots: list[int] = field(default_factory=list)
-    starts: list[int] = field(default_factory=list)
-    anew: list[int] = field(default_factory=list)
-    swaps: set[int] = field(default_factory=set)  # base offsets with a complete `.log.swap`
-    leftovers: list[Path] = field(default_factory=list)
+    logs: dict[int, os.stat_result] = {}
+    offset_indexes: dict[int, int] = {}
+    time_indexes: dict[int, int] = {}
+    snapshots: list[int] = []
+    starts: list[int] = []
+    anew: list[int] = []
+    swaps: set[int] = set()  # base offsets with a complete `.log.swap`
+    leftovers: list[Path] = []
     compacted: bool = False
 
 

@@ -22,9 +22,10 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
+
+import msgspec
 
 from broker.storage import identity, layout, snapshots, swap, truncation
 from broker.storage.batches import Located, ends_within_batch, find_valid, verify
@@ -51,14 +52,13 @@ _ADVICE = (
 _log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True, kw_only=True)
-class RecoveredLog:
+class RecoveredLog(msgspec.Struct, kw_only=True):
     """All that a log needs to go on. Everything in it is on disk."""
 
     segments: list[Segment]
     epochs: LeaderEpochs
-    producers: ProducerStates = field(default_factory=ProducerStates)
-    snapshots: list[int] = field(default_factory=list)
+    producers: ProducerStates = msgspec.field(default_factory=ProducerStates)
+    snapshots: list[int] = []
     start_offset: int = 0
     end_offset: int = 0
     recovery_point: int = 0

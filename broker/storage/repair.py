@@ -7,8 +7,9 @@ the repair can be run again.
 """
 
 import logging
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from broker.storage import layout, swap, truncation
 from broker.storage.batches import verify
@@ -19,8 +20,7 @@ from broker.storage.segment import Segment
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenUp:
+class GivenUp(msgspec.Struct, frozen=True, kw_only=True):
     """What was given up: the damage, and all offsets from `first_offset` on."""
 
     path: Path

@@ -11,9 +11,10 @@ import subprocess
 import tarfile
 import tempfile
 import urllib.parse
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from deploy.bundle.archives import sha256
 from deploy.bundle.targets import PROCESSORS
@@ -33,8 +34,7 @@ NAMES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Package:
+class Package(msgspec.Struct, frozen=True, order=True):
     architecture: str
     name: str
     version: str

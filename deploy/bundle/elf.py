@@ -5,9 +5,10 @@ refused, not guessed.
 """
 
 import struct
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 _PT_LOAD: Final = 1
 _PT_DYNAMIC: Final = 2
@@ -18,8 +19,7 @@ _DT_VERNEEDNUM: Final = 0x6FFFFFFF
 _MOST_ENTRIES: Final = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     """`versions`: as they stand in the file, like GLIBC_2.17."""
 
     machine: int

@@ -8,10 +8,10 @@ anybody, and never by what pip remembers of an earlier build.
 
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import msgspec
 from packaging.utils import canonicalize_name, parse_sdist_filename, parse_wheel_filename
 
 from deploy.bundle.agent import unpack
@@ -28,8 +28,7 @@ BUILDER: Final = "setuptools"
 INSTALLER: Final = "pip"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class File:
+class File(msgspec.Struct, frozen=True, order=True):
     name: str
     version: str
     file: str

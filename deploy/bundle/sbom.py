@@ -5,16 +5,16 @@ It holds no time but the release's, and no number of its own, so that two builds
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import quote
+
+import msgspec
 
 from deploy.bundle.debian_packages import Package
 from deploy.bundle.wheels import Wheel
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """One component, and the file of the release that it is in."""
 
     name: str

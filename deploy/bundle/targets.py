@@ -1,15 +1,15 @@
 """What a release is made for: a processor, a Python, and which wheels fit there. Pure."""
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 GLIBC: Final = (2, 28)  # the oldest that is promised: RHEL 8, Debian 10
 PYTHONS: Final = ("3.11", "3.12", "3.13")
 BUNDLED_PYTHON: Final = "3.13"  # what debian-packages.lock holds
 
 
-@dataclass(frozen=True, slots=True)
-class Processor:
+class Processor(msgspec.Struct, frozen=True):
     """One kind of processor by the names that Linux, Debian, and ELF's header have for it."""
 
     name: str
@@ -24,8 +24,7 @@ PROCESSORS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     processor: Processor
     python: str
 

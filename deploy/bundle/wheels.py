@@ -14,11 +14,11 @@ import sysconfig
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from email.parser import HeaderParser
 from pathlib import Path
 from typing import Final
 
+import msgspec
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
@@ -40,8 +40,7 @@ MODULES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Wheel:
+class Wheel(msgspec.Struct, frozen=True):
     """`requires`: its conditions are not looked at yet."""
 
     path: Path
@@ -94,8 +93,7 @@ def pins(constraints: str) -> dict[str, str]:
     return {canonicalize_name(name): version for name, found, version in rows if found}
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """All that `roots` come to on `target`, but what is named in `without`."""
 
     roots: tuple[str, ...]

@@ -20,11 +20,11 @@ So over a passage: the events of all windows and `no_events` are as many as the 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from itertools import islice, repeat
 from operator import add, ne
 from typing import Any, Final
 
+import msgspec
 from crc32c import crc32c
 
 from ledger.counting.owners import Owners
@@ -42,8 +42,7 @@ WRONG_CRC: Final = "the CRC of the batch does not match its bytes"
 _EARLIEST: Final = -(2**62)  # anybody can write any time, and windows begin before it
 
 
-@dataclass(slots=True)
-class Sums:
+class Sums(msgspec.Struct):
     """What lies in one window."""
 
     events: int = 0
@@ -57,8 +56,7 @@ class Sums:
         self.crc_sum += crc_sum
 
 
-@dataclass(frozen=True, slots=True)
-class Spoilt:
+class Spoilt(msgspec.Struct, frozen=True):
     """A batch whose CRC does not match."""
 
     first: int
@@ -66,8 +64,7 @@ class Spoilt:
     reason: str
 
 
-@dataclass(slots=True)
-class PartitionCount:
+class PartitionCount(msgspec.Struct):
     """What was counted in one partition since the last entry. `next_offset` is where it goes on.
 
     `seen` is when the batches that are counted came here, in milliseconds, or None where they lay
@@ -81,10 +78,10 @@ class PartitionCount:
     leader_epoch: int = -1
     seen: int | None = None
     no_events: int = 0
-    stretches: list[list[int]] = field(default_factory=list)  # [first, behind the last]
-    windows: dict[int, Sums] = field(default_factory=dict)
-    delays: list[int] = field(default_factory=list)
-    spoilt: list[Spoilt] = field(default_factory=list)
+    stretches: list[list[int]] = []  # [first, behind the last]
+    windows: dict[int, Sums] = {}
+    delays: list[int] = []
+    spoilt: list[Spoilt] = []
     origin: MirrorOf | None = None  # of what the topic is a copy
 
     @property

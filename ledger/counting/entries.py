@@ -7,8 +7,10 @@ the last ones: who has come past them has come past all of it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
+
+import msgspec
+from msgspec.structs import asdict, replace
 
 from ledger.counting.batches import Json, PartitionCount, Spoilt, Sums
 from ledger.names import VERSION
@@ -21,8 +23,7 @@ _LISTS: Final = ("passages", "damaged", "withdrawn", "scrubbed")
 _HOUR_MILLIS: Final = 3_600_000
 
 
-@dataclass(frozen=True, slots=True)
-class Speaker:
+class Speaker(msgspec.Struct, frozen=True):
     """Who counts: what all entries of one journal have in common."""
 
     source: str

@@ -17,7 +17,6 @@ said is said again. Of two loaders who write it at once, one wins; either is tru
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
@@ -135,13 +134,14 @@ class _File(msgspec.Struct, frozen=True):
 _FORMATS: Final[dict[int, type[_OldFile | _File]]] = {1: _OldFile, VERSION: _File}
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(msgspec.Struct, frozen=True):
     """As of one run."""
 
     run: int = 0
-    files: Mapping[Hour, Files] = field(default_factory=dict)
-    said: Mapping[Hour, str] = field(default_factory=dict)  # what was told of an hour, as a digest
+    files: Mapping[Hour, Files] = {}
+    said: Mapping[Hour, str] = msgspec.field(
+        default_factory=dict
+    )  # what was told of an hour, as a digest
     faulty: tuple[Hour, ...] = ()  # hours that were not as they should be
 
 

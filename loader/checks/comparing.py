@@ -17,9 +17,10 @@ Rule 6: a file whose size is wrong needs no looking at, and one without a checks
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
+
+import msgspec
 
 from loader.commit.layout import hour_path
 from loader.manifests import HourState, Manifest
@@ -45,8 +46,7 @@ class CommittedFile(NamedTuple):
 Files = dict[str, CommittedFile]  # by path
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedHour:
+class ExpectedHour(msgspec.Struct, frozen=True):
     """What should lie in its folder: files that are known, others by name or by number, and what
     these others come to."""
 

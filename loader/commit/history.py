@@ -21,7 +21,6 @@ then, so these are the bytes that were found right.
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Final
 
@@ -172,8 +171,7 @@ def _too_long(manifest: Manifest, size: int, limit: int) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Listed:
+class _Listed(msgspec.Struct, frozen=True):
     """Runs that have a manifest, and those with a mark."""
 
     committed: frozenset[int]

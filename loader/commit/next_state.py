@@ -13,7 +13,6 @@ stay where they are.
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -54,8 +53,7 @@ from loader.tables import Hour, Slice, hour_of
 FEW_DUPLICATES: Final = 100  # so many may always be
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """By whom and when a run is committed, and what may not be exceeded in it."""
 
     now: int  # milliseconds

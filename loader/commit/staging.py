@@ -10,10 +10,10 @@ just the files that it names. What they hold is counted, and has to agree as wel
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from loader.commit.accounts import accounts_of, by_log
 from loader.commit.sources import LandedSources
@@ -38,8 +38,7 @@ _FOLDERS: Final = re.compile(
 _SUFFIX: Final = re.compile(r"\.c\d+(\.[A-Za-z0-9.]+)$")
 
 
-@dataclass(frozen=True, slots=True)
-class StagedFile:
+class StagedFile(msgspec.Struct, frozen=True):
     """One file. Paths are relative to the root."""
 
     kind: FileKind
@@ -51,13 +50,12 @@ class StagedFile:
     rows: int = -1  # as counted in the file itself; -1: not counted yet
 
 
-@dataclass(frozen=True, slots=True)
-class Staged:
+class Staged(msgspec.Struct, frozen=True):
     """All that a job has left."""
 
     reports: Mapping[int, SliceReport]  # by slice; without their sources
     files: tuple[StagedFile, ...]  # without the reports
-    sources: LandedSources = field(default_factory=LandedSources)  # of all reports
+    sources: LandedSources = msgspec.field(default_factory=LandedSources)  # of all reports
 
 
 def staged(store: Store, directory: str, sources: LandedSources) -> Staged:

@@ -11,11 +11,11 @@ batch holds is.
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import Final
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from client.fetcher import FetchedBatch
 from columns.native import Rows, first_schema_id

@@ -1,9 +1,9 @@
 """What becomes of a batch: rows, and what cannot be one, with its reason."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
 import pyarrow as pa
 
 NO_VALUE: Final = "no value"
@@ -15,8 +15,7 @@ BROKEN_BATCH: Final = "broken batch"
 NO_SCHEMA: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Dead:
+class Dead(msgspec.Struct, frozen=True):
     """A record that is no row. `reason` is one of few; `detail` says it of this record."""
 
     offset: int
@@ -28,8 +27,7 @@ class Dead:
     schema_id: int = NO_SCHEMA
 
 
-@dataclass(frozen=True, slots=True)
-class Decoded:
+class Decoded(msgspec.Struct, frozen=True):
     """Rows in the order of their offsets, and what stands beside each."""
 
     rows: pa.RecordBatch | None
@@ -39,4 +37,4 @@ class Decoded:
     dead: tuple[Dead, ...] = ()
     # Of a broken batch whose offsets are too many to name each: from, and up to but without.
     unnamed: tuple[int, int] = (0, 0)
-    schema_ids: Mapping[int, int] = field(default_factory=dict)
+    schema_ids: Mapping[int, int] = {}

@@ -1,8 +1,8 @@
 """What is needed to read what was written with one schema id, made when the id is first met."""
 
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+import msgspec
 import pyarrow as pa
 
 from columns.conversion import Conversion
@@ -24,16 +24,14 @@ class SchemaSource(Protocol):
     def schema(self, schema_id: int) -> AvroSchema: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Unusable:
+class Unusable(msgspec.Struct, frozen=True):
     """Nothing with this schema id can be read."""
 
     reason: str
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(msgspec.Struct, frozen=True):
     """Bodies in raw form, by where they stood in what was asked."""
 
     places: tuple[int, ...]

@@ -13,7 +13,6 @@ Rule 5: files that somebody has taken away, by retention of their own or by mist
 """
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -44,8 +43,7 @@ NO_ROWS: Final = HourState(rows=0, files=())
 LOOKED_BACK: Final = 48 * HOUR_MILLIS  # for hours without rows
 
 
-@dataclass(frozen=True, slots=True)
-class Closing:
+class Closing(msgspec.Struct, frozen=True):
     """What becomes of one hour."""
 
     hour: Hour
@@ -58,8 +56,7 @@ class Closing:
         return not self.missing
 
 
-@dataclass(frozen=True, slots=True)
-class Merge:
+class Merge(msgspec.Struct, frozen=True):
     """Files of an hour that become fewer."""
 
     hour: Hour
@@ -151,8 +148,7 @@ def as_found(
     return msgspec.structs.replace(latest, hours=latest.hours | hours)
 
 
-@dataclass(frozen=True, slots=True)
-class MergedFile:
+class MergedFile(msgspec.Struct, frozen=True):
     """One of the few, where it lies now. Paths are relative to the root."""
 
     staged: str
@@ -161,8 +157,7 @@ class MergedFile:
     suffix: str = ".parquet"
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
+class Merged(msgspec.Struct, frozen=True):
     """A merge that was done."""
 
     merge: Merge

@@ -24,9 +24,10 @@ closes hours if it is said how long. Dead letters are on their topic's watermark
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from heapq import merge
 from typing import Final, Protocol
+
+import msgspec
 
 from ledger.agents import Agents, Behind
 from ledger.names import DEAD_SUFFIX
@@ -38,15 +39,13 @@ MOST_NAMES: Final = 1_000  # that a marker has
 _FEW: Final = 3  # that are named in words
 
 
-@dataclass(frozen=True, slots=True)
-class Complete:
+class Complete(msgspec.Struct, frozen=True):
     """Nothing more will come that anybody knows of."""
 
     by: str  # how that was decided, in words
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(msgspec.Struct, frozen=True):
     """Something may still come."""
 
     missing: str  # in words; the same as long as the same is waited for
@@ -80,24 +79,22 @@ class Completeness(Protocol):
         them. No verdict: the hour is left as it is, for the next load."""
 
 
-@dataclass(frozen=True, slots=True)
-class TopicEnd:
+class TopicEnd(msgspec.Struct, frozen=True):
     """Where a topic's partitions ended, after the ledger had been read."""
 
     topic_id: str
     offsets: Mapping[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Watermarks:
+class Watermarks(msgspec.Struct, frozen=True):
     """What was known at one time."""
 
     agents: Agents
     ends: Mapping[str, TopicEnd | None]  # None: there is no such topic
     now: int  # milliseconds
     settle_millis: int | None  # None: not said
-    _waited_for: dict[frozenset[str], list[Behind]] = field(default_factory=dict)
-    _expected: dict[str, Sequence[Behind]] = field(default_factory=dict)
+    _waited_for: dict[frozenset[str], list[Behind]] = {}
+    _expected: dict[str, Sequence[Behind]] = {}
 
     def judge(
         self, topics: Mapping[str, TopicState | None], hour: Hour, *, events: bool
@@ -181,8 +178,7 @@ def _waiting_for(behind: Sequence[Behind]) -> Waiting:
     return Waiting(f"agents on {words}", tuple(hosts[:MOST_NAMES]))
 
 
-@dataclass(frozen=True, slots=True)
-class AuditGate:
+class AuditGate(msgspec.Struct, frozen=True):
     """What was known at one time, of one table."""
 
     answers: Mapping[tuple[str, Hour], HourVerdict]  # by topic and hour

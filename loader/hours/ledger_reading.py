@@ -18,7 +18,6 @@ import logging
 import re
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -66,8 +65,7 @@ class _File(msgspec.Struct, frozen=True):
     epochs: dict[int, int] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerRead:
+class LedgerRead(msgspec.Struct, frozen=True):
     """The agents, as of these positions in one `_audit`."""
 
     positions: LedgerPositions

@@ -9,9 +9,9 @@ Rows of an hour stay in the order in which they came, but for those of many hour
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,13 +26,12 @@ _LARGEST_BLOCK: Final = 256 * 1024 * 1024  # no column of text may outgrow two g
 _BLOCK_SHARE: Final = 8  # of all that is held, what is sorted at a time
 
 
-@dataclass(slots=True)
-class _HourRows:
+class _HourRows(msgspec.Struct):
     """Batches of one hour, in the order in which they came."""
 
     held: HeldBytes
-    batches: list[pa.RecordBatch] = field(default_factory=list)
-    small: list[pa.RecordBatch] = field(default_factory=list)
+    batches: list[pa.RecordBatch] = []
+    small: list[pa.RecordBatch] = []
     bytes: int = 0
 
     def add(self, batch: pa.RecordBatch, size: int) -> int:

@@ -12,9 +12,9 @@ letters with odd times there are few windows.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
 import pyarrow as pa
 
 from client.partition_reader import Instead
@@ -38,8 +38,7 @@ from wire.batch import BatchHeader
 MOST_ACCOUNTS: Final = 200  # beyond that, duplicates are not told apart by where they lay
 
 
-@dataclass(slots=True)
-class _Window:
+class _Window(msgspec.Struct):
     rows: int = 0
     duplicates: int = 0
     dead: int = 0
@@ -47,8 +46,7 @@ class _Window:
     crc_sum: int = 0
 
 
-@dataclass(slots=True)
-class _Account:
+class _Account(msgspec.Struct):
     """One that grows at its end."""
 
     leader_epoch: int
@@ -62,8 +60,8 @@ class _Account:
     markers: int = 0
     aborted: int = 0
     compacted: int = 0
-    missing: GrowingIntervals = field(default_factory=GrowingIntervals)
-    windows: dict[int, _Window] = field(default_factory=dict)
+    missing: GrowingIntervals = msgspec.field(default_factory=GrowingIntervals)
+    windows: dict[int, _Window] = {}
 
     def at(self, start: int) -> _Window:
         return self.windows.setdefault(start, _Window())
@@ -98,8 +96,7 @@ class _Account:
         )
 
 
-@dataclass(slots=True)
-class LandedSlice:
+class LandedSlice(msgspec.Struct):
     """Counts; decides nothing. With `only_hours`, windows of other hours are not looked at."""
 
     piece: Slice
@@ -112,11 +109,11 @@ class LandedSlice:
     _unnamed: int = 0
     _leads: int = 0
     _gives_up: bool = False
-    _accounts: list[_Account] = field(default_factory=list)
+    _accounts: list[_Account] = []
     _last: BatchHeader | None = None
-    _rows: Counter[Hour] = field(default_factory=Counter)
-    _dead: Counter[str] = field(default_factory=Counter)
-    _schema_ids: Counter[int] = field(default_factory=Counter)
+    _rows: Counter[Hour] = msgspec.field(default_factory=Counter)
+    _dead: Counter[str] = msgspec.field(default_factory=Counter)
+    _schema_ids: Counter[int] = msgspec.field(default_factory=Counter)
 
     @property
     def leader_epoch(self) -> int:

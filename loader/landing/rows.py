@@ -4,9 +4,9 @@ Python's time for every row.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, Self
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -62,8 +62,7 @@ def positions(stretches: Iterable[tuple[int, int]], rows: int) -> pa.Int64Array:
     return pa.concat_arrays(parts) if parts else every.slice(0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Arrived:
+class Arrived(msgspec.Struct, frozen=True):
     """Rows, and of each its time, and which event it is if it says so."""
 
     rows: pa.RecordBatch

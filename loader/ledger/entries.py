@@ -10,12 +10,12 @@ an entry can hold, it speaks of longer ones.
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
 
 import msgspec
+from msgspec.structs import asdict
 
 from ground.intervals import merged, minus
 from ledger.names import NOWHERE, VERSION, topic_id_text
@@ -36,8 +36,7 @@ MOST_BYTES: Final = 256 * 1024  # of an entry, about
 _SECOND: Final = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(msgspec.Struct, frozen=True):
     """A passage, or runs of one, and what an entry must be like that has it."""
 
     passage: Json

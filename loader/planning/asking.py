@@ -11,7 +11,8 @@ Compaction writes batches anew. Of topics that are compacted nothing can be told
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from client.admin import topic_configs
 from client.batches_at import batches_at

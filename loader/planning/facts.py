@@ -1,13 +1,13 @@
 """What a cluster says of topics when a run is planned."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from loader.manifests import TopicState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parted:
+class Parted(msgspec.Struct, frozen=True, kw_only=True):
     """The log is another one than was read, though of the same name and id."""
 
     same_to: int  # up to there it is the same; -1 if nobody knows
@@ -15,8 +15,7 @@ class Parted:
     found: str  # what is there now
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionFacts:
+class PartitionFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Consumers can read from `earliest` on, up to `end`."""
 
     leader_epoch: int
@@ -26,8 +25,7 @@ class PartitionFacts:
     parted: Parted | None = None  # as batches tell; None: nothing speaks against it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicFacts:
+class TopicFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A topic that exists."""
 
     topic: str

@@ -7,11 +7,11 @@ was read.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from loader.errors import GapError
 from loader.manifests import PartitionState, TopicState
@@ -30,8 +30,7 @@ class Why(StrEnum):
     VANISHED = "vanished"  # no such topic or partition
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gap:
+class Gap(msgspec.Struct, frozen=True, kw_only=True):
     """The offsets from `first` on, below `end`; `end` is -1 where nobody knows it. If it is
     accepted, `again` offsets that may have been read before are read once more. Where batches have
     told that the log is another one, `was` is the one that was read, and `found` what is there."""
@@ -79,8 +78,7 @@ def refusal(gaps: Sequence[object], remedy: str) -> GapError:
     return GapError(f"{gaps[0]}{more}. {remedy}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
+class Start(msgspec.Struct, frozen=True, kw_only=True):
     """The offset to read on at, if the gap before it is accepted."""
 
     offset: int
@@ -154,8 +152,7 @@ def _parted(facts: PartitionFacts, reached: int, gap: Callable[..., Gap]) -> Sta
     return Start(offset=start, gap=lost)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """One run's reading. `topics` is the state before it: what was accepted as missing is passed
     over there already, and every partition that is read says from where."""
 
@@ -164,7 +161,9 @@ class Plan:
     topics: tuple[TopicState, ...]
     gaps: tuple[Gap, ...] = ()  # that were accepted
     absent: tuple[str, ...] = ()  # topics that do not exist
-    never_seen: Mapping[str, int] = field(default_factory=dict)  # what new topics had lost before
+    never_seen: Mapping[str, int] = msgspec.field(
+        default_factory=dict
+    )  # what new topics had lost before
 
     @property
     def records(self) -> int:

@@ -1,13 +1,13 @@
 """Ranges of partitions, divided into what single tasks read."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from loader.tables import Slice
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Range:
+class Range(msgspec.Struct, frozen=True, kw_only=True):
     """What one run reads of one partition: the records from `first` on, to the end of the batch
     that `end` lies in or behind."""
 

@@ -7,8 +7,10 @@ import heapq
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from loader.errors import Mismatch
 from loader.hours.closing import Merge, Merged, MergedFile
@@ -19,8 +21,7 @@ from loader.tables import hour_folder
 _NUMBER: Final = re.compile(r"/(?:kind=rows/slice|merged_*)=(\d+)/")
 
 
-@dataclass(frozen=True, slots=True)
-class Footer:
+class Footer(msgspec.Struct, frozen=True):
     """Of one file. Files whose `columns` are the same text have the same columns."""
 
     columns: str = ""
@@ -39,8 +40,7 @@ def grouped(sizes: Mapping[str, int], wanted: int) -> list[list[str]]:
     return [sorted(group) for group in groups]
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     """Files that become one. Paths are relative to the root."""
 
     number: int

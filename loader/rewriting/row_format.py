@@ -6,8 +6,9 @@ with zstd, gzip.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from loader.config import FileCompression, FileFormat
 from loader.errors import LoaderError
@@ -43,8 +44,7 @@ _CODECS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class RowFormat:
+class RowFormat(msgspec.Struct, frozen=True):
     """How rows are kept in files."""
 
     format: FileFormat

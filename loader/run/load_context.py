@@ -7,9 +7,10 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from client.brokers import Brokers
 from loader.commit.history import History
@@ -36,8 +37,7 @@ def loader_name() -> str:
     return f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]} penstock {penstock}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadRequest:
+class LoadRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One load, as it was asked for."""
 
     tables: tuple[str, ...] = ()  # names or patterns of tables; none: all that are configured
@@ -58,8 +58,7 @@ class LoadRequest:
         return self.reads_nothing or bool(self.rebuild)
 
 
-@dataclass(frozen=True, slots=True)
-class LoadContext:
+class LoadContext(msgspec.Struct, frozen=True):
     """Usable by many threads, but for brokers: each table has connections of its own."""
 
     config: LoaderConfig
@@ -73,7 +72,7 @@ class LoadContext:
     watcher: TableWatcher
     stopping: threading.Event
     clock: Callable[[], float] = time.time
-    loader: str = field(default_factory=loader_name)
+    loader: str = msgspec.field(default_factory=loader_name)
 
     @property
     def spark(self) -> "SparkWork":
@@ -92,8 +91,7 @@ class LoadContext:
             raise Interrupted(f"table {table}: stopped before anything was committed")
 
 
-@dataclass(frozen=True, slots=True)
-class TableLoad:
+class TableLoad(msgspec.Struct, frozen=True):
     """One table's part of a load. Used by one thread."""
 
     context: LoadContext

@@ -1,15 +1,15 @@
 """What came of a load, table by table, for whoever asked for it; and how it is told on the way."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final, Protocol
+
+import msgspec
 
 from loader.checks.comparing import FaultyFile
 from loader.tables import Hour
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionRange:
+class PartitionRange(msgspec.Struct, frozen=True):
     """Offsets that were read: from the first, up to but without the last."""
 
     topic: str
@@ -18,8 +18,7 @@ class PartitionRange:
     to_offset: int
 
 
-@dataclass(slots=True)
-class TableOutcome:
+class TableOutcome(msgspec.Struct):
     """One table's share of a load; grows while the load goes on."""
 
     table: str
@@ -34,12 +33,14 @@ class TableOutcome:
     late: int = 0
     duplicates: int = 0
     dead: int = 0
-    complete: list[Hour] = field(default_factory=list)
-    incomplete: list[Hour] = field(default_factory=list)
+    complete: list[Hour] = []
+    incomplete: list[Hour] = []
     merged_files: int = 0  # that became fewer
-    checked: list[Hour] = field(default_factory=list)  # hours whose files were to be compared
-    faults: list[FaultyFile] = field(default_factory=list)  # what is wrong with files
-    warnings: list[str] = field(default_factory=list)
+    checked: list[Hour] = msgspec.field(
+        default_factory=list
+    )  # hours whose files were to be compared
+    faults: list[FaultyFile] = []  # what is wrong with files
+    warnings: list[str] = []
     seconds: float = 0.0
     error: Exception | None = None
 

@@ -11,7 +11,6 @@ rows: Spark looks there first, so that a plain read sees all of them. Others pas
 
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -36,8 +35,7 @@ COMMON_METADATA: Final = "_common_metadata"
 _WAY_OUT: Final = "load its topics into another table, by `tables:`"
 
 
-@dataclass(frozen=True, slots=True)
-class LatestSchema:
+class LatestSchema(msgspec.Struct, frozen=True):
     """The latest of one topic's."""
 
     subject: str
@@ -49,8 +47,7 @@ class LatestSchema:
         return f"{self.subject}, version {self.version}"
 
 
-@dataclass(frozen=True, slots=True)
-class TableColumns:
+class TableColumns(msgspec.Struct, frozen=True):
     """What rows are resolved to, and the writers' schemas that are known beforehand."""
 
     columns: Columns
@@ -130,8 +127,7 @@ def _left_out(reader: LatestSchema, found: Sequence[LatestSchema]) -> Iterator[s
                 )
 
 
-@dataclass(frozen=True, slots=True)
-class TableForm:
+class TableForm(msgspec.Struct, frozen=True):
     columns: str  # as Spark's JSON: all that there ever were
     format: FileFormat
     header: str  # where its fields stand; empty: events have none

@@ -4,7 +4,8 @@ Few requests, whichever number of partitions there are.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from client.admin import all_topics
 from client.brokers import Brokers

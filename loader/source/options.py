@@ -7,7 +7,6 @@ words, by offsets, or by a time. Offsets are written as for Spark's Kafka source
 
 import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final, TypeVar
@@ -54,25 +53,21 @@ _Default = TypeVar("_Default")
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
-@dataclass(frozen=True, slots=True)
-class Earliest:
+class Earliest(msgspec.Struct, frozen=True):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class Latest:
+class Latest(msgspec.Struct, frozen=True):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class AtOffsets:
+class AtOffsets(msgspec.Struct, frozen=True):
     """By topic and partition; each may be EARLIEST or LATEST."""
 
     offsets: Mapping[str, Mapping[int, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class AtTime:
+class AtTime(msgspec.Struct, frozen=True):
     """At the first record of this time or later, in milliseconds; at the end if there is none."""
 
     millis: int
@@ -125,8 +120,7 @@ class DeadRecords(StrEnum):
     KEEP = "keep"  # each is a row that has only `_dead`, which says why, and where it came from
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceOptions:
+class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
     """`starting` and `ending` are None if nothing is said."""
 
     brokers: str

@@ -12,10 +12,12 @@ and others write what they like. Spark applies the conditions itself once more.
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from client.delivery import TopicPartition
 from loader.errors import GapError, OptionRefused
@@ -149,8 +151,7 @@ _COMPARE: Final[Mapping[Operator, Callable[[Any, Any], bool]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(msgspec.Struct, frozen=True):
     """On one column, not within a struct."""
 
     column: str

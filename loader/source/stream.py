@@ -10,10 +10,10 @@ Spark would ask anew where it begins.) What follows from facts is pure: only `To
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from client.brokers import Brokers
 from client.delivery import TopicPartition

@@ -28,12 +28,12 @@ import sys
 import time
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, PackagePath, version
 from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+import msgspec
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -79,8 +79,7 @@ def runs_here(master: str) -> bool:
     return master == "local" or master.startswith("local[")
 
 
-@dataclass(frozen=True, slots=True)
-class PackedFile:
+class PackedFile(msgspec.Struct, frozen=True):
     """A file here, under the name it has in the pack."""
 
     name: str
@@ -202,8 +201,7 @@ def _found(look_up: Lookup, name: str, *, wanted_by: str) -> Distribution:
         ) from None
 
 
-@dataclass(frozen=True, slots=True)
-class PackedEnvironment:
+class PackedEnvironment(msgspec.Struct, frozen=True):
     """A pack, and what is to be told of it."""
 
     path: Path

@@ -9,8 +9,9 @@ What is being written lies in `CREATING` until then, and stays there if its writ
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+import msgspec
 
 from loader.errors import StoreError
 
@@ -19,8 +20,7 @@ CREATING: Final = f"{PENSTOCK}/~creating"  # no table can have that name
 MOST_BYTES: Final = 512 * 1024 * 1024  # of a file that is read at once
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """What a folder holds."""
 
     path: str

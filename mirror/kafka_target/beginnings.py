@@ -16,8 +16,10 @@ What else may be wrong is judged as for any copy (mirror/beginnings.py). Blocks.
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from client.addresses import Address
 from client.asking import Key
@@ -58,8 +60,7 @@ class _End(NamedTuple):
 _NOWHERE: Final = _End(-1, None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Judged:
+class _Judged(msgspec.Struct, frozen=True):
     """One partition."""
 
     wanted: Wanted

@@ -11,8 +11,9 @@ such as the transaction of a worker that was killed within one, is waited for.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
+
+import msgspec
 
 from client.brokers import Brokers
 from client.connection import BrokerConnection
@@ -113,8 +114,7 @@ def _end(asked: BrokerConnection, writers: Mapping[str, Writer], patience: Patie
     _ask_all(asked, tuple(writers), _Question(end_txn.API, request, said), patience)
 
 
-@dataclass(frozen=True, slots=True)
-class _Question(Generic[Request, Response]):
+class _Question(msgspec.Struct, Generic[Request, Response], frozen=True):
     """What is asked of each transactional id, and what became of it."""
 
     api: Api[Request, Response]

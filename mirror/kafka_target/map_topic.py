@@ -11,7 +11,6 @@ Any thread; blocks. What is written is read again from there, as others may have
 import threading
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import msgspec
@@ -75,13 +74,12 @@ _MARK: Final = msgspec.json.Decoder(Mark)
 _PAGE: Final = msgspec.json.Decoder(_Page)
 
 
-@dataclass(slots=True)
-class _Known:
+class _Known(msgspec.Struct):
     """What was read up to `position`."""
 
     position: int = -1
-    marks: dict[str, Mark] = field(default_factory=dict)
-    runs: dict[Place, Runs] = field(default_factory=dict)
+    marks: dict[str, Mark] = {}
+    runs: dict[Place, Runs] = {}
 
 
 class MapTopic:

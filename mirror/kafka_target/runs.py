@@ -18,8 +18,9 @@ Rule 3: what a worker writes down after another has begun is void. It is in the 
 """
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+import msgspec
 
 _MOST: Final = 4096  # runs of a partition that are remembered one by one
 _PAGES: Final = 4096
@@ -65,13 +66,12 @@ class PageKey(NamedTuple):
     is_beginning: bool
 
 
-@dataclass(slots=True)
-class Runs:
+class Runs(msgspec.Struct):
     """Of one partition, as the map has them; the older ones may have been thinned out."""
 
     beginning: Page | None = None  # the last
-    _runs: list[Run] = field(default_factory=list)
-    _oldest: list[PageKey] = field(default_factory=list)
+    _runs: list[Run] = []
+    _oldest: list[PageKey] = []
 
     def add(self, page: Page) -> None:
         """The map's next word."""

@@ -15,9 +15,9 @@ Rule 3: where a batch comes to lie in the copy is known before it goes out, as n
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+import msgspec
 from crc32c import crc32c
 
 from client.committed import Committed
@@ -40,8 +40,7 @@ from wire.records import DELETE_HORIZON, Codec, build_batch, records
 _NOT_AS_IT_IS: Final = LOG_APPEND_TIME | DELETE_HORIZON
 
 
-@dataclass(slots=True)
-class Footing:
+class Footing(msgspec.Struct):
     """Where a worker writes in one partition of the copy, since it has begun there."""
 
     writer: Writer
@@ -59,13 +58,12 @@ class Outgoing(NamedTuple):
     records: memoryview
 
 
-@dataclass(slots=True)
 class Taken(Cut):
     """Batches as they go out, one by one; `headers` are those that the source had for them."""
 
-    batches: list[Outgoing] = field(default_factory=list)
-    places: list[int] = field(default_factory=list)  # the offset of each in the copy
-    runs: list[Run] = field(default_factory=list)  # that begin with them
+    batches: list[Outgoing] = msgspec.field(default_factory=list)
+    places: list[int] = msgspec.field(default_factory=list)  # the offset of each in the copy
+    runs: list[Run] = msgspec.field(default_factory=list)  # that begin with them
     behind: int = 0  # where the copy ends then
 
 

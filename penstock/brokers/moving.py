@@ -7,10 +7,10 @@ the command ends: called again, it goes on watching, and takes the throttle away
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import click
+import msgspec
 
 from client.admin import all_topics
 from client.brokers import Brokers
@@ -33,8 +33,7 @@ NOTHING: Final[Plan] = {}
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class How:
+class How(msgspec.Struct, frozen=True, kw_only=True):
     """What the options say."""
 
     dry_run: bool
@@ -43,8 +42,7 @@ class How:
     as_json: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """The cluster, with replicas where they are to be once all that moves has come."""
 
     cluster: ClusterMetadata

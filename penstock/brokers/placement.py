@@ -16,10 +16,11 @@ thousands.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from functools import partial
 from heapq import heappop, heappush, heapreplace
 from math import ceil
+
+import msgspec
 
 Key = tuple[str, int]
 """A partition."""
@@ -157,8 +158,7 @@ def _back(came: Mapping[int, tuple[Key, int]], place: int, begin: int) -> Iterat
 # New brokers
 
 
-@dataclass(slots=True)
-class _Has:
+class _Has(msgspec.Struct):
     """What a broker has."""
 
     keys: set[Key]

@@ -5,15 +5,15 @@ remembers. Who may not see all topics sees the replicas of those that are shown.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+import msgspec
 
 from client.metadata import NO_LEADER, BrokerMetadata, ClusterMetadata, PartitionMetadata
 
 LEADS, IN_SYNC, BEHIND, AWAY = "leads", "in sync", "behind", "away"
 
 
-@dataclass(frozen=True, slots=True)
-class Replica:
+class Replica(msgspec.Struct, frozen=True):
     """What one broker has of a partition. `role` is one of the words above."""
 
     topic: str
@@ -21,13 +21,12 @@ class Replica:
     role: str
 
 
-@dataclass(slots=True)
-class BrokerStanding:
+class BrokerStanding(msgspec.Struct):
     """`broker` is None while it is away."""
 
     id: int
     broker: BrokerMetadata | None
-    replicas: list[Replica] = field(default_factory=list)
+    replicas: list[Replica] = []
 
     def count(self, *roles: str) -> int:
         return sum(each.role in roles for each in self.replicas)

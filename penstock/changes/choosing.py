@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import Final
 
 import click
+import msgspec
 
 from ground.administration import OK, Entry
 from penstock.cli.time_arguments import day, time_millis
@@ -44,8 +44,7 @@ def since_millis(text: str, now: datetime) -> int:
     return time_millis(text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """What an entry must be to be shown; empty is everything. Times as they stand in entries."""
 
     since: str = ""

@@ -20,7 +20,6 @@ that begins like a YAML list, mapping or quoted text is read as YAML; all else s
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -94,8 +93,7 @@ def _construct(kind: type[Any], value: Any) -> Any:
     return kind(value)
 
 
-@dataclass(frozen=True, slots=True)
-class _Filled:
+class _Filled(msgspec.Struct, frozen=True):
     """A scalar's text after the environment was filled in."""
 
     text: str
@@ -103,8 +101,7 @@ class _Filled:
     secret: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
+class _Reader(msgspec.Struct, frozen=True):
     environment: Mapping[str, str]
 
     def value(self, node: Node, kind: inspect.Type, key: str) -> Value:

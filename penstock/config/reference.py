@@ -14,7 +14,6 @@ import ast
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from inspect import getsource
 from itertools import pairwise
@@ -165,8 +164,7 @@ class Unexplained(Exception):
     """A key of which nobody has said what it means."""
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(msgspec.Struct, frozen=True):
     """One key. `meaning` is Markdown, with links as they hold in docs/."""
 
     name: str
@@ -182,8 +180,7 @@ class Key:
         return _LINK.sub(r"\1", self.meaning)
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(msgspec.Struct, frozen=True):
     """The keys of one struct. The program's own has no name."""
 
     name: str

@@ -12,9 +12,9 @@ until somebody knows which type is wanted of it.
 
 import difflib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 import yaml
 
 from ground.printable import one_line
@@ -42,8 +42,7 @@ def unknown_key(where: str, key: str, name: str, known: Sequence[str]) -> Config
     return ConfigurationError(where, key, f"unknown key; {hint}")
 
 
-@dataclass(frozen=True, slots=True)
-class ScalarNode:
+class ScalarNode(msgspec.Struct, frozen=True):
     """Text as it stands in the file; `plain` if it is not quoted."""
 
     where: str
@@ -51,16 +50,14 @@ class ScalarNode:
     plain: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class ListNode:
+class ListNode(msgspec.Struct, frozen=True):
     where: str
-    items: list["Node"] = field(default_factory=list)
+    items: list["Node"] = []
 
 
-@dataclass(frozen=True, slots=True)
-class MappingNode:
+class MappingNode(msgspec.Struct, frozen=True):
     where: str
-    entries: dict[str, "Node"] = field(default_factory=dict)
+    entries: dict[str, "Node"] = {}
 
 
 Node = ScalarNode | ListNode | MappingNode

@@ -9,12 +9,12 @@ A run that is cut off has done a part of it, and its next run does the rest.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
+import msgspec
 
 from ground.printable import one_line
 from penstock.cli.confirmation import confirm_deletion, yes_option
@@ -45,8 +45,7 @@ class Outcome(StrEnum):
     REFUSED = "refused"
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """Of one thing: as it is and as it will be, None where it is not there; if it is refused, for
     which reasons."""
 

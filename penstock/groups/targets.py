@@ -5,7 +5,8 @@ Nothing lies beyond a log: what would is moved to its beginning or its end, and 
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from client.brokers import Brokers
 from client.delivery import TopicPartition
@@ -15,22 +16,19 @@ from penstock.groups.topic_arguments import TopicArgument
 from wire.messages.list_offsets import EARLIEST, LATEST
 
 
-@dataclass(frozen=True, slots=True)
-class Shift:
+class Shift(msgspec.Struct, frozen=True):
     """So many messages on, or back, from where it is."""
 
     by: int
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(msgspec.Struct, frozen=True):
     """Each partition has an offset of its own."""
 
     offsets: Mapping[TopicPartition, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Ago:
+class Ago(msgspec.Struct, frozen=True):
     """The first message that was written so long ago, or later."""
 
     millis: int
@@ -39,16 +37,14 @@ class Ago:
 To = Beginning | End | AtOffset | AtTime | Ago | Shift | Given
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     target: TopicPartition
     before: int | None
     after: int
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Logs:
+class _Logs(msgspec.Struct, frozen=True):
     """Where the logs of the chosen partitions begin and end."""
 
     begins: Mapping[TopicPartition, int]

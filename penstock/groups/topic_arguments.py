@@ -2,18 +2,17 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import click
+import msgspec
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _NUMBERS: Final = re.compile(r"\d{1,9}(,\d{1,9})*", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class TopicArgument:
+class TopicArgument(msgspec.Struct, frozen=True):
     """A topic, or some partitions of it."""
 
     topic: str

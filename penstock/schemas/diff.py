@@ -1,10 +1,10 @@
 """`penstock schemas diff`, and how differences are shown: lines for people, JSON for programs."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
+import msgspec
 from click.shell_completion import CompletionItem
 
 from penstock.cli.failures import Failed
@@ -95,8 +95,7 @@ def command(
         say("no difference")
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(msgspec.Struct, frozen=True):
     """`new` is a version, or the file."""
 
     subject: str

@@ -1,10 +1,10 @@
 """`penstock size`: what a site needs, as a table and what to know of it."""
 
 import re
-from dataclasses import asdict
 from typing import Any, Final
 
 import click
+from msgspec import to_builtins
 
 from penstock.cli.output import json_option, print_json, print_table
 from penstock.cli.time_arguments import DurationType
@@ -187,7 +187,7 @@ def command(
     )
     needed = plan(site)
     if as_json:
-        print_json({"site": asdict(site), **asdict(needed)})
+        print_json({"site": to_builtins(site), **to_builtins(needed)})
     else:
         _show(site, needed)
 

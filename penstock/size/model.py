@@ -9,8 +9,9 @@ Rule 4: a broker has one core.
 MB and GB are powers of ten, as in docs/benchmarks.
 """
 
-from dataclasses import dataclass
 from math import ceil
+
+import msgspec
 
 from penstock.size import measured
 
@@ -20,8 +21,7 @@ _MB = 1e6
 _ENSEMBLE = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class Site(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be carried."""
 
     hosts: int
@@ -41,8 +41,7 @@ class Site:
     mirror: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
+class Need(msgspec.Struct, frozen=True, kw_only=True):
     """Of one process of a kind, of which there are `count`. None: not measured."""
 
     program: str
@@ -54,8 +53,7 @@ class Need:
     out_mb_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What a site needs."""
 
     lines_a_second: float  # with headroom, as are all rates

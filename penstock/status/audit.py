@@ -6,11 +6,11 @@ seldom is asked for seldom.
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
+from msgspec.structs import replace
 
 from audit import answers
 from audit.findings import State
@@ -43,8 +43,7 @@ class OpenTopic(NamedTuple):
     waits: str
 
 
-@dataclass(frozen=True, slots=True)
-class AuditPart:
+class AuditPart(msgspec.Struct, frozen=True):
     topics: answers.TopicsAnswer
     agents: answers.AgentsAnswer
     loads: answers.Loads

@@ -9,8 +9,9 @@ lost some serves the others: its `/readyz` says yes, and what is wrong in lines 
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from client.bootstrap import Bootstrap
 from client.brokers import Brokers
@@ -34,8 +35,7 @@ _READY_TO_ANYBODY: Final = "ok"  # where who asks is not known
 Remarks = Mapping[str, Sequence[str]]  # by address, as brokers make them
 
 
-@dataclass(frozen=True, slots=True)
-class StoredTopic:
+class StoredTopic(msgspec.Struct, frozen=True):
     """One topic; -1 where a partition without a leader hides how much there is."""
 
     partitions: int
@@ -44,8 +44,7 @@ class StoredTopic:
     without_leader: int
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterPart:
+class ClusterPart(msgspec.Struct, frozen=True):
     brokers: tuple[BrokerStanding, ...]
     topics: Mapping[str, StoredTopic]
 

@@ -1,7 +1,6 @@
 """The parts put together: what each of them says, and what follows from one being away. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -26,16 +25,15 @@ _MOST_OF_ONE_KIND: Final = 10  # lines
 _NOT_HEARD: Final = ("never", "silent")
 
 
-@dataclass(frozen=True, slots=True)
-class StatusParts:
+class StatusParts(msgspec.Struct, frozen=True):
     """What has answered; None what has not, and then `silent` says why."""
 
     cluster: ClusterPart | None = None
     subjects: int | None = None
     agent: Status | None = None
     audit: AuditPart | None = None
-    silent: Sequence[str] = field(default=())
-    broker_remarks: Remarks = field(default_factory=dict)
+    silent: Sequence[str] = ()
+    broker_remarks: Remarks = {}
 
 
 def joined(parts: StatusParts, now: int) -> PipelineStatus:

@@ -1,9 +1,9 @@
 """`penstock topics repair`."""
 
-from dataclasses import asdict
 from pathlib import Path
 
 import click
+from msgspec.structs import asdict
 
 from broker.config import BrokerConfig
 from broker.data_directory import DataDirectory, DirectoryInUse

@@ -8,10 +8,10 @@ names are cut.
 import shlex
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import msgspec
 from rich.text import Text
 
 from penstock.directory.locks import ADMIN
@@ -107,8 +107,7 @@ def _line(cells: Sequence[tuple[Text, int, bool]], width: int) -> Text:
     return line
 
 
-@dataclass(frozen=True, slots=True)
-class ScreenState:
+class ScreenState(msgspec.Struct, frozen=True):
     """What there is to show."""
 
     programs: Sequence[ProgramStanding]

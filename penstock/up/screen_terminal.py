@@ -13,12 +13,12 @@ import select
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final, TextIO
 
+import msgspec
 from rich.console import Console
 from rich.text import Text
 
@@ -41,8 +41,7 @@ _END_OF_LINE: Final = "\x1b[K"
 _END_OF_SCREEN: Final = "\x1b[J"
 
 
-@dataclass
-class _Note:
+class _Note(msgspec.Struct):
     """`until` is the topic of which new lines end it; none if it is empty."""
 
     text: str

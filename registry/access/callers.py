@@ -1,15 +1,15 @@
 """Who is at the other end: of a connection, and behind a request."""
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from registry.access.permissions import EVERYTHING, Rights
 
 PRINCIPAL: Final = "penstock-principal"  # of a request that a registry passes on: whose it is
 
 
-@dataclass(frozen=True, slots=True)
-class Peer:
+class Peer(msgspec.Struct, frozen=True):
     """`certified` is what the client's certificate says that it is; empty without one."""
 
     host: str
@@ -19,8 +19,7 @@ class Peer:
 NO_PEER: Final = Peer("")
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(msgspec.Struct, frozen=True):
     """`name` is empty where nobody has to log in."""
 
     name: str

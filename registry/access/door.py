@@ -14,9 +14,10 @@ import logging
 from base64 import b64decode
 from collections.abc import Awaitable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote
+
+import msgspec
 
 from ground.login_files import check_name
 from ground.password_file import PasswordFile
@@ -34,8 +35,7 @@ _LONGEST_NAME: Final = 1_024
 _A_TOKENS: Final = "\0token"  # in place of a user's name, where logins are counted
 
 
-@dataclass(frozen=True, slots=True)
-class Locks:
+class Locks(msgspec.Struct, frozen=True):
     """What may open the door."""
 
     users: PasswordFile | None = None

@@ -5,7 +5,6 @@ What concerns all subjects at once (the global config and mode) is for those wit
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Self
 
@@ -46,8 +45,7 @@ class Permission(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Rights:
+class Rights(msgspec.Struct, frozen=True):
     """What one principal may: for each operation, how the subjects begin."""
 
     beginnings: Mapping[Operation, tuple[str, ...]]

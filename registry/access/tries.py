@@ -11,8 +11,9 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Final, TypeVar
+
+import msgspec
 
 from ground.networks import network_of
 
@@ -31,15 +32,14 @@ class TooManyTries(Exception):
     """More wait already."""
 
 
-@dataclass(slots=True)
-class _Queue:
+class _Queue(msgspec.Struct):
     """Those that are looked at one after the other."""
 
     longest: float
     failures: int = 0
     not_before: float = 0.0
     waiting: int = 0
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    lock: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
 
     def failed(self, now: float) -> None:
         if now - self.not_before > _FORGOTTEN_S:

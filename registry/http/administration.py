@@ -7,7 +7,6 @@ entry. Belongs to the event loop, which waits for no disk here.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -28,8 +27,7 @@ _ALL: Final = "*"
 Details = Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Remembered:
+class Remembered(msgspec.Struct, frozen=True):
     """How a kind of request is called."""
 
     action: str

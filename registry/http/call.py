@@ -2,7 +2,8 @@
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from registry.access.callers import Caller
 from registry.access.permissions import ALL, Operation
@@ -16,8 +17,7 @@ from registry.requests import SchemaRequest
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class Call:
+class Call(msgspec.Struct):
     """`path` holds what stood in the path where its pattern has names. Nobody changes one, as with
     HttpRequest."""
 

@@ -16,9 +16,10 @@ import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final, cast
+
+import msgspec
 
 from ground.certificate_names import NameRule, certificate_name
 from registry.access.callers import Peer
@@ -37,8 +38,7 @@ _FAILED: Final = error_answer(500, 500, "Internal Server Error")
 Served = HttpResponse | Awaitable[HttpResponse]
 
 
-@dataclass(slots=True)
-class Unread:
+class Unread(msgspec.Struct):
     """What the clients of a server have not read of their answers, in bytes."""
 
     most: int

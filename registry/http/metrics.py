@@ -5,9 +5,9 @@ what clients put into paths never becomes a label.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
 from prometheus_client.metrics_core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -20,8 +20,7 @@ from ground.exposition import Histogram, certificate_family, exposition_of
 _PREFIX: Final = "penstock_registry_"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gauges:
+class Gauges(msgspec.Struct, frozen=True, kw_only=True):
     """How a registry stands just now."""
 
     versions: int
@@ -30,7 +29,7 @@ class Gauges:
     highest_id: int
     is_writer: bool
     left_out: int = 0
-    mirrored_offsets: Mapping[str, int] = field(default_factory=dict)
+    mirrored_offsets: Mapping[str, int] = {}
     failed_handshakes: int = 0
     is_insecure: bool = False
 

@@ -5,11 +5,11 @@ of all connections together have one. A body beyond them is read and dropped, up
 that its client comes to read the answer.
 """
 
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 
 import httptools
+import msgspec
 
 from registry.access.callers import NO_PEER
 from registry.errors import Answered
@@ -21,8 +21,7 @@ _MOST_OFFERS: Final = 8  # of another protocol, on one connection
 _DROPPED_BYTES: Final = 64 * 1024 * 1024
 
 
-@dataclass(slots=True)
-class Bodies:
+class Bodies(msgspec.Struct):
     """What all connections of a server may hold of bodies, and what they do."""
 
     most_of_one: int

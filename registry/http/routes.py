@@ -2,9 +2,10 @@
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
+
+import msgspec
 
 from ground.administration import Kind
 from ground.exposition import EXPOSITION_TYPE
@@ -129,8 +130,7 @@ _OPEN: Final = {("healthz",), ("readyz",)}
 _METRICS: Final = ("metrics",)
 
 
-@dataclass(frozen=True, slots=True)
-class _Route:
+class _Route(msgspec.Struct, frozen=True):
     """A path of the table and how it is answered, method by method."""
 
     pattern: str

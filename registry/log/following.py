@@ -13,8 +13,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from client.bootstrap import Bootstrap
 from client.brokers import Brokers
@@ -45,8 +46,7 @@ _AT_ONCE: Final = 500  # records: what is handed over keeps the taker busy for a
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class ReadBatch:
+class ReadBatch(msgspec.Struct, frozen=True):
     """What one batch brought: its records that are still there, by offset, and who wrote it."""
 
     author: Identity

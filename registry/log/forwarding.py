@@ -15,10 +15,10 @@ own, so that it is not lost on one that the other side has just closed for its a
 import asyncio
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
+import msgspec
 from httptools import HttpParserError, HttpResponseParser
 
 from ground.http_security import HttpAccess
@@ -35,8 +35,7 @@ _READ_BYTES: Final = 64 * 1024
 _BODY_BYTES: Final = 64 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class ForwardedRequest:
+class ForwardedRequest(msgspec.Struct, frozen=True):
     """A client's write, as it is passed on. `forwarded` if it has been already, once."""
 
     method: str
@@ -53,8 +52,7 @@ class ForwardedRequest:
         return self.method != "DELETE"
 
 
-@dataclass(frozen=True, slots=True)
-class Passed:
+class Passed(msgspec.Struct, frozen=True):
     """The writer's answer, as the client is to get it. `offset` is how far the writer had read."""
 
     status: int

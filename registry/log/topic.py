@@ -5,9 +5,10 @@ the last record stays for ever. A topic that is not so is refused: it would lose
 """
 
 import logging
-from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
+
+import msgspec
 
 from client import admin
 from client.bootstrap import Bootstrap
@@ -25,8 +26,7 @@ _KEEPS_SCHEMAS: Final = "compact"
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class SchemasTopic:
+class SchemasTopic(msgspec.Struct, frozen=True):
     """The topic as it was when the registry started."""
 
     name: str

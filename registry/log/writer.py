@@ -29,8 +29,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
+
+import msgspec
 
 from client.bootstrap import Bootstrap
 from client.errors import ClientError
@@ -59,8 +60,7 @@ class NotWriter(Exception):
     """This registry is not the writer, and nothing of the write was published."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Write:
+class _Write(msgspec.Struct, frozen=True):
     decide: Callable[
         [RegistryContents], Decision[Any]
     ]  # Any: each write has an answer of its own type

@@ -19,8 +19,9 @@ A value that does not fit is a `Misfit`, with its place; a part of it may have b
 
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from ground.varints import VARINTS, write_long
 from schemas.bodies.checking import MOST_LEVELS
@@ -63,8 +64,7 @@ OWN_KINDS: Final[dict[type, tuple[tuple[str, ...], ...]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(msgspec.Struct, frozen=True):
     """Of a union."""
 
     type: Type
@@ -79,8 +79,7 @@ class Branch:
 Branches = Sequence[Branch]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Manner:
+class Manner(msgspec.Struct, frozen=True, kw_only=True):
     """What is taken for a value of a type, beyond what the walk over the schema says.
 
     `exact`: a record has no other fields than its type, null is none that is missing, and of what

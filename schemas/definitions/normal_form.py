@@ -11,7 +11,8 @@ than the first, an integer of more than 64 bits, the empty namespace inside anot
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from schemas.definitions.json_writing import as_float
 from schemas.definitions.logical_types import logical_type

@@ -16,9 +16,10 @@ A `Reading` takes one text after the other, the first of which depend on no othe
 import re
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar, cast
+
+import msgspec
 
 from schemas.definitions.names import check_definition, check_name, name_of, nearest, shown
 from schemas.definitions.same_definition import same_definition
@@ -70,8 +71,7 @@ _HEXADECIMAL = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Later:
+class Later(msgspec.Struct, frozen=True):
     """Stands for a type that is named before it is defined, until the text has been read."""
 
     full_name: str

@@ -6,8 +6,9 @@ a legal schema is for schemas/parsing.py to say. Nothing here fails, however dee
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 __all__ = ["TypeNames", "type_names"]
 
@@ -17,8 +18,7 @@ _NAME: Final = re.compile(r"[\w.]+")
 _NO_NAMES: Final = _BUILT_IN | _NAMED | {"array", "map", "union"}
 
 
-@dataclass(frozen=True, slots=True)
-class TypeNames:
+class TypeNames(msgspec.Struct, frozen=True):
     """`top` is the full name of the type as a whole. In `missing`, each type that is named and not
     defined is there with the names it may have: in the namespace around it, and without one.
     """

@@ -8,8 +8,9 @@ Rules:
 3. JSON values are Python's: an object keeps its order, `1` is no `1.0`, and neither is `true`.
 """
 
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
+
+import msgspec
 
 __all__ = [
     "ABSENT",
@@ -40,8 +41,7 @@ PRIMITIVES = frozenset(
 TYPES = PRIMITIVES | {"record", "enum", "fixed", "array", "map", "union"}
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(msgspec.Struct, frozen=True):
     simple: str
     namespace: str | None
 
@@ -56,14 +56,12 @@ class Name:
         return self.full
 
 
-@dataclass(slots=True, eq=False)
-class Primitive:
+class Primitive(msgspec.Struct, eq=False):
     kind: str
     props: Properties
 
 
-@dataclass(slots=True, eq=False)
-class Named:
+class Named(msgspec.Struct, eq=False):
     """What a definition has, whichever kind it is of. An alias is a name, too."""
 
     name: Name
@@ -72,48 +70,41 @@ class Named:
     props: Properties
 
 
-@dataclass(slots=True, eq=False)
-class Enum(Named):
+class Enum(Named, eq=False):
     symbols: tuple[str, ...]
     default: str | None
     kind = "enum"
 
 
-@dataclass(slots=True, eq=False)
-class Fixed(Named):
+class Fixed(Named, eq=False):
     size: int
     kind = "fixed"
 
 
-@dataclass(slots=True, eq=False)
-class Record(Named):
+class Record(Named, eq=False):
     fields: tuple["Field", ...]
     is_error: bool = False
     kind = "record"
 
 
-@dataclass(slots=True, eq=False)
-class Array:
+class Array(msgspec.Struct, eq=False):
     items: "Type"
     props: Properties
     kind = "array"
 
 
-@dataclass(slots=True, eq=False)
-class Map:
+class Map(msgspec.Struct, eq=False):
     values: "Type"
     props: Properties
     kind = "map"
 
 
-@dataclass(slots=True, eq=False)
-class Union:
+class Union(msgspec.Struct, eq=False):
     branches: tuple["Type", ...]
     kind = "union"
 
 
-@dataclass(slots=True, eq=False)
-class Field:
+class Field(msgspec.Struct, eq=False):
     """`default` is ABSENT where there is none; `order` is one of the three words, in lower case."""
 
     name: str

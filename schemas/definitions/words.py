@@ -1,8 +1,9 @@
 """How types are spoken of: `null or string`, `array of long (timestamp-millis)`."""
 
 import json
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+import msgspec
 
 from schemas.definitions.types import Array, Fixed, Map, Named, Record, Type, Union
 
@@ -37,15 +38,14 @@ def shown_value(value: object) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
-@dataclass(frozen=True, slots=True)
-class _Parts:
+class _Parts(msgspec.Struct, frozen=True):
     """What is said of a type."""
 
     kind: str
     name: str = ""
-    inner: list[Any] = field(default_factory=list)
+    inner: list[Any] = []
     size: int | None = None
-    props: dict[str, Any] = field(default_factory=dict)
+    props: dict[str, Any] = {}
 
     def details(self) -> list[str]:
         """The size of a fixed type, a logical type with its parameters."""

@@ -6,9 +6,10 @@ number of findings and of characters, and says that it did. `Effort` bounds the 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
 
 from schemas.definitions.types import Type
 
@@ -34,8 +35,7 @@ class IncompatibilityKind(StrEnum):
     MORE = "MORE"
 
 
-@dataclass(frozen=True, slots=True)
-class Incompatibility:
+class Incompatibility(msgspec.Struct, frozen=True):
     """One thing that cannot be read: which kind, where (a JSON pointer into the reader), what."""
 
     kind: str

@@ -7,8 +7,9 @@ the same name, if there is one.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from schemas.definitions.types import Named, Type
 from schemas.definitions.words import type_in_words
@@ -22,8 +23,7 @@ _LONGEST_PATH: Final = 500
 _LONGEST_WORDS: Final = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(msgspec.Struct, frozen=True):
     """The new schema or an old one, and what it is called."""
 
     name: str
@@ -46,8 +46,7 @@ def in_words(found: Found, reader: Side, writer: Side) -> list[str]:
     return said
 
 
-@dataclass(frozen=True, slots=True)
-class _Where:
+class _Where(msgspec.Struct, frozen=True):
     """`path` leads there from `top`, the record that is the whole schema."""
 
     path: str = ""

@@ -3,10 +3,10 @@
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent.journal.contents import MOST_WAITING
 from agent.parcels import Parcel

@@ -1,6 +1,5 @@
 """What names a finding, and how kinds are counted."""
 
-import dataclasses
 from collections.abc import Sequence
 
 import pytest
@@ -111,7 +110,7 @@ def test_ids_do_not_depend_on_the_order_of_rows(order: Sequence[int]) -> None:
                     now=now,
                     file_faults=[file_faults[n] for n in numbers],
                     unwatched=[unwatched[n] for n in numbers],
-                    sources=[dataclasses.replace(file, lost=[lost[n] for n in numbers])],
+                    sources=[replace(file, lost=[lost[n] for n in numbers])],
                 )
             ).findings
         }

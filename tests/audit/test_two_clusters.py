@@ -4,13 +4,13 @@ import random
 import threading
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from audit.alerting.alerting import Alerting
 from audit.config import AuditConfig, Cluster

@@ -1,10 +1,10 @@
 """The profiles of agents: chosen by their name, and some of their cases run from end to end."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from bench.brokers import PENSTOCK
 from bench.measurement import Figure

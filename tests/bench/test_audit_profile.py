@@ -1,10 +1,10 @@
 """The profiles of the audit: chosen by their name, and run from end to end with a small fleet."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from bench.audited import AUDITS
 from bench.ledger_folding import folders

@@ -2,10 +2,10 @@
 
 import array
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from bench.acknowledged_load import Acknowledged
 from bench.broker_clusters import CLUSTERS

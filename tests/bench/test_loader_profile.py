@@ -1,10 +1,10 @@
 """The profile of the loader: chosen by its name, and run from end to end with few events."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from bench.brokers import PENSTOCK
 from bench.loaders import loaders

@@ -1,10 +1,10 @@
 """The profiles of registries: chosen by their name, and run on a registry given by its address."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 from bench.__main__ import main
 from bench.profile import QUICK

@@ -5,10 +5,10 @@ import os
 import pickle
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from broker.cleaner_process import clean_in_process
 from broker.storage import layout
@@ -79,7 +79,7 @@ def test_a_cleaning_that_is_cancelled_ends_its_process(tmp_path: Path) -> None:
 @pytest.mark.not_quick("starts a process")
 def test_a_process_that_dies_is_an_error(tmp_path: Path) -> None:
     story = filled(tmp_path)
-    job = replace(job_of(story), directory=story.log.directory, map_bytes="nonsense")  # type: ignore[arg-type]
+    job = replace(job_of(story), directory=story.log.directory, map_bytes="nonsense")
     with pytest.raises(ChildProcessError, match="t-0 ended with status 1"):
         asyncio.run(clean_in_process(job))
     story.log.abandon()

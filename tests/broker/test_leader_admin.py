@@ -2,10 +2,10 @@
 
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from broker.config import ReplicationConfig
 from broker.topic_rules import NewTopic

@@ -6,7 +6,8 @@ are lost, and requests that the broker has not served yet may still be served, a
 """
 
 from collections import deque
-from dataclasses import dataclass, field
+
+import msgspec
 
 from broker.storage.errors import SequenceError
 from broker.storage.producers import ProducerStates
@@ -29,15 +30,14 @@ def answer(code: ErrorCode, base_offset: int = -1) -> PartitionProduceResponse:
     return PartitionProduceResponse(index=0, error_code=code, base_offset=base_offset)
 
 
-@dataclass(slots=True)
-class PartitionModel:
+class PartitionModel(msgspec.Struct):
     """One partition: what is in its log, and what it knows of producers."""
 
-    offsets: dict[Batch, int] = field(default_factory=dict)
-    twice: list[Batch] = field(default_factory=list)
+    offsets: dict[Batch, int] = {}
+    twice: list[Batch] = []
     end: int = 0
-    producers: ProducerStates = field(default_factory=ProducerStates)
-    newest: dict[int, tuple[BatchHeader, int]] = field(default_factory=dict)  # by producer id
+    producers: ProducerStates = msgspec.field(default_factory=ProducerStates)
+    newest: dict[int, tuple[BatchHeader, int]] = {}  # by producer id
 
     def append(self, batch: Stamped) -> PartitionProduceResponse:
         header = read_header(batch.data)
@@ -81,13 +81,12 @@ class PartitionModel:
         self.end += header.record_count
 
 
-@dataclass(slots=True)
-class Network:
+class Network(msgspec.Struct):
     """The connection there is, and what is left of those there were."""
 
-    requests: deque[Stamped] = field(default_factory=deque)
-    answers: deque[tuple[Stamped, PartitionProduceResponse]] = field(default_factory=deque)
-    stale: deque[Stamped] = field(default_factory=deque)
+    requests: deque[Stamped] = msgspec.field(default_factory=deque)
+    answers: deque[tuple[Stamped, PartitionProduceResponse]] = msgspec.field(default_factory=deque)
+    stale: deque[Stamped] = msgspec.field(default_factory=deque)
 
     def breaks(self) -> list[Stamped]:
         """All that is under way, oldest first, which is lost for the client."""

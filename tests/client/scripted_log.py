@@ -5,10 +5,11 @@ For what no real broker does on demand: a leader that changes, a history that pa
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 from uuid import UUID
+
+import msgspec
 
 from client.bootstrap import Bootstrap
 from client.brokers import Brokers
@@ -73,17 +74,16 @@ SERVED: dict[Api[Any, Any], tuple[int, int]] = {
 _APIS = {api.key: api for api in SERVED}
 
 
-@dataclass(slots=True)
-class ScriptedLog:
+class ScriptedLog(msgspec.Struct):
     """What its brokers answer from, and what they were asked."""
 
     batches: Sequence[bytes] = ()
     end: int = 0
     start: int = 0
-    topic_id: UUID = field(default_factory=lambda: UUID(int=1))
+    topic_id: UUID = msgspec.field(default_factory=lambda: UUID(int=1))
     leader: int = 1
     epoch: int = 0
-    epoch_ends: dict[int, int] = field(default_factory=dict)
+    epoch_ends: dict[int, int] = {}
     aborted: tuple[AbortedTransaction, ...] = ()
     cut: bool = False  # an answer ends within a batch, if there is one more
     hang_up: int = 0  # so many fetches end with their connection
@@ -91,10 +91,10 @@ class ScriptedLog:
     slow: int = 0  # so many fetches are answered without records, as from tiered storage
     cleanup: str = "delete"  # the policy; empty if nobody may know it
     described: int = 0  # so often the policy was asked for
-    brokers: dict[int, ScriptedBroker] = field(default_factory=dict)
-    fetches: list[tuple[int, int]] = field(default_factory=list)  # broker and offset
+    brokers: dict[int, ScriptedBroker] = {}
+    fetches: list[tuple[int, int]] = []  # broker and offset
     served: int = 0  # bytes of batches
-    consumed: dict[int, int] = field(default_factory=dict)  # by partition, by any group
+    consumed: dict[int, int] = {}  # by partition, by any group
 
     def answer(self, broker: int, request: memoryview) -> bytes | None:
         header = read_header(request)

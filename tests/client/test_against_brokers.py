@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 import pytest
+from msgspec.structs import force_setattr
 
 from client import admin
 from client.brokers import Brokers
@@ -282,7 +283,7 @@ def test_an_answer_that_came_while_nobody_asked_is_not_late(
 ) -> None:
     with waiting(brokers, new_topic) as (fetcher, connection):
         (under_way,) = fetcher._under_way.values()
-        object.__setattr__(under_way.pending, "deadline", 0.0)  # as if it were much later by now
+        force_setattr(under_way.pending, "deadline", 0.0)  # as if it were much later by now
         producer = Producer(brokers, new_topic)
         producer.send(b"one")
         producer.flush()

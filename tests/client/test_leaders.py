@@ -6,8 +6,9 @@ No real broker gives up a partition on demand.
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from functools import partial
+
+import msgspec
 
 from client.batch_producer import BatchProducer
 from client.bootstrap import Bootstrap
@@ -36,14 +37,13 @@ SERVED = {0: (3, 8), 3: (0, 8), 18: (0, 3), 22: (0, 1)}
 TOPIC = "t"
 
 
-@dataclass(slots=True)
-class Cluster:
+class Cluster(msgspec.Struct):
     """What its brokers believe, and what they were sent."""
 
     leaders: dict[int, int]
-    brokers: dict[int, ScriptedBroker] = field(default_factory=dict)
-    taken: list[tuple[int, int]] = field(default_factory=list)  # broker and partition
-    refused: list[tuple[int, int]] = field(default_factory=list)
+    brokers: dict[int, ScriptedBroker] = {}
+    taken: list[tuple[int, int]] = []  # broker and partition
+    refused: list[tuple[int, int]] = []
     silent: bool = False
 
     def answer(self, broker: int, request: memoryview) -> bytes:

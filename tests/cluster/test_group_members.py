@@ -1,10 +1,10 @@
 """What members of the paper's kind write into ZooKeeper, with connections that break at it."""
 
 import threading
-from dataclasses import replace
 from uuid import uuid4
 
 import pytest
+from msgspec.structs import replace
 
 from cluster import group_members, nodes, paths
 from cluster.errors import Fenced, MapMissing, Unavailable

@@ -2,11 +2,11 @@
 
 import logging
 import threading
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cluster import groups, nodes, paths
 from cluster.errors import (

@@ -2,9 +2,9 @@
 
 import threading
 import uuid
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from cluster import nodes, paths
 from cluster.brokers import last_directory, note_directory

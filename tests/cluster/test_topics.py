@@ -2,9 +2,9 @@
 
 import threading
 import time
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from cluster import nodes, paths, topics
 from cluster.controller import elect

@@ -29,6 +29,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
+import msgspec
+
 from tests.cluster_history.history import (
     Acknowledged,
     Began,
@@ -48,8 +50,7 @@ ALL: Final = -1
 _NOBODY: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Objection:
+class Objection(msgspec.Struct, frozen=True):
     rule: str
     words: str
     partition: int = -1

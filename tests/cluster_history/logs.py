@@ -2,9 +2,10 @@
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from tests.system.clients.stored import HEADER, LENGTH_STARTS_AFTER, segments
 from tests.system.crash import value_of
@@ -12,8 +13,7 @@ from tests.system.crash import value_of
 _RECORDS_BEGIN: Final = 61
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(msgspec.Struct, frozen=True):
     first: int
     last: int
     epoch: int
@@ -27,8 +27,7 @@ class Batch:
         return f"offsets {self.first} to {self.last} of epoch {self.epoch}{by}"
 
 
-@dataclass(frozen=True, slots=True)
-class Replica:
+class Replica(msgspec.Struct, frozen=True):
     """What one broker has of a partition."""
 
     broker: int

@@ -11,8 +11,10 @@ A script that went wrong can be shortened by taking lines away, kept in a file, 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 
 class BadScript(Exception):
@@ -59,8 +61,7 @@ ACTIONS: Final = {
 ENDS: Final = frozenset({"kill", "stop", "lose-power", "wipe", "cut-tail"})
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(msgspec.Struct, frozen=True):
     verb: str
     words: tuple[str, ...] = ()
 
@@ -68,8 +69,7 @@ class Action:
         return " ".join((self.verb, *self.words))
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
+class Script(msgspec.Struct, frozen=True):
     seed: int
     brokers: int
     factor: int

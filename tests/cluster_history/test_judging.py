@@ -3,10 +3,11 @@
 import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from tests.cluster_history import judging
 from tests.cluster_history.history import (
@@ -32,15 +33,14 @@ from tests.system.raw import record_batch
 ALL = -1
 
 
-@dataclass(frozen=True)
-class Story:
+class Story(msgspec.Struct, frozen=True):
     """A run of two records of an idempotent writer `i`, two of `a` (all) and one of `o` (acks=1),
     on brokers 1 and 2, in epochs 0 and 1; all is well."""
 
     events: tuple[Event, ...]
     log: Mapping[int, str]
     replicas: Mapping[int, tuple[Batch, ...]]
-    consumed: Mapping[int, Mapping[int, str]] = field(default_factory=dict)
+    consumed: Mapping[int, Mapping[int, str]] = {}
     in_sync: int = 2
 
     def case(self) -> Case:

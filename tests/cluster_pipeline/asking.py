@@ -6,9 +6,10 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
+
+import msgspec
 
 from harness.audit_process import AuditProcess
 from harness.server_process import wait_until
@@ -17,8 +18,7 @@ from tests.cluster_pipeline.loading import REPOSITORY
 _VERDICT: Final = 180.0
 
 
-@dataclass(frozen=True, slots=True)
-class AskedTopic:
+class AskedTopic(msgspec.Struct, frozen=True):
     """A topic of one cluster, as an audit knows it."""
 
     audit: AuditProcess

@@ -6,9 +6,10 @@ how soon the next one may follow, is the seed's choice.
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+import msgspec
 
 
 class Verb(StrEnum):
@@ -34,8 +35,7 @@ class Then(StrEnum):
     ENOUGH = "enough"  # acks=all is taken everywhere, and the broker may still be behind
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
+class Trouble(msgspec.Struct, frozen=True):
     verb: Verb
     broker: int
     then: Then = Then.WHOLE

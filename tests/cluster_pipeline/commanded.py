@@ -11,10 +11,10 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
+import msgspec
 from confluent_kafka import KafkaException
 
 from client.errors import ClientError
@@ -26,8 +26,7 @@ REPOSITORY: Final = Path(__file__).resolve().parents[2]
 ENVIRONMENT: Final = {"PYTHONDONTWRITEBYTECODE": ""}  # programs start compiled, as at a user's
 
 
-@dataclass(frozen=True, slots=True)
-class Commanded:
+class Commanded(msgspec.Struct, frozen=True):
     """What was asked for. `say` tells the user."""
 
     seed: int

@@ -11,17 +11,17 @@ Pure, on values. Objections are sentences; where there are none, nothing is wron
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
+
+import msgspec
 
 TIERS: Final = ("agent", "broker", "hdfs")
 _SHOWN: Final = 3
 Json = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """What a run left behind."""
 
     written: Sequence[str]  # lines, all different

@@ -11,9 +11,11 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from harness.registry_process import RegistryProcess
 from harness.server_process import wait_until
@@ -35,8 +37,7 @@ _READS: Final = 120.0
 _ENDS: Final = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     objections: tuple[str, ...]
     troubles: tuple[Trouble, ...]
     seconds: float  # of troubles

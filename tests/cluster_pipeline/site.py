@@ -5,9 +5,10 @@ Every topic, those of Penstock itself included, has a replica on each of three b
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from harness.agent_process import AgentProcess
 from harness.asked_metadata import NOBODY
@@ -31,8 +32,7 @@ GRACE: Final = 10.0
 _REGISTRY: Final = "PIPELINE_REGISTRY"
 
 
-@dataclass(frozen=True, slots=True)
-class Keeping:
+class Keeping(msgspec.Struct, frozen=True):
     """How much of the past a site keeps: nothing grows with the time it runs."""
 
     seconds: int  # in topics, and by the audit

@@ -1,9 +1,9 @@
 """The judge objects to each thing that may be wrong, and to nothing else."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.cluster_pipeline.judging import Evidence, judge
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+import msgspec
+
 LAST: Final = timedelta(seconds=2)
 
 End = Callable[[datetime], datetime]
@@ -26,8 +28,7 @@ class Moment:
     with_jvms: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOut(msgspec.Struct, frozen=True):
     """Tests that start something are not run elsewhen, but in moments that are about JVMs."""
 
     what: str

@@ -14,11 +14,11 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import yaml
 
 from harness.host_roots import OPERATOR
@@ -33,8 +33,7 @@ _VENVS: Final = (".venv-ansible", ".venv")  # of the repository
 Inventory = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(msgspec.Struct, frozen=True):
     """What came of a task on a host: ok, changed, skipped, failed, ignored, unreachable."""
 
     outcome: str
@@ -43,8 +42,7 @@ class Task:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Played:
+class Played(msgspec.Struct, frozen=True):
     """How a play ended. `output` is what whoever types the command sees."""
 
     exit_code: int

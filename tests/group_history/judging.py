@@ -23,6 +23,8 @@ from itertools import accumulate, pairwise
 from math import inf
 from typing import Final
 
+import msgspec
+
 from tests.cluster_history.judging import Objection
 from tests.group_history.history import (
     UNKNOWN,
@@ -41,8 +43,7 @@ from tests.group_history.requests import REFUSED
 from tests.group_history.script import PAPER
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(msgspec.Struct, frozen=True):
     said: Committing
     code: int
     answered: float  # never, if it is not known what came of it

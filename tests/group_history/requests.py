@@ -3,8 +3,9 @@ so that they can also lie. Only versions without compact encodings."""
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from tests.system.raw import RawConnection, int16, int32, int64, string
 
@@ -42,8 +43,7 @@ class _Answer:
         return self._data[self._at - size : self._at]
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
+class Joined(msgspec.Struct, frozen=True):
     code: int
     generation: int
     leader: str

@@ -1,10 +1,11 @@
 """The judge of groups' histories: right ones pass, and each rule objects to one that breaks it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from tests.group_history import judging
 from tests.group_history.history import (
@@ -27,8 +28,7 @@ from tests.group_history.requests import ILLEGAL_GENERATION, NOT_AVAILABLE
 from tests.group_history.script import PAPER
 
 
-@dataclass(frozen=True)
-class Story:
+class Story(msgspec.Struct, frozen=True):
     """Ten records of partition 0 of which member `a` reads five in generation 1, and commits that;
     `b` reads the others in generation 2; and so it is in the group of the paper's kind, too."""
 

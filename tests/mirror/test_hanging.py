@@ -7,10 +7,10 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from client import admin
 from client.addresses import Address

@@ -2,8 +2,9 @@
 
 import contextlib
 import json
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from client import admin
 from client.brokers import Brokers

@@ -18,7 +18,7 @@ Pure, and without any of the mirror's code.
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Final
@@ -67,12 +67,11 @@ class Copy:
         return max((each.batches for each in self.replicas), key=len, default=())
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(msgspec.Struct, frozen=True):
     copies: Mapping[Place, Copy]
     said: str = ""
     """All that mirrors have said: their output, and their pages."""
-    troubles: Sequence[str] = field(default_factory=tuple)
+    troubles: Sequence[str] = msgspec.field(default_factory=tuple)
 
 
 def judge(case: Case) -> list[Objection]:

@@ -2,11 +2,11 @@
 code: batches unopened, as a mirror sees them."""
 
 import struct
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import crc32c
+import msgspec
 
 from tests.system.clients.stored import HEADER, LENGTH_STARTS_AFTER, segments
 
@@ -15,8 +15,7 @@ _CRC_AT: Final = 17
 _CHECKED_FROM: Final = 21
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(msgspec.Struct, frozen=True):
     """A batch, with all its bytes."""
 
     first: int
@@ -38,8 +37,7 @@ class Stored:
         return f"offsets {self.first} to {self.last}, {len(self.data)} bytes"
 
 
-@dataclass(frozen=True, slots=True)
-class Replica:
+class Replica(msgspec.Struct, frozen=True):
     """What one broker has of a partition."""
 
     broker: int

@@ -1,9 +1,9 @@
 """Logs that are wrong on purpose, for each rule; and those with which nothing is wrong."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from tests.mirror_history.judging import RULES, Case, Copy, Gap, judge
 from tests.mirror_history.logs import Replica, Stored

@@ -6,9 +6,10 @@ it, for how long, and how soon the next one may follow, is the seed's choice.
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+import msgspec
 
 
 class Who(StrEnum):
@@ -44,8 +45,7 @@ _BESIDE: Final = 0.5  # how often something else happens at the same time
 _SOON: Final = 0.3  # how often the next one does not wait until all is whole
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Victim:
+class Victim(msgspec.Struct, frozen=True, order=True):
     """`place`: a cluster; a mirror's and an agent's is the datacenter."""
 
     who: Who
@@ -56,8 +56,7 @@ class Victim:
         return " ".join(map(str, [self.who, *([self.place, self.number] if self.place else [])]))
 
 
-@dataclass(frozen=True, slots=True)
-class Blow:
+class Blow(msgspec.Struct, frozen=True):
     verb: Verb
     victim: Victim
 
@@ -65,8 +64,7 @@ class Blow:
         return f"{self.verb}: {self.victim}"
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
+class Trouble(msgspec.Struct, frozen=True):
     """Blows that fall together, and last for so many seconds."""
 
     blows: tuple[Blow, ...]

@@ -14,9 +14,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from tests.cluster_pipeline.application import Application
 from tests.cluster_pipeline.asking import now
@@ -38,8 +39,7 @@ _ENDS: Final = 60.0
 Say = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class OfDatacenter:
+class OfDatacenter(msgspec.Struct, frozen=True):
     """What became of the lines of one."""
 
     name: str
@@ -50,8 +50,7 @@ class OfDatacenter:
     exit_code: int
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     objections: tuple[str, ...]
     troubles: tuple[Trouble, ...]
     blows: Mapping[str, int]

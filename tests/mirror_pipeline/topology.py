@@ -9,9 +9,10 @@ Schemas go with what they are for: the registry of the offline cluster serves th
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from client.bootstrap import Bootstrap
 from client.brokers import Brokers
@@ -41,8 +42,7 @@ _REGISTRY: Final = "PIPELINE_REGISTRY"
 _WHOLE: Final = 240.0
 
 
-@dataclass(frozen=True, slots=True)
-class Datacenter:
+class Datacenter(msgspec.Struct, frozen=True):
     name: str
     hosts: tuple[str, ...]
     brokers: int

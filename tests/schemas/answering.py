@@ -5,12 +5,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+
+class Asked(msgspec.Struct, frozen=True):
     """A request as it arrived."""
 
     method: str

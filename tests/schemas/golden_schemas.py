@@ -1,18 +1,17 @@
 """What Java says of a thousand schemas: see golden/README.md."""
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 FOLDER = Path(__file__).with_name("golden")
 every_file = pytest.mark.parametrize("file", sorted(path.stem for path in FOLDER.glob("*.json")))
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(msgspec.Struct, frozen=True):
     """`normalized` is None where it is not Java's that is wanted."""
 
     input: str

@@ -19,11 +19,12 @@ would have been called one. A series with too few bins is not judged, and called
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations
 from statistics import median
 from typing import Final
+
+import msgspec
 
 BINS: Final = 24  # of the time that is judged
 LEAST_PAIRS: Final = 10
@@ -45,8 +46,7 @@ class Kind(StrEnum):
     OTHER = "shown only"
 
 
-@dataclass(frozen=True, slots=True)
-class Tolerance:
+class Tolerance(msgspec.Struct, frozen=True):
     hourly: float  # it may grow so much in an hour
     noise: float  # and that much means nothing
     unit: float = 1.0
@@ -70,15 +70,13 @@ TOLERANCES: Final[Mapping[Kind, Tolerance]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(msgspec.Struct, frozen=True):
     seconds: float  # since the run began
     life: str
     value: float
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(msgspec.Struct, frozen=True):
     """What of a run is judged."""
 
     warm: float
@@ -86,8 +84,7 @@ class Span:
     settles: float = 0.0  # at the beginning of each life
 
 
-@dataclass(frozen=True, slots=True)
-class Trend:
+class Trend(msgspec.Struct, frozen=True):
     """What is said of one series."""
 
     kind: Kind

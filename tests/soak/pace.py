@@ -8,8 +8,10 @@ what it takes is watched for half the run.
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from tests.cluster_pipeline.choosing import Trouble, Verb
 from tests.soak.flatness import Kind, Span
@@ -22,8 +24,7 @@ _SETTLES: Final = 120.0
 _WHAT_COMES_AND_GOES_AT_ONCE: Final = frozenset({Kind.THREADS, Kind.NODES, Kind.WATCHES})
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(msgspec.Struct, frozen=True):
     seconds: float  # of the whole run
 
     @property

@@ -5,9 +5,10 @@ A line for each life of each series. Grey is what is not judged; a thin stroke i
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import Final
+
+import msgspec
 
 from tests.soak.flatness import TOLERANCES, Kind, Point
 from tests.soak.sampling import Series
@@ -53,8 +54,7 @@ _STYLE: Final = """\
     }"""
 
 
-@dataclass(frozen=True, slots=True)
-class Panel:
+class Panel(msgspec.Struct, frozen=True):
     title: str
     kinds: tuple[Kind, ...]
 
@@ -99,8 +99,7 @@ def drawn(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Times:
+class _Times(msgspec.Struct, frozen=True):
     """What all panels have in common, in seconds."""
 
     end: float

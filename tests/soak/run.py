@@ -10,9 +10,10 @@ judge    each line, each chapter of the verdict, each series
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from harness.server_process import wait_until
 from tests.cluster_pipeline.asking import now
@@ -40,8 +41,7 @@ _ENDS: Final = 60.0
 _READS: Final = 120.0
 
 
-@dataclass(frozen=True, slots=True)
-class Accounted:
+class Accounted(msgspec.Struct, frozen=True):
     """What became of the lines."""
 
     objections: tuple[str, ...]

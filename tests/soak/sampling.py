@@ -15,9 +15,10 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple, TextIO
+
+import msgspec
 
 from bench.processes import tree
 from tests.soak.flatness import Kind, Point
@@ -36,8 +37,7 @@ class Sample(NamedTuple):
     value: float
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(msgspec.Struct, frozen=True):
     name: str
     kind: Kind
     points: tuple[Point, ...]

@@ -3,8 +3,9 @@
 From the samples alone, so that it can be said again of any run."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from tests.soak.flatness import TOLERANCES, Kind, Span, Trend, trend_of
 from tests.soak.sampling import Series
@@ -12,8 +13,7 @@ from tests.soak.sampling import Series
 _HEAD: Final = ("series", "level", "an hour", "finds", "lives", "")
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(msgspec.Struct, frozen=True):
     name: str
     trend: Trend
 

@@ -9,9 +9,10 @@ import argparse
 import os
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
+
+from msgspec.structs import replace
 
 from harness.maven_jars import JarsUnavailable
 from tests.spec.checking import CheckerFailed, Searched, search

@@ -5,9 +5,10 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from harness.tlc import tlc_command
 from tests.spec.instances import Instance
@@ -25,8 +26,7 @@ class CheckerFailed(Exception):
     """TLC did not come to a verdict for another reason than time; what it said."""
 
 
-@dataclass(frozen=True, slots=True)
-class Searched:
+class Searched(msgspec.Struct, frozen=True):
     """What a search has found: `broken` is empty and `complete` where all is well.
 
     `complete` says that every state was looked at; else the time was up, or a state was found

@@ -3,8 +3,10 @@
 Every count is a bound of the search: within it, all that can happen is looked at.
 """
 
-from dataclasses import dataclass, replace
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 # What always holds, unless a disk is lost or unclean leaders are allowed.
 ALL: Final = ("Order", "SeenStays", "InSyncHaveAll", "AckedKept", "OneLeader", "EpochsName")
@@ -12,8 +14,7 @@ ALL: Final = ("Order", "SeenStays", "InSyncHaveAll", "AckedKept", "OneLeader", "
 WITHOUT_A_DISK: Final = ("Order", "AckedKept", "OneLeader")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Instance:
+class Instance(msgspec.Struct, frozen=True, kw_only=True):
     """The model with its bounds. `changes` counts the states of the map, the first one included."""
 
     brokers: int
@@ -91,8 +92,7 @@ WALKED: Final = Instance(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flaw:
+class Flaw(msgspec.Struct, frozen=True, kw_only=True):
     """A rule that is left out, the invariant that breaks first, and the size that shows it."""
 
     rule: str

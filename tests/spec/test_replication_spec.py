@@ -1,8 +1,7 @@
 """The contract of replication holds in a small size, and each rule is there for a reason."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from harness.tlc import tlc_classpath, why_no_tlc
 from tests.spec.checking import CheckerFailed, search

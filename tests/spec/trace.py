@@ -3,8 +3,9 @@
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from tests.spec.values import Value, parse, shown
 
@@ -16,8 +17,7 @@ _UNTOLD: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """An action, and the state after it."""
 
     action: str

@@ -11,8 +11,9 @@ import ssl
 import struct
 from base64 import b64decode, b64encode
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from client.logins import LoginFailed, scram
 from tests.system.login_referee import API_VERSIONS, AUTHENTICATE, HANDSHAKE, Known, frames
@@ -30,8 +31,7 @@ _IMPATIENCE_S: Final = 0.3  # of who may have said half of something
 _UNANSWERED: Final = ("Produce",)
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """One listener. `stolen` are tokens and users that look right and are not."""
 
     port: int

@@ -21,8 +21,9 @@ import sys
 import tempfile
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from harness.server_process import ServerFailed
 from tests.system.raw import (
@@ -41,8 +42,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent.parent
 _PATIENCE_S = 30
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
+class Served(msgspec.Struct, frozen=True):
     """How long it took to write a record and read it back, in seconds, a login included where one
     is made for each."""
 

@@ -7,8 +7,9 @@ be able to speak it.
 import socket
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 SSL3, TLS1_0, TLS1_1, TLS1_2, TLS1_3 = range(0x0300, 0x0305)
 NO_COMPRESSION, DEFLATE = 0, 1
@@ -35,18 +36,16 @@ _WITHIN_S: Final = 20.0
 _ALERT, _HANDSHAKE, _SERVER_HELLO = 21, 22, 2
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(msgspec.Struct, frozen=True):
     """The server's greeting: what it has chosen of what was offered."""
 
     version: int
     suite: int
     compression: int
-    extensions: Mapping[int, bytes] = field(default_factory=dict)
+    extensions: Mapping[int, bytes] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(msgspec.Struct, frozen=True):
     """By an alert, by TLS's number for it; 0: the connection was closed."""
 
     alert: int = 0

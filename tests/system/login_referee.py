@@ -16,8 +16,9 @@ import hmac
 import struct
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from broker.api.table import APIS
 from wire.errors import ErrorCode, ProtocolError
@@ -33,23 +34,21 @@ _HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 _EXPLAINED: Final = b'{"status":"invalid_token"}'
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(msgspec.Struct, frozen=True):
     """What is right: users' passwords, and tokens with whom each stands for."""
 
     passwords: Mapping[str, str]
     tokens: Mapping[str, str]
 
 
-@dataclass(slots=True)
-class Judged:
+class Judged(msgspec.Struct):
     """`user` is who is in at the end; `refusals` were told, `served` counts what only somebody
     who is in is answered."""
 
     user: str = ""
     refusals: int = 0
     served: int = 0
-    breaches: list[str] = field(default_factory=list)
+    breaches: list[str] = []
 
 
 def frames(data: bytes) -> Iterator[bytes]:

@@ -8,11 +8,11 @@ import socket
 import struct
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
 import crc32c
+import msgspec
 
 PRODUCE, FETCH, METADATA, API_VERSIONS = 0, 1, 3, 18
 CREATE_TOPICS, DELETE_TOPICS, INIT_PRODUCER_ID = 19, 20, 22
@@ -107,8 +107,7 @@ def metadata_body(topics: Sequence[str] | None) -> bytes:
     return int32(len(topics)) + b"".join(string(topic) for topic in topics)
 
 
-@dataclass(frozen=True, slots=True)
-class Produced:
+class Produced(msgspec.Struct, frozen=True):
     error: int
     base_offset: int
 
@@ -120,8 +119,7 @@ def read_produced(answer: bytes) -> Produced:
     return Produced(error, base_offset)
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
+class Fetched(msgspec.Struct, frozen=True):
     error: int
     high_watermark: int
     records: bytes

@@ -2,9 +2,10 @@
 
 import ssl
 import struct
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from client.logins import Exchange, scram
 from tests.system.raw import WITHIN, RawConnection, int16, int32, string
@@ -13,8 +14,7 @@ HANDSHAKE: Final = 17
 AUTHENTICATE: Final = 36
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """How somebody gets in: by SCRAM, and over TLS where it says whom to believe."""
 
     user: str

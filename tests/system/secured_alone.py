@@ -3,10 +3,11 @@
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
+
+import msgspec
 
 from client.admin import create_topic
 from client.brokers import Brokers
@@ -46,8 +47,7 @@ def secured_alone() -> Iterator[SecuredBroker]:
             zookeeper.stop()
 
 
-@dataclass(frozen=True, slots=True)
-class GoodServed:
+class GoodServed(msgspec.Struct, frozen=True):
     stays: Served
     comes_anew: Served
 

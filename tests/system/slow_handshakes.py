@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from broker.complaints import ComplaintKind
 from harness.secured_broker import SecuredBroker
 from tests.system.secured_alone import GoodClients, GoodServed, secured_alone, source_of
@@ -54,8 +56,7 @@ class Withstood:
         )
 
 
-@dataclass(slots=True)
-class _Slow:
+class _Slow(msgspec.Struct):
     """One connection: `left` is what it will still say, a byte at each look."""
 
     sock: socket.socket

@@ -10,8 +10,9 @@ import random
 import ssl
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from tests.system.raw import METADATA, metadata_body, request, string
 
@@ -29,8 +30,7 @@ _ASKED: Final = request(17, 1, string("SCRAM-SHA-512")) + request(
 Records = list[bytes]
 
 
-@dataclass(slots=True)
-class Attacked:
+class Attacked(msgspec.Struct):
     """What came of it. `sent` and `received` are what went through TLS, `ended` says that the
     broker hung up while we were there."""
 

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from client.brokers import Brokers
 from client.delivery import TopicPartition
@@ -19,23 +20,21 @@ from wire.records import records
 Json = dict[str, Any]
 
 
-@dataclass(slots=True)
-class Sums:
+class Sums(msgspec.Struct):
     """By window."""
 
-    events: Counter[int] = field(default_factory=Counter)
-    bytes: Counter[int] = field(default_factory=Counter)
-    crc_sum: Counter[int] = field(default_factory=Counter)
+    events: Counter[int] = msgspec.field(default_factory=Counter)
+    bytes: Counter[int] = msgspec.field(default_factory=Counter)
+    crc_sum: Counter[int] = msgspec.field(default_factory=Counter)
 
 
-@dataclass(slots=True)
-class Said:
+class Said(msgspec.Struct):
     """Of one partition: offsets, each as often as it was claimed, and sums."""
 
-    offsets: Counter[int] = field(default_factory=Counter)
+    offsets: Counter[int] = msgspec.field(default_factory=Counter)
     no_events: int = 0
-    sums: Sums = field(default_factory=Sums)
-    passages: list[Json] = field(default_factory=list)
+    sums: Sums = msgspec.field(default_factory=Sums)
+    passages: list[Json] = []
 
 
 def read_all(brokers: Brokers, target: TopicPartition) -> list[FetchedBatch]:

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from typing import Any, Final
 
+import msgspec
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from harness.crowding import Patience
@@ -53,8 +53,7 @@ _topics = threading.Lock()
 _made = iter(range(1_000_000))
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """What became of one script."""
 
     script: Script
@@ -66,7 +65,9 @@ class Outcome:
     double: int
     findings: tuple[Called, ...] = ()
     error: str = ""  # the run could not be made: nobody knows
-    done: Counter[str] = field(default_factory=Counter)  # its own actions, as far as possible
+    done: Counter[str] = msgspec.field(
+        default_factory=Counter
+    )  # its own actions, as far as possible
     needless: tuple[Objection, ...] = ()  # what was called unknown, and need not have been
 
     @property
@@ -78,12 +79,11 @@ class Outcome:
         return tuple(sorted({each.kind for each in self.objections}))
 
 
-@dataclass(slots=True)
-class Batch:
+class Batch(msgspec.Struct):
     pipeline: Pipeline
     scripts: Sequence[Script]
     say: Callable[[str], None] = lambda _: None
-    _tenants: list[Tenant] = field(default_factory=list)
+    _tenants: list[Tenant] = []
     _leaders: Leaders | None = None
 
     def run(self) -> list[Outcome]:

@@ -7,13 +7,13 @@ its having been there when one began that came through.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from tests.witness.reading import Record
 
 
-@dataclass(slots=True)
-class Kept:
+class Kept(msgspec.Struct):
     """One record, and what became of it."""
 
     record: Record

@@ -1,7 +1,8 @@
 """What is wrong with a verdict, by the rule that it broke. Values."""
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from tests.witness.history import Kept
 from tests.witness.truth import Line
@@ -28,8 +29,7 @@ KIND_OF_RULE: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Objection:
+class Objection(msgspec.Struct, frozen=True):
     """One rule that a verdict broke."""
 
     rule: str

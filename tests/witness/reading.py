@@ -4,11 +4,11 @@ import io
 import json
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import fastavro
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
@@ -19,8 +19,7 @@ from tests.witness.programs import ask
 PATIENCE: Final = 20.0
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(msgspec.Struct, frozen=True):
     """One event in the log. `source` is empty and `text` its raw value if it is no event."""
 
     offset: int
@@ -31,16 +30,14 @@ class Record:
     time: int = -1
 
 
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
+class DeadLetter(msgspec.Struct, frozen=True):
     """One record that a load could not decode, and put aside."""
 
     offset: int
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(msgspec.Struct, frozen=True):
     """What any consumer sees of a record."""
 
     offset: int
@@ -48,8 +45,7 @@ class Message:
     value: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(msgspec.Struct, frozen=True):
     """One row of a landed file."""
 
     file: str

@@ -8,8 +8,10 @@ kept in a file, and run again.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 
 class BadScript(Exception):
@@ -92,8 +94,7 @@ SHARED: Final = {
 INPUTS: Final = ("all", "live")  # patterns match rotated names too, or only the name written to
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(msgspec.Struct, frozen=True):
     """`write a 20`; of the whole pipeline: `== kill-broker`."""
 
     verb: str
@@ -104,8 +105,7 @@ class Action:
         return " ".join((*(("==",) if self.shared else ()), self.verb, *self.words))
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
+class Script(msgspec.Struct, frozen=True):
     seed: int
     patterns: str  # one of INPUTS
     kept: bool  # whether somebody keeps the agent's open files over its death, as systemd does

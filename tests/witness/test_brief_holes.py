@@ -1,9 +1,9 @@
 """The witness tells what no program could know from what is wrong, by rules of their own."""
 
-from dataclasses import replace
 from pathlib import PurePath
 
 import pytest
+from msgspec.structs import replace
 
 from tests.witness.judging import judge
 from tests.witness.reading import Row

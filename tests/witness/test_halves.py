@@ -1,8 +1,7 @@
 """What is written in pieces, and taken for two lines: the witness counts it as one, or as two."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from tests.witness.history import Kept
 from tests.witness.judging import judge

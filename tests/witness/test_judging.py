@@ -2,8 +2,9 @@
 one that is right, it does not."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from tests.witness.application import Application
 from tests.witness.history import Kept

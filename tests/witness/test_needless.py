@@ -2,10 +2,10 @@
 no history tells."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path, PurePath
 
 import pytest
+from msgspec.structs import replace
 
 from tests.witness.application import Application
 from tests.witness.judging import false_unknowns

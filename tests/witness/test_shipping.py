@@ -1,13 +1,13 @@
 """The witness judges what is said of lines that were shipped twice, and of landed files that were
 spoilt twice: a line may be gone from one place, and be in another."""
 
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec.structs import replace
 
 from tests.witness.history import Kept
 from tests.witness.judging import judge

@@ -5,9 +5,10 @@ it is another one. Each line is known by its text, which no other line has.
 """
 
 from collections.abc import Container, Iterator
-from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Final
+
+import msgspec
 
 from tests.witness.reading import Row
 
@@ -18,8 +19,7 @@ TICK: Final = 20_000_000  # nanoseconds; of the clock of a file system
 CLOCKS_DIFFER: Final = 50  # milliseconds, as two processes measure
 
 
-@dataclass(slots=True)
-class Line:
+class Line(msgspec.Struct):
     """One line of one file. `end` is the byte after its newline, or after its last one where that
     never came. `beginning` stood there alone before the rest did, since `begun`."""
 
@@ -56,14 +56,13 @@ class Line:
         return f"{self.text[:24].rstrip()} ({self.file.names[0]}, bytes {self.start} to {self.end})"
 
 
-@dataclass(slots=True)
-class File:
+class File(msgspec.Struct):
     """`names` are all paths that it, or a copy of it, ever had; the first one first."""
 
     label: str
     number: int
     names: list[str]
-    lines: list[Line] = field(default_factory=list)
+    lines: list[Line] = []
     size: int = 0
     ended: int = NEVER  # when it was truncated, compressed or its last name was removed
     copied: int = NEVER  # when it was truncated, and a copy was left
@@ -108,8 +107,7 @@ class File:
                 life.original_gone = moment
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """Something came to a folder, went from it, or was cut there."""
 
     time: int
@@ -117,8 +115,7 @@ class Change:
     what: str
 
 
-@dataclass(slots=True)
-class Blind:
+class Blind(msgspec.Struct):
     """A time in which the agent did not look: dead, or frozen."""
 
     since: int
@@ -126,17 +123,16 @@ class Blind:
     why: str = "dead"
 
 
-@dataclass(slots=True)
-class Truth:
+class Truth(msgspec.Struct):
     host: str
     topic: str
-    files: list[File] = field(default_factory=list)
-    changes: list[Change] = field(default_factory=list)
-    blind: list[Blind] = field(default_factory=list)
-    done: set[str] = field(default_factory=set)  # verbs of the actions that were carried out
-    forgotten: list[int] = field(default_factory=list)  # when the agent's data directory was spoilt
-    landed: dict[str, list[Row]] = field(default_factory=dict)  # spoilt landed files: their rows
-    foreign: set[str] = field(default_factory=set)  # messages of other producers, as they send them
+    files: list[File] = []
+    changes: list[Change] = []
+    blind: list[Blind] = []
+    done: set[str] = set()  # verbs of the actions that were carried out
+    forgotten: list[int] = []  # when the agent's data directory was spoilt
+    landed: dict[str, list[Row]] = {}  # spoilt landed files: their rows
+    foreign: set[str] = set()  # messages of other producers, as they send them
     unloaded: str = ""  # why no load of it came through in the end
     since: int = 0
     first_look: int = 0  # of the agent: what was gone before is none of its business

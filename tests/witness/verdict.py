@@ -1,15 +1,15 @@
 """What the audit said of one topic, and what was found in its log and its landed files. Values."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from tests.witness.history import Kept
 from tests.witness.reading import DeadLetter, Row
 
 
-@dataclass(frozen=True, slots=True)
-class Called:
+class Called(msgspec.Struct, frozen=True):
     """A finding, with the names of the audit's API. What is not known is -1 or empty."""
 
     kind: str
@@ -42,19 +42,17 @@ class Called:
 
     @classmethod
     def of(cls, answer: Mapping[str, Any]) -> "Called":
-        return cls(**{name: answer[name] for name in cls.__slots__ if name in answer})
+        return cls(**{name: answer[name] for name in cls.__struct_fields__ if name in answer})
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(msgspec.Struct, frozen=True):
     start: int
     length: int
     state: str
     waits: bool = False  # whatever its state is
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """What the report and the API say of one topic."""
 
     exit_code: int
@@ -67,12 +65,11 @@ class Verdict:
     hosts_missing: int = 0
     host_states: tuple[str, ...] = ()
     landed_events: int = -1  # of the tier hdfs; -1 if it has none
-    flow: Mapping[str, int] = field(default_factory=dict)
+    flow: Mapping[str, int] = {}
     stderr: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):
     """What is there: rows, all records that ever were in the log, and dead letters."""
 
     rows: Sequence[Row]

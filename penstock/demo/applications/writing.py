@@ -19,7 +19,6 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
@@ -64,8 +63,7 @@ class Rotation(Protocol):
         """This file is closed, and the next one is to be begun."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shifted:
+class Shifted(msgspec.Struct, frozen=True):
     name: str
 
     def current(self, number: int) -> str:
@@ -80,8 +78,7 @@ class Shifted:
             old(age - 1).rename(old(age))
 
 
-@dataclass(frozen=True, slots=True)
-class Numbered:
+class Numbered(msgspec.Struct, frozen=True):
     stem: str
 
     def current(self, number: int) -> str:
@@ -91,8 +88,7 @@ class Numbered:
         (directory / self.current(number)).rename(directory / f"{self.stem}-{number}.log")
 
 
-@dataclass(frozen=True, slots=True)
-class NewNames:
+class NewNames(msgspec.Struct, frozen=True):
     stem: str
 
     def current(self, number: int) -> str:

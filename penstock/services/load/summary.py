@@ -1,8 +1,9 @@
 """What came of a load: a table for people, a document for programs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from ground.printable import one_line
 from loader.checks.statements import printable
@@ -22,8 +23,7 @@ NOTHING_TO_DO: Final = 3
 INTERRUPTED: Final = 130
 
 
-@dataclass(frozen=True, slots=True)
-class EndedLoad:
+class EndedLoad(msgspec.Struct, frozen=True):
     """One load that is over. `error` is what kept it from beginning with any table."""
 
     outcomes: tuple[TableOutcome, ...]

@@ -1,10 +1,10 @@
 """What a packer makes of what was cut from files: batches, accounts, and nothing missing."""
 
 import random
-from dataclasses import replace
 from itertools import count
 
 import pytest
+from msgspec.structs import replace
 
 from agent.alterations import Alteration, Altered, AlteredText
 from agent.batches.packer import Packer

@@ -3,10 +3,11 @@
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from agent.config import AgentLimits, HoldDeleted
 from agent.file_inputs import FileInput

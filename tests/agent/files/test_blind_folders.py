@@ -3,10 +3,10 @@
 import os
 import shutil
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent.files.listing import Listing, Survey
 from agent.files.unwatched import Folders, told

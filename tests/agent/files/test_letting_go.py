@@ -3,10 +3,10 @@
 import os
 import time
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent.config import HoldDeleted
 from agent.file_inputs import FileInput

@@ -2,10 +2,10 @@
 
 import shutil
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent.history.blind_times import Traces
 from tests.agent.files.journalled_files import Follow, JournalledFiles, append, rest, tick

@@ -4,10 +4,10 @@ import gzip
 import os
 import shutil
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent.files.happenings import Ended, EndUnseen, Lost
 from agent.history.blind_times import Traces

@@ -1,8 +1,7 @@
 """What can be told of a time in which nobody watched."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from agent.history.blind_times import (
     Blind,

@@ -1,10 +1,10 @@
 """A copied directory is another agent's; one that was only renamed, or remounted, is not."""
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent.journal.binding import Binding
 from agent.journal.journal import Journal

@@ -1,8 +1,7 @@
 """What entries do to contents: the rules, without files."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from agent.alterations import Alteration, Altered, AlteredText
 from agent.history.blind_times import LookedAt, Traces, Unwatched

@@ -4,11 +4,11 @@ import stat
 import subprocess
 import sys
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from agent.errors import JournalError, JournalFull
 from agent.history.blind_times import Looked, LookedAt, Patterns, Stamp, Traces, Unwatched

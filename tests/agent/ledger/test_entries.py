@@ -1,12 +1,12 @@
 """Entries of the ledger: every statement in one of them, none too large; passages add up."""
 
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from agent.journal.state import Finished, Shipped, Statement, WindowPassed
 from agent.ledger.entries import (

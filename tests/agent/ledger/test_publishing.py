@@ -3,10 +3,10 @@
 import os
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent.config import BatchCompression, Batches
 from agent.parcels import Eventless, Parcel

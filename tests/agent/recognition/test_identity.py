@@ -1,11 +1,12 @@
 """Which file is which: tables of cases, and what holds for all files. No disk is asked."""
 
 import zlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from agent.files.listing import Listing, places
 from agent.recognition.identity import (
@@ -97,7 +98,7 @@ def in_journal(**other: object) -> KnownSource:
         seen_millis=9_000,
         born_ns=BORN,
     )
-    return replace(source, **other)  # type: ignore[arg-type]
+    return replace(source, **other)
 
 
 ANOTHER_BEGINNING = b"#" + TEXT[1:]

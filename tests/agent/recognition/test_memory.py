@@ -3,10 +3,10 @@
 import os
 import zlib
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent.files.listing import sighting_from
 from agent.recognition.identity import FULL, Sighting, fingerprint

@@ -6,9 +6,10 @@ What is in the log afterwards must be each line once, in order, and the ledger m
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from agent.config import AgentConfig, AgentLimits
 from agent.config_inputs import Input
@@ -42,11 +43,10 @@ def schema_of(schema_id: int) -> AvroSchema | None:
     return built_in(name) if name else None
 
 
-@dataclass(slots=True)
-class KnownSchemas:
+class KnownSchemas(msgspec.Struct):
     """Those that come with Penstock, under ids of these tests."""
 
-    ledger: TopicSchema | None = field(
+    ledger: TopicSchema | None = msgspec.field(
         default_factory=lambda: TopicSchema("_audit", LEDGER_ID, 1, built_in(LEDGER))
     )
 
@@ -69,8 +69,7 @@ def now_millis() -> int:
     return time.time_ns() // 1_000_000
 
 
-@dataclass(slots=True)
-class Source:
+class Source(msgspec.Struct):
     """A file that is never there: its lines are made up."""
 
     id: SourceId

@@ -8,9 +8,10 @@ import threading
 import uuid
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
+
+import msgspec
 
 from broker.storage.errors import SequenceError
 from broker.storage.producers import ProducerStates
@@ -87,8 +88,7 @@ VERSIONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """What becomes of a batch: whether it is written, if its numbers allow it, and what is said of
     it. Without a code, the connection breaks."""
 
@@ -101,14 +101,13 @@ Rule = Callable[[str, memoryview], Outcome]
 """Of a topic and a batch."""
 
 
-@dataclass(slots=True)
-class Log:
+class Log(msgspec.Struct):
     """One partition."""
 
-    data: bytearray = field(default_factory=bytearray)
+    data: bytearray = msgspec.field(default_factory=bytearray)
     first: int = 0
     end: int = 0
-    producers: ProducerStates = field(default_factory=ProducerStates)
+    producers: ProducerStates = msgspec.field(default_factory=ProducerStates)
     shown: int | None = None  # up to where consumers see it; None: all
 
     @property

@@ -9,8 +9,8 @@ looked for after a crash never lies before what the journal knows.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,11 +51,10 @@ RARE = {
 ACTIONS = [action for action, n in (LIKELY | UNLIKELY | RARE).items() for _ in range(n)]
 
 
-@dataclass(slots=True)
-class Disk:
+class Disk(msgspec.Struct):
     """What survives: open batches in their order, and the last acknowledged offset."""
 
-    open: list[tuple[Outgoing, Numbers | None]] = field(default_factory=list)
+    open: list[tuple[Outgoing, Numbers | None]] = []
     next_offset: int = 0
     is_ahead: bool = False  # of a log that has lost its end
     number: int = 0

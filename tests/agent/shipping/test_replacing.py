@@ -1,8 +1,7 @@
 """What takes the place of a refused batch: every event in its order, every byte accounted for."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from agent.ledger.entries import Draft, entry
 from agent.parcels import BatchKind, Outgoing

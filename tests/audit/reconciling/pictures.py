@@ -1,8 +1,9 @@
 """A small topic in which everything is as it should be, to be spoilt by tests."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from audit.picture import (
     BatchPart,

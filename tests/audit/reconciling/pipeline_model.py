@@ -3,9 +3,10 @@ of it (a picture, as the store would put it together), and what is true of every
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
+
+import msgspec
 
 from audit.picture import (
     BatchPart,
@@ -74,8 +75,7 @@ class Event(NamedTuple):
     row: Row
 
 
-@dataclass(slots=True)
-class Laid:
+class Laid(msgspec.Struct):
     """A batch in its place."""
 
     batch: Batch
@@ -126,8 +126,7 @@ class Laid:
         return self.loaded and self.batch.fate not in {Fate.DROPPED, Fate.SKIPPED}
 
 
-@dataclass(slots=True)
-class Pipeline:
+class Pipeline(msgspec.Struct):
     """`told`, `counted`, `loaded`: how many batches of each host or partition."""
 
     batches: Sequence[Batch]
@@ -135,7 +134,7 @@ class Pipeline:
     counted: Sequence[int]
     loaded: Sequence[int]
     over_gaps: bool = False  # the loader claims what was deleted among what it read
-    laid: list[Laid] = field(default_factory=list)
+    laid: list[Laid] = []
 
     def __post_init__(self) -> None:
         offsets: dict[int, int] = defaultdict(int)

@@ -1,8 +1,7 @@
 """What a loader is told about an hour."""
 
-from dataclasses import replace
-
 from msgspec import structs
+from msgspec.structs import replace
 
 from audit.picture import OffsetSpan, WindowSums
 from audit.reconciling.gate import Gate, hour_gate

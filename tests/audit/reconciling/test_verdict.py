@@ -1,9 +1,8 @@
 """Each rule of the verdict by an example, with the words that a person reads."""
 
-from dataclasses import replace
-
 import pytest
 from msgspec import structs
+from msgspec.structs import replace
 
 from audit.findings import FaultKind, State
 from audit.picture import (

@@ -1,10 +1,10 @@
 """What looks like a fault and is none."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from msgspec import structs
+from msgspec.structs import replace
 
 from audit.findings import FaultKind, State
 from audit.picture import (

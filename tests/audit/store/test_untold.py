@@ -1,8 +1,9 @@
 """Rows of which no agent has spoken, and the agent that could is gone."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from audit.findings import FaultKind, State
 from audit.reconciling.verdict import reconcile

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import force_setattr
 
 from audit.findings import FaultKind, Finding, State
 from audit.reconciling.verdict import reconcile
@@ -130,7 +131,7 @@ def test_somebody_may_still_speak_of_them(tmp_path: Path) -> None:
     picture = pictured(tmp_path, [others_lost()])
     verdict = reconcile(picture)
     assert verdict.state is State.MISSING
-    object.__setattr__(picture, "now", TIME + 1)
+    force_setattr(picture, "now", TIME + 1)
     verdict = reconcile(picture)
     assert (verdict.state, verdict.findings) == (State.PENDING, [])
     assert "ledger" in {each.on for each in verdict.waits}

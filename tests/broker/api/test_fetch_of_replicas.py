@@ -7,10 +7,10 @@ what a follower would ask for. Who leads is changed in the map, as a controller 
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from broker.config import ReplicationConfig
 from broker.errors import ApiError

@@ -2,8 +2,9 @@
 
 import asyncio
 import time
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from broker.controller.draining import hand_over, to_hand_over
 from cluster import paths

@@ -1,11 +1,11 @@
 """Who leads and who is in sync after brokers have come or gone."""
 
-from dataclasses import replace
 from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from broker.controller.elections import Brokers, due, elected, preferred
 from cluster.values import NO_LEADER, NO_VERSION, PartitionInfo, TopicInfo

@@ -4,9 +4,9 @@ import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from broker.controller.elections import Brokers
 from broker.controller.leaders import UNCLEAN, Leaders

@@ -1,9 +1,8 @@
 """Replicas that move: who leads, who is in sync, and when it is over."""
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from broker.controller.elections import Brokers, elected
 from broker.controller.reassignments import begun, cancelled, finished

@@ -2,7 +2,9 @@
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from broker.groups.group import Group
 from broker.groups.values import (

@@ -6,10 +6,10 @@ import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from broker.errors import ApiError
 from broker.groups.coordinator import Coordinator

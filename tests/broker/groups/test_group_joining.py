@@ -1,8 +1,7 @@
 """Who joins a group, when a generation begins, who leads it, and by which protocol."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from broker.groups.values import JoinedMember, Protocol, State
 from tests.broker.groups.group_scene import (

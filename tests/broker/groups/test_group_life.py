@@ -1,8 +1,7 @@
 """Who is there and who is not: beats, time-outs, leaving, lost connections; commits; describing."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from broker.groups.values import Leaving, MemberDescription, Protocol, State
 from tests.broker.groups.group_scene import DELAY, REBALANCE, SESSION, Scene

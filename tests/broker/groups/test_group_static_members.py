@@ -1,8 +1,7 @@
 """Static members (KIP-345): who has an instance id keeps its place while it is away for a while."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from broker.groups.values import Leaving, Protocol, State
 from tests.broker.groups.group_scene import DELAY, REBALANCE, SESSION, Scene, with_most

@@ -1,6 +1,6 @@
 """How members learn what they are to read: nobody before it is saved, everybody afterwards."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from broker.groups.values import MemberRecord, Protocol, State
 from tests.broker.groups.group_scene import (

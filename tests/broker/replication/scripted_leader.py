@@ -7,10 +7,10 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from broker.storage.checkpoints import Key
@@ -46,11 +46,10 @@ def batches(*counts: int, first: int = 0, epoch: int = 0, size: int = 10) -> lis
     return made
 
 
-@dataclass(slots=True)
-class LedPartition:
+class LedPartition(msgspec.Struct):
     """A log, as its leader has it."""
 
-    batches: list[bytes] = field(default_factory=list)
+    batches: list[bytes] = []
     epoch: int = 0
     start: int = 0
     committed: int | None = None  # up to where; without it, all is

@@ -3,11 +3,12 @@
 import asyncio
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
 
 import pytest
+from msgspec.structs import replace
 
 from broker.replication.followers import Followers
 from broker.replication.in_sync import InSyncChanges

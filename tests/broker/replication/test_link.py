@@ -5,11 +5,11 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import uvloop
+from msgspec.structs import replace
 
 from broker.replication.copied_partition import CopiedPartition, NotCopied
 from broker.replication.link import Fetching, Link

@@ -3,10 +3,12 @@
 import asyncio
 import os
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from broker.storage import layout
 from broker.storage.cleaner import Cleaning, CleaningJob, clean

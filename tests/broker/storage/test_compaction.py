@@ -2,8 +2,9 @@
 
 import asyncio
 import os
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from broker.storage import layout
 from broker.storage.cleaner import Cleaning, CleaningJob, SealedSegment, clean
@@ -30,7 +31,7 @@ def sealed(*sizes_and_ages: tuple[int, int]) -> list[SealedSegment]:
 
 def due(segments: list[SealedSegment], first_dirty: int, **config: float) -> int:
     """How many segments are to be cleaned."""
-    chosen = due_segments(segments, replace(CONFIG, **config), first_dirty, NOW)  # type: ignore[arg-type]
+    chosen = due_segments(segments, replace(CONFIG, **config), first_dirty, NOW)
     assert list(chosen) == segments[: len(chosen)]
     return len(chosen)
 

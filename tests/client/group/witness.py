@@ -9,16 +9,17 @@ import json
 import threading
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
+from msgspec.structs import asdict
 
 from client.group.consumer import GroupConsumer, GroupRecord
 from cluster.values import TopicPartition
 
 
-@dataclass(frozen=True)
-class Read:
+class Read(msgspec.Struct, frozen=True):
     stint: str
     topic: str
     partition: int
@@ -27,8 +28,7 @@ class Read:
     got: float
 
 
-@dataclass(frozen=True)
-class Committed:
+class Committed(msgspec.Struct, frozen=True):
     """An acknowledged commit: `offset` is the next to be read."""
 
     stint: str

@@ -7,17 +7,17 @@ script in scripts/ that makes it show. Whole brokers must come through the same 
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from tests.cluster_history.script import Script, parse
 
 SCRIPTS: Final = Path(__file__).parents[1] / "scripts"
 
 
-@dataclass(frozen=True, slots=True)
-class Flaw:
+class Flaw(msgspec.Struct, frozen=True):
     rule: str  # of docs/replication.md
     left_out: str
     script: str

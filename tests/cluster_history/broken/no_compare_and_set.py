@@ -2,7 +2,8 @@
 R5)."""
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from broker.partition import Partition
 from broker.replication.in_sync import InSyncChanges

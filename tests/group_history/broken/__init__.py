@@ -6,7 +6,6 @@ must be caught, with the script in scripts/ that makes it show. Whole brokers mu
 same script.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -17,8 +16,7 @@ from tests.group_history.script import parse
 SCRIPTS: Final = Path(__file__).parents[1] / "scripts"
 
 
-@dataclass(frozen=True, slots=True)
-class Flaw(broken.Flaw):
+class Flaw(broken.Flaw, frozen=True):
     def parsed(self) -> Script:
         return parse((SCRIPTS / f"{self.script}.script").read_text())
 

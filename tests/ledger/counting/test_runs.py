@@ -1,12 +1,12 @@
 """Batches counted many at a time: never otherwise than each for itself."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from harness.made_batches import NOON, WINDOW, agents_batch, empty_count, foreign_batch
 from ledger.counting.batches import Counting, Json, PartitionCount

@@ -13,11 +13,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 from py4j.java_gateway import GatewayParameters, JavaGateway
 
 from cluster.jars import find_java
@@ -62,8 +62,7 @@ class Jvm:
         self.process.communicate()
 
 
-@dataclass(frozen=True, slots=True)
-class Connected:
+class Connected(msgspec.Struct, frozen=True):
     """To a JVM, with Hadoop's settings."""
 
     gateway: Any

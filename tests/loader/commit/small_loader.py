@@ -8,7 +8,6 @@ another, who must find that every event landed once.
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -57,8 +56,7 @@ DAY: Final = 86_400_000
 Row = dict[str, int | str]
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(msgspec.Struct, frozen=True):
     """An event; without a source, a record that cannot be decoded."""
 
     source: str
@@ -66,11 +64,10 @@ class Event:
     time: int
 
 
-@dataclass(slots=True)
-class Log:
+class Log(msgspec.Struct):
     """Batches by partition."""
 
-    partitions: dict[int, list[list[Event]]] = field(default_factory=dict)
+    partitions: dict[int, list[list[Event]]] = {}
 
     def append(self, partition: int, *batches: Sequence[Event]) -> None:
         self.partitions.setdefault(partition, []).extend(list(batch) for batch in batches)

@@ -1,10 +1,10 @@
 """The manifest that follows from what was read."""
 
 import json
-from dataclasses import replace
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from loader.commit.next_state import Terms, load_manifest, next_run
 from loader.commit.staging import Staged

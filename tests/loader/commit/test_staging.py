@@ -1,10 +1,10 @@
 """What a job has left is just what its reports say."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from loader.commit.sources import LandedSources
 from loader.commit.staging import (

@@ -1,11 +1,11 @@
 """Batches become rows: every type, every way of being wrong, and which way was taken."""
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from client.fetcher import FetchedBatch
 from loader.config import HeaderColumns

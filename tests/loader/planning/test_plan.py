@@ -1,11 +1,11 @@
 """What a run reads, and what it refuses to pass over."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from loader.errors import GapError
 from loader.manifests import PartitionState, TopicState

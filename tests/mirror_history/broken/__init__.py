@@ -6,7 +6,6 @@ makes it show. The same plain mirror without a flaw (`whole`), and Penstock's, m
 these scripts.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -18,8 +17,7 @@ SCRIPTS: Final = Path(__file__).parents[1] / "scripts"
 WHOLE: Final = f"{__name__}.whole"
 
 
-@dataclass(frozen=True, slots=True)
-class Flaw(broken.Flaw):
+class Flaw(broken.Flaw, frozen=True):
     def parsed(self) -> Script:
         return parse((SCRIPTS / f"{self.script}.script").read_text())
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import crc32c
+import msgspec
 import yaml
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import (
@@ -47,8 +48,7 @@ _OPTIONS: Final = {"log_level": 2, "socket.timeout.ms": 5_000}
 _SECONDS: Final = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class Flaws:
+class Flaws(msgspec.Struct, frozen=True):
     skips: bool = False  # the fourth batch of each partition, and numbers the rest on
     makes_anew: bool = False  # writes batches anew: other timestamps, a right CRC
     shifts: bool = False  # every copy begins a thousand offsets later
@@ -56,8 +56,7 @@ class Flaws:
     is_silent: bool = False  # about gaps
 
 
-@dataclass(slots=True)
-class _Partition:
+class _Partition(msgspec.Struct):
     topic: str
     number: int
     shift: int = 0  # the copy's offsets are so much smaller

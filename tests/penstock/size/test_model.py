@@ -3,11 +3,11 @@ not made from are met within the factor that docs/capacity.md promises.
 """
 
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from penstock.size import measured
 from penstock.size.model import Site, agent_cores, broker_cores, plan, wire_bytes

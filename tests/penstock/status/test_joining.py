@@ -1,7 +1,5 @@
 """The parts put together."""
 
-import dataclasses
-
 import pytest
 from msgspec.structs import replace
 
@@ -118,8 +116,8 @@ def test_an_agent_of_which_the_audit_has_not_heard() -> None:
 
 def test_partitions_without_a_leader_are_a_problem() -> None:
     cluster = cluster_part(t=100)
-    lost = dataclasses.replace(cluster.topics["t"], end=-1, stored=-1, without_leader=2)
-    parts = StatusParts(cluster=dataclasses.replace(cluster, topics={"t": lost}))
+    lost = replace(cluster.topics["t"], end=-1, stored=-1, without_leader=2)
+    parts = StatusParts(cluster=replace(cluster, topics={"t": lost}))
     assert joined(parts, NOW).problems == ("brokers: 2 partitions have no leader",)
 
 

@@ -1,7 +1,5 @@
 """What stands on the screen of `penstock up`."""
 
-import dataclasses
-
 import msgspec
 import pytest
 from hypothesis import given
@@ -79,7 +77,7 @@ def test_a_table_that_cannot_be_loaded_is_before_all_that_is_waited_for() -> Non
     said = msgspec.structs.replace(
         standing([complete], verdict="complete", load=LOAD), failing_loads=(failing,)
     )
-    shown = lines(dataclasses.replace(SEEN, standing=said), 60)
+    shown = lines(msgspec.structs.replace(SEEN, standing=said), 60)
     assert "! loader                     12 min" in shown
     assert next(each for each in shown if each.startswith("logs  ")).endswith("! not loaded")
     at = shown.index("! not loaded: 1 table cannot be loaded")
@@ -90,20 +88,20 @@ def test_a_table_that_cannot_be_loaded_is_before_all_that_is_waited_for() -> Non
     ]
     unheard = msgspec.structs.replace(said, alerts=-1, topics=(), verdict="")
     assert "! logs is not loaded, for 3 min" in "\n".join(
-        lines(dataclasses.replace(SEEN, standing=unheard))
+        lines(msgspec.structs.replace(SEEN, standing=unheard))
     )
 
 
 def test_what_is_waited_for_is_not_cut_within_its_time() -> None:
     waits = "web-1: the agent is done up to 2026-11-20 07:12:00 (last heard at 2026-11-20 07:13:02)"
     old = topic("logs", until=MILLIS - 3_600_000, waits=waits)
-    shown = lines(dataclasses.replace(SEEN, standing=standing([old], load=LOAD)), 60)
+    shown = lines(msgspec.structs.replace(SEEN, standing=standing([old], load=LOAD)), 60)
     at = next(number for number, each in enumerate(shown) if "logs waits" in each)
     assert " ".join(each.strip() for each in shown[at : at + 2]) == f"logs waits: {waits}"
 
 
 def test_on_a_small_terminal_columns_and_empty_lines_give_way() -> None:
-    seen = dataclasses.replace(SEEN, here=DIRECTORY)
+    seen = msgspec.structs.replace(SEEN, here=DIRECTORY)
     assert lines(seen, 42, 16) == [
         "Penstock runs                 Ctrl-C stops",
         "✓ zookeeper  127.0.0.1:2000  12 min",
@@ -124,7 +122,7 @@ def test_on_a_small_terminal_columns_and_empty_lines_give_way() -> None:
 
 
 def test_a_program_that_died() -> None:
-    seen = dataclasses.replace(SEEN, programs=programs(ProgramPhase.RUNNING, DEAD))
+    seen = msgspec.structs.replace(SEEN, programs=programs(ProgramPhase.RUNNING, DEAD))
     assert lines(seen)[0].startswith("Penstock runs in part ")
     assert lines(seen)[7:11] == [
         "✗ audit      killed by SIGKILL, again in 4 s",
@@ -136,10 +134,10 @@ def test_a_program_that_died() -> None:
 
 def test_a_program_that_came_back() -> None:
     back = program("agent", ProgramPhase.STARTING, since=NOW - 2, restarts=2)
-    seen = dataclasses.replace(SEEN, programs=programs(ProgramPhase.RUNNING, back))
+    seen = msgspec.structs.replace(SEEN, programs=programs(ProgramPhase.RUNNING, back))
     assert lines(seen)[5] == "… agent      127.0.0.1:2003  starting, 2 s  restarted 2 times"
     once = program("agent", restarts=1, ended="killed by SIGKILL")
-    seen = dataclasses.replace(SEEN, programs=programs(ProgramPhase.RUNNING, once))
+    seen = msgspec.structs.replace(SEEN, programs=programs(ProgramPhase.RUNNING, once))
     row = "✓ agent      127.0.0.1:2003  12 min  restarted once: killed by SIGKILL"
     assert lines(seen)[5] == row
 
@@ -154,7 +152,7 @@ def test_a_program_that_came_back() -> None:
 )
 def test_phases(phase: ProgramPhase, head: str, first: str) -> None:
     said = standing(problems=["no broker"])
-    seen = dataclasses.replace(SEEN, programs=programs(phase), standing=said)
+    seen = msgspec.structs.replace(SEEN, programs=programs(phase), standing=said)
     shown = lines(seen)
     assert shown[0].startswith(head)
     assert shown[2] == first
@@ -163,18 +161,18 @@ def test_phases(phase: ProgramPhase, head: str, first: str) -> None:
 
 
 def test_nothing_has_come_yet() -> None:
-    shown = lines(dataclasses.replace(SEEN, standing=standing()))
+    shown = lines(msgspec.structs.replace(SEEN, standing=standing()))
     words = "No lines have come yet. To follow files: penstock up --follow '/var/log/*.log'"
     assert words in shown
     assert not any("pending" in line for line in shown)
-    shown = lines(dataclasses.replace(SEEN, standing=standing(), follows=True))
+    shown = lines(msgspec.structs.replace(SEEN, standing=standing(), follows=True))
     assert "No lines have come yet from what is followed: penstock agent --status" in shown
 
 
 def test_that_the_first_load_takes_its_time() -> None:
-    shown = lines(dataclasses.replace(SEEN, standing=standing(TOPICS)))
+    shown = lines(msgspec.structs.replace(SEEN, standing=standing(TOPICS)))
     assert "  nothing has been loaded yet (the first load has to start Spark)" in shown
-    shown = lines(dataclasses.replace(SEEN, standing=standing(TOPICS), loads="starting Spark"))
+    shown = lines(msgspec.structs.replace(SEEN, standing=standing(TOPICS), loads="starting Spark"))
     assert "  nothing has been loaded yet; now: starting Spark" in shown
 
 
@@ -182,32 +180,32 @@ def test_until_the_audit_answers_nothing_is_said_of_loads_and_verdicts() -> None
     said = standing(TOPICS, alerts=-1, verdict="")
     starting = program("audit", ProgramPhase.STARTING)
     programs_ = programs(ProgramPhase.RUNNING, starting)
-    shown = lines(dataclasses.replace(SEEN, standing=said, programs=programs_))
+    shown = lines(msgspec.structs.replace(SEEN, standing=said, programs=programs_))
     assert not any("audit answers" in line or "loaded" in line for line in shown)
-    shown = lines(dataclasses.replace(SEEN, standing=said))
+    shown = lines(msgspec.structs.replace(SEEN, standing=said))
     assert "? unknown: no audit answers" in shown
     assert not any("loaded" in line for line in shown)
 
 
 def test_behind_locks_it_says_how_to_log_in() -> None:
     password = DIRECTORY / "security" / "admin.password"
-    shown = lines(dataclasses.replace(SEEN, password=password))
+    shown = lines(msgspec.structs.replace(SEEN, password=password))
     assert "log in     as admin, password in ./penstock-data/security/admin.password" in shown
 
 
 def test_at_other_ports_it_says_how_commands_find_it() -> None:
-    assert lines(dataclasses.replace(SEEN, elsewhere=True))[-1] == (
+    assert lines(msgspec.structs.replace(SEEN, elsewhere=True))[-1] == (
         "commands   . ./penstock-data/environment"
     )
 
 
 def test_nobody_has_been_asked_yet() -> None:
-    assert len(lines(dataclasses.replace(SEEN, standing=None))) == 12
+    assert len(lines(msgspec.structs.replace(SEEN, standing=None))) == 12
 
 
 def test_what_is_wrong_is_said() -> None:
     said = standing([topic("t", until=0, waits="an agent")], problems=["no agent", "a", "b", "c"])
-    shown = lines(dataclasses.replace(SEEN, standing=said))
+    shown = lines(msgspec.structs.replace(SEEN, standing=said))
     assert [line for line in shown if line.startswith(("! ", "  t "))] == [
         "  t waits: an agent",
         *("! no agent", "! a", "! b"),
@@ -217,14 +215,14 @@ def test_what_is_wrong_is_said() -> None:
 def test_what_a_broker_has_lost_is_not_cut_off_before_it_says_what() -> None:
     lost = "broker at http://127.0.0.1:9095: lost: shop-0 has lost what it had acknowledged: "
     said = standing([topic("t")], problems=[lost + "messages 51,200 to 51,399 are gone"])
-    shown = lines(dataclasses.replace(SEEN, standing=said))
+    shown = lines(msgspec.structs.replace(SEEN, standing=said))
     assert "messages 51,200 to 51,399 are gone" in " ".join(each.strip() for each in shown)
 
 
 def test_of_many_topics_and_notes_the_newest_notes_and_first_topics_are_shown() -> None:
     said = standing([topic(f"t{number:02}") for number in range(40)])
     notes = [f"12:00:{number:02}  note {number}" for number in range(20)]
-    shown = lines(dataclasses.replace(SEEN, standing=said, notes=notes))
+    shown = lines(msgspec.structs.replace(SEEN, standing=said, notes=notes))
     assert len(shown) == 24
     assert shown[-1] == "warehouse  ./penstock-data/warehouse"
     assert "12:00:19  note 19" in shown
@@ -261,7 +259,7 @@ def test_it_fits_whatever_is_shown(
     shown = tuple(
         each._replace(phase=phase) for each, phase in zip(programs(), phases, strict=True)
     )
-    seen = dataclasses.replace(SEEN, programs=shown, standing=said, notes=notes)
+    seen = msgspec.structs.replace(SEEN, programs=shown, standing=said, notes=notes)
     drawn = picture(seen, width, height)
     assert len(drawn) <= height
     assert all(line.cell_len <= width for line in drawn)

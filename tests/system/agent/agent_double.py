@@ -6,8 +6,10 @@ cut into lines, sent in batches as asked, and entered in the ledger.
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from client.batch_producer import BatchProducer
 from client.brokers import Brokers
@@ -23,8 +25,7 @@ WINDOW = 60_000
 Value = dict[str, Any]
 
 
-@dataclass
-class Line:
+class Line(msgspec.Struct):
     source: str
     seq: int
     position: int
@@ -44,8 +45,7 @@ def lines_of(source: str, data: bytes, at: int) -> list[Line]:
     return found
 
 
-@dataclass
-class Double:
+class Double(msgspec.Struct):
     """One host's agent; `tamper` changes an entry of the ledger before it is written."""
 
     brokers: Brokers
@@ -53,8 +53,8 @@ class Double:
     topic: str
     host: str
     tamper: Callable[[Value], None] = lambda value: None
-    statements: list[Value] = field(default_factory=list)
-    finished: list[Value] = field(default_factory=list)
+    statements: list[Value] = []
+    finished: list[Value] = []
     entries: int = 0
 
     def ship(self, lines: Sequence[Line], *, partition: int = 0) -> None:

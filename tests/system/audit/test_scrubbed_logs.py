@@ -4,7 +4,6 @@ and the audit's verdict, complete until then, is complete no more."""
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -27,8 +26,7 @@ TEN = [b"value %d" % number for number in range(10)]
 TOPIC = "scrubbed"
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(msgspec.Struct, frozen=True):
     broker: BrokerProcess
     audit: AuditProcess
 

@@ -6,8 +6,9 @@ with what was sent.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol
+
+import msgspec
 
 Codec = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 Acks = Literal["0", "1", "all"]
@@ -16,8 +17,7 @@ CODEC_BITS: Mapping[Codec, int] = {name: bits for bits, name in enumerate(CODECS
 WITHIN = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(msgspec.Struct, frozen=True):
     value: bytes | None
     key: bytes | None = None
     headers: tuple[tuple[str, bytes | None], ...] = ()
@@ -25,27 +25,23 @@ class Record:
     """Milliseconds; None lets the client take the time of sending."""
 
 
-@dataclass(frozen=True, slots=True)
-class Consumed:
+class Consumed(msgspec.Struct, frozen=True):
     offset: int
     record: Record
 
 
-@dataclass(frozen=True, slots=True)
-class AtOffset:
+class AtOffset(msgspec.Struct, frozen=True):
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class AtTime:
+class AtTime(msgspec.Struct, frozen=True):
     timestamp: int
 
 
 Start = Literal["beginning", "end"] | AtOffset | AtTime
 
 
-@dataclass(frozen=True, slots=True)
-class Cluster:
+class Cluster(msgspec.Struct, frozen=True):
     cluster_id: str
     controller: int
     brokers: frozenset[tuple[int, str, int]]

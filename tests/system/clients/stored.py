@@ -2,8 +2,9 @@
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 # base offset, length, leader epoch, magic, CRC, attributes, last offset delta, base timestamp,
 # maximal timestamp, producer id, producer epoch, base sequence, count
@@ -11,8 +12,7 @@ HEADER = struct.Struct(">qiibIhiqqqhii")
 LENGTH_STARTS_AFTER = 12
 
 
-@dataclass(frozen=True, slots=True)
-class StoredBatch:
+class StoredBatch(msgspec.Struct, frozen=True):
     file: Path
     position: int
     size: int

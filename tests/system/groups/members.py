@@ -13,12 +13,12 @@ import subprocess
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import aiokafka
 import confluent_kafka
+import msgspec
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 
 from harness.apache_kafka import QUICK_JVM, VERSION, java_command
@@ -33,8 +33,7 @@ with warnings.catch_warnings():
 SESSION_MS = 6_000
 
 
-@dataclass(frozen=True, slots=True)
-class Life:
+class Life(msgspec.Struct, frozen=True):
     """Of one member called `name`; it is over when `end` is set."""
 
     bootstrap: str

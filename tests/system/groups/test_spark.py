@@ -1,10 +1,10 @@
 """Spark's own source and sink for Kafka, under groups of its own and of ours."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from harness.broker_process import BrokerProcess
@@ -14,8 +14,7 @@ from tests.system.groups.history import History, Source
 from tests.system.groups.members import Members, librdkafka
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     """How it is named, and whether the driver joins it to learn where a topic ends, as it did
     before Spark 3.1; else it asks as an administrator."""
 
@@ -26,8 +25,7 @@ class Group:
         return f"{self.option}-{'joined' if self.joined else 'named'}"
 
 
-@dataclass(frozen=True, slots=True)
-class Spark:
+class Spark(msgspec.Struct, frozen=True):
     java: Jvm
     session: Any
 

@@ -11,9 +11,10 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from harness.maven_jars import CACHE
 
@@ -26,16 +27,14 @@ class ClientUnavailable(Exception):
     """A client cannot be had here, and why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(msgspec.Struct, frozen=True):
     """How a program is run; the environment is ours, and what it needs."""
 
     words: Sequence[str]
     environment: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Client:
+class Client(msgspec.Struct, frozen=True):
     """`program` answers how one of its tasks is run, and raises ClientUnavailable."""
 
     name: str

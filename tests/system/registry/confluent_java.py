@@ -7,10 +7,10 @@ still in use do.
 import functools
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from py4j.protocol import Py4JJavaError
 
 from harness.jvm import Jvm
@@ -19,8 +19,7 @@ from harness.maven_jars import CACHE, needs_maven, run_maven
 _GROUP, _NAME = "org.apache.pinot", "pinot-confluent-avro"
 
 
-@dataclass(frozen=True, slots=True)
-class Confluent:
+class Confluent(msgspec.Struct, frozen=True):
     """A version of Confluent's classes, and where Pinot's jar has Apache Kafka's."""
 
     version: str

@@ -4,9 +4,10 @@ import json
 import select
 import socket
 import time
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
+
+import msgspec
 
 HEAD_END = b"\r\n\r\n"
 
@@ -15,8 +16,7 @@ class Closed(Exception):
     """The connection was closed, or reset, before the answer was whole."""
 
 
-@dataclass(frozen=True, slots=True)
-class RawAnswer:
+class RawAnswer(msgspec.Struct, frozen=True):
     """Status, header names in lower case, and the body as JSON where it is that."""
 
     status: int

@@ -3,9 +3,9 @@ every listener, doors that stay closed; and what an administrator does with them
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from harness.apache_kafka import NEWEST, VERSION, KafkaUnavailable
 from harness.kafka_tools import KafkaTools
