@@ -8,7 +8,7 @@ The scans take at most one part in fifty of a core: with very many files they ar
 import logging
 import os
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -140,7 +140,7 @@ class Files:
         )
         self._by_input: dict[str, InputFiles] = {}
         self._unsure: dict[InputFiles, list[str]] = {}
-        self._unclaimed = list(known)
+        self._unclaimed = {each.id: each for each in known}
         self._left: list[Left] = []
         self._seen = set(seen) if seen is not None else {each.input for each in known}
         self._follow(inputs)
@@ -335,7 +335,7 @@ class Files:
         everything = now >= self._next_scan or watcher.overflowed
         started = self._worked()
         if everything or any(each.wants_all for each in every_input):
-            self._adopting.adopt(every_input, self._unclaimed, self._shared)
+            self._adopting.adopt(every_input, self._unclaimed.values(), self._shared)
         if everything:
             began = int(self._shared.wall() * 1000)
             if watcher.overflowed:
@@ -522,17 +522,18 @@ class Files:
             input_files = InputFiles(each, self._shared, self._before_listing, is_new=is_new)
             self._by_input[each.name] = input_files
             self._vigil.remember(input_files, each.name)
-            self._claim(input_files, names)
+        self._claim({each.name: self._by_input[each.name] for each in inputs}, names)
 
-    def _claim(self, input_files: InputFiles, names: Collection[str]) -> None:
-        """Sources that are the input's, or were those of one that has another name by now."""
-        for known in list(self._unclaimed):
-            path = known.last_path or known.path
-            former = known.input not in names and known.topic == input_files.input.topic
-            if known.input == input_files.input.name or (former and input_files.survey.means(path)):
-                self._unclaimed.remove(known)
-                if former:
+    def _claim(self, new: Mapping[str, InputFiles], names: Collection[str]) -> None:
+        """Sources that are a new input's, or were those of one that has another name by now."""
+        for known in list(self._unclaimed.values()):
+            input_files = new.get(known.input)
+            if known.input not in names:
+                input_files = _renamed(known, new.values())
+                if input_files is not None:
                     self._vigil.remember(input_files, known.input)
+            if input_files is not None:
+                del self._unclaimed[known.id]
                 input_files.remember(known)
                 input_files.is_new = False
 
@@ -544,20 +545,20 @@ class Files:
             input_files.input.topic, int(self._shared.wall() * 1000)
         )
         for followed in [*input_files.files.values(), *input_files.unpacking]:
-            if followed.source not in {each.id for each in self._unclaimed}:
+            if followed.source not in self._unclaimed:
                 self._release(input_files, followed)
         for unpacking in input_files.unpacking.values():
             unpacking.close()
-        self._unclaimed += input_files.memory.all()
+        self._unclaimed |= {each.id: each for each in input_files.memory.all()}
 
     def _change(self, input_files: InputFiles, new: FileInput) -> None:
         self._left += input_files.change(new, self._before_listing)
         for followed in list(input_files.files.values()):
             if not input_files.survey.means(followed.path):
                 self._release(input_files, followed)
-        for known in [each for each in self._unclaimed if input_files.survey.means(each.path)]:
-            if known.input == new.name:
-                self._unclaimed.remove(known)
+        for known in list(self._unclaimed.values()):
+            if known.input == new.name and input_files.survey.means(known.path):
+                del self._unclaimed[known.id]
                 input_files.remember(known)
 
     def _release(self, input_files: InputFiles, followed: Followed) -> None:
@@ -567,7 +568,7 @@ class Files:
             self._left.append(Left(followed.current_path, left, followed.source))
         input_files.drop(followed)
         if followed.source:
-            self._unclaimed.append(self.snapshot_of(followed))
+            self._unclaimed[followed.source] = self.snapshot_of(followed)
             self._shared.say(Released(followed))
 
     def _say_what_was_left(self) -> None:
@@ -582,3 +583,12 @@ class Files:
             mine = [each for each in every_input if each.input.topic == unwatched.topic]
             if mine and source not in claimed and not any(each.survey.means(path) for each in mine):
                 self._shared.say(NotWatched(unwatched))
+
+
+def _renamed(known: KnownSource, inputs: Iterable[InputFiles]) -> InputFiles | None:
+    """The input that a source goes on in, whose own one is no longer there."""
+    path = known.last_path or known.path
+    for each in inputs:
+        if each.input.topic == known.topic and each.survey.means(path):
+            return each
+    return None
