@@ -119,6 +119,7 @@ def source_entry(known: KnownSource, progress: Progress) -> SourceEntry:
         known.begun_ns,
         known.forgotten_before,
         known.fingerprint.shorter,
+        known.destroyed_up_to,
     )
 
 
@@ -281,6 +282,7 @@ def source_of(entry: SourceEntry) -> KnownSource:
         born_ns=entry.born_ns,
         begun_ns=entry.begun_ns,
         forgotten_before=entry.forgotten_before,
+        destroyed_up_to=entry.destroyed_up_to,
     )
 
 

@@ -80,6 +80,7 @@ class SourceEntry(_Array, frozen=True):
     begun_ns: int = 0
     forgotten_before: int = -1
     shorter: bytes = b""  # of the fingerprint
+    destroyed_up_to: int = 0
 
 
 class OutgoingEntry(_Array, frozen=True):

@@ -259,8 +259,9 @@ class Followed:
     def resume(self, known: KnownSource) -> None:
         self.source, self.input, self.topic = known.id, known.input, known.topic
         self.path = known.path
-        if known.last_path and known.size > self.size:
-            self.end = SourceEnd(destroyed_up_to=known.size)
+        up_to = max(known.destroyed_up_to, known.size if known.last_path else 0)
+        if up_to > self.size:
+            self.end = SourceEnd(destroyed_up_to=up_to)
         self._handles.remember(self, known.seen_millis)
         self.real_path = known.real_path
         self.born_ns = self.born_ns or known.born_ns
@@ -288,13 +289,14 @@ class Followed:
             fingerprint=self.fingerprint,
             progress=progress,
             last_path="" if self.current_path == self.path else self.current_path,
-            size=max(self.size, end.destroyed_up_to),
+            size=self.size,
             finished=end.ended,
             seen_millis=max(there, self.born_ns // _MILLIS + 1),
             real_path=self.real_path,
             born_ns=self.born_ns,
             begun_ns=self.begun_ns,
             forgotten_before=self.forgotten_before,
+            destroyed_up_to=end.destroyed_up_to,
         )
 
     def remembered(self) -> RememberedFile:

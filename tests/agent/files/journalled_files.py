@@ -138,7 +138,8 @@ class JournalledFiles:
                 self.journal[followed.source] = self.files.snapshot_of(followed)
             case Lost(followed, position, lost):
                 followed.progress = replace(followed.progress, position=position + lost)
-                self.journal[followed.source] = self.files.snapshot_of(followed)
+                known = self.journal[followed.source]
+                self.journal[followed.source] = replace(known, progress=followed.progress)
             case Forgettable(source):
                 self.journal.pop(source, None)
 

@@ -108,6 +108,26 @@ def test_what_a_truncation_destroyed_is_lost(follow: Follow, tmp_path: Path) -> 
     assert files.turn() == b"three\n"
 
 
+def test_a_copy_that_lacks_what_was_lost_is_known_after_a_restart(
+    follow: Follow, tmp_path: Path
+) -> None:
+    files, log = follow("app.log", "app.log.1"), tmp_path / "app.log"
+    append(log, "one\n" * 30)
+    files.turn()
+    shutil.copy(log, tmp_path / "app.log.1")
+    append(log, "lost\n")
+    files.look()
+    os.truncate(log, 0)
+    append(log, "two\n")
+    while not files.lost:
+        files.turn()
+    assert files.lost == 5
+    files.restart()
+    settle(files)
+    assert files.text == b"one\n" * 30 + b"two\n"
+    assert (files.lost, list(files.of(EndUnseen))) == (5, [])
+
+
 def test_truncated_and_written_anew_to_the_same_size(follow: Follow, tmp_path: Path) -> None:
     files, log = follow(), tmp_path / "app.log"
     append(log, "one\n")
