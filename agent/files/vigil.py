@@ -173,9 +173,9 @@ class Vigil:
 
     @property
     def stood_still(self) -> bool:
-        """Whether so much time passed before this look that a file may have been copied and emptied
-        which was made in it. At shorter ones nobody does that."""
-        return self._looked_at - self._before > _STOOD_STILL
+        """Whether a file may have been emptied that was made before this look and after the last
+        one: where no process looked, or not for so long. Nobody empties one that is younger."""
+        return self._known is not None or self._looked_at - self._before > _STOOD_STILL
 
     def begin_again(self, every_input: Iterable[InputFiles], looked_millis: int) -> None:
         """All folders are listed, and held against how they stood at that look."""
@@ -372,7 +372,8 @@ class Vigil:
             for folder, emptied in by_folder(mine).items():
                 traces = Traces.CHANGED if emptied.names else Traces.BRIEF
                 names = emptied.names or emptied.briefly
-                why = f"the agent stood still for {passed:.0f} s; {may_be_emptied(names)}"
+                away = f"{passed:.0f} s" if passed >= 1 else "less than a second"
+                why = f"nobody looked for {away}; {may_be_emptied(names)}"
                 topic = input_files.input.topic
                 said = of_folder(topic, folder, before, now, why, traces=traces)
                 self._shared.say(NotWatched(said))

@@ -12,6 +12,8 @@ these happened at that place and time. Everything else a history tells.
   moment").
 - A file came and went while the agent did not run, or within a second, and nothing of it was read.
 - A folder was made while the agent did not run: what happened in it before it was watched.
+- A symbolic link was switched to a file that had been begun where nobody watches: it may have been
+  emptied before that.
 - There is no history: a first start, and one after the data directory was deleted or damaged.
   Scripts have no reboot, no overflow of the kernel's queue, no store that is lost alone, and no
   file system without notices.
@@ -21,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from typing import Final
 
+from tests.witness.application import LINK
 from tests.witness.objections import Objection
 from tests.witness.truth import File, Truth
 from tests.witness.verdict import Called
@@ -49,6 +52,7 @@ def needless(
             any(_was_emptied(called, truth, file, read) for file in files),
             any(_came_and_went(called, truth, file, read) for file in files),
             any(_is_of_new_folder(called, truth, file) for file in files),
+            any(_is_behind_a_link(called, truth, file) for file in files),
         )
     ):
         yield Objection("false unknown", called.words)
@@ -102,3 +106,8 @@ def _is_of_new_folder(called: Called, truth: Truth, file: File) -> bool:
     ends = [each.until for each in truth.blind if each.since <= made <= each.until]
     watched = max(ends, default=made) + _STARTING
     return bool(ends) and called.from_time <= watched and called.to_time >= made - _SLACK
+
+
+def _is_behind_a_link(called: Called, truth: Truth, file: File) -> bool:
+    says_so = "may have been emptied" in called.words
+    return says_so and file.label == LINK and _is_then(called, truth, file.made)

@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 import pytest
 from msgspec.structs import replace
 
-from tests.witness.application import Application
+from tests.witness.application import LINK, Application
 from tests.witness.judging import false_unknowns
 from tests.witness.test_judging import PATH, landed, logged, red, written
 from tests.witness.truth import NEVER, Blind, File, Truth
@@ -109,6 +109,11 @@ def written_to(truth: Truth, moment: int) -> None:
         line.written = moment
 
 
+def switched(truth: Truth, moment: int) -> None:
+    """A link to another file than before."""
+    another(truth, made=moment).label = LINK
+
+
 def forgotten(truth: Truth, moment: int) -> None:
     truth.forgotten.append(moment)
 
@@ -126,6 +131,7 @@ def forgotten(truth: Truth, moment: int) -> None:
         (hidden, UNKNOWN),
         (begun, MOMENT),
         (written_to, MOMENT),
+        (switched, replace(UNKNOWN, words="written to, and may have been emptied: s.log")),
         (forgotten, UNKNOWN),
         (forgotten, OF_FILE),
     ],
@@ -140,7 +146,7 @@ def test_what_no_history_tells_may_be_unknown_at_that_time(
 
 
 @pytest.mark.parametrize(
-    "happens", [copied, truncated, emptied, came_and_went, hidden, begun, made_anew]
+    "happens", [copied, truncated, emptied, came_and_went, hidden, begun, made_anew, switched]
 )
 def test_nor_is_it_told_of_another_place(happens: Spoiled) -> None:
     for words in ("", "what it got after it was copied"):

@@ -64,6 +64,7 @@ def test_the_history_that_was_kept_accounts_for_the_time_without_an_agent(
     append(log, "nobody has seen this\n")
     log.unlink()
     append(log, "three\n")
+    written_at_once(log)
     files.restart_closed()
     turns(files)
     (said,) = files.unwatched
@@ -146,7 +147,7 @@ def test_a_new_file_may_have_been_emptied_while_no_agent_ran(
     turns(files)
     (said,) = [each for each in files.unwatched if not each.source]
     assert said.traces is Traces.BRIEF
-    assert said.reason.startswith(f"the agent stood still for {seconds:.0f} s")
+    assert said.reason.startswith(f"nobody looked for {seconds:.0f} s; ")
 
 
 @pytest.mark.parametrize("is_meant", [True, False])
@@ -163,6 +164,7 @@ def test_a_file_may_have_been_emptied_again_after_it_was_copied_and_truncated(
         files.turn(0.3)
     files.crash()
     copy.write_bytes(log.read_bytes())
+    written_at_once(copy)
     log.write_text("nobody has seen this\n")
     log.write_text("two\n")
     later = time.time() + seconds
@@ -387,6 +389,7 @@ class TestKilledAtALook:
         append(log, "nobody has seen this\n")
         log.rename(f"{log}.2")
         append(log, "three\n")
+        written_at_once(log)
 
     def test_which_was_not_the_first(self, log: Path, files: JournalledFiles) -> None:
         self.come_and_go(log)
@@ -417,6 +420,7 @@ class TestKilledAtALook:
         self.die_in_look(files)
         log.rename(f"{log}.2")
         append(log, "three\n")
+        written_at_once(log)
         assert self.traces(files) == [Traces.CHANGED]
 
     @pytest.mark.not_quick("very many files")

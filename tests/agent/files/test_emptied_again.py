@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from agent.history.blind_times import Traces
+from penstock.up.descriptor_store import ProgramDescriptors
 from tests.agent.files.journalled_files import Follow, JournalledFiles, append, rest, settle
+from tests.agent.files.kept_files import turns
 
 SECONDS = [(4.0, [Traces.BRIEF]), (60.0, [Traces.CHANGED])]
 
@@ -92,3 +94,22 @@ def test_it_is_as_it_was(tmp_path: Path, follow: Follow, touch: bool) -> None:
     files.restart_closed()
     settle(files)
     assert traces(files) == []
+
+
+@pytest.mark.parametrize("is_emptied", [True, False])
+def test_a_file_that_was_begun_while_no_agent_ran_may_have_been_emptied_however_short_that_was(
+    follow: Follow, store: ProgramDescriptors, tmp_path: Path, is_emptied: bool
+) -> None:
+    files, log = follow("app.log", store=store), tmp_path / "app.log"
+    append(log, "one\n")
+    turns(files)
+    files.crash()
+    log.unlink()
+    append(log, "two\n")
+    if is_emptied:
+        os.truncate(log, 0)
+    files.restart_closed()
+    turns(files)
+    (said,) = files.unwatched
+    assert said.traces is Traces.BRIEF
+    assert said.reason.startswith("nobody looked for less than a second; ")

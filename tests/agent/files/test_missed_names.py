@@ -270,7 +270,7 @@ def test_a_new_file_may_have_been_emptied_while_the_agent_was_frozen(
     settle(files)
     (said,) = files.unwatched
     assert (said.path, said.source, said.traces) == (str(tmp_path), "", Traces.CHANGED)
-    assert said.reason.startswith("the agent stood still for 6 s; ")
+    assert said.reason.startswith("nobody looked for 6 s; ")
     assert said.reason.endswith("may have been emptied: app.log, empty.log")
 
 
