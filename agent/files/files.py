@@ -409,7 +409,10 @@ class Files:
             if not survey.asks(folder):
                 continue
             stamp, since_ns = listing.stamps[folder], self._told_ns(folder)
-            if stamp[:2] == anew[folder].identity and (past := past_of(folder, stamp, since_ns)):
+            past = past_of(folder, stamp, since_ns)
+            if self._vigil.stood_still and not self._shared.watcher.is_watched(folder_of(folder)):
+                past = "others may have had its place meanwhile"
+            if past and stamp[:2] == anew[folder].identity:
                 self._vigil.say_past(input_files, folder, since_ns // _MILLIS, past)
 
     def _told_ns(self, folder: str) -> int:

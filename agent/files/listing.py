@@ -124,9 +124,12 @@ class Survey:
         return rests
 
     def leads_to(self, folder: str, name: str) -> bool:
-        """Whether something is sought in a folder of that name in one of its own."""
+        """Whether something is sought in or below a folder of that name there."""
         rests = self.folders.get(folder)
-        return bool(rests and steps(rests).below(name, is_link=False))
+        if rests and steps(rests).below(name, is_link=False):
+            return True
+        path = below(folder, name)
+        return any(root == path or root.startswith(below(path, "")) for root in self._roots)
 
     def may_mean(self, path: str) -> bool:
         """Whether a file of this name would be the input's, or be sought in such a folder."""

@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -110,13 +111,16 @@ class TestMeanwhile:
         files.close()
 
     @pytest.mark.parametrize("comes_and_goes", [False, True])
+    @pytest.mark.parametrize("is_told", [False, True])
     def test_a_folder_that_was_made_anew(
-        self, tmp_path: Path, store: ProgramDescriptors, comes_and_goes: bool
+        self, tmp_path: Path, store: ProgramDescriptors, is_told: bool, comes_and_goes: bool
     ) -> None:
-        """What came and went in it before it was watched, no event tells."""
+        """What came and went in it before it was watched, no event tells; nor, where the folder
+        above is not watched, whether it is the first that was made."""
         folder = tmp_path / "logs"
         folder.mkdir()
-        files = JournalledFiles(FileInput("in", "t", (f"{folder}/*.log",)), store=store)
+        paths = [f"{folder}/*.log", *([f"{tmp_path}/*.log"] if is_told else [])]
+        files = JournalledFiles(FileInput("in", "t", tuple(paths)), store=store)
         turns(files)
         files.crash()
         folder.rename(tmp_path / "old")
@@ -124,7 +128,26 @@ class TestMeanwhile:
         if comes_and_goes:
             time.sleep(0.05)
             self.come_and_go(folder / "app.log")
-        assert self.told(folder, files) is (Traces.CHANGED if comes_and_goes else None)
+        is_known = is_told and not comes_and_goes
+        assert self.told(folder, files) is (None if is_known else Traces.CHANGED)
+        files.close()
+
+    def test_a_folder_that_came_and_went(self, tmp_path: Path, store: ProgramDescriptors) -> None:
+        """With a file that nobody has seen; another one has its place."""
+        folder, above = tmp_path / "logs", f"{tmp_path}/app.log"
+        folder.mkdir()
+        paths = (f"{folder}/app.log", above)
+        files = JournalledFiles(FileInput("in", "t", paths), store=store)
+        turns(files)
+        files.crash()
+        for text in ("second\n", "third\n"):
+            shutil.rmtree(folder)
+            folder.mkdir()
+            append(folder / "app.log", text)
+        files.restart_closed()
+        turns(files)
+        said = [each.reason for each in files.unwatched if each.traces is Traces.CHANGED]
+        assert said == ["came and went between two looks: logs"]
         files.close()
 
     def test_a_queue_that_overflowed(self, tmp_path: Path, all_files: JournalledFiles) -> None:
