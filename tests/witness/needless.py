@@ -12,8 +12,8 @@ these happened at that place and time. Everything else a history tells.
   moment").
 - A file came and went while the agent did not run, or within a second, and nothing of it was read.
 - A folder was made while the agent did not run: what happened in it before it was watched.
-- A symbolic link was switched to a file that had been begun where nobody watches: it may have been
-  emptied before that.
+- A file behind a symbolic link was begun, where nobody watches: made, or written to for the first
+  time. Others may have had its place, or it may have been emptied before.
 - There is no history: a first start, and one after the data directory was deleted or damaged.
   Scripts have no reboot, no overflow of the kernel's queue, no store that is lost alone, and no
   file system without notices.
@@ -87,8 +87,9 @@ def _was_truncated(called: Called, truth: Truth, file: File) -> bool:
 
 
 def _was_emptied(called: Called, truth: Truth, file: File, read: set[int]) -> bool:
-    first = min((min(line.begun, line.written) for line in file.lines), default=file.made)
-    if called.is_moment and (_is_then(called, truth, file.made) or _is_then(called, truth, first)):
+    if called.is_moment and any(
+        _is_then(called, truth, moment) for moment in (file.made, _first(file))
+    ):
         return True
     emptied = min(file.ended, file.copied)
     return file.cut and id(file) not in read and _is_then(called, truth, emptied)
@@ -109,5 +110,11 @@ def _is_of_new_folder(called: Called, truth: Truth, file: File) -> bool:
 
 
 def _is_behind_a_link(called: Called, truth: Truth, file: File) -> bool:
-    says_so = "may have been emptied" in called.words
-    return says_so and file.label == LINK and _is_then(called, truth, file.made)
+    if file.label != LINK or "may have been emptied" not in called.words:
+        return False
+    return any(_is_then(called, truth, moment) for moment in (file.made, _first(file)))
+
+
+def _first(file: File) -> int:
+    """When it was written to for the first time; when it was made, if it was not."""
+    return min((min(line.begun, line.written) for line in file.lines), default=file.made)
