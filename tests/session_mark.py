@@ -9,9 +9,9 @@ from typing import Final
 SESSION: Final = "PENSTOCK_TEST_SESSION"
 
 
-def processes_with(mark: str) -> Iterator[tuple[Path, str]]:
+def processes_with(mark: str, variable: str = SESSION) -> Iterator[tuple[Path, str]]:
     """All running processes that inherited the mark, below /proc, and their commands."""
-    wanted = f"{SESSION}={mark}".encode()
+    wanted = f"{variable}={mark}".encode()
     for process in Path("/proc").iterdir():
         if not process.name.isdigit() or int(process.name) == os.getpid():
             continue
