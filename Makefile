@@ -8,7 +8,7 @@ PYTHON := $(VENV)/bin/python
 PIP_INSTALL := $(PYTHON) -m pip install --quiet --disable-pip-version-check --use-pep517 --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long quick test-elsewhen check bench bench-peers fuzz spec witness restarts history group-history mirror-history pipeline mirror-pipeline soak fleet fleet-small format reference newcomer release release-tried release-twice clean
+.PHONY: help demo test test-long quick test-elsewhen check bench bench-peers fuzz spec witness restarts mutants history group-history mirror-history pipeline mirror-pipeline soak fleet fleet-small format reference newcomer release release-tried release-twice clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ witness: $(VENV)/.installed-development ## is the verdict ever wrong? Seeds of w
 
 restarts: $(VENV)/.installed-development ## does an agent that is killed, stopped or frozen beside rotations lose a line, or its verdict? ARGS="--runs 100", "--help"
 	@$(PYTHON) -m tests.restarts $(ARGS)
+
+mutants: $(VENV)/.installed-development ## do the tests notice changes of the programs? Sixty drawn ones, each with the tests of its package: 45 minutes; ARGS="--only agent", "--help"
+	nice $(PYTHON) -m tests.mutants $(ARGS)
 
 history: $(VENV)/.installed-development ## does a cluster keep what it promises? Seeds of killing, freezing, cutting off, spoiling; ARGS="--runs 100", "--help"
 	@$(PYTHON) -m tests.cluster_history $(ARGS)
