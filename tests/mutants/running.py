@@ -48,18 +48,19 @@ _NO_FAILURE: Final = {0, 5}  # 5: no tests
 
 def groups(root: Path, path: str) -> list[list[str]]:
     """The files of tests that a mutant of this module is tried on, in turn: those that are about it
-    by their names or imports, then the rest of its package; of either, the costly ones last."""
+    by their names or imports; those in the folder that is named as its own; the rest of its
+    package. Costly ones of either come after the others."""
+    module = Path(path)
     name = path.removesuffix("/__init__.py").removesuffix(".py").replace("/", ".")
-    folders = FOLDERS.get(package(path), (package(path),))
-    ranks: dict[int, list[str]] = {rank: [] for rank in range(4)}
-    for file in sorted({each for one in folders for each in (root / "tests" / one).rglob("*.py")}):
-        if not file.name.startswith("test_"):
-            continue
-        text = file.read_text()
-        is_near = name.rpartition(".")[2] in file.stem or name in _imported(text)
-        costly = bool(_COSTLY.search(text))
-        ranks[costly + 2 * (not is_near)].append(str(file.relative_to(root)))
-    return [files for files in ranks.values() if files]
+    found: dict[int, list[tuple[bool, str]]] = {part: [] for part in range(4)}
+    for folder in FOLDERS.get(package(path), (package(path),)):
+        for file in (root / "tests" / folder).rglob("test_*.py"):
+            text = file.read_text()
+            is_about_it = name.rpartition(".")[2] in file.stem or name in _imported(text)
+            is_near = is_about_it or file.parent == root / "tests" / module.parent
+            costly = bool(_COSTLY.search(text))
+            found[costly + 2 * (not is_near)].append((not is_about_it, str(file.relative_to(root))))
+    return [[file for _, file in sorted(files)] for files in found.values() if files]
 
 
 def _imported(text: str) -> set[str]:

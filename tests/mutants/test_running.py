@@ -105,6 +105,7 @@ def test_what_pytest_says(code: int | None, output: str, failure: str, unfinishe
 def test_the_tests_about_a_module_come_first(tmp_path: Path) -> None:
     files = {
         "agent/test_first.py": "import agent.other\n",
+        "agent/events/test_beside.py": "",
         "agent/events/test_fields.py": "",
         "agent/test_slow_fields.py": "@pytest.mark.slow\n",
         "agent/test_spark.py": "def test_it(spark: SparkSession): pass\n",
@@ -117,7 +118,10 @@ def test_the_tests_about_a_module_come_first(tmp_path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     assert groups(tmp_path, "agent/events/fields.py") == [
-        ["tests/agent/events/test_fields.py", "tests/agent/test_using.py"],
+        [
+            *("tests/agent/events/test_fields.py", "tests/agent/test_using.py"),
+            "tests/agent/events/test_beside.py",
+        ],
         ["tests/agent/test_slow_fields.py"],
         ["tests/agent/test_first.py"],
         ["tests/agent/test_spark.py"],
