@@ -19,7 +19,6 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -37,6 +36,7 @@ FOLDERS: Final = {
 }
 _COSTLY: Final = re.compile(r"mark\.slow|: (SparkSession|SparkCluster|RunningHdfs)\b")
 _WORTH_STARTING: Final = 3.0  # seconds
+_LOOKS_SECONDS: Final = 0.5
 # A test that stood still for so long, and needs a third of it without the mutant, hangs.
 _HANGS: Final = 15.0
 _PYTEST: Final = ("-m", "pytest", "-x", "-v", "-p", "no:randomly", "-p", "no:cacheprovider")
@@ -73,12 +73,12 @@ def _imported(text: str) -> set[str]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
+class Ran(msgspec.Struct, frozen=True):
     """What a run of tests came to."""
 
     code: int | None  # nothing, if the time was over
     output: str
+    seconds: float
     silent: float  # seconds since the last test began
 
     @property
@@ -165,7 +165,6 @@ class Copy:
         mark = uuid.uuid4().hex
         self._temporary.mkdir(exist_ok=True)
         output = self._temporary.with_name("output")
-        code = None
         with output.open("wb") as written:
             process = subprocess.Popen(
                 [str(self.python), "-B", *_PYTEST, *tests],
@@ -177,9 +176,7 @@ class Copy:
                 start_new_session=True,
             )
             try:
-                with suppress(subprocess.TimeoutExpired):
-                    code = process.wait(seconds)
-                silent = time.time() - output.stat().st_mtime
+                code, spent, silent = _wait(process, output, seconds)
             finally:
                 end(process, mark)
         # Some tests have programs write compiled files.
@@ -187,7 +184,7 @@ class Copy:
             shutil.rmtree(each, ignore_errors=True)
         shutil.rmtree(self._temporary, ignore_errors=True)
         text = output.read_text(errors="replace")
-        return Ran(code, text, silent)
+        return Ran(code, text, spent, silent)
 
     def _variables(self) -> dict[str, str]:
         # Under CI=true a skipped test would be a failure.
@@ -195,6 +192,25 @@ class Copy:
         kept = {name: value for name, value in os.environ.items() if name not in others}
         path = os.environ["PATH"].replace(str(Path(sys.prefix, "bin")), str(self.python.parent))
         return {**kept, "PATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def _wait(
+    process: subprocess.Popen[bytes], output: Path, seconds: float
+) -> tuple[int | None, float, float]:
+    """The exit code, if it ends in time; the seconds for that, and those since it wrote something.
+    While this process itself is stopped no time passes."""
+    spent = written = 0.0
+    size = 0
+    while spent < seconds:
+        began = time.monotonic()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(min(_LOOKS_SECONDS, seconds - spent))
+        spent += min(time.monotonic() - began, 2 * _LOOKS_SECONDS)
+        if output.stat().st_size != size:
+            size, written = output.stat().st_size, spent
+        if process.returncode is not None:
+            break
+    return process.returncode, spent, spent - written
 
 
 def end(process: subprocess.Popen[bytes], mark: str) -> None:
@@ -228,11 +244,11 @@ def judge(copy: Copy, mutant: Mutant, seconds: float) -> Outcome:
 
 def try_tests(copy: Copy, mutant: Mutant, seconds: float) -> tuple[Outcome, Ran]:
     """Runs the tests of a mutant on the copy as it is: what came of it, and of the last run."""
-    began = time.monotonic()
-    passed, ran = 0, Ran(0, "", 0.0)
+    spent, passed, ran = 0.0, 0, Ran(0, "", 0.0, 0.0)
     for tests in groups(copy.root, mutant.path):
-        left = seconds - (time.monotonic() - began)
-        ran = copy.run(tests, left) if left > _WORTH_STARTING else Ran(None, "", 0.0)
+        left = seconds - spent
+        ran = copy.run(tests, left) if left > _WORTH_STARTING else Ran(None, "", 0.0, 0.0)
+        spent += ran.seconds
         passed += ran.passed
         if ran.failure or ran.code is None:
             break
@@ -240,7 +256,7 @@ def try_tests(copy: Copy, mutant: Mutant, seconds: float) -> tuple[Outcome, Ran]
         mutant=mutant,
         verdict=Verdict.CAUGHT if ran.failure else Verdict.SURVIVED,
         passed=passed,
-        seconds=round(time.monotonic() - began, 1),
+        seconds=round(spent, 1),
         caught_by=ran.failure,
         time_over=ran.code is None and not ran.failure,
     )

@@ -98,7 +98,7 @@ def test_what_a_run_has_started_ends_with_it() -> None:
     ],
 )  # fmt: skip
 def test_what_pytest_says(code: int | None, output: str, failure: str, unfinished: str) -> None:
-    ran = Ran(code, output, 0.0)
+    ran = Ran(code, output, 1.0, 0.0)
     assert (ran.failure, ran.unfinished) == (failure, unfinished)
 
 
