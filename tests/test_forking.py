@@ -26,6 +26,7 @@ def ended():
 @pytest.mark.parametrize("number", range(30))
 def test_it(number, tmp_path, capfd):
     assert os.getppid() == COLLECTED
+    Path(f"ran-{os.getpid()}").touch()
     assert list(tmp_path.iterdir()) == []
     os.write(1, b"said")
     assert capfd.readouterr().out == "said"
@@ -79,7 +80,12 @@ def test_all_are_run_once_and_session_fixtures_end_in_each_child(
     done = run(tmp_path, *arguments, a=IN_A_CHILD, b=IN_A_CHILD)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "60 passed" in done.stdout
-    assert len(list(tmp_path.glob("ended-*"))) == 2
+    ran, ended = (
+        {each.name.partition("-")[2] for each in tmp_path.glob(pattern)}
+        for pattern in ("ran-*", "ended-*")
+    )
+    assert ran == ended, "on a busy machine there may be room for one child only"
+    assert 1 <= len(ran) <= 2
 
 
 @nested
