@@ -97,6 +97,4 @@ class KnownSource(msgspec.Struct, frozen=True):
     born_ns: int = 0  # when its file was made, if that is known
     begun_ns: int = 0  # when its first byte may have been written, if that is known
     forgotten_before: int = -1  # below this ledger entry it may have been another source
-    destroyed_up_to: int = (
-        0  # the size that its file had before it was emptied, if the copy has less
-    )
+    destroyed_up_to: int = 0  # size of its file before it was emptied, if the copy has less

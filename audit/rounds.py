@@ -51,7 +51,7 @@ class _Every(msgspec.Struct):
     """Something that is due so often."""
 
     seconds: float
-    _at: float = msgspec.field(default=0.0)
+    _at: float = 0.0
 
     def is_due(self) -> bool:
         now = time.monotonic()

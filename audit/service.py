@@ -39,20 +39,14 @@ class Service(msgspec.Struct):
     config: AuditConfig
     standing: Standing
     folding: Histogram = msgspec.field(default_factory=Histogram)  # seconds a chunk
-    requests: dict[str, Histogram] = msgspec.field(
-        default_factory=dict
-    )  # seconds an answer, by path
+    requests: dict[str, Histogram] = {}  # seconds an answer, by path
     figures: Sequence[TopicFigures] = ()
     alerts_raised: int = 0
     alerts_waiting: Sequence[WaitingCondition] = ()  # what is known and not raised yet
     posts: Posts = msgspec.field(default_factory=Posts)
-    refused: Mapping[str, int] = msgspec.field(
-        default_factory=dict
-    )  # requests, by why, since the start
+    refused: Mapping[str, int] = {}  # requests, by why, since the start
     sessions: Callable[[], int] = int  # how many are open
-    groups: dict[str, GroupsSeen] = msgspec.field(
-        default_factory=dict
-    )  # by cluster, as last looked
+    groups: dict[str, GroupsSeen] = {}  # by cluster, as last looked
     _reading: StoreReading | None = None
     _damage: str = ""
     _guard: threading.Lock = msgspec.field(default_factory=threading.Lock)

@@ -42,9 +42,7 @@ class ClusterStanding(msgspec.Struct, frozen=True):
     gaps: int = 0  # times that entries were deleted before they were read
     left_out: int = 0  # entries that could not be read, since the start
     brokers: Sequence[BrokerFacts] = ()
-    topic_ids: Mapping[str, str] = msgspec.field(
-        default_factory=dict
-    )  # of the topics that are there
+    topic_ids: Mapping[str, str] = {}  # of the topics that are there
     absent: Collection[str] = frozenset()  # topics that were asked for by name, and are not there
     looked: int = 0  # everything read up to then had been read before these were asked for
 
@@ -59,12 +57,8 @@ class Standing(msgspec.Struct):
     unusable: str = ""  # why the database cannot be used just now
     inventory: str = ""  # what is wrong with the file
     unjudged: Sequence[TopicKey] = ()  # topics that cannot be judged
-    _spoken_of: dict[TopicKey, int] = msgspec.field(
-        default_factory=dict
-    )  # not there, when last looked
-    _unlisted: set[tuple[str, str]] = msgspec.field(
-        default_factory=set
-    )  # clusters, topics: see unlisted
+    _spoken_of: dict[TopicKey, int] = {}  # not there, when last looked
+    _unlisted: set[tuple[str, str]] = set()  # clusters, topics: see unlisted
     _guard: threading.Lock = msgspec.field(default_factory=threading.Lock)
     _listeners: list[Callable[[], None]] = []
 

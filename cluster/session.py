@@ -220,17 +220,17 @@ class Session:
         return self._pending(path, result, answers.is_there)
 
     def start_sync(self) -> PendingAnswer[bool]:
-        """Ask for a sign of life of this session, by ZooKeeper's `sync`: the server that leads
-        answers it only to a session that lives."""
+        """Ask for a sign that this session is alive: ZooKeeper's leader answers a `sync` only then.
+        It is no barrier; `sync` below is."""
         return self._pending("/", self.client.sync_async("/"), answers.is_there)
 
     def sync(self) -> None:
         """Wait until the server we are connected to knows all that was written before now, and
         until every watch this sets off has been called.
 
-        By a transaction that writes nothing. ZooKeeper's own `sync` is not enough at the server
-        that leads: that one tells the others of a commit before it has made it itself, and answers
-        a `sync` in between.
+        This is a transaction that writes nothing. ZooKeeper's own `sync` is not enough if we are
+        connected to the leader: it announces a commit to the others before applying it itself, and
+        may answer a `sync` in between.
         """
         self._patiently(self._start_nothing)
         called = self.client.handler.event_object()

@@ -217,13 +217,11 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     topic_names: Mapping[UUID, str] = msgspec.field(default_factory=_empty)
     topic_configs: Mapping[str, Mapping[str, str]] = msgspec.field(default_factory=_empty)
     broker_configs: Mapping[int, Mapping[str, str]] = msgspec.field(default_factory=_empty)
-    broker_defaults: Mapping[str, str] = msgspec.field(
-        default_factory=_empty
-    )  # for brokers without own
+    # for brokers without own
+    broker_defaults: Mapping[str, str] = msgspec.field(default_factory=_empty)
     deleting: frozenset[str] = frozenset()
     owed_deletions: Mapping[UUID, frozenset[int]] = msgspec.field(default_factory=_empty)
     """Topics that were deleted, by their ids, and the brokers that may still hold a part of one."""
     draining: frozenset[int] = frozenset()  # brokers that are about to stop
-    acls: "Acls" = msgspec.field(
-        default_factory=_empty
-    )  # the same object as long as none has changed
+    # the same object as long as none has changed
+    acls: "Acls" = msgspec.field(default_factory=_empty)

@@ -48,9 +48,7 @@ class CopiedPartition(msgspec.Struct, eq=False):
     messages: int = 0
     stops: int = 0
     _size: float = 0.0  # of a message, about
-    _mark: tuple[float, int] = msgspec.field(
-        default=(0.0, -1)
-    )  # when the source was seen to end there
+    _mark: tuple[float, int] = (0.0, -1)  # when the source was seen to end there
 
     @property
     def name(self) -> str:

@@ -13,6 +13,7 @@ from tests.forking import FEW, tickets
 ROOT = Path(__file__).resolve().parents[1]
 IN_A_CHILD = """
 import os
+import time
 from pathlib import Path
 import pytest
 
@@ -20,13 +21,15 @@ COLLECTED = os.getpid()
 
 @pytest.fixture(scope="session", autouse=True)
 def ended():
+    Path(f"begun-{os.getpid()}").touch()
+    while len(list(Path().glob("begun-*"))) < 2:  # or the first one may run all files
+        time.sleep(0.01)
     yield
     Path(f"ended-{os.getpid()}").touch()
 
 @pytest.mark.parametrize("number", range(30))
 def test_it(number, tmp_path, capfd):
     assert os.getppid() == COLLECTED
-    Path(f"ran-{os.getpid()}").touch()
     assert list(tmp_path.iterdir()) == []
     os.write(1, b"said")
     assert capfd.readouterr().out == "said"
@@ -80,12 +83,7 @@ def test_all_are_run_once_and_session_fixtures_end_in_each_child(
     done = run(tmp_path, *arguments, a=IN_A_CHILD, b=IN_A_CHILD)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "60 passed" in done.stdout
-    ran, ended = (
-        {each.name.partition("-")[2] for each in tmp_path.glob(pattern)}
-        for pattern in ("ran-*", "ended-*")
-    )
-    assert ran == ended, "on a busy machine there may be room for one child only"
-    assert 1 <= len(ran) <= 2
+    assert len(list(tmp_path.glob("ended-*"))) == 2
 
 
 @nested

@@ -304,7 +304,7 @@ _decode_names: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def _names(line: bytes) -> Set[str]:
-    """Of its fields. What nobody knows is skipped, and may have any bytes as its name."""
+    """Names of a line's fields. Unknown fields are skipped unchecked: a name may be any bytes."""
     try:
         return _decode_names(line).keys()
     except UnicodeDecodeError:

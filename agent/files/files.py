@@ -409,10 +409,13 @@ class Files:
             if not survey.asks(folder):
                 continue
             stamp, since_ns = listing.stamps[folder], self._told_ns(folder)
+            if stamp[:2] != anew[folder].identity:
+                continue
+            is_above_watched = self._shared.watcher.watch_of(folder_of(folder)) >= 0
             past = past_of(folder, stamp, since_ns)
-            if self._vigil.stood_still and not self._shared.watcher.is_watched(folder_of(folder)):
-                past = "others may have had its place meanwhile"
-            if past and stamp[:2] == anew[folder].identity:
+            if self._vigil.stood_still and not is_above_watched:
+                past = past or "other folders may have been in its place"
+            if past:
                 self._vigil.say_past(input_files, folder, since_ns // _MILLIS, past)
 
     def _told_ns(self, folder: str) -> int:
@@ -532,7 +535,7 @@ class Files:
         for known in list(self._unclaimed.values()):
             input_files = new.get(known.input)
             if known.input not in names:
-                input_files = _renamed(known, new.values())
+                input_files = _new_input_of(known, new.values())
                 if input_files is not None:
                     self._vigil.remember(input_files, known.input)
             if input_files is not None:
@@ -588,8 +591,8 @@ class Files:
                 self._shared.say(NotWatched(unwatched))
 
 
-def _renamed(known: KnownSource, inputs: Iterable[InputFiles]) -> InputFiles | None:
-    """The input that a source goes on in, whose own one is no longer there."""
+def _new_input_of(known: KnownSource, inputs: Iterable[InputFiles]) -> InputFiles | None:
+    """The input that takes over a source whose own input has been removed or renamed."""
     path = known.last_path or known.path
     for each in inputs:
         if each.input.topic == known.topic and each.survey.means(path):

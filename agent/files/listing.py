@@ -124,7 +124,7 @@ class Survey:
         return rests
 
     def leads_to(self, folder: str, name: str) -> bool:
-        """Whether something is sought in or below a folder of that name there."""
+        """Whether a folder of that name there would be searched, or one below it."""
         rests = self.folders.get(folder)
         if rests and steps(rests).below(name, is_link=False):
             return True

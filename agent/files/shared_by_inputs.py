@@ -30,9 +30,7 @@ class SharedByInputs(msgspec.Struct):
     now: float = 0.0
     said: list[Happening] = []
     unreadable: dict[str, str] = {}
-    doubtful: dict[SourceId, int] = msgspec.field(
-        default_factory=dict
-    )  # positions, if it may know less
+    doubtful: dict[SourceId, int] = {}  # positions, if it may know less
     forgotten_before: int = -1  # of a damaged journal: the ledger's next entry
 
     def is_doubtful(self, followed: Followed) -> bool:

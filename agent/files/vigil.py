@@ -173,8 +173,8 @@ class Vigil:
 
     @property
     def stood_still(self) -> bool:
-        """Whether a file may have been emptied that was made before this look and after the last
-        one: where no process looked, or not for so long. Nobody empties one that is younger."""
+        """Whether a file made since the last look may have been emptied before this one: always if
+        no agent ran in between; in a running agent, if more than a second passed."""
         return self._known is not None or self._looked_at - self._before > _STOOD_STILL
 
     def begin_again(self, every_input: Iterable[InputFiles], looked_millis: int) -> None:

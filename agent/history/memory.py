@@ -142,7 +142,7 @@ class EventMemory:
             if self._map_bytes[: len(_MAGIC)] != _MAGIC:
                 raise ValueError("not a memory of events")
         self._segment = self._read_segment()
-        self._said_at = self._segment.position
+        self._recorded_at = self._segment.position
         self._end, self.next = self._parsed_to()
         self._bytes[self._end : self._limit] = bytes(self._limit - self._end)
 
@@ -159,12 +159,12 @@ class EventMemory:
 
     @property
     def is_filling(self) -> bool:
-        """Whether it is time to say anew what is no longer needed."""
-        return self._end - self._said_at > self._segment.size // 4
+        """Whether the journal should record again which events are no longer needed."""
+        return self._end - self._recorded_at > self._segment.size // 4
 
     def dealt_with(self) -> None:
-        """It has just been said."""
-        self._said_at = self._end
+        """The journal has just recorded that."""
+        self._recorded_at = self._end
 
     @property
     def last_look(self) -> LastLook:
@@ -325,7 +325,7 @@ class EventMemory:
         self._bytes[position : position + size] = bytes(size)
         self._bytes[position : position + len(notes) + len(kept)] = notes + kept
         self._activate(index, segment)
-        self._segment, self._said_at = segment, position + len(notes)
+        self._segment, self._recorded_at = segment, position + len(notes)
         self._end, self.next = self._parsed_to()
         return True
 

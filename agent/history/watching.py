@@ -283,9 +283,6 @@ class Watcher:
         """-1 if it is not watched."""
         return self._watched[path][0] if path in self._watched else -1
 
-    def is_watched(self, path: str) -> bool:
-        return path in self._watched
-
     def path_of(self, identity: tuple[int, int]) -> str | None:
         """Of a folder that is watched, by its device and inode."""
         paths = (path for path, each in self._watched.items() if each[1:] == identity)

@@ -65,29 +65,16 @@ class JournalContents(msgspec.Struct):
     progress: dict[SourceId, Progress] = {}
     open: dict[int, OpenBatch] = {}
     statements: dict[int, Statement] = {}
-    not_seen: dict[int, None] = msgspec.field(
-        default_factory=dict
-    )  # statements that are never given up
+    not_seen: dict[int, None] = {}  # statements that are never given up
     altered: dict[int, None] = {}  # statements of altered text
-    withheld: dict[int, int] = msgspec.field(
-        default_factory=dict
-    )  # statements, and the batches before it
-    ending: dict[SourceId, int] = msgspec.field(
-        default_factory=dict
-    )  # finished, but not acknowledged
-    leaving: dict[SourceId, None] = msgspec.field(
-        default_factory=dict
-    )  # to be forgotten, but spoken of
+    withheld: dict[int, int] = {}  # statements, and the batches before it
+    ending: dict[SourceId, int] = {}  # finished, but not acknowledged
+    leaving: dict[SourceId, None] = {}  # to be forgotten, but spoken of
     open_runs: Counter[SourceId] = msgspec.field(default_factory=Counter)  # of each source
-    spoken_of: Counter[SourceId] = msgspec.field(
-        default_factory=Counter
-    )  # in open runs and statements
-    silent: set[SourceId] = msgspec.field(
-        default_factory=set
-    )  # not any more, since they were looked at
-    moved: dict[SourceId, None] = msgspec.field(
-        default_factory=dict
-    )  # have another file: not said yet
+    # in open runs and statements
+    spoken_of: Counter[SourceId] = msgspec.field(default_factory=Counter)
+    silent: set[SourceId] = set()  # not any more, since they were looked at
+    moved: dict[SourceId, None] = {}  # have another file: not said yet
     partitions: dict[str, Chosen] = {}
     acknowledged_offsets: dict[TopicPartition, int] = {}
     looked: dict[str, Looked] = {}  # by input

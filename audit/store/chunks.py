@@ -152,9 +152,7 @@ class Chunk(msgspec.Struct, frozen=True):
     runs: Runs
     touched: set[tuple[int, int]] = set()  # topics and hours
     cut_topics: set[int] = set()  # of which a log was found to be cut
-    replaced: set[int] = msgspec.field(
-        default_factory=set
-    )  # topics whose table is another than before
+    replaced: set[int] = set()  # topics whose table is another than before
 
     @classmethod
     def of(

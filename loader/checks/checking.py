@@ -139,9 +139,7 @@ class Checked(msgspec.Struct, frozen=True):
 
     run: int = 0
     files: Mapping[Hour, Files] = {}
-    said: Mapping[Hour, str] = msgspec.field(
-        default_factory=dict
-    )  # what was told of an hour, as a digest
+    said: Mapping[Hour, str] = {}  # what was told of an hour, as a digest
     faulty: tuple[Hour, ...] = ()  # hours that were not as they should be
 
 

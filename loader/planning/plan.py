@@ -161,9 +161,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     topics: tuple[TopicState, ...]
     gaps: tuple[Gap, ...] = ()  # that were accepted
     absent: tuple[str, ...] = ()  # topics that do not exist
-    never_seen: Mapping[str, int] = msgspec.field(
-        default_factory=dict
-    )  # what new topics had lost before
+    never_seen: Mapping[str, int] = {}  # what new topics had lost before
 
     @property
     def records(self) -> int:

@@ -36,9 +36,7 @@ class TableOutcome(msgspec.Struct):
     complete: list[Hour] = []
     incomplete: list[Hour] = []
     merged_files: int = 0  # that became fewer
-    checked: list[Hour] = msgspec.field(
-        default_factory=list
-    )  # hours whose files were to be compared
+    checked: list[Hour] = []  # hours whose files were to be compared
     faults: list[FaultyFile] = []  # what is wrong with files
     warnings: list[str] = []
     seconds: float = 0.0

@@ -65,9 +65,8 @@ class Outcome(msgspec.Struct, frozen=True):
     double: int
     findings: tuple[Called, ...] = ()
     error: str = ""  # the run could not be made: nobody knows
-    done: Counter[str] = msgspec.field(
-        default_factory=Counter
-    )  # its own actions, as far as possible
+    # its own actions, as far as possible
+    done: Counter[str] = msgspec.field(default_factory=Counter)
     needless: tuple[Objection, ...] = ()  # what was called unknown, and need not have been
 
     @property

@@ -87,9 +87,7 @@ def _was_truncated(called: Called, truth: Truth, file: File) -> bool:
 
 
 def _was_emptied(called: Called, truth: Truth, file: File, read: set[int]) -> bool:
-    if called.is_moment and any(
-        _is_then(called, truth, moment) for moment in (file.made, _first(file))
-    ):
+    if called.is_moment and _was_begun(called, truth, file):
         return True
     emptied = min(file.ended, file.copied)
     return file.cut and id(file) not in read and _is_then(called, truth, emptied)
@@ -110,11 +108,11 @@ def _is_of_new_folder(called: Called, truth: Truth, file: File) -> bool:
 
 
 def _is_behind_a_link(called: Called, truth: Truth, file: File) -> bool:
-    if file.label != LINK or "may have been emptied" not in called.words:
-        return False
-    return any(_is_then(called, truth, moment) for moment in (file.made, _first(file)))
+    says_so = "may have been emptied" in called.words
+    return says_so and file.label == LINK and _was_begun(called, truth, file)
 
 
-def _first(file: File) -> int:
-    """When it was written to for the first time; when it was made, if it was not."""
-    return min((min(line.begun, line.written) for line in file.lines), default=file.made)
+def _was_begun(called: Called, truth: Truth, file: File) -> bool:
+    """Whether it was made then, or written to for the first time."""
+    first = min((min(line.begun, line.written) for line in file.lines), default=file.made)
+    return any(_is_then(called, truth, moment) for moment in (file.made, first))
