@@ -26,7 +26,7 @@ from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
 from harness.made_batches import NOON, SOURCE, WINDOW, event
 from harness.registry_process import RegistryProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from ledger.names import LEDGER_TOPIC
 from wire.records import Codec, Record, build_batch
 

@@ -27,7 +27,8 @@ from bench.spark_driver import REPOSITORY, Peaks, SparkCost, SparkDriver
 from bench.spark_peer import SparkPeer
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
-from harness.server_process import ServerFailed, wait_until
+from harness.server_process import ServerFailed
+from harness.waiting import wait_until
 
 SPARK: Final = "Spark's Kafka source"
 _MASTER: Final = "local[2]"

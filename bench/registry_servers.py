@@ -21,7 +21,7 @@ from bench.registry_requests import CONTENT_TYPE
 from bench.requests import AnswerError
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 
 _PATIENCE = 60.0
 

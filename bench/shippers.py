@@ -28,7 +28,8 @@ from bench.topics import create, topic, wait_for_end
 from harness.agent_process import AgentProcess
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
-from harness.server_process import ServerProcess, wait_until
+from harness.server_process import ServerProcess
+from harness.waiting import wait_until
 
 _PATIENCE = 60.0
 _DEFAULTS: Mapping[str, object] = {"scan_interval": 5.0, "ledger_interval": 10.0, "batches": {}}

@@ -28,7 +28,8 @@ from client.delivery import Batch, TopicPartition
 from client.identity import take_identity
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
-from harness.server_process import ServerFailed, wait_until
+from harness.server_process import ServerFailed
+from harness.waiting import wait_until
 from schemas.registry_client import RegistryClient
 
 PARTITIONS: Final = 2

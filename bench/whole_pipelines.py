@@ -14,7 +14,8 @@ import msgspec
 from bench.plain_python import without_hypothesis
 from bench.processes import tree
 from ground import listening
-from harness.server_process import ServerProcess, free_ports, wait_until
+from harness.server_process import ServerProcess, free_ports
+from harness.waiting import wait_until
 from penstock.directory.places import Ports
 
 _PATIENCE = 180.0

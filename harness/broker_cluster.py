@@ -24,7 +24,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from harness.asked_metadata import NOBODY, PartitionSaid, ask_metadata
 from harness.broker_process import BrokerProcess
 from harness.links import ANYBODY, Link, Links, owner_of
-from harness.server_process import ServerFailed, free_ports, wait_until
+from harness.server_process import ServerFailed, free_ports
+from harness.waiting import wait_until
 from harness.zookeepers import ZooKeepers
 
 CLIENTS: Final = "CLIENTS"

@@ -26,7 +26,8 @@ from client.security import Mechanism, Security
 from harness.apache_kafka import QUICK_JVM, VERSION, ApacheKafka
 from harness.certificates import Authority
 from harness.secured_kafka import MECHANISMS, PLAIN_MODULE, SCRAM_MODULE, jaas
-from harness.server_process import free_ports, wait_until
+from harness.server_process import free_ports
+from harness.waiting import wait_until
 from wire.acls import AclFilter
 
 ADMIN: Final = "ada"

@@ -31,7 +31,8 @@ import msgspec
 
 from harness import host_roots
 from harness.host_roots import OPERATOR, CannotMake
-from harness.server_process import OUTPUTS, ServerFailed, wait_until
+from harness.server_process import OUTPUTS, ServerFailed
+from harness.waiting import wait_until
 
 CONTROLLER: Final = "10.77.0.1"
 _FIRST: Final = 11  # 10.77.0.11 is the first host's address

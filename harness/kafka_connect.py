@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from harness.apache_kafka import NEWEST, QUICK_JVM, VERSION, KafkaUnavailable
 from harness.maven_jars import MavenJars
-from harness.server_process import RunningServer, ServerProcess, free_ports, wait_until
+from harness.server_process import RunningServer, ServerProcess, free_ports
+from harness.waiting import wait_until
 
 _JARS: Final = {
     version: MavenJars(

@@ -21,9 +21,8 @@ from types import TracebackType
 from typing import Final, Self
 
 from ground import listening
-from harness.crowding import Patience
+from harness.waiting import Looks
 
-LEAST_SECONDS: Final = 60.0
 LEAST_START_SECONDS: Final = 180.0
 OUTPUTS: Final[set[Path]] = set()  # of all processes that were started from this one
 
@@ -48,39 +47,6 @@ def http_page(port: int, path: str) -> tuple[int, str]:
         return 0, ""
     finally:
         connection.close()
-
-
-def wait_until(
-    condition: Callable[[], bool], *, within: float, what: str, every: float | None = None
-) -> None:
-    """Polls until the condition holds; fails with `what` when the time is over.
-
-    Never before a minute is, and later where much else runs: what takes seconds takes many there.
-    Without `every` it looks less often the longer it lasts, and the more a look costs.
-    """
-    looks = _Looks(max(within, LEAST_SECONDS))
-    while not condition():
-        if looks.patience.is_over():
-            raise TimeoutError(f"not within {looks.patience.seconds:g} s: {what}")
-        time.sleep(looks.pause() if every is None else every)
-
-
-class _Looks:
-    """When to look again. Six who look all the time, and servers that answer them, would keep those
-    waiting for whom they look."""
-
-    def __init__(self, seconds: float) -> None:
-        self.patience = Patience(seconds)
-        self._began = self._looked = time.monotonic()
-
-    def pause(self) -> float:
-        """After a look: how long until the next one. A tenth of what it has lasted, three times
-        what the look took; a quarter of a second at most, if that did not take longer."""
-        now = time.monotonic()
-        took = now - self._looked
-        pause = min(max(0.02, 0.1 * (now - self._began), 3 * took), max(0.25, took))
-        self._looked = now + pause
-        return pause
 
 
 class ServerProcess:
@@ -195,7 +161,7 @@ def _wait_ready(
 ) -> None:
     """Until all are; fails at once when one of them ends before. A JVM may take minutes where much
     else runs."""
-    looks = _Looks(max(within, LEAST_START_SECONDS))
+    looks = Looks(max(within, LEAST_START_SECONDS))
     waiting = dict(servers)
     processes = list(waiting)
     while waiting := {process: ready for process, ready in waiting.items() if not ready()}:
@@ -203,9 +169,11 @@ def _wait_ready(
             if not each.alive:
                 why = f"{each.output.name}: ended with {each.exit_code}"
                 raise ServerFailed(f"{why}\n{each.last_words()}")
-        if looks.patience.is_over():
+        try:
+            looks.give_up("a server is ready")
+        except TimeoutError as error:
             said = (f"{each.output.name}:\n{each.last_words()}" for each in waiting)
-            raise ServerFailed("\n".join([f"not ready within {looks.patience.seconds:g} s", *said]))
+            raise ServerFailed("\n".join([str(error), *said])) from None
         time.sleep(looks.pause())
 
 

@@ -15,14 +15,9 @@ from typing import Final
 
 import pyspark
 
-from harness.server_process import (
-    RunningServer,
-    RunningServers,
-    ServerProcess,
-    free_ports,
-    wait_until,
-)
+from harness.server_process import RunningServer, RunningServers, ServerProcess, free_ports
 from harness.spark_jvm import SMALL, quick_java
+from harness.waiting import wait_until
 
 SPARK_HOME: Final = Path(pyspark.__file__).parent
 WORKERS: Final = 2

@@ -17,7 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from harness.server_process import ServerFailed, wait_until
+from harness.server_process import ServerFailed
+from harness.waiting import wait_until
 
 SYSTEMD: Final = Path("/usr/lib/systemd/systemd")
 _WITHIN: Final = 60.0

@@ -4,7 +4,7 @@ from client import admin
 from client.brokers import Brokers
 from client.errors import Refused
 from client.metadata import TopicMetadata
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from wire.errors import ErrorCode
 
 

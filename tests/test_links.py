@@ -13,7 +13,8 @@ from collections.abc import Iterator
 import pytest
 
 from harness.links import ANYBODY, Link, Links, owner_of
-from harness.server_process import free_ports, wait_until
+from harness.server_process import free_ports
+from harness.waiting import wait_until
 
 
 @pytest.fixture

@@ -62,7 +62,7 @@ def one_that_uses_an_object() -> None:
 
 def one_that_does_not() -> None:
     free_ports(1)
-    server_process.wait_until(lambda: True, within=1, what="")
+    server_process.http_page(1, "/")
 
 
 def asks_for_it_by_name(request: pytest.FixtureRequest) -> None:

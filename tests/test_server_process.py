@@ -6,13 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.server_process import (
-    RunningServer,
-    RunningServers,
-    ServerFailed,
-    ServerProcess,
-    wait_until,
-)
+from harness.server_process import RunningServer, RunningServers, ServerFailed, ServerProcess
+from harness.waiting import wait_until
 
 _SERVES = "import time; print('serves', flush=True); time.sleep(600)"
 _FAILS = "print('no disk left'); raise SystemExit(3)"

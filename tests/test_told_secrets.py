@@ -22,7 +22,8 @@ import sys
 from pathlib import Path
 
 from harness.made_secrets import made_secret
-from harness.server_process import ServerProcess, wait_until
+from harness.server_process import ServerProcess
+from harness.waiting import wait_until
 
 SECRET = made_secret("a password")
 

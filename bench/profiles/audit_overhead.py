@@ -19,7 +19,7 @@ from bench.profiles.agent_steady import steadily
 from bench.shipping_figures import CPU_PER_MILLION
 from bench.topics import topic
 from client.batch_producer import BatchProducer
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 
 COUNTING: Final = Figure("counting, % of the broker's", 2)
 _MB_PER_SECOND: Final = Figure("MB/s", 1, more_is_better=True)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ground.administration import Change, Kind, Program, Who, read_entry
 from ground.administration_log import AdministrationLog, AdministrationLogConfig
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.agent.pipeline_side import PipelineSide, input_of, pipeline_side
 
 _ENTRIES = 300

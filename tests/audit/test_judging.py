@@ -15,7 +15,7 @@ from audit.picture import TopicKey
 from audit.standing import ClusterStanding, Standing
 from audit.store.database import FILE
 from audit.store.store import AuditStore
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from ledger.reading import LedgerPositions
 from tests.audit.store.said import (
     BEGIN,

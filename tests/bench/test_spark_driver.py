@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from bench.spark_driver import SparkCost, SparkDriver
-from harness.server_process import ServerFailed, wait_until
+from harness.server_process import ServerFailed
+from harness.waiting import wait_until
 
 _CHILD = """
 import os, sys

@@ -14,7 +14,8 @@ import yaml
 
 from harness.registry_process import RegistryProcess
 from harness.secured_broker import USERS, SecuredBroker
-from harness.server_process import ServerProcess, free_ports, http_page, wait_until
+from harness.server_process import ServerProcess, free_ports, http_page
+from harness.waiting import wait_until
 from tests.bundle.bare_systems import BareSystem
 
 _LINES: Final = 1000

@@ -24,7 +24,7 @@ from client.delivery import (
 from client.errors import Refused
 from client.identity import take_identity
 from client.shipping import ShippingLimits
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.client.cutting_proxy import CuttingProxy
 from tests.client.shipper import numbered_batch, numbers_in_log, read_log
 from wire.batch import MAX_SEQUENCE

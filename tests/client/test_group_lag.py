@@ -17,7 +17,7 @@ from client.producer import Producer
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_cluster import BrokerCluster
 from harness.broker_process import BrokerProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from wire.messages import delete_records
 from wire.messages.delete_records import (
     DeleteRecordsPartition,

@@ -13,7 +13,7 @@ from client.credentials import Credentials
 from client.logins import Exchange, LoginFailed
 from client.security import Login, Mechanism
 from harness.kdc import REALM, Kdc
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 
 HOST = "127.0.0.1"
 SERVICE = f"kafka/{HOST}"

@@ -17,7 +17,8 @@ from ground.tls import Tls
 from harness.certificates import Authority
 from harness.made_secrets import made_secret
 from harness.secured_zookeeper import SecuredZooKeeper
-from harness.server_process import free_ports, wait_until
+from harness.server_process import free_ports
+from harness.waiting import wait_until
 
 USER, PASSWORD = "penstock", made_secret("a secret, 'quoted' = 7")
 AT_ONCE = 8.0  # seconds, on a slow machine; what waits for a server waits longer

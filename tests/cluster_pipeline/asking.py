@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from harness.audit_process import AuditProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.cluster_pipeline.loading import REPOSITORY
 
 _VERDICT: Final = 180.0

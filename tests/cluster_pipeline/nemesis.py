@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from typing import Final
 
-from harness.server_process import ServerFailed, wait_until
+from harness.server_process import ServerFailed
+from harness.waiting import wait_until
 from tests.cluster_pipeline.application import Application
 from tests.cluster_pipeline.choosing import Beside, Then, Trouble, Verb
 from tests.cluster_pipeline.site import Site

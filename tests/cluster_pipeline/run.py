@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from harness.registry_process import RegistryProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.cluster_pipeline.application import Application
 from tests.cluster_pipeline.asking import now
 from tests.cluster_pipeline.choosing import Beside, Trouble, Verb

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from harness.agent_process import AgentProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 
 
 def wait_shipped(

@@ -15,7 +15,7 @@ from harness.asked_metadata import NOBODY
 from harness.audit_process import AuditProcess
 from harness.broker_cluster import BrokerCluster
 from harness.registry_process import RegistryProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.cluster_pipeline.asking import AskedTopic
 from tests.cluster_pipeline.loading import Loader
 

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from harness.made_secrets import made_secret
-from harness.server_process import wait_until
 from harness.simulated_hosts import ansible_bin
+from harness.waiting import wait_until
 
 pytestmark = [
     pytest.mark.slow,

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.hosts import Ended
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.fleet.fleet import ROOT, Fleet, Played
 from tests.fleet.releases import EXTRAS, build_wheel, make_release
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 import pytest
 
 from harness.hosts import Host
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.fleet.fleet import Fleet, Played, Playing
 from tests.fleet.marked import plays_on_hosts
 from tests.fleet.releases import build_wheel, make_release, with_broken_wheel

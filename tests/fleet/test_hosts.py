@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.hosts import CONTROLLER, Host, HostFailed, Hosts, why_no_hosts
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.fleet.fleet import ROOT
 
 pytestmark = [

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from harness.hosts import Host
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.fleet.fleet import Fleet
 from tests.fleet.marked import plays_on_hosts
 from tests.fleet.releases import EXTRAS

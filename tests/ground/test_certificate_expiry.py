@@ -25,7 +25,7 @@ from ground.certificate_expiry import (
 from ground.exposition import certificate_family
 from ground.server_tls import ListenerTls
 from ground.tls import Tls
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 DAY = 86_400.0

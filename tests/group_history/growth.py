@@ -7,7 +7,7 @@ from typing import Final
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from harness.broker_cluster import BrokerCluster
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.cluster_history.writers import RETURN
 from tests.group_history.writer import Writer
 from tests.system.crash import Worker

@@ -20,7 +20,7 @@ from harness.apache_kafka import kafka_classpath, run_tool, why_no_kafka
 from harness.audit_process import AuditProcess
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from loader.config import LoaderConfig
 from tests.loader.application import Application
 from tests.loader.loads import load_once

@@ -7,7 +7,7 @@ from client.errors import ClientError
 from client.fetcher import Fetcher
 from client.offsets import Beginning, End, start_offsets
 from client.producer import Producer
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from wire.messages import delete_records
 from wire.records import Codec
 

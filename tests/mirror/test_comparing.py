@@ -16,7 +16,7 @@ from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from harness.broker_process import BrokerProcess
 from harness.mirror_process import MirrorProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from mirror.comparing import Comparing
 from mirror.config import MirrorConfig
 from mirror.looking import Seen

@@ -11,7 +11,7 @@ from client import admin
 from client.brokers import Brokers
 from harness.broker_process import BrokerProcess
 from harness.mirror_process import MirrorProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.deploy.mirror_alerts import check_alerts
 from tests.mirror.conftest import NewWorker
 from tests.mirror.logs import PATIENCE, batches, delete_before, ends, values, wait_copied, write

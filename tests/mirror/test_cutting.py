@@ -17,7 +17,7 @@ from client.group_offsets import committed_offsets
 from client.offset_commits import Consumed, commit_offsets
 from harness.broker_process import REPOSITORY, BrokerProcess
 from harness.mirror_process import MirrorProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from ledger.names import topic_id_text
 from mirror.cutting import NotDone, excess, put_groups_back
 from tests.mirror.conftest import NewWorker

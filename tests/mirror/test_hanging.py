@@ -18,7 +18,7 @@ from client.brokers import Brokers
 from client.errors import ErrorCode, Refused
 from client.metadata import BrokerMetadata, ClusterMetadata
 from harness.broker_process import BrokerProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from mirror.config import MirrorConfig
 from mirror.copying import Copying
 from mirror.looking import Looking, Seen

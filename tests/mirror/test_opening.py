@@ -6,7 +6,7 @@ from client.delivery import TopicPartition
 from client.group_offsets import committed_offsets
 from client.offset_commits import Consumed, commit_offsets
 from harness.mirror_process import MirrorProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.mirror.conftest import NewWorker
 from tests.mirror.logs import PATIENCE, batches, ends, values, wait_copied, write
 from tests.mirror.workers import partition_of

@@ -10,7 +10,7 @@ import pytest
 from client.brokers import Brokers
 from client.errors import Corrupt
 from cluster.zookeeper import EmbeddedZooKeeper
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from mirror.acls import AclsSync
 from mirror.config import MirrorConfig
 from mirror.groups import GroupsSync

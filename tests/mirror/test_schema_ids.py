@@ -12,7 +12,7 @@ from client.fetcher import FetchedBatch, Fetcher
 from client.producer import Producer
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from mirror.schema_ids import SchemaIds, schemas_in
 from tests.mirror.conftest import NewWorker
 from tests.mirror.logs import PATIENCE, batches, ends, values, wait_copied, write

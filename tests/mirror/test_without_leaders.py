@@ -15,7 +15,7 @@ from client.brokers import Brokers
 from client.metadata import NO_LEADER
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from mirror.batches import Gap
 from mirror.config import MirrorConfig
 from mirror.looking import Looking

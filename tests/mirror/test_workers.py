@@ -6,7 +6,7 @@ from client import admin
 from client.brokers import Brokers
 from harness.broker_process import BrokerProcess
 from harness.mirror_process import MirrorProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.mirror.conftest import NewWorker
 from tests.mirror.logs import PATIENCE, batches, values, wait_copied, write
 

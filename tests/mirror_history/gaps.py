@@ -19,8 +19,8 @@ from typing import Final
 from confluent_kafka import Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from harness.server_process import wait_until
 from harness.two_clusters import PREFIX, TwoClusters
+from harness.waiting import wait_until
 from tests.cluster_history.writers import PATIENCE, RETURN
 from tests.mirror_history.judging import Gap
 from tests.mirror_history.logs import read_batches

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from harness.broker_cluster import BrokerCluster
-from harness.server_process import ServerFailed, wait_until
+from harness.server_process import ServerFailed
 from harness.two_clusters import TwoClusters
+from harness.waiting import wait_until
 from tests.cluster_history import nemesis
 from tests.cluster_history.history import Done, History, Trouble
 from tests.cluster_history.script import Action, Script

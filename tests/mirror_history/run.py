@@ -23,8 +23,9 @@ from confluent_kafka import KafkaException
 
 from cluster.errors import ClusterError, EmbeddedError
 from harness.broker_cluster import BrokerCluster
-from harness.server_process import ServerFailed, wait_until
+from harness.server_process import ServerFailed
 from harness.two_clusters import PREFIX, TwoClusters
+from harness.waiting import wait_until
 from tests.cluster_history.bugs import bugs_in, bugs_of
 from tests.cluster_history.history import Acknowledged, Done, History, Sent, Trouble
 from tests.cluster_history.judging import ALL, Objection

@@ -13,7 +13,8 @@ from typing import Final
 
 from harness.broker_cluster import BrokerCluster
 from harness.mirrors import Mirrors
-from harness.server_process import ServerFailed, wait_until
+from harness.server_process import ServerFailed
+from harness.waiting import wait_until
 from tests.cluster_pipeline.application import Application
 from tests.mirror_pipeline.choosing import Blow, Trouble, Verb, Who
 from tests.mirror_pipeline.topology import DATACENTERS, Topology

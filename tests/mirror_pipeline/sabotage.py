@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from client.bootstrap import Bootstrap
 from client.brokers import Brokers
-from harness.server_process import ServerProcess, wait_until
+from harness.server_process import ServerProcess
+from harness.waiting import wait_until
 from tests.cluster_pipeline.application import Application
 from tests.cluster_pipeline.asking import now
 from tests.cluster_pipeline.loading import REPOSITORY, WELL

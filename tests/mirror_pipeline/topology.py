@@ -22,7 +22,7 @@ from harness.audit_process import AuditProcess
 from harness.broker_cluster import BrokerCluster
 from harness.mirrors import Mirrors
 from harness.registry_process import RegistryProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.cluster_pipeline.asking import AskedTopic
 from tests.cluster_pipeline.loading import Loader
 from tests.cluster_pipeline.site import spread

@@ -12,7 +12,8 @@ from client.producer import Producer
 from cluster.operations import Create, Delete
 from cluster.registry_writer import WriterOffice
 from cluster.session import Session
-from harness.server_process import free_ports, wait_until
+from harness.server_process import free_ports
+from harness.waiting import wait_until
 from registry.config import Timeouts
 from registry.errors import Answered
 from registry.log.forwarding import (

@@ -17,7 +17,7 @@ from cluster.nodes import WriterEpochNode
 from cluster.operations import Set
 from cluster.registry_writer import LAST_PRODUCER_EPOCH
 from cluster.session import Session
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from registry.config import Timeouts
 from registry.errors import Answered, RegistryFailure
 from registry.log.leadership import Alone

@@ -22,7 +22,7 @@ from harness.broker_process import BrokerProcess
 from harness.certificates import Authority
 from harness.made_secrets import made_secret
 from harness.registry_process import RegistryProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from registry.http.routes import _TABLE, NEEDED
 from schemas.errors import RegistryNotReachable, RegistryRefused
 from schemas.registry_client import RegistryClient

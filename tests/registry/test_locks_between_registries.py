@@ -12,7 +12,7 @@ from ground.administration import OK, read_entry
 from harness.broker_process import BrokerProcess
 from harness.made_secrets import made_secret
 from harness.registry_process import RegistryProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.registry.locked import Locks
 from tests.registry.test_locks import SCHEMA, ask, log_of
 

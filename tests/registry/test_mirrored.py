@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.registry_process import RegistryProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from registry.contents import RegistryContents
 from registry.errors import Answered
 from registry.judging import config_in_scope

@@ -9,7 +9,8 @@ from client.producer import Producer
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
-from harness.server_process import free_ports, wait_until
+from harness.server_process import free_ports
+from harness.waiting import wait_until
 
 
 def record(field: str) -> object:

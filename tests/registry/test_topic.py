@@ -22,7 +22,7 @@ from cluster.operations import Set
 from cluster.session import Session
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from registry.errors import RegistryFailure
 from registry.log.following import ReadBatch, TopicFollower
 from registry.log.topic import SchemasTopic, ready_topic

@@ -13,7 +13,7 @@ from client.brokers import Brokers
 from client.producer import Producer, take_identity
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from registry.config import RegistryLimits, Timeouts
 from registry.errors import Answered
 from registry.log.following import TopicFollower

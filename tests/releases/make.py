@@ -25,7 +25,8 @@ from audit.answers import HourGate, ReportAnswer
 from client import admin
 from client.addresses import Address
 from harness.agent_process import AgentProcess
-from harness.server_process import ServerProcess, wait_until
+from harness.server_process import ServerProcess
+from harness.waiting import wait_until
 from ledger.counting.journal import CountingJournal
 from schemas.event_schemas import scaffold
 from tests.client.cutting_proxy import CuttingProxy

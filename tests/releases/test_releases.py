@@ -20,7 +20,7 @@ from audit.config import Cluster, CountingConfig
 from audit.counting import ClusterCounter
 from harness.agent_process import AgentProcess
 from harness.audit_process import AuditProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from ledger.counting.counter import Counter as LedgerCounter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CountingJournal

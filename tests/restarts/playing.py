@@ -19,8 +19,8 @@ import msgspec
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
 from harness.crowding import Patience
-from harness.server_process import wait_until
 from harness.standing_still import freeze
+from harness.waiting import wait_until
 from tests.restarts.judging import Judgement, Outcome, judge
 from tests.restarts.plans import Moment, RestartPlan, Signal, TopicPlan
 from tests.restarts.site import Agent, Site, is_gone, started

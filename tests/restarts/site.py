@@ -25,9 +25,10 @@ from typing import Any, Final, Self
 import yaml
 
 from ground import listening
-from harness.server_process import ServerProcess, free_ports, http_page, wait_until
+from harness.server_process import ServerProcess, free_ports, http_page
 from harness.standing_still import freeze
 from harness.systemd_process import Systemd
+from harness.waiting import wait_until
 from penstock.directory.places import Addresses, Places, Ports
 from tests.restarts.plans import SIGNALS, Signal
 

@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.cluster_pipeline.asking import now
 from tests.cluster_pipeline.choosing import Trouble, troubles_of
 from tests.cluster_pipeline.judging import registry, verdict

@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 from harness.broker_cluster import BrokerCluster
 from harness.jvm import Jvm
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.system.crash import Worker
 
 with warnings.catch_warnings():

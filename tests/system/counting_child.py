@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from harness.broker_process import BrokerProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 
 CHILD = b"broker.counting.process"
 

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from client.admin import all_topics, broker_configs, topic_configs
 from client.bootstrap import Bootstrap
 from client.brokers import Brokers
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.penstock.running import At
 
 LONG = 120

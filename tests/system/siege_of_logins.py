@@ -22,7 +22,7 @@ from typing import Final
 from broker.complaints import MOST, PERIOD, ComplaintKind
 from harness.broker_process import BrokerProcess
 from harness.secured_broker import USERS, SecuredBroker
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.system.besieging import MECHANISMS, Conversation, Target
 from tests.system.login_referee import Known, judge
 from tests.system.secured_alone import (

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from harness.agent_process import AgentProcess
 from harness.audit_process import AuditProcess
-from harness.server_process import http_page, wait_until
+from harness.server_process import http_page
+from harness.waiting import wait_until
 from penstock.certificates.authority import make_authority
 from penstock.certificates.signing import Purpose
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.broker_process import BrokerProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.system.clients.stored import segments
 from tests.system.faults import Faults
 from tests.system.produce import must_produce, read_values

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from harness.apache_kafka import dump_log, kafka_classpath, why_no_kafka
 from harness.broker_process import BrokerProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.system.topics import create
 
 KEYS = 20

@@ -18,7 +18,7 @@ import pytest
 
 from harness.apache_kafka import dump_log, kafka_classpath, why_no_kafka
 from harness.broker_process import BrokerProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.system import crash
 from tests.system.churn import Churner
 from tests.system.clients.librdkafka import LibrdkafkaAdmin

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.broker_process import BrokerProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.system.bystander import Bystander
 from tests.system.clients.stored import segments
 from tests.system.faults import Faults

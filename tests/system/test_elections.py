@@ -15,7 +15,7 @@ from cluster.session import Session
 from cluster.values import NO_LEADER, ClusterSnapshot, PartitionInfo
 from cluster.view import ClusterView
 from harness.broker_process import BrokerProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 
 with warnings.catch_warnings():
     warnings.filterwarnings("ignore", "(read|open)_text is deprecated", DeprecationWarning)

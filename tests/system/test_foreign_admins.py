@@ -15,7 +15,7 @@ from client.brokers import Brokers
 from client.quotas import alter_quotas
 from harness.apache_kafka import kafka_classpath, why_no_kafka
 from harness.jvm import Jvm
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.system.clients import kcat
 from tests.system.clients.aiokafka_client import AiokafkaAdmin
 from tests.system.clients.interface import Admin, Record, Refused

@@ -18,7 +18,7 @@ import pytest
 
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.system.bystander import Bystander, Served
 from tests.system.raw import (
     API_VERSIONS,

@@ -15,7 +15,7 @@ from client.users import remove_user, set_password, users
 from ground.scram import ScramMechanism
 from harness.apache_kafka import NEWEST, VERSION, KafkaUnavailable, ToolFailed
 from harness.kafka_tools import KafkaTools
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.system.clients.contents import EPOCH
 from tests.system.clients.interface import Record
 from tests.system.clients.librdkafka import Librdkafka

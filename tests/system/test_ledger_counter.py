@@ -20,7 +20,7 @@ from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
 from harness.made_batches import NOON, WINDOW, agents_batch, foreign_batch
 from harness.registry_process import RegistryProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.system.clients.librdkafka import LibrdkafkaAdmin
 from tests.system.counting_child import child_of, standing_still
 from tests.system.crash import IdempotentWriter

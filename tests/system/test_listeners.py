@@ -25,7 +25,8 @@ from cluster.zookeeper import EmbeddedZooKeeper
 from ground.tls import Tls
 from harness.broker_process import BrokerProcess
 from harness.certificates import Authority
-from harness.server_process import free_ports, wait_until
+from harness.server_process import free_ports
+from harness.waiting import wait_until
 from tests.system.bystander import Bystander
 from tests.system.topics import create
 

@@ -28,7 +28,7 @@ from client.users import set_password
 from cluster.zookeeper import EmbeddedZooKeeper
 from ground.tls import Tls, client_context
 from harness.secured_broker import USERS, SecuredBroker
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.client.writing_and_reading import write_and_read_for
 from tests.system.bystander import write_and_read
 from tests.system.clients import kafka_python

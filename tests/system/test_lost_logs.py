@@ -20,7 +20,7 @@ from client.epochs import end_offsets_of_epochs
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import REPOSITORY, BrokerProcess
 from harness.registry_process import RegistryProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from ledger.names import topic_id_text
 from tests.broker.storage.log_files import flip
 from tests.penstock.running import penstock

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from harness.broker_process import BrokerProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.system.bystander import Bystander
 from tests.system.faults import Faults
 from tests.system.raw import (

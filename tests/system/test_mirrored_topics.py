@@ -11,7 +11,7 @@ from harness.apache_kafka import ApacheKafka
 from harness.asked_metadata import NOBODY
 from harness.broker_cluster import BrokerCluster
 from harness.broker_process import BrokerProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.broker.api.mirroring import MARK, fetched, mirror, source_batch, source_bytes
 from tests.broker.api.running_broker import RawClient
 from tests.system.clients import kcat

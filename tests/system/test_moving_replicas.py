@@ -15,7 +15,8 @@ from client.reassignments import Moving, move, moving, take_throttle_away, throt
 from harness.apache_kafka import NEWEST, VERSION, KafkaUnavailable
 from harness.broker_process import BrokerProcess
 from harness.kafka_tools import KafkaTools
-from harness.server_process import RunningServers, wait_until
+from harness.server_process import RunningServers
+from harness.waiting import wait_until
 from tests.system.replicas_at import LISTS, LONG, RATES, ReplicasAt
 
 MIB = 2**20

@@ -14,7 +14,8 @@ from ground.tls import Tls
 from harness.agent_process import AgentProcess
 from harness.broker_process import BrokerProcess
 from harness.certificates import Authority
-from harness.server_process import http_page, wait_until
+from harness.server_process import http_page
+from harness.waiting import wait_until
 from tests.penstock.running import penstock
 
 TOKEN = "a-token-that-prometheus-has"

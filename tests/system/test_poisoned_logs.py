@@ -18,7 +18,7 @@ from client.errors import Corrupt
 from client.offsets import AtOffset
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.system.clients.stored import segments
 from tests.system.produce import must_produce
 from tests.system.topics import create

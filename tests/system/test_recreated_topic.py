@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.broker_process import BrokerProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.system.clients.librdkafka import LibrdkafkaAdmin
 from tests.system.clients.stored import segments
 from tests.system.produce import UNAVAILABLE, must_produce, produce, read_values, wait_writable

@@ -10,7 +10,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
-from harness.server_process import RunningServers, free_ports, wait_until
+from harness.server_process import RunningServers, free_ports
+from harness.waiting import wait_until
 from tests.deploy.test_broker_monitoring import DASHBOARD, RULES, spoken_of
 from tests.penstock.running import At
 from tests.system.produce import high_watermark, must_produce, produce

@@ -35,7 +35,7 @@ from client.security import Mechanism
 from client.users import users
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.secured_broker import USERS, SecuredBroker
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.broker.api.test_authorization import codes
 from tests.system.mutating import TOPICS, message
 from tests.system.raw import Closed, RawConnection, int16, int32, request

@@ -14,7 +14,8 @@ from kazoo.exceptions import NoNodeError
 
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
-from harness.server_process import free_ports, wait_until
+from harness.server_process import free_ports
+from harness.waiting import wait_until
 from harness.zookeepers import ZooKeepers
 from tests.system.bystander import Bystander
 from tests.system.clients.interface import Refused

@@ -10,7 +10,7 @@ from client.brokers import Brokers
 from client.delivery import TopicPartition
 from client.fetcher import FetchedBatch, Fetcher
 from client.offsets import Beginning, End, start_offsets
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from ledger.names import LEDGER_TOPIC, topic_id_text
 from schemas.envelope import Decoder
 from schemas.event_schemas import LEDGER, built_in

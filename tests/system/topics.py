@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.system.clients.librdkafka import LibrdkafkaAdmin
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.broker.api.running_broker import RawClient
 from wire.codec import Api
 from wire.consumer_protocol import (

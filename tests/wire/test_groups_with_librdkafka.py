@@ -12,7 +12,7 @@ from client import admin
 from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from harness.apache_kafka import ApacheKafka
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.broker.api.running_broker import RawClient
 from tests.system.crash import Worker
 from tests.wire.group_member import GroupMember

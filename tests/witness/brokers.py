@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Final
 
 from harness.asked_metadata import ask_metadata
-from harness.server_process import free_ports, wait_until
+from harness.server_process import free_ports
+from harness.waiting import wait_until
 from tests.witness.programs import START, Program, ask
 
 _WHOLE: Final = 120.0

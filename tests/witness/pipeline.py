@@ -21,8 +21,9 @@ from urllib.parse import urlencode
 import yaml
 
 from harness.apache_kafka import QUICK_JVM, ApacheKafka
-from harness.server_process import ServerFailed, ServerProcess, free_ports, wait_until
+from harness.server_process import ServerFailed, ServerProcess, free_ports
 from harness.spark_jvm import quick_java
+from harness.waiting import wait_until
 from tests.elsewhen.clock import Clock, compile_clock, environment, own_clock
 from tests.witness.brokers import Brokers
 from tests.witness.disks import SmallDisk

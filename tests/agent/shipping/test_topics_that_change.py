@@ -7,7 +7,7 @@ from client.brokers import Brokers
 from client.delivery import TopicPartition
 from harness.apache_kafka import ApacheKafka
 from harness.broker_process import BrokerProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.agent.shipping.agent_side import (
     AgentSide,
     Source,

@@ -17,7 +17,7 @@ from audit.standing import ClusterStanding, Standing
 from audit.store.reading import StoreReading
 from audit.store.rows import JudgedHour
 from audit.store.store import AuditStore
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.audit.alerting.listener import Listener
 
 TOPICS = 100

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from audit.alerting.messages import AlertMessage
 from audit.alerting.webhook import NotTold, Webhook, post
-from harness.server_process import free_ports, wait_until
+from harness.server_process import free_ports
+from harness.waiting import wait_until
 from tests.audit.alerting.listener import Listener
 
 MESSAGE = AlertMessage(

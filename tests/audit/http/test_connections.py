@@ -10,7 +10,7 @@ import pytest
 from audit.http.server import HEAD_SECONDS
 from audit.http.stream import MOST_STREAMS
 from harness.audit_process import AuditProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ from audit.http.resources import RESOURCES
 from audit.http.statements import STATEMENTS
 from ground.password_file import SlowHash
 from harness.audit_process import AuditProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.audit.http.locked import ADDRESSES, ALICE, BOB, COOKIE, TOKEN, LockedAudit
 
 OPEN: Final = {"/healthz", "/readyz", "/login", "/logout", "/session"}

@@ -18,7 +18,7 @@ from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from harness.agent_process import AgentProcess
 from harness.audit_process import AuditProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from schemas.event_schemas import LOG_LINE, built_in
 from schemas.registry_client import RegistryClient
 from tests.audit.page.browsing import Keep, Write, opened

@@ -15,7 +15,7 @@ from cluster.zookeeper import EmbeddedZooKeeper
 from harness.audit_process import AuditProcess
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from ledger.publishing import Entry, write_entries
 from schemas.registry_client import RegistryClient
 from tests.audit.page.browsing import BEGAN, HOUR, NOW, Keep, opened

@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, expect
 from audit import answers
 from audit.findings import FaultKind, KindCount
 from harness.audit_process import AuditProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from ledger.publishing import Entry
 from tests.audit.page.browsing import BEGAN, HOUR, NOW, Keep, Write, opened
 from tests.audit.page.pipeline_said import Said

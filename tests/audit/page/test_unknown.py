@@ -4,7 +4,7 @@ from playwright.sync_api import Browser, expect
 
 from audit import answers
 from harness.audit_process import AuditProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.audit.page.browsing import BEGAN, HOUR, NOW, Keep, Write, opened
 from tests.audit.page.pipeline_said import WINDOW, Said
 

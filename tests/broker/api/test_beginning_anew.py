@@ -11,7 +11,7 @@ import pytest
 from broker.errors import ApiError
 from broker.partition import Partition
 from cluster import topics
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.broker.api.mirroring import MARK, fetched, mirror, request, source_batch, source_bytes
 from tests.broker.api.running_broker import PATIENCE, RawClient, RunningBroker
 from wire.errors import ErrorCode

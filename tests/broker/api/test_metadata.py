@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.broker.api.running_broker import RawClient, RunningBroker
 from wire.errors import ErrorCode
 from wire.messages import metadata

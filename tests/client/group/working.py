@@ -14,7 +14,7 @@ from client.producer import Producer
 from cluster.errors import Fenced, Unavailable
 from cluster.session import Session
 from cluster.values import TopicPartition
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.client.group.witness import Witness, WitnessedConsumer
 
 WITHIN = 240.0

@@ -9,7 +9,7 @@ from client import admin
 from client.brokers import Brokers
 from client.offsets import End, start_offsets
 from harness.mirror_process import MirrorProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.mirror.workers import partition_of
 
 PATIENCE = 120.0  # seconds

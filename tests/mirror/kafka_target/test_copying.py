@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from client.brokers import Brokers
 from harness.apache_kafka import ApacheKafka
 from harness.broker_process import BrokerProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.mirror.kafka_target.conftest import NewMirror
 from tests.mirror.kafka_target.messages import (
     PATIENCE,

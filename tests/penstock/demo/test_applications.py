@@ -17,7 +17,7 @@ import pytest
 
 from agent.config_inputs import Format, Input
 from agent.events.fields import by_named_groups, fields_of_syslog
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from penstock.demo.applications.payments import PAYMENTS
 from penstock.demo.applications.shop import SHOP
 from penstock.demo.applications.system import SYSTEM

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from harness.server_process import wait_until
 from harness.spark_jvm import quick_java_environment
+from harness.waiting import wait_until
 from penstock.demo.applications.writing import TALLY, kept
 from penstock.demo.counting import landed_files, landed_numbers
 from penstock.demo.demonstration import applications_of

@@ -18,7 +18,7 @@ from harness.agent_process import AgentProcess
 from harness.audit_process import AuditProcess
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from ledger.publishing import write_entries
 from schemas.registry_client import RegistryClient
 from tests.audit.page.pipeline_said import Said

@@ -13,7 +13,7 @@ from client.brokers import Brokers
 from harness.audit_process import AuditProcess
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from ledger.publishing import Entry, write_entries
 from schemas.registry_client import RegistryClient
 from tests.audit.page.pipeline_said import Said

@@ -14,7 +14,8 @@ import yaml
 from harness.agent_process import AgentProcess
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
-from harness.server_process import free_ports, wait_until
+from harness.server_process import free_ports
+from harness.waiting import wait_until
 from tests.penstock.running import penstock
 
 

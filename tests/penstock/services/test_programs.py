@@ -11,7 +11,8 @@ import pytest
 from cluster.zookeeper import EmbeddedZooKeeper
 from cluster.zookeeper_standing import answers
 from harness.broker_process import BrokerProcess
-from harness.server_process import free_ports, wait_until
+from harness.server_process import free_ports
+from harness.waiting import wait_until
 from tests.penstock.running import INTERPRETER, PENSTOCK, REPOSITORY, At, penstock, running
 
 

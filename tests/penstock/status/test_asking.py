@@ -10,7 +10,7 @@ from audit.findings import State
 from client.errors import BadAddress
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from penstock.directory.entrance import Entrance
 from penstock.directory.places import Addresses
 from penstock.status.asking import Asking, KeptStatus

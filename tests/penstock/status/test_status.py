@@ -10,7 +10,7 @@ from audit.answers import AlteredTotal
 from audit.findings import KindCount, State
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from penstock.directory.places import MirrorPorts, Places, Ports
 from penstock.directory.remembered import RememberedStart, remember
 from penstock.status.values import (

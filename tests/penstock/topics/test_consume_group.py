@@ -11,7 +11,8 @@ from cluster.group_offsets import read_offsets
 from cluster.session import Session
 from cluster.values import GroupInfo, GroupKind, TopicPartition
 from harness.broker_process import BrokerProcess
-from harness.server_process import free_ports, wait_until
+from harness.server_process import free_ports
+from harness.waiting import wait_until
 from tests.client.group.conftest import zookeeper_of
 from tests.penstock.running import At, running
 

@@ -11,8 +11,8 @@ from typing import Self
 
 import pytest
 
-from harness.server_process import wait_until
 from harness.spark_jvm import quick_java_environment
+from harness.waiting import wait_until
 from penstock.status.asking import Asking
 from penstock.status.values import PipelineStatus, TopicStanding
 from tests.penstock.running import INTERPRETER, REPOSITORY

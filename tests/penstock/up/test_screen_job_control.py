@@ -11,7 +11,7 @@ import termios
 import time
 from pathlib import Path
 
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.penstock.running import REPOSITORY
 
 WITHIN = 60.0

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from penstock.up.programs import Program, ProgramPhase, ProgramStanding
 from penstock.up.supervisor import LONGEST_PAUSE, Supervisor, pause_after
 

@@ -11,7 +11,7 @@ import pyarrow.dataset
 import pytest
 
 from audit import answers
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from penstock.directory.entrance import Entrance
 from penstock.directory.places import Addresses, MirrorPorts, Places, Ports
 from penstock.status.asking import Asking

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.dataset
 import pytest
 
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from penstock.directory.entrance import Entrance
 from penstock.directory.locks import ADMIN, TOKENS, USERS, Locks
 from penstock.directory.places import Addresses, Places, Ports

@@ -10,8 +10,8 @@ from typing import Protocol
 import pytest
 
 from harness.agent_process import REPOSITORY, AgentProcess
-from harness.server_process import wait_until
 from harness.systemd_process import Systemd, why_no_systemd
+from harness.waiting import wait_until
 from penstock.up.programs import Program, ProgramPhase
 from penstock.up.supervisor import Supervisor
 

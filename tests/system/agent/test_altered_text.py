@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from schemas.event_schemas import scaffold
 from tests.system.agent.site import Site, stop
 

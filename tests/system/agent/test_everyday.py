@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from harness.registry_process import RegistryProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.system.agent.events import json_input, typed_topic
 from tests.system.agent.incarnations import Incarnation, check_one_partition
 from tests.system.agent.site import Site, stop

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from harness.agent_process import AgentProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.cluster.proxy import Proxy
 from tests.system.agent.incarnations import Incarnation
 from tests.system.agent.kept import WITHIN, Keeper, UnderSystemd, under_systemd, under_up

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.system.agent.incarnations import Incarnation
 from tests.system.agent.shipped import Topic
 from tests.system.agent.site import Site, stop

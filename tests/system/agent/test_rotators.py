@@ -16,7 +16,7 @@ import pytest
 from harness.agent_process import AgentProcess
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.system.agent.incarnations import check_numbered, check_one_partition
 from tests.system.agent.logrotate import LogRotate
 from tests.system.agent.shipped import Topic

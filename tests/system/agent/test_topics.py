@@ -6,7 +6,7 @@ from pathlib import Path
 from client import admin
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.made_anew import create_again
 from tests.system.agent.incarnations import Incarnation, check_one_partition
 from tests.system.agent.site import Site, stop

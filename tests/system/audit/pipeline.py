@@ -23,7 +23,7 @@ from harness.agent_process import AgentProcess
 from harness.audit_process import AuditProcess
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from loader.config import CompletenessConfig, LoaderConfig
 from loader.run.load import load
 from loader.run.load_context import LoadRequest

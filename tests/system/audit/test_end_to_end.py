@@ -21,7 +21,7 @@ from client.offsets import Beginning
 from client.producer import Producer
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.agent_process import AgentProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from loader.run.load_context import LoadRequest
 from schemas.envelope import Decoder
 from schemas.event_schemas import LEDGER as LEDGER_SCHEMA

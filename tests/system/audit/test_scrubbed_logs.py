@@ -15,7 +15,7 @@ from cluster.zookeeper import EmbeddedZooKeeper
 from harness.audit_process import AuditProcess
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.broker.storage.log_files import flip
 from tests.penstock.running import penstock
 from tests.system.audit.tampering import batch_at

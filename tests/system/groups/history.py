@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from cluster import groups
 from cluster.session import Session
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from wire.consumer_protocol import pairs, read_assignment
 
 WITHIN = 90.0

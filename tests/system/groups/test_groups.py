@@ -10,7 +10,7 @@ import pytest
 from cluster.session import Session
 from harness.apache_kafka import NEWEST, VERSION, kafka_classpath, why_no_kafka
 from harness.broker_process import BrokerProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.system.groups.history import WITHIN, Generations, History, Source
 from tests.system.groups.members import SESSION_MS, Members, librdkafka, member_named
 

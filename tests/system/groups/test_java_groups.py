@@ -16,7 +16,7 @@ from harness.apache_kafka import NEWEST, VERSION, KafkaUnavailable
 from harness.broker_process import BrokerProcess
 from harness.jvm import Jvm
 from harness.kafka_tools import KafkaTools
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.system.conftest import Server, against_both
 from tests.system.groups.history import WITHIN, History, Source, committed
 from tests.system.groups.members import Members, librdkafka

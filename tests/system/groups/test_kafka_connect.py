@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 from harness.apache_kafka import NEWEST, VERSION, KafkaUnavailable
 from harness.broker_process import BrokerProcess
 from harness.kafka_connect import ConnectWorker
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.system.groups.history import WITHIN
 
 CONNECTORS = ("source", "sink", "other")

@@ -9,7 +9,7 @@ import pytest
 from cluster.session import Session
 from harness.apache_kafka import NEWEST, VERSION, KafkaUnavailable
 from harness.broker_process import BrokerProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.system.groups.history import WITHIN, Generations, History, Source, committed
 from tests.system.groups.members import Members
 from tests.system.other_languages.programs import FRANZ_GO, KAFKAJS, SARAMA, ClientUnavailable

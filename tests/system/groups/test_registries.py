@@ -10,7 +10,8 @@ import pytest
 from cluster import groups
 from cluster.session import Session
 from harness.broker_process import REPOSITORY, BrokerProcess
-from harness.server_process import ServerProcess, wait_until
+from harness.server_process import ServerProcess
+from harness.waiting import wait_until
 from tests.system.groups.history import WITHIN
 
 GROUP = "schema-registry"

@@ -27,7 +27,8 @@ from harness.agent_process import REPOSITORY, AgentProcess
 from harness.audit_process import AuditProcess
 from harness.guarded_kafka import GuardedKafka
 from harness.registry_process import RegistryProcess
-from harness.server_process import RunningServer, RunningServers, ServerProcess, wait_until
+from harness.server_process import RunningServer, RunningServers, ServerProcess
+from harness.waiting import wait_until
 from ledger.names import DEAD_SUFFIX, LEDGER_TOPIC
 from loader.config import LoaderConfig, Tasks
 from tests.loader.loads import load_once

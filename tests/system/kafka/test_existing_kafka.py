@@ -14,7 +14,7 @@ import pytest
 from harness.apache_kafka import QUICK_JVM, ApacheKafka, kafka_classpath, why_no_kafka
 from harness.certificates import Authority
 from harness.secured_kafka import USERS, secured_kafka
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.system.kafka.landed import landed
 from tests.system.kafka.page import Reader
 

@@ -17,7 +17,8 @@ from client.admin import create_topic
 from client.brokers import Brokers
 from client.errors import NotAllowed
 from client.producer import Producer
-from harness.server_process import RunningServer, wait_until
+from harness.server_process import RunningServer
+from harness.waiting import wait_until
 from ledger.names import LEDGER_TOPIC
 from loader.run.load import load
 from loader.run.load_context import LoadRequest

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from harness.apache_kafka import QUICK_JVM, ApacheKafka, kafka_classpath, why_no_kafka
 from harness.broker_cluster import BrokerCluster
 from harness.mirror_process import MirrorProcess, side
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.mirror_history.judging import Case, Copy, judge
 from tests.mirror_history.logs import Replica, read_batches
 from tests.mirror_history.watermarks import high

@@ -15,7 +15,7 @@ from client.brokers import Brokers
 from harness.apache_kafka import QUICK_JVM, ApacheKafka, kafka_classpath, why_no_kafka
 from harness.broker_cluster import BrokerCluster
 from harness.mirror_process import MirrorProcess, side
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.mirror.kafka_target.messages import committed, end
 from tests.mirror.workers import partition_of
 

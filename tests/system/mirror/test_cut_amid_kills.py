@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import Producer
 
 from harness.broker_cluster import BrokerCluster
-from harness.server_process import wait_until
 from harness.two_clusters import PREFIX, TwoClusters
+from harness.waiting import wait_until
 from tests.mirror_history.logs import read_batches, read_replicas
 from tests.mirror_history.watermarks import high
 from tests.system.faults import Faults

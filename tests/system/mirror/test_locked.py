@@ -14,7 +14,7 @@ from client.offset_commits import Consumed, commit_offsets
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.made_secrets import is_told
 from harness.mirror_process import MirrorProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.mirror.logs import PATIENCE, batches, values, wait_copied, write
 from tests.system.mirror.locked import LockedClusters, allowed, locked_clusters, of_topics
 from wire.acls import (

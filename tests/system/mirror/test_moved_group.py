@@ -9,8 +9,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from harness.broker_cluster import BrokerCluster
 from harness.mirror_process import MirrorProcess, side
-from harness.server_process import wait_until
 from harness.two_clusters import PREFIX, SOURCE, TARGET, TwoClusters
+from harness.waiting import wait_until
 from tests.mirror_history.watermarks import high
 
 TOPIC = "clicks"

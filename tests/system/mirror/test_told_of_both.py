@@ -10,7 +10,7 @@ import pytest
 
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.mirror_process import MirrorProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.mirror.logs import delete_before, ends
 from tests.system.mirror.told_of_both import HOST, OFFLINE, PATIENCE, SOURCE, ToldOfBoth
 

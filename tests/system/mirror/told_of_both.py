@@ -20,7 +20,8 @@ from harness.audit_process import AuditProcess
 from harness.broker_process import BrokerProcess
 from harness.mirror_process import MirrorProcess, side
 from harness.registry_process import RegistryProcess
-from harness.server_process import ServerProcess, wait_until
+from harness.server_process import ServerProcess
+from harness.waiting import wait_until
 from tests.loader.application import event_schema
 
 HOUR: Final = 3_600_000

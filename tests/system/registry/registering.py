@@ -15,7 +15,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
 from client.producer import Identity
 from harness.registry_process import RegistryProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.system.crash import Worker
 from wire.batch import headers
 from wire.records import records

@@ -17,7 +17,7 @@ import pytest
 
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.system.registry.hostile import MIB, Watched
 from tests.system.registry.raw_http import Closed, RawHttp, request
 

@@ -11,7 +11,8 @@ import pytest
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
-from harness.server_process import free_ports, wait_until
+from harness.server_process import free_ports
+from harness.waiting import wait_until
 from tests.system.registry.registering import (
     Registrant,
     check_answers,

@@ -13,7 +13,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from tests.system.registry.registering import (
     Registrant,
     check_answers,

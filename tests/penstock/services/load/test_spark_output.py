@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.server_process import wait_until
+from harness.waiting import wait_until
 from penstock.services.load.spark import LOGGER, SparkOutput, quiet_java_options
 
 
