@@ -30,11 +30,12 @@ quick: $(VENV)/.installed-development ## the tests that need no server and no Ja
 test-elsewhen: $(VENV)/.installed-development ## the tests at other dates, in other time zones, in a Turkish locale: hours; ARGS="leap-day", ARGS="--help"
 	PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -m tests.elsewhen $(ARGS)
 
-check: $(VENV)/.installed-development ## formatting, lint, types, the direction of imports, the collection for Ansible
+check: $(VENV)/.installed-development ## formatting, lint, types, the direction of imports, what make reference writes, the collection for Ansible
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+	$(PYTHON) -m docs.reference --check
 	cd deploy/ansible && $(CURDIR)/$(VENV)/bin/yamllint --strict .
 	mkdir -p .cache/ansible/collections/ansible_collections/penstock
 	ln -sfn $(CURDIR)/deploy/ansible .cache/ansible/collections/ansible_collections/penstock/pipeline
@@ -89,11 +90,8 @@ format: $(VENV)/.installed-development ## let ruff put the code into form
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/ruff check --fix .
 
-reference: $(VENV)/.installed-programs ## the tables of keys in docs/, the map of the code, what shells complete, and the pages of roles, written anew from what the code says
-	@$(PYTHON) -m penstock.config.pages docs
-	@$(PYTHON) docs/code_map.py
-	@$(PYTHON) -m penstock.outlining
-	@$(PYTHON) -m deploy.role_pages
+reference: $(VENV)/.installed-development ## what is made from the code: tables of keys in docs/, completion, pages of roles, docs/code-map.md
+	@$(PYTHON) -m docs.reference
 
 newcomer: ## as root: what the README promises, tried in a minimal Debian made by debootstrap; ARGS="--test" for make test too
 	@$(PYTHON3) -m deploy.newcomer $(ARGS)

@@ -1,9 +1,8 @@
 """The README of each role of the collection, made from what its argument specs say.
 
-`make reference` writes them; a test holds them to the specs, and the specs to the defaults.
+`make reference` writes them, `make check` compares them; a test holds the specs to the defaults.
 """
 
-import sys
 from pathlib import Path
 from typing import Any, Final
 
@@ -95,13 +94,3 @@ def _texts(description: str | list[str]) -> list[str]:
 
 def _sentence(text: str) -> str:
     return text if text.endswith(".") else f"{text}."
-
-
-def main() -> int:
-    for role in roles():
-        (role / "README.md").write_text(page(role))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,4 +1,4 @@
-"""`python docs/code_map.py`: writes code-map.md anew, from what each module says of itself.
+"""The code map: every module of the programs, with the first sentence of its docstring.
 
 A folder is described by the docstring of its `__init__.py`, a file by the first sentence of its
 own: whoever changes what a module is for changes it in one place.
@@ -56,7 +56,3 @@ def _paragraph(text: str) -> str:
     """The first one, as Markdown in a table takes it."""
     joined = " ".join(text.partition("\n\n")[0].split())
     return joined.replace("|", "\\|").replace("<", "&lt;")
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page())

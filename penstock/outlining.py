@@ -1,6 +1,6 @@
-"""`python -m penstock.outlining`: writes `cli/outlines.json` anew, from what the commands say.
+"""The text of `cli/outlines.json`, from the commands themselves.
 
-This imports every command, which completion does not. `make reference` runs it.
+Imports every command, which completion does not. `make reference` writes the file.
 """
 
 import json
@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from penstock.cli.lazy_group import LazyGroup
-from penstock.cli.outlines import FILE, Outline
+from penstock.cli.outlines import Outline
 from penstock.command_line import penstock
 
 
@@ -90,7 +90,3 @@ def _lines(outline: Outline) -> str:
 
 def _joined(lines: Iterable[str]) -> str:
     return ",\n".join(lines)
-
-
-if __name__ == "__main__":
-    FILE.write_text(text())

@@ -13,7 +13,6 @@ import pytest
 import penstock
 from broker.metrics import BrokerMetrics
 from client.connection import SOFTWARE_VERSION
-from docs import code_map
 from penstock.cli.lazy_group import LazyGroup
 from penstock.command_line import penstock as command_line
 
@@ -37,7 +36,6 @@ ALL_CODE = sorted({*MODULES, *chain.from_iterable((ROOT / each).rglob("*.py") fo
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 VAGUE = {"utils", "util", "common", "helpers", "helper", "misc", "base", "manager", "stuff"}
-MOST_LINES = 600
 # After comments and blank lines, and not empty.
 DOCSTRING = re.compile(r'(?:#.*\n|\s)*"""(?!\s*""")')
 PATCHING = re.compile(r"\bmock\b|\bmonkeypatch\b")
@@ -62,11 +60,6 @@ def test_top_level_folders_are_known_everywhere() -> None:
         folder: f"penstock/programs/{folder}" for folder in PROGRAMS if folder not in TOP_LEVEL
     }
     assert wheel["sources"] == inside
-
-
-def test_files_are_small() -> None:
-    sizes = {name(path): len(path.read_text().splitlines()) for path in ALL_CODE}
-    assert {path: lines for path, lines in sizes.items() if lines > MOST_LINES} == {}
 
 
 def test_names_say_something() -> None:
@@ -114,8 +107,10 @@ def patches(tree: ast.Module) -> bool:
 
 
 @pytest.mark.not_quick("reads every module")
-def test_the_map_is_what_the_modules_say() -> None:
-    assert code_map.PAGE.read_text() == code_map.page(), "make reference writes it anew"
+def test_nothing_is_imported_from_tests() -> None:
+    """What two files of tests share is a module or a fixture of its own."""
+    shared = re.compile(r"^(?:from|import) (?:\w+\.)+(?:test_\w+)", re.MULTILINE)
+    assert [name(path) for path in ALL_CODE if shared.search(path.read_text())] == []
 
 
 @cache

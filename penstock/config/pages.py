@@ -1,15 +1,10 @@
-"""The tables of keys in docs/: Markdown, between two comments in each program's page.
-
-`python -m penstock.config.pages docs` (`make reference`) writes them anew.
-"""
+"""The tables of keys in docs/: Markdown, between two comments in each program's page."""
 
 import re
-import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Final
 
-from penstock.config.reference import KINDS, Key, Section, is_nothing, sections, spoken, written
+from penstock.config.reference import Key, Section, is_nothing, spoken, written
 
 BEGIN: Final = "<!-- keys: made by make reference from what stands at the fields -->"
 END: Final = "<!-- end of keys -->"
@@ -80,17 +75,3 @@ def _heading(section: str) -> str:
 def _anchor(heading: str) -> str:
     """As GitHub makes it."""
     return re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-")
-
-
-def main(folder: Path) -> None:
-    for program, struct in KINDS.items():
-        page = folder / f"{program}.md"
-        before = page.read_text()
-        after = with_tables(before, sections(struct))
-        if after != before:
-            page.write_text(after)
-            print(f"{page}: written")
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from deploy.role_pages import defaults, page, roles, specs
+from deploy.role_pages import defaults, roles, specs
 from harness.ansible_tools import COLLECTION, ansible_tool, environment
 
 ROLES = sorted(path for path in (COLLECTION / "roles").iterdir() if path.is_dir())
@@ -34,11 +34,6 @@ def run(folder: Path, *command: str) -> str:
 
 def test_every_role_has_specs() -> None:
     assert roles() == ROLES
-
-
-@pytest.mark.parametrize("role", roles(), ids=lambda role: role.name)
-def test_its_page_is_what_the_specs_say(role: Path) -> None:
-    assert (role / "README.md").read_text() == page(role), "make reference writes it anew"
 
 
 @pytest.mark.parametrize("role", roles(), ids=lambda role: role.name)

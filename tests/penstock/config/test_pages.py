@@ -1,19 +1,9 @@
 """The tables of keys in docs/: current, whole, and written where they belong."""
 
-from pathlib import Path
-
 import pytest
 
-from penstock.config.pages import BEGIN, END, NoPlace, main, with_tables
+from penstock.config.pages import BEGIN, END, NoPlace, with_tables
 from penstock.config.reference import KINDS, Key, Section, sections
-
-DOCS = Path(__file__).resolve().parents[3] / "docs"
-
-
-@pytest.mark.parametrize("program", KINDS)
-def test_tables_are_current(program: str) -> None:
-    page = (DOCS / f"{program}.md").read_text()
-    assert with_tables(page, sections(KINDS[program])) == page, "make reference"
 
 
 @pytest.mark.parametrize("program", KINDS)
@@ -62,17 +52,3 @@ def test_a_page_has_one_place_for_it() -> None:
     for page in ("# The broker\n", f"{BEGIN}\n{END}\n{BEGIN}\n{END}\n", f"{END}\n{BEGIN}\n"):
         with pytest.raises(NoPlace):
             with_tables(page, ())
-
-
-def test_pages_are_written_anew_and_only_there(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for program in KINDS:
-        (tmp_path / f"{program}.md").write_text((DOCS / f"{program}.md").read_text())
-    stale = tmp_path / "audit.md"
-    stale.write_text(stale.read_text().replace("| `poll` | seconds |", "| `poll` | parsecs |"))
-    main(tmp_path)
-    assert capsys.readouterr().out == f"{stale}: written\n"
-    assert stale.read_text() == (DOCS / "audit.md").read_text()
-    main(tmp_path)
-    assert capsys.readouterr().out == ""

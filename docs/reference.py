@@ -1,0 +1,56 @@
+"""Writes what is made from the code: tables of keys, completion, pages of roles, the code map.
+
+    python -m docs.reference           writes what has changed (`make reference`)
+    python -m docs.reference --check   names what is out of date, and fails (part of `make check`)
+
+The code map is not committed, as every docstring changes it; the others are.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from deploy import role_pages
+from docs import code_map
+from penstock import outlining
+from penstock.cli import outlines
+from penstock.config.pages import with_tables
+from penstock.config.reference import KINDS, sections
+
+DOCS: Final = Path(__file__).resolve().parent
+
+
+def committed() -> Iterator[tuple[Path, str]]:
+    """Each file that is made from the code and committed, with the text that it should have."""
+    for program, struct in KINDS.items():
+        page = DOCS / f"{program}.md"
+        yield page, with_tables(page.read_text(), sections(struct))
+    yield outlines.FILE, outlining.text()
+    for role in role_pages.roles():
+        yield role / "README.md", role_pages.page(role)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m docs.reference", allow_abbrev=False)
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if out of date")
+    checks = parser.parse_args().check
+    stale = {path: text for path, text in committed() if _text(path) != text}
+    for path, text in stale.items():
+        print(f"{path.relative_to(DOCS.parent)}: {'out of date' if checks else 'written'}")
+        if not checks:
+            path.write_text(text)
+    if not checks:
+        code_map.PAGE.write_text(code_map.page())
+    elif stale:
+        print("run `make reference`, and commit what it writes")
+    return 1 if checks and stale else 0
+
+
+def _text(path: Path) -> str | None:
+    return path.read_text() if path.exists() else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
