@@ -53,6 +53,7 @@ def environment(folder: Path) -> dict[str, str]:
         "ANSIBLE_NOCOLOR": "1",
         "ANSIBLE_CONFIG": str(settings),
         "ANSIBLE_DEPRECATION_WARNINGS": "0",
+        "ANSIBLE_PIPELINING": "1",
         "LC_ALL": "C.UTF-8",
         "PYTHONDONTWRITEBYTECODE": "1",
         # Two of the interpreter's options that the tests run with are not for Ansible.

@@ -1,77 +1,94 @@
-"""`--quick`: only tests that need no server and no JVM, and answer at once: `make quick`.
-`--long`: those that are marked `long` as well, which no other run has.
+"""`--quick`: only tests that start no program and answer at once: `make quick`.
+`--long`: tests that are marked `long` as well, which no other run has.
 
-Which these are is decided at collection, from code and marks. A test whose code, or that of a
-fixture it asks for, comes by something that starts a server or a JVM, is left out: see reaching.py.
-So is one that is marked `slow`, `long` or `fuzz`; and one that by its nature takes half a second
-of a processor or more, because it measures, or is about large amounts: it is marked `not_quick`,
-which says why. In the end, the run says how many were left out for which reason.
-
-A property test has no more examples than the profile gives, also where it asks for more.
+Quick is decided by file, before it is imported: a file is left out if it imports something that
+starts programs, itself or by way of `tests`, `harness` and `bench`, or asks for a fixture of a
+module that does. What a quick run executes cannot start a program: the test fails that tries. Of
+the quick files, tests are left out that are marked `slow`, `long`, `fuzz` or `not_quick`; the last
+says why: it measures, or is about large amounts. A property test has no more examples than the
+profile gives, also where it asks for more.
 """
 
+import re
+import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 import hypothesis
 import pytest
 
-from tests.reaching import deselect, reaches
-
-# Whoever starts a server, a program that runs on, or a JVM, does it with one of these.
-STARTERS: Final = {
-    "subprocess.Popen",
-    "harness.server_process.ServerProcess",
-    "harness.apache_kafka.kafka_classpath",
-    "harness.hadoop.hadoop_classpath",
-    "harness.tlc.tlc_classpath",
+ROOT: Final = Path(__file__).resolve().parent.parent
+STARTERS: Final = (
+    "subprocess",
+    "multiprocessing",
+    "playwright",
+    "pyspark",
     "cluster.zookeeper.EmbeddedZooKeeper",
     "cluster.jars.find_java",
     "cluster.jars.find_class_path",
-    "pyspark.sql.session.SparkSession",
-    "pyspark.core.context.SparkContext",
-}
-NEEDS: Final = "starts a server or a JVM, or may"
-MARKS: Final = {
-    "long": "marked long: takes minutes of a processor; make test-long runs it",
-    "slow": "marked slow: takes longer than ten seconds",
-    "fuzz": "marked fuzz: grows with HYPOTHESIS_PROFILE=fuzz",
-}
+    "harness.server_process",
+)
+OURS: Final = ("tests", "harness", "bench")
+MARKS: Final = ("long", "slow", "fuzz", "not_quick")
+_IMPORT: Final = re.compile(
+    r"^(?:import ([\w.]+)|from ([\w.]+) import (?:\(([^)]*)\)|(.*)))", re.MULTILINE
+)
+_FIXTURE: Final = re.compile(r"^@pytest\.fixture\b.*\n(?:@.*\n)*(?:async )?def (\w+)", re.MULTILINE)
+_ARGUMENT: Final = re.compile(r"\b(\w+): |usefixtures\(\"(\w+)\"")
 _LEFT_OUT: Final = pytest.StashKey[Counter[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--quick", action="store_true", help="only tests that need no server and no JVM"
-    )
+    parser.addoption("--quick", action="store_true", help="only tests that start no program")
     parser.addoption("--long", action="store_true", help="tests that are marked long, too")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_LEFT_OUT] = Counter()
+    if config.getoption("--quick"):
+        sys.addaudithook(_forbid_programs)
+
+
+def _forbid_programs(event: str, arguments: tuple[Any, ...]) -> None:
+    if event == "subprocess.Popen":
+        raise AssertionError(f"a quick test starts {arguments[1]}: see tests/selection.py")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    if not config.getoption("--quick") or not collection_path.name.startswith("test_"):
+        return None
+    if reason := why_not_quick(collection_path):
+        config.stash[_LEFT_OUT]["files that start programs"] += 1
+        return bool(reason)
+    return None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     quick = config.getoption("--quick")
-    if quick:
-        why = {item: reason for item in items if (reason := why_not_quick(item))}
-    elif not config.getoption("--long"):
-        why = {item: MARKS["long"] for item in items if item.get_closest_marker("long")}
-    else:
-        return
-    config.stash[_LEFT_OUT] = Counter(why.values())
-    deselect(config, items, why.__contains__)
-    if quick:
-        for item in items:
+    marks = MARKS if quick else () if config.getoption("--long") else MARKS[:1]
+    kept: list[pytest.Item] = []
+    left: list[pytest.Item] = []
+    for item in items:
+        mark = next(filter(item.get_closest_marker, marks), None)
+        (left if mark else kept).append(item)
+        if mark:
+            config.stash[_LEFT_OUT][f"tests marked {mark}"] += 1
+        elif quick:
             bound_examples(item, hypothesis.settings().max_examples)
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = kept
 
 
-def why_not_quick(item: pytest.Item) -> str:
-    """Nothing, if it is quick."""
-    for mark, reason in MARKS.items():
-        if item.get_closest_marker(mark):
-            return reason
-    if reaches(item, STARTERS):
-        return NEEDS
-    marked = item.get_closest_marker("not_quick")
-    return f"marked not_quick: {_reason(marked)}" if marked else ""
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    if left_out := config.stash[_LEFT_OUT]:
+        said = ", ".join(f"{count} {what}" for what, count in left_out.most_common())
+        terminalreporter.write_line(f"left out: {said}")
 
 
 def bound_examples(item: Any, most: int) -> None:
@@ -86,28 +103,56 @@ def bound_examples(item: Any, most: int) -> None:
             setattr(owner, name, hypothesis.settings(own, max_examples=most))
 
 
-def _reason(mark: pytest.Mark) -> str:
-    if len(mark.args) != 1 or not isinstance(mark.args[0], str) or not mark.args[0].strip():
-        raise pytest.UsageError('not_quick is to say why: pytest.mark.not_quick("many seconds of")')
-    return mark.args[0]
+def why_not_quick(file: Path) -> str:
+    """What a file of tests has that starts programs; empty if it is quick."""
+    if starter := starter_of(file):
+        return starter
+    asked = {name for pair in _ARGUMENT.findall(file.read_text()) for name in pair if name}
+    folders = [each for each in file.parents if each.is_relative_to(ROOT / "tests")]
+    return next(iter(asked & set().union(*map(fixtures_that_start, folders))), "")
 
 
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    for line in told(_left_out(config)):
-        terminalreporter.write_line(line)
+@cache
+def fixtures_that_start(folder: Path) -> frozenset[str]:
+    """Fixtures of a folder's conftest; at the root also those of plugins."""
+    modules = folder.glob("*.py") if folder == ROOT / "tests" else [folder / "conftest.py"]
+    starting = (each.read_text() for each in modules if each.exists() and starter_of(each))
+    return frozenset(name for text in starting for name in _FIXTURE.findall(text))
 
 
-def _left_out(config: pytest.Config) -> Counter[str]:
-    none: Counter[str] = Counter()
-    return config.stash.get(_LEFT_OUT, none)
+def starter_of(module: Path) -> str:
+    """What a module imports, itself or through others of ours, that starts programs."""
+    seen: set[Path] = set()
+    waiting = [module]
+    while waiting:
+        file = waiting.pop()
+        if file in seen:
+            continue
+        seen.add(file)
+        for name in imports(file):
+            if any(f"{name}.".startswith(f"{each}.") for each in STARTERS):
+                return name
+            if path := _ours(name):
+                waiting.append(path)
+    return ""
 
 
-def told(left_out: Mapping[str, int]) -> list[str]:
-    """What was left out, the most first."""
-    if not left_out:
-        return []
-    by_count = sorted(left_out.items(), key=lambda each: (-each[1], each[0]))
-    lines = [f"  {count:5}  {reason}" for reason, count in by_count]
-    return [f"left out {sum(left_out.values())} tests:", *lines]
+@cache
+def imports(file: Path) -> frozenset[str]:
+    """Names of modules, and of what is imported from them, at the top level of a file."""
+    return frozenset(_imports(file.read_text()))
+
+
+def _imports(text: str) -> Iterator[str]:
+    for module, package, several, one in _IMPORT.findall(text):
+        yield module or package
+        for name in re.findall(r"\w+", re.sub(r"#.*", "", several or one)):
+            yield f"{package}.{name}"
+
+
+@cache
+def _ours(name: str) -> Path | None:
+    if name.partition(".")[0] not in OURS:
+        return None
+    path = ROOT.joinpath(*name.split(".")).with_suffix(".py")
+    return path if path.exists() else None

@@ -1,10 +1,8 @@
-"""What `--quick` leaves out, and that it says so."""
+"""Which tests a quick run has, and which are run only where long ones are wanted."""
 
 import os
 import subprocess
 import sys
-from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,111 +10,81 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.reaching import reaches
-from tests.selection import MARKS, STARTERS, bound_examples, told, why_not_quick
+from tests.selection import ROOT, bound_examples, fixtures_that_start, imports, starter_of
 
-ROOT = Path(__file__).resolve().parents[1]
 SOME = """
-import subprocess
 import pytest
 
 def test_plain(): pass
 
-@pytest.mark.timeout(900)
-def test_patient(): pass
-
-def test_server(): subprocess.Popen(["true"]).wait()
-
-def test_runs_a_tool(): subprocess.run(["true"])
-
 @pytest.mark.slow
 def test_slow(): pass
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_long(): pass
 
 @pytest.mark.fuzz
 def test_fuzz(): pass
 
-@pytest.mark.not_quick("of many bytes")
+@pytest.mark.not_quick("many bytes")
 def test_many_bytes(): pass
+
+def test_starts_a_program():
+    import subprocess
+    subprocess.run(["true"])
 """
-MARKERS = "slow: s\n  long: l\n  fuzz: f\n  not_quick(why): n\n  timeout: t"
+STARTS = "import subprocess\n\ndef test_it(): pass\n"
+MARKERS = "slow: s\n  long: l\n  fuzz: f\n  not_quick(why): n"
 
 
-def quick(
-    directory: Path, text: str, *arguments: str, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    return chosen(directory, text, "--quick", *arguments, **environment)
-
-
-def chosen(
-    directory: Path, text: str, *arguments: str, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    """A run of these tests, in a file that is taken for one of ours."""
-    (directory / "tests").mkdir()
-    (directory / "tests" / "test_some.py").write_text(text)
-    (directory / "pytest.ini").write_text(f"[pytest]\nmarkers =\n  {MARKERS}\n")
-    how = ["-v", "--import-mode=importlib", "-p", "no:cacheprovider", "-p", "no:timeout"]
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", *how, "-p", "tests.selection", *arguments],
-        cwd=directory,
-        env={
-            **os.environ,
-            "PYTHONPATH": str(ROOT),
-            "PYTEST_DEBUG_TEMPROOT": str(directory),
-            **environment,
-        },
+@pytest.mark.parametrize(
+    ("options", "passed", "left_out"),
+    [
+        ([], 6, "left out: 1 tests marked long"),
+        (["--long"], 7, ""),
+        (["--long", "-m", "long"], 1, ""),
+        (["--quick"], 1, "1 files that start programs, 1 tests marked slow, 1 tests marked long"),
+    ],
+)
+def test_a_run_says_what_it_leaves_out(
+    tmp_path: Path, options: list[str], passed: int, left_out: str
+) -> None:
+    (tmp_path / "test_some.py").write_text(SOME)
+    (tmp_path / "test_starts.py").write_text(STARTS)
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\nmarkers =\n  {MARKERS}\n")
+    plugins = ["-p", "no:cacheprovider", "-p", "no:randomly", "-p", "tests.selection"]
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "--import-mode=importlib", *plugins, *options],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DEBUG_TEMPROOT": str(tmp_path)},
         capture_output=True,
         text=True,
         check=False,
         timeout=120,
     )
+    assert f"{passed} passed" in run.stdout, run.stdout + run.stderr
+    assert left_out in run.stdout
+    assert ("left out" in run.stdout) == bool(left_out)
+    assert ("a quick test starts ['true']" in run.stdout) == ("--quick" in options)
 
 
-@pytest.mark.not_quick("runs tests within the tests")
-@pytest.mark.parametrize("forks", ["0", "2"])
-def test_what_is_left_out_is_said_with_its_reason(tmp_path: Path, forks: str) -> None:
-    run = quick(tmp_path, SOME, "-p", "tests.forking", f"--forks={forks}", PATH="/nowhere")
-    passed = {"plain", "patient", "runs_a_tool"}
-    assert {name for name in Counter(run.stdout.split()) if "::" in name} == {
-        f"tests/test_some.py::test_{name}" for name in passed
-    }, run.stdout + run.stderr
-    assert "left out 5 tests:" in run.stdout
-    for reason in (*MARKS.values(), "starts a server or a JVM, or may", "not_quick: of many bytes"):
-        assert f"1  {reason}" in run.stdout or f"1  marked {reason}" in run.stdout
+def test_imports_are_found_as_they_are_written(tmp_path: Path) -> None:
+    file = tmp_path / "module.py"
+    file.write_text(
+        "import a.b\nfrom c import d, e  # and f\nfrom g.h import (\n    i,\n    j,\n)\n"
+        "if TYPE_CHECKING:\n    from k import l\n"
+    )
+    assert imports(file) == {"a.b", "c", "c.d", "c.e", "g.h", "g.h.i", "g.h.j"}
 
 
-@pytest.mark.not_quick("runs tests within the tests")
-@pytest.mark.parametrize(
-    ("options", "count"), [((), 7), (("--long",), 8), (("--long", "-mlong"), 1)]
-)
-def test_who_is_long_is_run_where_that_is_wanted(
-    tmp_path: Path, options: Sequence[str], count: int
-) -> None:
-    run = chosen(tmp_path, SOME, *options)
-    assert f"{count} passed" in run.stdout, run.stdout + run.stderr
-    assert ("left out 1 tests" in run.stdout) == (not options)
+def test_a_module_starts_what_those_it_imports_start() -> None:
+    assert starter_of(ROOT / "harness/broker_process.py").startswith("harness.server_process")
+    assert starter_of(ROOT / "tests/conftest.py") == ""
 
 
-@pytest.mark.not_quick("runs tests within the tests")
-def test_a_mark_without_a_reason_ends_the_run(tmp_path: Path) -> None:
-    run = quick(tmp_path, SOME.replace('("of many bytes")', ""))
-    assert run.returncode != 0
-    assert "not_quick is to say why" in run.stdout + run.stderr
-
-
-def test_of_all_that_were_collected_only_that_is_left_out(request: pytest.FixtureRequest) -> None:
-    """Also of what `-k` or a folder left of them."""
-    for item in request.session.items:
-        marked = any(item.get_closest_marker(each) for each in (*MARKS, "not_quick"))
-        assert bool(why_not_quick(item)) == (marked or reaches(item, STARTERS)), item.nodeid
-
-
-def test_the_most_are_told_first() -> None:
-    assert told({}) == []
-    assert [line.split()[0] for line in told({"b": 2, "a": 11})[1:]] == ["11", "2"]
+def test_fixtures_of_servers_are_known_by_name() -> None:
+    assert {"running_broker", "zookeeper", "spark"} <= fixtures_that_start(ROOT / "tests")
+    assert "forks" not in fixtures_that_start(ROOT / "tests")
 
 
 def test_a_property_has_no_more_examples_than_the_profile() -> None:

@@ -22,8 +22,9 @@ from typing import Final
 
 from tests.elsewhen.clock import VARIABLE, Clock, NoCompiler, compile_clock, environment
 from tests.elsewhen.locales import NoLocale, locale_path
-from tests.elsewhen.moments import ABOUT_DATES, LEFT_OUT, MOMENTS, SLOW, Moment
+from tests.elsewhen.moments import ABOUT_DATES, MOMENTS, SLOW, Moment
 from tests.elsewhen.plugin import END, WITHOUT
+from tests.scheduling import ASKS
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 NAMES: Final = tuple(each.name for each in MOMENTS)
@@ -104,7 +105,7 @@ def _say(text: str) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     rows = [f"  {each.name:12} {each.says}" for each in MOMENTS]
-    left = [f"  {each.what:16} {each.reason}" for each in LEFT_OUT]
+    left = [f"  {each:16} takes minutes to start, in each of the moments" for each in ASKS]
     jvms = ", ".join(each.name for each in MOMENTS if each.with_jvms)
     parser = argparse.ArgumentParser(
         prog="make test-elsewhen",
@@ -112,7 +113,7 @@ def _parser() -> argparse.ArgumentParser:
             [
                 "the suite in",
                 *rows,
-                f"\nnot run, but in {jvms}, is what starts",
+                f"\nnot run, but in {jvms}, are files that start",
                 *left,
                 f"nor what is {SLOW}",
             ]

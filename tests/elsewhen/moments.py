@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-import msgspec
-
 LAST: Final = timedelta(seconds=2)
 
 End = Callable[[datetime], datetime]
@@ -26,14 +24,6 @@ class Moment:
     end: End | None = None
     variables: tuple[tuple[str, str], ...] = ()
     with_jvms: bool = False
-
-
-class LeftOut(msgspec.Struct, frozen=True):
-    """Tests that start something are not run elsewhen, but in moments that are about JVMs."""
-
-    what: str
-    starts: str  # module and name
-    reason: str
 
 
 def _of_an_hour(now: datetime) -> datetime:
@@ -69,13 +59,6 @@ MOMENTS: Final = (
     ),
 )
 
-_MINUTES: Final = "left out for time: it takes minutes to start, in each of the moments"
-LEFT_OUT: Final = (
-    LeftOut("Spark", "pyspark.sql.session.SparkSession", _MINUTES),
-    LeftOut("a Spark cluster", "harness.spark_cluster.SparkCluster", _MINUTES),
-    LeftOut("HDFS", "harness.hdfs.RunningHdfs", _MINUTES),
-    LeftOut("Apache Kafka", "harness.apache_kafka.ApacheKafka", _MINUTES),
-)
 SLOW: Final = "marked as slow: each takes longer than all of a folder's others, at any date"
 
 # What decides by a date or writes one, and is through in two minutes: hours of tables and what of

@@ -11,8 +11,8 @@ from typing import Final
 import pytest
 
 from tests.elsewhen.clock import Clock, own_clock
-from tests.elsewhen.moments import LAST, LEFT_OUT
-from tests.reaching import deselect, reaches
+from tests.elsewhen.moments import LAST
+from tests.scheduling import wanted
 
 END: Final = "PENSTOCK_ELSEWHEN_END"
 WITHOUT: Final = "PENSTOCK_ELSEWHEN_WITHOUT"
@@ -42,9 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if os.environ.get(WITHOUT):
-        deselect(config, items, _is_left_out)
-
-
-def _is_left_out(item: pytest.Item) -> bool:
-    slow = item.get_closest_marker("slow") is not None
-    return slow or reaches(item, {each.starts for each in LEFT_OUT})
+        left = [item for item in items if item.get_closest_marker("slow") or wanted(item.path)]
+        config.hook.pytest_deselected(items=left)
+        gone = set(left)
+        items[:] = [item for item in items if item not in gone]
