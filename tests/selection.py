@@ -53,16 +53,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _forbid_programs(event: str, arguments: tuple[Any, ...]) -> None:
-    if event == "subprocess.Popen":
+    # ctypes asks ldconfig where the C library is.
+    if event == "subprocess.Popen" and arguments[0] != "/sbin/ldconfig":
         raise AssertionError(f"a quick test starts {arguments[1]}: see tests/selection.py")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Not asked about a file that is named on the command line."""
     if not config.getoption("--quick") or not collection_path.name.startswith("test_"):
         return None
-    if reason := why_not_quick(collection_path):
+    if why_not_quick(collection_path):
         config.stash[_LEFT_OUT]["files that start programs"] += 1
-        return bool(reason)
+        return True
     return None
 
 
@@ -73,9 +75,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left: list[pytest.Item] = []
     for item in items:
         mark = next(filter(item.get_closest_marker, marks), None)
-        (left if mark else kept).append(item)
+        starts = quick and why_not_quick(item.path)
+        (left if mark or starts else kept).append(item)
         if mark:
             config.stash[_LEFT_OUT][f"tests marked {mark}"] += 1
+        elif starts:
+            config.stash[_LEFT_OUT]["tests of files that start programs"] += 1
         elif quick:
             bound_examples(item, hypothesis.settings().max_examples)
     if left:
@@ -103,6 +108,7 @@ def bound_examples(item: Any, most: int) -> None:
             setattr(owner, name, hypothesis.settings(own, max_examples=most))
 
 
+@cache
 def why_not_quick(file: Path) -> str:
     """What a file of tests has that starts programs; empty if it is quick."""
     if starter := starter_of(file):
@@ -114,9 +120,10 @@ def why_not_quick(file: Path) -> str:
 
 @cache
 def fixtures_that_start(folder: Path) -> frozenset[str]:
-    """Fixtures of a folder's conftest; at the root also those of plugins."""
-    modules = folder.glob("*.py") if folder == ROOT / "tests" else [folder / "conftest.py"]
-    starting = (each.read_text() for each in modules if each.exists() and starter_of(each))
+    """Fixtures of a folder's conftest and of what it imports; at the root also those of plugins."""
+    modules = set(folder.glob("*.py") if folder == ROOT / "tests" else folder.glob("conftest.py"))
+    modules |= {path for each in modules for name in imports(each) if (path := _ours(name))}
+    starting = (each.read_text() for each in modules if starter_of(each))
     return frozenset(name for text in starting for name in _FIXTURE.findall(text))
 
 

@@ -28,7 +28,8 @@ from tests.session_mark import SESSION, processes_with
 
 # The only way to give these a password. Theirs they tell; ours are none of them.
 FOREIGN: Final = ("kafka.tools.StorageTool",)
-_LOOK_EVERY_S: Final = 2.0
+_SOON_S: Final = 1.0
+_LOOK_EVERY_S: Final = 10.0
 _NAMES: Final = {"stdout", "stderr"}  # of Spark's executors
 _SEGMENT: Final = re.compile(r"\d{20}\.log")  # of a topic: what clients have sent
 EVENTS: Final = "spark-events"
@@ -57,9 +58,9 @@ class Told:
                 self._by_line(f"the command of {_this_test()}", command)
 
     def by_processes(self) -> None:
-        """After whoever has started something, and now and then: of children of children nobody is
+        """Soon after something was started, and now and then: of children of children nobody is
         told."""
-        if not self._is_due and time.monotonic() - self._looked < _LOOK_EVERY_S:
+        if time.monotonic() - self._looked < (_SOON_S if self._is_due else _LOOK_EVERY_S):
             return
         self._looked, self._is_due = time.monotonic(), False
         for _, command in processes_with(os.environ.get(SESSION, "")):
