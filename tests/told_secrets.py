@@ -28,7 +28,6 @@ from tests.session_mark import SESSION, processes_with
 
 # The only way to give these a password. Theirs they tell; ours are none of them.
 FOREIGN: Final = ("kafka.tools.StorageTool",)
-_SOON_S: Final = 1.0
 _LOOK_EVERY_S: Final = 10.0
 _NAMES: Final = {"stdout", "stderr"}  # of Spark's executors
 _SEGMENT: Final = re.compile(r"\d{20}\.log")  # of a topic: what clients have sent
@@ -58,9 +57,9 @@ class Told:
                 self._by_line(f"the command of {_this_test()}", command)
 
     def by_processes(self) -> None:
-        """Soon after something was started, and now and then: of children of children nobody is
+        """After something was started, and now and then: of children of children nobody is
         told."""
-        if time.monotonic() - self._looked < (_SOON_S if self._is_due else _LOOK_EVERY_S):
+        if not self._is_due and time.monotonic() - self._looked < _LOOK_EVERY_S:
             return
         self._looked, self._is_due = time.monotonic(), False
         for _, command in processes_with(os.environ.get(SESSION, "")):
