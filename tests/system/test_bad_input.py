@@ -5,9 +5,11 @@ Random inputs are drawn from fixed seeds.
 """
 
 import random
+import re
 import socket
 import struct
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -46,25 +48,27 @@ FLEXIBLE_FROM = {
 
 
 @pytest.fixture(scope="module")
-def broker(
+def served_broker(
     tmp_path_factory: pytest.TempPathFactory, zookeeper: EmbeddedZooKeeper
 ) -> Iterator[BrokerProcess]:
+    """A client that does nothing wrong is served all the while."""
     chroot = f"{zookeeper.address}/bad-input"
     with BrokerProcess(tmp_path_factory.mktemp("bad-input"), zookeeper=chroot) as broker:
         create(broker.bootstrap, "plain")
         create(broker.bootstrap, "bystander")
-        yield broker
+        bystander = Bystander(broker.bootstrap, "bystander")
+        try:
+            yield broker
+        finally:
+            bystander.finish()
 
 
-@pytest.fixture(autouse=True)
-def others_are_served(broker: BrokerProcess) -> Iterator[None]:
-    """Whatever a test does: the broker lives, is no larger than it may be, and serves others."""
+@pytest.fixture
+def broker(served_broker: BrokerProcess) -> Iterator[BrokerProcess]:
+    """Whatever a test does: the broker lives, is no larger than it may be, and no bug shows."""
+    broker = served_broker
     before = broker.rss()
-    bystander = Bystander(broker.bootstrap, "bystander")
-    try:
-        yield
-    finally:
-        bystander.finish()
+    yield broker
     assert broker.process.alive, broker.process.last_words()
     growth = broker.rss() - before
     assert growth < GROWTH_ALLOWED, f"grown by {growth >> 20} MB"
@@ -85,9 +89,7 @@ def answered_or_closed(connection: RawConnection, data: bytes, within: float) ->
     try:
         connection.send(data)
         connection.answer(within)
-    except Closed:
-        return False
-    except TimeoutError:
+    except (Closed, TimeoutError):
         return False
     return True
 
@@ -98,7 +100,7 @@ def test_a_length_no_request_can_have(broker: BrokerProcess, length: int) -> Non
 
 
 def test_random_bytes(broker: BrokerProcess) -> None:
-    for seed in range(300):
+    for seed in range(150):
         chance = random.Random(seed)
         with RawConnection(broker.bootstrap) as connection:
             try:
@@ -110,7 +112,7 @@ def test_random_bytes(broker: BrokerProcess) -> None:
 
 
 def test_random_bytes_in_a_proper_frame(broker: BrokerProcess) -> None:
-    for seed in range(300):
+    for seed in range(150):
         chance = random.Random(seed)
         with RawConnection(broker.bootstrap) as connection:
             data = frame(chance.randbytes(chance.randrange(8, 500)))
@@ -141,31 +143,31 @@ def test_a_body_cut_off_anywhere(broker: BrokerProcess) -> None:
                 connection.wait_closed()
 
 
-def absurd() -> Iterator[tuple[str, int, int, bytes]]:
-    """Counts and lengths that promise more than the frame holds."""
-    uvarint_most = b"\xff\xff\xff\xff\x0f"
-    head = string(None) + int16(1) + int32(1000)
-    yield "metadata topics", METADATA, 1, int32(MOST)
-    yield "metadata compact topics", METADATA, 9, b"\0" + uvarint_most
-    yield "produce topics", PRODUCE, 7, head + int32(MOST)
-    yield "produce partitions", PRODUCE, 7, head + int32(1) + string("plain") + int32(MOST)
-    records = head + int32(1) + string("plain") + int32(1) + int32(0)
-    yield "produce records", PRODUCE, 7, records + int32(MOST) + b"short"
-    yield "produce compact", PRODUCE, 9, b"\0" + b"\0" + int16(1) + int32(1000) + uvarint_most
-    yield "fetch topics", FETCH, 4, int32(-1) + int32(0) * 2 + int32(1000) + b"\0" + int32(MOST)
-    yield "create topics", CREATE_TOPICS, 2, int32(MOST)
-    assigned = int32(1) + string("many") + int32(-1) + int16(-1) + int32(MOST)
-    yield "create topics' assignments", CREATE_TOPICS, 2, assigned
-    yield "name's length", METADATA, 1, int32(1) + int16(2**15 - 1) + b"short"
-    yield "negative count", METADATA, 1, int32(-2)
-    yield "tags", API_VERSIONS, 3, b"\0" + b"\x02a" + b"\x02a" + uvarint_most
-    yield "endless varint", METADATA, 9, b"\0" + b"\xff" * 50
+UVARINT_MOST = b"\xff\xff\xff\xff\x0f"
+PRODUCE_HEAD = string(None) + int16(1) + int32(1000)
+ONE_TOPIC = PRODUCE_HEAD + int32(1) + string("plain")
+ASSIGNED = int32(1) + string("many") + int32(-1) + int16(-1) + int32(MOST)
+# Counts and lengths that promise more than the frame holds.
+ABSURD = {
+    "metadata topics": (METADATA, 1, int32(MOST)),
+    "metadata compact topics": (METADATA, 9, b"\0" + UVARINT_MOST),
+    "produce topics": (PRODUCE, 7, PRODUCE_HEAD + int32(MOST)),
+    "produce partitions": (PRODUCE, 7, ONE_TOPIC + int32(MOST)),
+    "produce records": (PRODUCE, 7, ONE_TOPIC + int32(1) + int32(0) + int32(MOST) + b"short"),
+    "produce compact": (PRODUCE, 9, b"\0\0" + int16(1) + int32(1000) + UVARINT_MOST),
+    "fetch topics": (FETCH, 4, int32(-1) + int32(0) * 2 + int32(1000) + b"\0" + int32(MOST)),
+    "create topics": (CREATE_TOPICS, 2, int32(MOST)),
+    "create topics' assignments": (CREATE_TOPICS, 2, ASSIGNED),
+    "name's length": (METADATA, 1, int32(1) + int16(2**15 - 1) + b"short"),
+    "negative count": (METADATA, 1, int32(-2)),
+    "tags": (API_VERSIONS, 3, b"\0" + b"\x02a" + b"\x02a" + UVARINT_MOST),
+    "endless varint": (METADATA, 9, b"\0" + b"\xff" * 50),
+}
 
 
-@pytest.mark.parametrize("what", [each[0] for each in absurd()])
+@pytest.mark.parametrize("what", ABSURD)
 def test_a_count_no_frame_can_hold(broker: BrokerProcess, what: str) -> None:
-    (key, version, body) = next(each[1:] for each in absurd() if each[0] == what)
-    ends_with_one_complaint(broker, request(key, version, body))
+    ends_with_one_complaint(broker, request(*ABSURD[what]))
 
 
 def test_every_api_and_version_with_random_bodies(broker: BrokerProcess) -> None:
@@ -176,7 +178,7 @@ def test_every_api_and_version_with_random_bodies(broker: BrokerProcess) -> None
     try:
         for key, versions in served.items():
             for version in versions:
-                for _ in range(12):
+                for _ in range(6):
                     body = random_body(chance, tagged=version >= FLEXIBLE_FROM[key])
                     if not answered_or_closed(connection, request(key, version, body), 0.3):
                         connection.close()
@@ -244,3 +246,30 @@ def test_an_api_that_is_known_and_not_served_gets_an_error(
 @pytest.mark.parametrize(("key", "version"), [(12345, 0), (-1, 0), (PRODUCE, 99), (FETCH, -5)])
 def test_an_api_or_version_nobody_knows(broker: BrokerProcess, key: int, version: int) -> None:
     ends_with_one_complaint(broker, request(key, version, b""))
+
+
+MANY = 2000
+
+
+def test_the_same_nonsense_again_and_again_is_counted_and_the_log_stays_short(
+    chroot: str, tmp_path: Path
+) -> None:
+    with BrokerProcess(tmp_path, zookeeper=chroot) as broker:
+        for _ in range(MANY):
+            with RawConnection(broker.bootstrap) as connection:
+                connection.send(int32(-1))
+                connection.wait_closed()
+        with RawConnection(broker.bootstrap) as connection:
+            for _ in range(MANY):
+                connection.ask(*UNSERVED["AddOffsetsToTxn"][:3])
+            assert connection.ask(API_VERSIONS, 0, b"")
+        kinds = ("connection closed", "request refused")
+        assert [broker.complaints(kind) for kind in kinds] == [MANY, MANY]
+        broker.terminate()
+        log = broker.log()
+    for kind in kinds:
+        lines = [line for line in log.splitlines() if kind in line]
+        counts = [int(each) for line in lines for each in re.findall(r"again count=(\d+)", line)]
+        # One at once, one a minute, and what was left when the broker stopped.
+        assert len(lines) < 10, lines
+        assert len(lines) - len(counts) + sum(counts) == MANY

@@ -6,7 +6,6 @@ import random
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -19,10 +18,9 @@ from client.delivery import Batch, TopicPartition
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
 from harness.made_batches import NOON, WINDOW, agents_batch, foreign_batch
-from harness.registry_process import RegistryProcess
 from harness.waiting import wait_until
 from tests.system.clients.librdkafka import LibrdkafkaAdmin
-from tests.system.counting_child import child_of, standing_still
+from tests.system.counting_child import child_of, counted_broker, standing_still
 from tests.system.crash import IdempotentWriter
 from tests.system.told_of_topics import (
     check_told_once,
@@ -42,22 +40,10 @@ KILLS = int(os.environ.get("PENSTOCK_CRASH_KILLS", "4"))
 def broker(
     zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[BrokerProcess]:
-    """A broker that keeps a ledger, and the registry that it needs for that."""
+    intervals = {"compaction": 0.2, "retention": 0.2}
+    address = f"{zookeeper.address}/counted-{os.getpid()}"
     directory = tmp_path_factory.mktemp("counted")
-    with ExitStack() as ends:
-        broker = BrokerProcess(
-            directory / "broker",
-            zookeeper=f"{zookeeper.address}/{directory.name}-{os.getpid()}",
-            settings={
-                "registry": "${COUNTED_REGISTRY}",
-                "ledger_interval": 0.2,
-                "intervals": {"compaction": 0.2, "retention": 0.2},
-            },
-        )
-        registry = RegistryProcess(directory / "registry", brokers=broker.bootstrap)
-        broker.process.environment["COUNTED_REGISTRY"] = registry.url
-        ends.enter_context(broker)
-        ends.enter_context(registry)
+    with counted_broker(directory, address, intervals=intervals) as broker:
         yield broker
 
 
@@ -112,6 +98,7 @@ def test_a_topic_made_anew_is_another(
     broker: BrokerProcess, brokers: Brokers, new_topic: str
 ) -> None:
     ids = []
+    listed = LibrdkafkaAdmin().topics
     for count in (50, 20):
         create(broker.bootstrap, new_topic)
         produce(broker, new_topic, "none", count, random.Random(count))
@@ -120,11 +107,7 @@ def test_a_topic_made_anew_is_another(
         )
         ids.append(id_of(brokers, new_topic))
         LibrdkafkaAdmin().delete_topic(broker.bootstrap, new_topic)
-        wait_until(
-            lambda: new_topic not in LibrdkafkaAdmin().topics(broker.bootstrap),
-            within=10,
-            what="the topic is gone",
-        )
+        wait_until(lambda: new_topic not in listed(broker.bootstrap), what="the topic is gone")
     told = [sum(said(brokers, new_topic, each).sums.events.values()) for each in ids]
     assert told == [50, 20]
 
