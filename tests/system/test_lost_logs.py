@@ -366,7 +366,7 @@ def test_what_goes_as_it_should_is_not_lost(
     for topic in (new_topic, kept, compacted):
         wait_told(brokers, topic)
         assert leader_epoch(brokers, topic) == 0
-        assert withdrawn(brokers, topic) == damaged(brokers, topic) == []
+        assert (withdrawn(brokers, topic), damaged(brokers, topic)) == ([], [])
     assert broker.http("/readyz") == (200, "ready\n")
     lost = [line for line in broker.log().splitlines() if "has lost" in line and new_topic in line]
     assert lost == []

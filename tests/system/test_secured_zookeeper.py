@@ -3,6 +3,7 @@
 import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,7 +43,7 @@ def test_they_get_in_and_say_until_when(
         (tmp_path / "password").write_text(PASSWORD + "\n")
         security |= {"user": "penstock", "password_file": str(tmp_path / "password")}
     settings = {"zookeeper_security": security}
-    at = {"zookeeper": f"{locked.tls_address}/cluster", "settings": settings}
+    at: dict[str, Any] = {"zookeeper": f"{locked.tls_address}/cluster", "settings": settings}
     with (
         BrokerProcess(tmp_path / "broker", **at) as broker,
         RegistryProcess(tmp_path / "registry", brokers=broker.bootstrap, **at) as registry,

@@ -25,6 +25,7 @@ from client.reassignments import Moving, move, moving, take_throttle_away, throt
 from cluster.session import Session
 from cluster.values import NO_LEADER
 from cluster.view import ClusterView
+from harness.broker_process import BrokerProcess
 from harness.waiting import wait_until
 from tests.broker.api.mirroring import MARK, mirror, source_batch, source_bytes
 from tests.broker.api.running_broker import RawClient
@@ -245,16 +246,18 @@ def test_what_is_seen_when_brokers_go(cluster: Cluster, new_topic: str) -> None:
     def listed() -> dict[int, dict[str, Any]]:
         return {each["id"]: each for each in at.json("brokers", "list")}
 
-    def copied() -> float:
-        return sum(value(each, "copied_bytes_total") for each in cluster.servers)
+    def total(name: str, *brokers: BrokerProcess) -> float:
+        return sum(value(each, name) or 0 for each in brokers or cluster.servers)
 
-    before = copied()
+    before = total("copied_bytes_total")
     at.output("topics", "create", new_topic, "--partitions", "3")
     at.output("produce", new_topic, stdin="a\nb\nc\n")
-    wait_until(lambda: copied() > before, within=LONG, what="something is copied")
+    wait_until(
+        lambda: total("copied_bytes_total") > before, within=LONG, what="something is copied"
+    )
     assert [value(each, "led_partitions") for each in cluster.servers] == [1, 1, 1]
     assert [value(each, "followed_partitions") for each in cluster.servers] == [2, 2, 2]
-    assert sum(value(each, "is_controller") for each in cluster.servers) == 1
+    assert total("is_controller") == 1
     assert {each["rack"] for each in listed().values()} == {"r1", "r2", "r3"}
     assert all(each["under_replicated"] == 0 for each in listed().values())
     exposed = "".join(each.http("/metrics")[1] for each in cluster.servers)
@@ -270,7 +273,7 @@ def test_what_is_seen_when_brokers_go(cluster: Cluster, new_topic: str) -> None:
     assert status == 200
     assert page.startswith("ready\nunder-replicated: ")
     wait_until(
-        lambda: sum(value(each, "under_replicated_partitions") for each in (first, second)) == 3,
+        lambda: total("under_replicated_partitions", first, second) == 3,
         within=LONG,
         what="all are under-replicated",
     )

@@ -1,11 +1,10 @@
 """Three brokers with a ZooKeeper of their own, for tests in which some of them go."""
 
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
-
-from prometheus_client.parser import text_string_to_metric_families
 
 from client.admin import all_topics, delete_topic
 from cluster.values import ClusterSnapshot, PartitionInfo
@@ -64,7 +63,7 @@ class Cluster(ReplicasAt, RunningServers):
             for topic in all_topics(brokers).topics:
                 delete_topic(brokers, topic)
         wait_until(
-            lambda: not any(value(each, "led_partitions") for each in self.servers),
+            lambda: [value(each, "led_partitions") for each in self.servers] == [0, 0, 0],
             within=LONG,
             what="all topics are gone",
         )
@@ -101,15 +100,11 @@ class Elected:
         self.wait(lambda now: all(set(each.isr) == {1, 2, 3} for each in now))
 
 
-def value(broker: BrokerProcess, name: str) -> float:
-    """Of a metric that has one."""
-    (only,) = [
-        sample.value
-        for family in text_string_to_metric_families(broker.http("/metrics")[1])
-        for sample in family.samples
-        if sample.name == f"penstock_broker_{name}"
-    ]
-    return only
+def value(broker: BrokerProcess, name: str, labels: str = "") -> float | None:
+    """Of a metric that has one, or one with these labels; None if it has none now."""
+    line = re.escape(f"penstock_broker_{name}{labels}")
+    found = re.search(rf"^{line} (\S+)$", broker.http("/metrics")[1], re.MULTILINE)
+    return float(found[1]) if found else None
 
 
 class Throttled(NamedTuple):
@@ -121,16 +116,11 @@ class Throttled(NamedTuple):
 
     @classmethod
     def of(cls, broker: BrokerProcess, side: str) -> "Throttled":
-        found = {
-            sample.name.removeprefix("penstock_broker_"): sample.value
-            for family in text_string_to_metric_families(broker.http("/metrics")[1])
-            for sample in family.samples
-            if sample.labels == {"side": side}
-        }
+        labels = f'{{side="{side}"}}'
         return cls(
-            found.get("throttle_bytes_per_second"),
-            found["throttled_bytes_total"],
-            found["throttle_waited_seconds_total"],
+            value(broker, "throttle_bytes_per_second", labels),
+            value(broker, "throttled_bytes_total", labels) or 0,
+            value(broker, "throttle_waited_seconds_total", labels) or 0,
         )
 
     def since(self, before: "Throttled") -> "Throttled":

@@ -43,9 +43,7 @@ class Ear:
 
     def waits_for(self, text: str) -> None:
         what = f"{text!r}, said by the program"
-        wait_until(
-            lambda: text in self._program.log()[self._begin :], within=WITHIN, what=what, every=0.05
-        )
+        wait_until(lambda: text in self._program.log()[self._begin :], within=WITHIN, what=what)
 
 
 class Missing(NamedTuple):
