@@ -11,6 +11,7 @@ import threading
 import time
 import zlib
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from functools import partial
 
 from confluent_kafka import (
@@ -243,23 +244,23 @@ def read_all(bootstrap: str, topic: str, partition: int) -> Values:
     """The whole partition, through a consumer that knows nothing of before."""
     options = {"group.id": "none", "auto.offset.reset": "error", "enable.partition.eof": True}
     options |= {"enable.auto.commit": False, "log_level": 2}
-    consumer = Consumer({"bootstrap.servers": bootstrap, **options})
     values: Values = {}
-    try:
+
+    def is_at_the_end() -> bool:
+        for message in consumer.consume(1000, 0.5):
+            error = message.error()
+            if error is None:
+                values[message.offset()] = message.value()
+            elif error.code() == KafkaError._PARTITION_EOF:
+                return True
+            else:
+                raise KafkaException(error)
+        return False
+
+    with closing(Consumer({"bootstrap.servers": bootstrap, **options})) as consumer:
         consumer.assign([TopicPartition(topic, partition, 0)])
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
-            for message in consumer.consume(1000, 0.5):
-                error = message.error()
-                if error is None:
-                    values[message.offset()] = message.value()
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    return values
-                else:
-                    raise KafkaException(error)
-        raise Violated(f"{topic}-{partition}: no end within {PATIENCE:g} s")
-    finally:
-        consumer.close()
+        wait_until(is_at_the_end, within=PATIENCE, what=f"{topic}-{partition} is read to its end")
+    return values
 
 
 def check_dense(values: Values) -> None:

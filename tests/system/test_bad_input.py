@@ -1,7 +1,7 @@
 """Bytes that no client should send: an error with Kafka's code, or an end with a complaint.
 
 The broker is alive afterwards, has grown by little, and its other clients have noticed nothing.
-Random inputs are drawn from fixed seeds.
+What is cut, spoilt or random within a frame: test_mutated_frames.py.
 """
 
 import random
@@ -25,8 +25,6 @@ from tests.system.raw import (
     Closed,
     RawConnection,
     advertised,
-    fetch_body,
-    frame,
     int16,
     int32,
     int64,
@@ -39,12 +37,6 @@ from tests.system.topics import create
 
 GROWTH_ALLOWED = 100 * 1024 * 1024
 MOST = 2**31 - 1
-# From which version on a request's header has tagged fields.
-FLEXIBLE_FROM = {
-    0: 9, 1: 12, 2: 6, 3: 9, 8: 8, 9: 6, 10: 3, 11: 6, 12: 4, 13: 4, 14: 4, 15: 5, 16: 3, 17: 99,
-    18: 3, 19: 5, 20: 4, 21: 2, 22: 2, 23: 4, 29: 2, 30: 2, 31: 2, 32: 4, 33: 2, 35: 2, 36: 2,
-    37: 2, 42: 2, 43: 2, 44: 1, 45: 0, 46: 0, 47: 99, 48: 1, 49: 1, 50: 0, 51: 0, 60: 0, 61: 0,
-}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -84,16 +76,6 @@ def ends_with_one_complaint(broker: BrokerProcess, data: bytes) -> None:
     assert broker.complaints("connection closed") == before + 1
 
 
-def answered_or_closed(connection: RawConnection, data: bytes, within: float) -> bool:
-    """Sends; whether the connection can be used on. No answer in time counts as an answer."""
-    try:
-        connection.send(data)
-        connection.answer(within)
-    except (Closed, TimeoutError):
-        return False
-    return True
-
-
 @pytest.mark.parametrize("length", [-(2**31), -1, 0, 1, 7, 200_000_000, MOST])
 def test_a_length_no_request_can_have(broker: BrokerProcess, length: int) -> None:
     ends_with_one_complaint(broker, int32(length) + bytes(max(0, min(length, 100))))
@@ -111,14 +93,6 @@ def test_random_bytes(broker: BrokerProcess) -> None:
                 continue  # It hung up while we spoke.
 
 
-def test_random_bytes_in_a_proper_frame(broker: BrokerProcess) -> None:
-    for seed in range(150):
-        chance = random.Random(seed)
-        with RawConnection(broker.bootstrap) as connection:
-            data = frame(chance.randbytes(chance.randrange(8, 500)))
-            answered_or_closed(connection, data, within=0.5)
-
-
 def test_a_request_cut_off_anywhere(broker: BrokerProcess) -> None:
     body = produce_body("plain", 0, b"not a batch")
     for whole in (request(PRODUCE, 7, body), request(METADATA, 1, metadata_body(["plain"]))):
@@ -126,20 +100,6 @@ def test_a_request_cut_off_anywhere(broker: BrokerProcess) -> None:
             with RawConnection(broker.bootstrap) as connection:
                 connection.send(whole[:length])
                 connection.socket.shutdown(socket.SHUT_WR)
-                connection.wait_closed()
-
-
-def test_a_body_cut_off_anywhere(broker: BrokerProcess) -> None:
-    """The frame is whole; what should be in it is not."""
-    bodies = [
-        (PRODUCE, 7, produce_body("plain", 0, b"not a batch")),
-        (FETCH, 4, fetch_body("plain", 0, 0, max_bytes=1000, wait_ms=0)),
-        (METADATA, 1, metadata_body(["plain"])),
-    ]
-    for key, version, body in bodies:
-        for length in range(len(body)):
-            with RawConnection(broker.bootstrap) as connection:
-                connection.send(request(key, version, body[:length]))
                 connection.wait_closed()
 
 
@@ -168,37 +128,6 @@ ABSURD = {
 @pytest.mark.parametrize("what", ABSURD)
 def test_a_count_no_frame_can_hold(broker: BrokerProcess, what: str) -> None:
     ends_with_one_complaint(broker, request(*ABSURD[what]))
-
-
-def test_every_api_and_version_with_random_bodies(broker: BrokerProcess) -> None:
-    chance = random.Random(7)
-    served = advertised(broker.bootstrap)
-    assert {PRODUCE, FETCH, METADATA, API_VERSIONS} <= served.keys()
-    connection = RawConnection(broker.bootstrap)
-    try:
-        for key, versions in served.items():
-            for version in versions:
-                for _ in range(6):
-                    body = random_body(chance, tagged=version >= FLEXIBLE_FROM[key])
-                    if not answered_or_closed(connection, request(key, version, body), 0.3):
-                        connection.close()
-                        connection = RawConnection(broker.bootstrap)
-    finally:
-        connection.close()
-
-
-def random_body(chance: random.Random, *, tagged: bool) -> bytes:
-    """Small numbers among noise come further into a decoder than noise alone."""
-    pieces = (
-        lambda: chance.randbytes(chance.randrange(20)),
-        lambda: int16(chance.choice([-1, 0, 1, 3])),
-        lambda: int32(chance.choice([-1, 0, 1, 2, MOST])),
-        lambda: int64(chance.choice([-2, -1, 0, 5])),
-        lambda: string(chance.choice(["plain", "", "no-such", "x" * 300])),
-        lambda: bytes([chance.randrange(4)]),
-    )
-    body = b"".join(chance.choice(pieces)() for _ in range(chance.randrange(12)))
-    return b"\0" + body if tagged else body
 
 
 @pytest.mark.parametrize("version", [5, 99, MOST >> 16, -1])

@@ -19,15 +19,12 @@ from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
 from harness.made_batches import NOON, WINDOW, agents_batch, foreign_batch
 from harness.waiting import wait_until
-from tests.system.clients.librdkafka import LibrdkafkaAdmin
 from tests.system.counting_child import child_of, counted_broker, standing_still
 from tests.system.crash import IdempotentWriter
 from tests.system.told_of_topics import (
     check_told_once,
     entries,
-    id_of,
     read_all,
-    said,
     wait_told,
 )
 from tests.system.topics import create
@@ -92,45 +89,6 @@ def test_agents_and_others_with_every_codec(
     assert {each.header.codec for each in batches} == set(Codec)
     check_told_once(found, batches)
     assert sum(sum(each["delays"]) for each in found.passages) <= sum(found.sums.events.values())
-
-
-def test_a_topic_made_anew_is_another(
-    broker: BrokerProcess, brokers: Brokers, new_topic: str
-) -> None:
-    ids = []
-    listed = LibrdkafkaAdmin().topics
-    for count in (50, 20):
-        create(broker.bootstrap, new_topic)
-        produce(broker, new_topic, "none", count, random.Random(count))
-        check_told_once(
-            wait_told(brokers, new_topic), read_all(brokers, TopicPartition(new_topic, 0))
-        )
-        ids.append(id_of(brokers, new_topic))
-        LibrdkafkaAdmin().delete_topic(broker.bootstrap, new_topic)
-        wait_until(lambda: new_topic not in listed(broker.bootstrap), what="the topic is gone")
-    told = [sum(said(brokers, new_topic, each).sums.events.values()) for each in ids]
-    assert told == [50, 20]
-
-
-def test_what_expires_while_it_is_counted(
-    broker: BrokerProcess, brokers: Brokers, new_topic: str
-) -> None:
-    create(broker.bootstrap, new_topic, configs={"segment.bytes": "2000"})
-    produce(broker, new_topic, "none", 100, random.Random(1))
-    before = wait_told(brokers, new_topic)
-    with standing_still(broker):
-        for _ in range(10):
-            produce(broker, new_topic, "none", 50, random.Random(2))
-        LibrdkafkaAdmin().delete_records(broker.bootstrap, new_topic, 0, 400)
-        left = read_all(brokers, TopicPartition(new_topic, 0))
-    found = wait_told(brokers, new_topic)
-    assert set(before.offsets) == set(range(100))
-    first = left[0].header.base_offset
-    assert first <= 400
-    # A report that was under way may be followed yet, as long as the files are there.
-    assert {*range(100), *range(first, 600)} <= set(found.offsets) <= set(range(600))
-    assert set(found.offsets.values()) == {1}
-    assert sum(found.sums.events.values()) == len(found.offsets)
 
 
 def test_a_compacted_topic(broker: BrokerProcess, brokers: Brokers, new_topic: str) -> None:

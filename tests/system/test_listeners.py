@@ -143,20 +143,6 @@ def test_who_speaks_plainly_to_tls_and_tls_to_plain_is_cut_off(listeners: Listen
     wait_until(lambda: said in listeners.broker.log(), what="it is said")
 
 
-@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1])
-def test_old_versions_are_not_spoken(listeners: Listeners, version: ssl.TLSVersion) -> None:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    context.set_ciphers("ALL:@SECLEVEL=0")
-    with pytest.warns(DeprecationWarning, match="TLSv1"):
-        context.minimum_version = context.maximum_version = version
-    with (
-        socket.create_connection(("127.0.0.1", listeners.tls)) as opened,
-        pytest.raises(ssl.SSLError),
-    ):
-        context.wrap_socket(opened)
-
-
 @pytest.fixture(scope="module")
 def attacked(
     zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFactory

@@ -5,11 +5,9 @@ import contextlib
 import json
 import struct
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import aiokafka
 import aiokafka.abc
@@ -154,7 +152,7 @@ def not_let_in(security: Security, port: int) -> str:
     return str(refused.value)
 
 
-@pytest.mark.parametrize("mechanism", PASSWORDS)
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
 def test_a_wrong_password_and_a_user_who_is_not_there(
     secured: SecuredBroker, mechanism: str, tmp_path: Path
 ) -> None:
@@ -170,13 +168,9 @@ def test_a_wrong_password_and_a_user_who_is_not_there(
     assert "user alice" in secured.broker.log()
 
 
-@pytest.mark.parametrize(
-    "claims", [{"seconds": -100}, {"aud": "others"}, {"iss": "https://evil.example"}, {"sub": ""}]
-)
-def test_a_token_that_is_none(secured: SecuredBroker, claims: dict[str, Any]) -> None:
-    token = secured.token(**claims)
-    security = secured.security(Mechanism.OAUTHBEARER, "wrong", token=token)
-    not_let_in(security, secured.locked)
+def test_a_token_that_has_expired(secured: SecuredBroker) -> None:
+    token = secured.token(seconds=-100)
+    not_let_in(secured.security(Mechanism.OAUTHBEARER, "wrong", token=token), secured.locked)
     assert token not in secured.broker.log()
 
 
@@ -285,7 +279,7 @@ def test_a_connection_stays_with_its_user(secured: SecuredBroker) -> None:
             connection.ask(METADATA, 1, metadata_body(None))
 
 
-# Users that change, and many that fail
+# Users that change
 
 
 def test_a_password_that_is_exchanged(secured: SecuredBroker) -> None:
@@ -302,40 +296,6 @@ def test_a_password_that_is_exchanged(secured: SecuredBroker) -> None:
             Brokers(Bootstrap.of(address, security))
         file.write_text("second")
         Brokers(Bootstrap.of(address, security)).close()
-
-
-def test_many_failed_logins_do_not_keep_others_waiting(secured: SecuredBroker) -> None:
-    stop = threading.Event()
-    failed = [0]
-
-    def guess(number: int) -> None:
-        while not stop.is_set():
-            try:
-                with RawConnection(f"127.0.0.1:{secured.plain}") as connection:
-                    connection.ask(HANDSHAKE, 1, string("SCRAM-SHA-512"))
-                    first = f"n,,n=alice,r=guess{number}".encode()
-                    answer = connection.ask(AUTHENTICATE, 0, int32(len(first)) + first)
-                    nonce = answer[answer.index(b"r=") + 2 :].split(b",")[0]
-                    final = b"c=biws,r=" + nonce + b",p=" + b"A" * 86 + b"=="
-                    connection.ask(AUTHENTICATE, 0, int32(len(final)) + final)
-            except (Closed, OSError, ValueError):
-                pass
-            failed[0] += 1
-
-    threads = [threading.Thread(target=guess, args=(number,)) for number in range(20)]
-    for thread in threads:
-        thread.start()
-    try:
-        with Brokers(secured.bootstrap(Mechanism.SCRAM_SHA_512, "bob")) as brokers:
-            producer = OwnProducer(brokers, "common")
-            for _ in range(20):
-                producer.send(b"meanwhile")
-                producer.flush()
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
-    assert failed[0]
 
 
 def test_no_secret_is_in_the_log_of_the_broker(secured: SecuredBroker) -> None:

@@ -148,21 +148,19 @@ def write_to_all(bootstrap: str, partitions: int = PARTITIONS) -> None:
 
 
 def read_from_all(bootstrap: str, partitions: int = PARTITIONS) -> None:
-    consumer = Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": "by-hand", "enable.auto.commit": False}
-    )
-    consumer.assign([TopicPartition("many", each, 0) for each in range(partitions)])
     missing = set(range(partitions))
-    deadline = time.monotonic() + WITHIN
-    try:
-        while missing and time.monotonic() < deadline:
-            for message in consumer.consume(1_000, 1.0):
-                assert message.error() is None, message.error()
-                assert message.value() == b"%d" % message.partition()
-                missing.discard(message.partition())
-    finally:
-        consumer.close()
-    assert not missing, f"{len(missing)} partitions were not read"
+
+    def all_are_read() -> bool:
+        for message in consumer.consume(1_000, 1.0):
+            assert message.error() is None, message.error()
+            assert message.value() == b"%d" % message.partition()
+            missing.discard(message.partition())
+        return not missing
+
+    settings = {"bootstrap.servers": bootstrap, "group.id": "by-hand", "enable.auto.commit": False}
+    with contextlib.closing(Consumer(settings)) as consumer:
+        consumer.assign([TopicPartition("many", each, 0) for each in range(partitions)])
+        wait_until(all_are_read, within=WITHIN, what="all partitions are read")
 
 
 def test_who_does_not_read_does_not_keep_the_files_from_others(chroot: str, tmp_path: Path) -> None:

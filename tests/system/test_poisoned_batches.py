@@ -169,8 +169,9 @@ def large_records() -> bytes:
     return b"".join(record(offset, rest=sized(b"0123456789" * 3)) for offset in range(LARGE))
 
 
-@pytest.mark.parametrize("acks", [1, -1])
-@pytest.mark.parametrize("configs", [{}, {"message.timestamp.type": "LogAppendTime"}])
+@pytest.mark.parametrize(
+    ("configs", "acks"), [({}, -1), ({"message.timestamp.type": "LogAppendTime"}, 1)]
+)
 def test_large_batches_keep_their_place_in_the_order(
     broker: BrokerProcess, topic: str, configs: dict[str, str], acks: int
 ) -> None:

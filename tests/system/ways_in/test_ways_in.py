@@ -100,9 +100,10 @@ def test_java_is_told_where_it_may_not(tools: JavaTools, door: Door) -> None:
     written = tools.write(door, TOPIC, str(door))
     assert re.search(CLOSED[door], written.said)
     assert written.status != 0
-    read = tools.read(door, TOPIC)
-    assert re.search(CLOSED[door], read.said)
-    assert "Processed a total of 0 messages" in read.said
+    if CLOSED[door] == NOT_ALLOWED:  # who may not write may not read either
+        read = tools.read(door, TOPIC)
+        assert re.search(CLOSED[door], read.said)
+        assert "Processed a total of 0 messages" in read.said
 
 
 def succeeds(tools: JavaTools, script: str, *arguments: str) -> str:
