@@ -8,9 +8,11 @@ broker.tar.xz    the program of its brokers
 import tarfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 import msgspec
+
+from audit.answers import TopicReport
 
 KEPT: Final = Path(__file__).resolve().parent.parent / "golden" / "releases"
 REPOSITORY: Final = KEPT.parent.parent.parent
@@ -41,6 +43,15 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     events: dict[str, int]  # by tier
     findings: tuple[str, ...]  # kinds
+
+    @classmethod
+    def of(cls, found: TopicReport) -> Self:
+        return cls(
+            topic=found.topic,
+            state=found.state,
+            events={tier.tier: tier.events for tier in found.tiers},
+            findings=tuple(finding.kind for finding in found.findings),
+        )
 
 
 class Expected(msgspec.Struct, frozen=True, kw_only=True):

@@ -210,13 +210,10 @@ class Making:
 
     def _registered(self) -> dict[str, dict[int, int]]:
         ask = self._site.registry.ask
-        return {
-            subject: {
-                version: ask("GET", f"/subjects/{subject}/versions/{version}").body["id"]
-                for version in ask("GET", f"/subjects/{subject}/versions").body
-            }
-            for subject in ask("GET", "/subjects").body
-        }
+        subjects = ask("GET", "/subjects").body
+        return self._site.schemas(
+            {subject: ask("GET", f"/subjects/{subject}/versions").body for subject in subjects}
+        )
 
     # Lines and rows
 
@@ -291,16 +288,8 @@ class Making:
             return all(found.get(topic) == state for topic, state in wanted.items())
 
         wait_until(there, within=60, what=f"{wanted}", every=0.2)
-        return tuple(
-            Verdict(
-                topic=each.topic,
-                state=each.state,
-                events={tier.tier: tier.events for tier in each.tiers},
-                findings=tuple(finding.kind for finding in each.findings),
-            )
-            for each in self._report().topics
-            if each.topic in {VIEWS, GONE, "plain"}
-        )
+        judged = {VIEWS, GONE, "plain"}
+        return tuple(Verdict.of(each) for each in self._report().topics if each.topic in judged)
 
     def _count(self) -> None:
         config = self._site.counter_config([COUNTED])

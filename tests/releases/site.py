@@ -9,7 +9,7 @@ The broker has a ZooKeeper embedded, so that the shared map is kept with its log
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -104,6 +104,17 @@ class Site:
             "brokers": [self.broker.bootstrap],
             "registry": self.registry.url,
             "window": WINDOW,
+        }
+
+    def schemas(self, versions: Mapping[str, Iterable[int]]) -> dict[str, dict[int, int]]:
+        """The ids of these versions of subjects."""
+        ask = self.registry.ask
+        return {
+            subject: {
+                version: ask("GET", f"/subjects/{subject}/versions/{version}").body["id"]
+                for version in each
+            }
+            for subject, each in versions.items()
         }
 
     @contextmanager

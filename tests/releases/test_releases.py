@@ -96,14 +96,7 @@ def _read_logs(story: Story) -> None:
 
 
 def _read_schemas(story: Story) -> None:
-    ask = story.site.registry.ask
-    story.schemas = {
-        subject: {
-            version: ask("GET", f"/subjects/{subject}/versions/{version}").body["id"]
-            for version in versions
-        }
-        for subject, versions in story.kept.schemas.items()
-    }
+    story.schemas = story.site.schemas(story.kept.schemas)
     new = msgspec.json.decode(scaffold("shop.New", {"n": "int"}))
     story.new_id = story.site.registry.register("new-value", new).body["id"]
 
@@ -111,15 +104,7 @@ def _read_schemas(story: Story) -> None:
 def _verdicts(story: Story, audit: AuditProcess) -> list[Verdict]:
     asked = {"from_": story.kept.began, "to": story.kept.began + HOUR, "cluster": "test"}
     report = {each.topic: each for each in audit.get("report", ReportAnswer, **asked).topics}
-    return [
-        Verdict(
-            topic=found.topic,
-            state=found.state,
-            events={tier.tier: tier.events for tier in found.tiers},
-            findings=tuple(finding.kind for finding in found.findings),
-        )
-        for found in (report[each.topic] for each in story.kept.verdicts)
-    ]
+    return [Verdict.of(report[each.topic]) for each in story.kept.verdicts]
 
 
 def _run_agents(story: Story) -> None:

@@ -4,11 +4,12 @@ A request whose answer is lost is sent again until its outcome is known: "exists
 as good as "created", "unknown" as good as "deleted". So at the end it is known what must be there.
 """
 
+import contextlib
 import random
 import struct
-import time
 from collections.abc import Callable
 
+from harness.waiting import wait_until
 from tests.system.crash import PATIENCE, Violated, Worker
 from tests.system.produce import UNAVAILABLE, produce, read_values
 from tests.system.raw import (
@@ -48,16 +49,12 @@ class Churner(Worker):
                 self.alive[topic] = {value}
 
     def _until(self, done: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            try:
-                if done():
-                    return
-            except (OSError, Closed):
-                pass
-            if time.monotonic() > deadline:
-                raise Violated(f"{self.name}: not done within {PATIENCE:g} s")
-            time.sleep(0.02)
+        def is_done() -> bool:
+            with contextlib.suppress(OSError, Closed):
+                return done()
+            return False
+
+        wait_until(is_done, within=PATIENCE, what=f"{self.name}: it is done")
 
     def _begin(self, topic: str, value: bytes) -> bool:
         # What "exists already" may still be on its way out, and is then to be made once more.
@@ -65,16 +62,15 @@ class Churner(Worker):
 
     def _create(self, topic: str) -> int:
         one = string(topic) + int32(1) + int16(1) + int32(0) + int32(0)
-        with RawConnection(self._address) as connection:
-            body = int32(1) + one + int32(5000) + b"\0"
-            answer = connection.ask(CREATE_TOPICS, 2, body, within=10)
-        (length,) = struct.unpack_from(">h", answer, 8)
-        return int(struct.unpack_from(">h", answer, 10 + length)[0])
+        return self._ask(CREATE_TOPICS, 2, int32(1) + one + int32(5000) + b"\0")
 
     def _delete(self, topic: str) -> int:
+        return self._ask(DELETE_TOPICS, 1, int32(1) + string(topic) + int32(5000))
+
+    def _ask(self, key: int, version: int, body: bytes) -> int:
+        """The error code of the only topic."""
         with RawConnection(self._address) as connection:
-            body = int32(1) + string(topic) + int32(5000)
-            answer = connection.ask(DELETE_TOPICS, 1, body, within=10)
+            answer = connection.ask(key, version, body, within=10)
         (length,) = struct.unpack_from(">h", answer, 8)
         return int(struct.unpack_from(">h", answer, 10 + length)[0])
 

@@ -1,20 +1,51 @@
 """What the system tests share.
 
-`server` is the broker a test talks to: Penstock. A test that is marked with `against_both` talks to
-Apache Kafka as well, which keeps the test itself honest; with PENSTOCK_SYSTEM_SERVER=apache-kafka
-all others do, too, instead.
+`server` is the broker a test talks to: Penstock. With `make test-long`, a test that is marked with
+`against_both` talks to Apache Kafka as well, which keeps the test itself honest; with
+PENSTOCK_SYSTEM_SERVER=apache-kafka all others do, too, instead. Of Apache Kafka's clients and tools
+the newest release is always tried, the one before with `make test-long`.
 """
 
 import os
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
 import pytest
 
+from harness.apache_kafka import NEWEST, VERSION, KafkaUnavailable, kafka_classpath, why_no_kafka
+from harness.jvm import Jvm
+from harness.kafka_tools import KafkaTools
 from tests.system.faults import Faults, NoCompiler, compile_faults
 
-against_both = pytest.mark.parametrize("server", ["penstock", "apache-kafka"], indirect=True)
+against_both = pytest.mark.parametrize(
+    "server", ["penstock", pytest.param("apache-kafka", marks=pytest.mark.long)], indirect=True
+)
+KAFKA_VERSIONS = [NEWEST, pytest.param(VERSION, marks=pytest.mark.long)]
+each_kafka_version = pytest.mark.parametrize("version", KAFKA_VERSIONS)
+
+
+@contextmanager
+def kafka_tools(version: str) -> Iterator[KafkaTools]:
+    """Of one release, where they can be had."""
+    try:
+        tools = KafkaTools(version)
+    except KafkaUnavailable as reason:
+        pytest.skip(f"Apache Kafka cannot be had: {reason}")
+    with tools:
+        yield tools
+
+
+@contextmanager
+def kafka_java(version: str = NEWEST) -> Iterator[Jvm]:
+    """A JVM with Apache Kafka's own clients, where they can be had."""
+    classpath = kafka_classpath(version)
+    if classpath is None:
+        pytest.skip(f"Apache Kafka cannot be had: {why_no_kafka(version)}")
+    with Jvm(classpath) as running:
+        yield running
 
 
 class Server(Protocol):

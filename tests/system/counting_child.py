@@ -1,15 +1,33 @@
-"""The process of a broker that counts for its ledger: found, and stopped for a while."""
+"""A broker that keeps a ledger; its process that counts for it: found, and stopped for a while."""
 
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
 from harness.waiting import wait_until
 
 CHILD = b"broker.counting.process"
+
+
+@contextmanager
+def counted_broker(directory: Path, zookeeper: str, **settings: Any) -> Iterator[BrokerProcess]:
+    """With the registry that it needs for its ledger."""
+    broker = BrokerProcess(
+        directory / "broker",
+        zookeeper=zookeeper,
+        settings={"registry": "${COUNTED_REGISTRY}", "ledger_interval": 0.2, **settings},
+    )
+    registry = RegistryProcess(directory / "registry", brokers=broker.bootstrap)
+    broker.process.environment["COUNTED_REGISTRY"] = registry.url
+    with ExitStack() as ends:
+        ends.enter_context(broker)
+        ends.enter_context(registry)
+        yield broker
 
 
 def child_of(broker: BrokerProcess) -> int:

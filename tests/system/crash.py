@@ -11,6 +11,8 @@ import threading
 import time
 import zlib
 from collections.abc import Iterable, Sequence
+from contextlib import closing
+from functools import partial
 
 from confluent_kafka import (
     Consumer,
@@ -21,6 +23,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+from harness.waiting import wait_until
 from tests.system.raw import (
     PRODUCE,
     Closed,
@@ -175,35 +178,33 @@ class PlainWriter(Worker):
         self.topic, self.partition, self.acks = topic, partition, acks
         self.acknowledged = 0
         self._address = bootstrap
+        self._connection: RawConnection | None = None
 
     def work(self) -> None:
         chance = random.Random(self.name)
-        connection: RawConnection | None = None
         while not self.stopping:
             count = chance.choice([1, 3, 20])
             numbers = range(self.acknowledged, self.acknowledged + count)
             batch = record_batch([value_of(self.name, number) for number in numbers])
             body = produce_body(self.topic, self.partition, batch, self.acks)
-            deadline = time.monotonic() + PATIENCE
-            while True:
-                if time.monotonic() > deadline:
-                    raise Violated(f"{self.name}: no acknowledgement within {PATIENCE:g} s")
-                try:
-                    connection = connection or RawConnection(self._address)
-                    error = read_produced(connection.ask(PRODUCE, 7, body, within=10)).error
-                except (OSError, Closed):
-                    if connection is not None:
-                        connection.close()
-                        connection = None
-                    time.sleep(0.01)
-                    continue
-                if error == 0:
-                    break
-                time.sleep(0.01)
+            what = f"{self.name}: an acknowledgement"
+            wait_until(partial(self._is_acknowledged, body), within=PATIENCE, what=what)
             self.acknowledged += count
             time.sleep(0.005)  # A load, not a race for the disk's size.
-        if connection is not None:
-            connection.close()
+        self._hang_up()
+
+    def _is_acknowledged(self, body: bytes) -> bool:
+        try:
+            self._connection = self._connection or RawConnection(self._address)
+            return read_produced(self._connection.ask(PRODUCE, 7, body, within=10)).error == 0
+        except (OSError, Closed):
+            self._hang_up()
+            return False
+
+    def _hang_up(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
 
 class Watcher(Worker):
@@ -243,23 +244,23 @@ def read_all(bootstrap: str, topic: str, partition: int) -> Values:
     """The whole partition, through a consumer that knows nothing of before."""
     options = {"group.id": "none", "auto.offset.reset": "error", "enable.partition.eof": True}
     options |= {"enable.auto.commit": False, "log_level": 2}
-    consumer = Consumer({"bootstrap.servers": bootstrap, **options})
     values: Values = {}
-    try:
+
+    def is_at_the_end() -> bool:
+        for message in consumer.consume(1000, 0.5):
+            error = message.error()
+            if error is None:
+                values[message.offset()] = message.value()
+            elif error.code() == KafkaError._PARTITION_EOF:
+                return True
+            else:
+                raise KafkaException(error)
+        return False
+
+    with closing(Consumer({"bootstrap.servers": bootstrap, **options})) as consumer:
         consumer.assign([TopicPartition(topic, partition, 0)])
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
-            for message in consumer.consume(1000, 0.5):
-                error = message.error()
-                if error is None:
-                    values[message.offset()] = message.value()
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    return values
-                else:
-                    raise KafkaException(error)
-        raise Violated(f"{topic}-{partition}: no end within {PATIENCE:g} s")
-    finally:
-        consumer.close()
+        wait_until(is_at_the_end, within=PATIENCE, what=f"{topic}-{partition} is read to its end")
+    return values
 
 
 def check_dense(values: Values) -> None:

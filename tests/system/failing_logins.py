@@ -10,20 +10,13 @@ import ssl
 import sys
 import time
 from collections import Counter
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 from broker.complaints import ComplaintKind
 from harness.secured_broker import SecuredBroker
 from tests.system.login_referee import AUTHENTICATE, HANDSHAKE
 from tests.system.raw import int32, request, string
-from tests.system.secured_alone import (
-    GoodClients,
-    GoodServed,
-    secured_alone,
-    source_of,
-)
+from tests.system.secured_alone import Beset, beset, secured_alone, source_of
 
 HOST: Final = "127.0.0.1"
 _WITHIN_S: Final = 30.0
@@ -33,40 +26,11 @@ _LINGER_S: Final = 1.0  # for those that are held back when it ends
 _WRONG: Final = b"A" * 86 + b"=="  # a proof of SCRAM-SHA-512
 
 
-@dataclass
-class Endured:
-    """What it was like."""
-
-    mechanism: str
-    seconds: float = 0.0
-    ends: Counter[str] = field(default_factory=Counter)
-    before: GoodServed | None = None
-    meanwhile: GoodServed | None = None
-    cpu_before: float = 0.0
-    cpu: float = 0.0
-    memory: tuple[int, int] = (0, 0)
-    log_bytes: int = 0
-    log_lines: int = 0
-    refused: int = 0
-
-    @property
-    def attempts(self) -> int:
-        return sum(self.ends.values())
-
-    def __str__(self) -> str:
-        a_minute = self.attempts / max(self.seconds, 0.001) * 60
-        before, after = (each / 1e6 for each in self.memory)
-        return "\n".join(
-            (
-                f"{self.mechanism}: {self.attempts} logins in {self.seconds:.0f} s "
-                f"({a_minute:.0f} a minute): {dict(self.ends.most_common())}",
-                f"good clients before: {self.before}",
-                f"good clients meanwhile: {self.meanwhile}",
-                f"the broker's processor time: {self.cpu_before:.0%} of a core before, "
-                f"{self.cpu:.0%} meanwhile; memory {before:.0f} MB before, {after:.0f} MB at most",
-                f"its log: {self.log_lines} lines, {self.log_bytes} bytes; counted: {self.refused}",
-            )
-        )
+REFUSALS: Final = (
+    ComplaintKind.LOGIN_REFUSED,
+    ComplaintKind.CONNECTION_REFUSED,
+    ComplaintKind.HANDSHAKE_FAILED,
+)
 
 
 def endure(
@@ -77,39 +41,13 @@ def endure(
     seconds: float,
     addresses: int,
     alone_seconds: float = 0.0,
-) -> Endured:
-    """The broker runs, as `secured_alone` has it, and goes on running."""
-    endured = Endured(mechanism)
-    broker = secured.broker
-    if alone_seconds:
-        with GoodClients(secured) as good:
-            cpu, began = broker.cpu_seconds(), time.monotonic()
-            time.sleep(alone_seconds)
-            endured.cpu_before = (broker.cpu_seconds() - cpu) / (time.monotonic() - began)
-            endured.before = good.finish()
-
-    said, counted, rss = len(broker.log()), _refused(secured), broker.rss()
-    with GoodClients(secured) as good:
-        cpu, began = broker.cpu_seconds(), time.monotonic()
-        attackers = _Attackers(secured, mechanism, addresses, endured.ends)
+) -> tuple[Counter[str], Beset]:
+    """How the logins ended, and how the broker fared."""
+    ends: Counter[str] = Counter()
+    with beset(secured, alone_seconds=alone_seconds) as found:
+        attackers = _Attackers(secured, mechanism, addresses, ends)
         asyncio.run(attackers.run(a_minute / 60, seconds))
-        endured.seconds = time.monotonic() - began
-        endured.cpu = (broker.cpu_seconds() - cpu) / endured.seconds
-        endured.meanwhile = good.finish()
-    endured.memory = rss, broker.process.most_rss()
-    endured.refused = _refused(secured) - counted
-    new = broker.log()[said:]
-    endured.log_bytes, endured.log_lines = len(new.encode()), len(new.splitlines())
-    return endured
-
-
-def _refused(secured: SecuredBroker) -> int:
-    kinds = (
-        ComplaintKind.LOGIN_REFUSED,
-        ComplaintKind.CONNECTION_REFUSED,
-        ComplaintKind.HANDSHAKE_FAILED,
-    )
-    return sum(secured.broker.complaints(each.value) for each in kinds)
+    return ends, found
 
 
 class _Attackers:
@@ -119,7 +57,7 @@ class _Attackers:
         self, secured: SecuredBroker, mechanism: str, addresses: int, ends: Counter[str]
     ) -> None:
         self._port = secured.locked
-        self._tls = _trusting(secured.authority.ca)
+        self._tls = ssl.create_default_context(cafile=str(secured.authority.ca))
         self._mechanism = mechanism
         self._addresses = addresses
         self._ends = ends
@@ -204,10 +142,6 @@ class _Attackers:
         return "refused" if answer[4:6] != b"\0\0" else "let in"
 
 
-def _trusting(ca: Path) -> ssl.SSLContext:
-    return ssl.create_default_context(cafile=str(ca))
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(prog="tests.system.failing_logins", description=__doc__)
     parser.add_argument("--mechanism", default="PLAIN", choices=("PLAIN", "SCRAM-SHA-512"))
@@ -216,7 +150,7 @@ def main() -> int:
     parser.add_argument("--addresses", type=int, default=200)
     options = parser.parse_args()
     with secured_alone() as secured:
-        endured = endure(
+        ends, found = endure(
             secured,
             mechanism=options.mechanism,
             a_minute=options.a_minute,
@@ -224,8 +158,13 @@ def main() -> int:
             addresses=options.addresses,
             alone_seconds=10.0,
         )
-    print(endured)
-    return int(endured.ends["let in"] > 0)
+    attempts = ends.total()
+    a_minute = attempts / max(found.seconds, 0.001) * 60
+    print(
+        f"{options.mechanism}: {attempts} logins in {found.seconds:.0f} s ({a_minute:.0f} a minute)"
+    )
+    print(f"{dict(ends.most_common())}\n{found}")
+    return int(ends["let in"] > 0)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,15 @@
 """Writing to and reading from one partition by hand, for tests that look at error codes."""
 
+import contextlib
 import struct
-import time
 from collections.abc import Sequence
 
+from harness.waiting import wait_until
 from tests.system.raw import (
     FETCH,
     PRODUCE,
     Closed,
+    Fetched,
     Produced,
     RawConnection,
     fetch_body,
@@ -19,7 +21,6 @@ from tests.system.raw import (
 
 STORAGE_ERROR = 56
 _NOT_THE_LEADER = 6
-_SETTLED_WITHIN_S = 60
 UNAVAILABLE = frozenset({3, 5, 6, 56})
 """Unknown topic, no leader, not the leader, storage error: a partition in no state to serve."""
 
@@ -99,35 +100,35 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 def read_values(bootstrap: str, topic: str, *, partition: int = 0) -> dict[int, bytes]:
     """All records that may be read, by offset, from the beginning that is 0."""
     found: dict[int, bytes] = {}
-    deadline = time.monotonic() + _SETTLED_WITHIN_S
+
+    def fetched() -> Fetched | None:
+        """None while nobody leads: who lost its session leads again once it is asked to."""
+        body = fetch_body(topic, partition, len(found), max_bytes=1 << 20, wait_ms=0)
+        answer = read_fetched(connection.ask(FETCH, 4, body))
+        return None if answer.error == _NOT_THE_LEADER else answer
+
     with RawConnection(bootstrap) as connection:
         while True:
-            body = fetch_body(topic, partition, len(found), max_bytes=1 << 20, wait_ms=0)
-            fetched = read_fetched(connection.ask(FETCH, 4, body))
-            if fetched.error == _NOT_THE_LEADER and time.monotonic() < deadline:
-                time.sleep(0.1)  # who lost its session leads again once it is asked to
-                continue
-            assert fetched.error == 0, f"{topic}-{partition}: error {fetched.error}"
-            if len(found) >= fetched.high_watermark:
+            answer = wait_until(fetched, what=f"{topic}-{partition} is led")
+            assert answer is not None
+            assert answer.error == 0, f"{topic}-{partition}: error {answer.error}"
+            if len(found) >= answer.high_watermark:
                 return found
             offset = len(found)
-            new = {at: value for at, value in values_in(fetched.records).items() if at >= offset}
+            new = {at: value for at, value in values_in(answer.records).items() if at >= offset}
             assert new, f"{topic}-{partition}: nothing at {offset}"
             found |= new
 
 
-def wait_writable(bootstrap: str, topic: str, *, partition: int = 0, within: float = 30) -> int:
+def wait_writable(bootstrap: str, topic: str, *, partition: int = 0) -> int:
     """Tries until a record is acknowledged; its offset."""
-    deadline = time.monotonic() + within
-    error: object = None
-    while time.monotonic() < deadline:
-        try:
+
+    def written() -> Produced | None:
+        with contextlib.suppress(OSError, Closed):
             done = produce(bootstrap, topic, [b"try"], partition=partition)
-        except (OSError, Closed) as failed:
-            error = failed
-        else:
-            if done.error == 0:
-                return done.base_offset
-            error = done.error
-        time.sleep(0.1)
-    raise AssertionError(f"{topic}-{partition} not writable within {within:g} s: {error}")
+            return done if done.error == 0 else None
+        return None
+
+    done = wait_until(written, what=f"{topic}-{partition} is writable")
+    assert done is not None
+    return done.base_offset

@@ -1,19 +1,23 @@
 """A secured broker with all that it needs, and good clients of it: for what is run by command."""
 
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 import msgspec
 
+from broker.complaints import ComplaintKind
 from client.admin import create_topic
 from client.brokers import Brokers
 from client.security import Mechanism
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.secured_broker import SecuredBroker
+from harness.waiting import wait_until
 from tests.system.bystander import Bystander, Served
 from tests.system.raw_login import Entry
 
@@ -89,6 +93,61 @@ class GoodClients:
     ) -> None:
         self._stays.kill()
         self._comes_anew.kill()
+
+
+@dataclass
+class Beset:
+    """How the broker and its good clients fare meanwhile, and how the latter did before."""
+
+    before: GoodServed | None = None
+    meanwhile: GoodServed | None = None
+    seconds: float = 0.0
+    cpu: float = 0.0  # of a core
+    memory: tuple[int, int] = (0, 0)  # before, and the most
+    log: str = ""
+    complaints: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def log_lines(self) -> int:
+        return len(self.log.splitlines())
+
+    def counted(self, *kinds: ComplaintKind) -> int:
+        return sum(self.complaints[each.value] for each in kinds)
+
+    def __str__(self) -> str:
+        before, most = (each / 1e6 for each in self.memory)
+        told = {kind: count for kind, count in self.complaints.items() if count}
+        return (
+            f"good clients before: {self.before}\ngood clients meanwhile: {self.meanwhile}\n"
+            f"the broker: {self.cpu:.0%} of a core; memory {before:.0f} MB, {most:.0f} MB at most;"
+            f" its log: {self.log_lines} lines, {len(self.log)} characters; counted: {told}"
+        )
+
+
+@contextmanager
+def beset(secured: SecuredBroker, *, alone_seconds: float = 0.0) -> Iterator[Beset]:
+    """Whoever besets the broker does it within. It runs, as `secured_alone` has it, and runs on."""
+    broker, found = secured.broker, Beset()
+    if alone_seconds:
+        with GoodClients(secured) as good:
+            time.sleep(alone_seconds)
+            found.before = good.finish()
+    rss, said, told = broker.rss(), len(broker.log()), _complaints(secured)
+    with GoodClients(secured) as good:
+        files, cpu, began = broker.process.open_files(), broker.cpu_seconds(), time.monotonic()
+        yield found
+        found.seconds = time.monotonic() - began
+        found.cpu = (broker.cpu_seconds() - cpu) / found.seconds
+        found.meanwhile = good.finish()
+    assert broker.process.alive, broker.process.last_words()
+    wait_until(lambda: broker.process.open_files() <= files + 20, what="it lets go of all")
+    found.memory = rss, broker.process.most_rss()
+    found.complaints = {kind: count - told[kind] for kind, count in _complaints(secured).items()}
+    found.log = broker.log()[said:]
+
+
+def _complaints(secured: SecuredBroker) -> dict[str, int]:
+    return {kind.value: secured.broker.complaints(kind.value) for kind in ComplaintKind}
 
 
 def source_of(number: int) -> str:

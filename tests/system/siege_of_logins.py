@@ -13,7 +13,6 @@ import asyncio
 import random
 import ssl
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -22,15 +21,9 @@ from typing import Final
 from broker.complaints import MOST, PERIOD, ComplaintKind
 from harness.broker_process import BrokerProcess
 from harness.secured_broker import USERS, SecuredBroker
-from harness.waiting import wait_until
 from tests.system.besieging import MECHANISMS, Conversation, Target
 from tests.system.login_referee import Known, judge
-from tests.system.secured_alone import (
-    GoodClients,
-    GoodServed,
-    secured_alone,
-    source_of,
-)
+from tests.system.secured_alone import Beset, beset, secured_alone, source_of
 from tests.system.spoilt_records import attack
 
 AT_ONCE: Final = 60
@@ -47,46 +40,23 @@ class Found:
     """What a siege saw."""
 
     seed: int
-    seconds: float = 0.0
     kinds: Counter[str] = field(default_factory=Counter)
-    complaints: dict[str, int] = field(default_factory=dict)
-    alone: GoodServed | None = None
-    meanwhile: GoodServed | None = None
-    most_memory: int = 0
-    lines: int = 0
+    beset: Beset = field(default_factory=Beset)
     wrong: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        lines = [
-            f"seed {self.seed}, {self.seconds:.0f} s: {dict(sorted(self.kinds.items()))}",
-            f"good clients before: {self.alone}",
-            f"good clients meanwhile: {self.meanwhile}",
-        ]
-        lines.append(
-            f"counted: { ({kind: count for kind, count in self.complaints.items() if count}) }; "
-            f"memory at most {self.most_memory / 1e6:.0f} MB; lines in the log: {self.lines}"
-        )
-        return "\n".join([*lines, *(f"wrong: {each}" for each in self.wrong)])
+        kinds = dict(sorted(self.kinds.items()))
+        first = f"seed {self.seed}, {self.beset.seconds:.0f} s: {kinds}\n{self.beset}"
+        return "\n".join([first, *(f"wrong: {each}" for each in self.wrong)])
 
 
 def siege(
     secured: SecuredBroker, *, conversations: int, seed: int, alone_seconds: float = 0.0
 ) -> Found:
-    """The broker runs, as `secured_alone` has it, and runs on."""
     found = Found(seed)
-    broker = secured.broker
-    if alone_seconds:
-        with GoodClients(secured) as good:
-            time.sleep(alone_seconds)
-            found.alone = good.finish()
-    before = _counted(broker)
-    with GoodClients(secured) as good:
-        files, said = broker.process.open_files(), len(broker.log())
-        began = time.monotonic()
+    with beset(secured, alone_seconds=alone_seconds) as found.beset:
         asyncio.run(_Siege(secured, found).run(conversations))
-        found.seconds = time.monotonic() - began
-        found.meanwhile = good.finish()
-    _judge_the_broker(broker, found, before, files, said)
+    _judge_the_broker(secured.broker, found)
     return found
 
 
@@ -168,43 +138,24 @@ def _of_version(ca: str, version: ssl.TLSVersion) -> ssl.SSLContext:
     return context
 
 
-def _counted(broker: BrokerProcess) -> dict[str, int]:
-    return {kind.value: broker.complaints(kind.value) for kind in ComplaintKind}
-
-
-def _judge_the_broker(
-    broker: BrokerProcess, found: Found, before: dict[str, int], files: int, said: int
-) -> None:
-    if not broker.process.alive:
-        found.wrong.append(f"it ended by itself:\n{broker.process.last_words()}")
-        return
-    try:
-        wait_until(
-            lambda: broker.process.open_files() <= files + 20, within=60, what="it lets go of all"
-        )
-    except TimeoutError as error:
-        found.wrong.append(str(error))
-    after = _counted(broker)
-    found.complaints = {kind: after[kind] - before[kind] for kind in after}
-    if found.complaints[ComplaintKind.LOGIN_REFUSED.value] < found.kinds["refusals"]:
+def _judge_the_broker(broker: BrokerProcess, found: Found) -> None:
+    beset, refusals = found.beset, found.kinds["refusals"]
+    if beset.counted(ComplaintKind.LOGIN_REFUSED) < refusals:
         found.wrong.append("not every refused login is counted")
-    if sum(found.complaints.values()) < found.kinds["refusals"] + found.kinds["cut off in TLS"]:
+    if beset.counted(*ComplaintKind) < refusals + found.kinds["cut off in TLS"]:
         found.wrong.append("not everybody who was cut off is counted")
-    if found.complaints[ComplaintKind.REQUEST_FAILED.value]:
+    if beset.counted(ComplaintKind.REQUEST_FAILED):
         found.wrong.append("requests failed: a bug, its traceback is in the log")
     if not broker.ready():
         found.wrong.append(f"/readyz says no: {broker.http('/readyz')}")
-    found.most_memory = broker.process.most_rss()
-    if found.most_memory > MEMORY:
-        found.wrong.append(f"memory: {found.most_memory}")
-    if found.meanwhile is not None and found.meanwhile.is_standstill:
+    if beset.memory[1] > MEMORY:
+        found.wrong.append(f"memory: {beset.memory[1]}")
+    if beset.meanwhile is not None and beset.meanwhile.is_standstill:
         found.wrong.append("good clients were served badly")
-    log = broker.log()[said:]
-    found.lines = len(log.splitlines())
-    if found.lines > _LINES_A_PERIOD * (2 + found.seconds / PERIOD):
-        found.wrong.append(f"{found.lines} lines in its log")
-    if "Traceback" in log:
-        found.wrong.append(log[max(0, log.index("Traceback") - 300) :][:3000])
+    if beset.log_lines > _LINES_A_PERIOD * (2 + beset.seconds / PERIOD):
+        found.wrong.append(f"{beset.log_lines} lines in its log")
+    if "Traceback" in beset.log:
+        found.wrong.append(beset.log[max(0, beset.log.index("Traceback") - 300) :][:3000])
 
 
 def main() -> int:

@@ -15,45 +15,17 @@ import ssl
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
 from broker.complaints import ComplaintKind
 from harness.secured_broker import SecuredBroker
-from tests.system.secured_alone import GoodClients, GoodServed, secured_alone, source_of
+from tests.system.secured_alone import Beset, beset, secured_alone, source_of
 
 OF_AN_ADDRESS: Final = 400  # below what a broker allows
 _LOOK_EVERY_S: Final = 0.1
 _NEW_A_LOOK: Final = 500
-
-
-@dataclass
-class Withstood:
-    """What it was like."""
-
-    most_open: int = 0
-    begun: int = 0
-    before: GoodServed | None = None
-    meanwhile: GoodServed | None = None
-    cpu: float = 0.0
-    memory: tuple[int, int] = (0, 0)
-    given_up: int = 0
-    log_lines: int = 0
-
-    def __str__(self) -> str:
-        before, most = (each / 1e6 for each in self.memory)
-        return "\n".join(
-            (
-                f"{self.most_open} handshakes under way at most, {self.begun} begun, "
-                f"{self.given_up} given up by the broker",
-                f"good clients before: {self.before}",
-                f"good clients meanwhile: {self.meanwhile}",
-                f"the broker's processor time: {self.cpu:.0%} of a core; memory {before:.0f} MB "
-                f"before, {most:.0f} MB at most; lines in its log: {self.log_lines}",
-            )
-        )
 
 
 class _Slow(msgspec.Struct):
@@ -65,45 +37,28 @@ class _Slow(msgspec.Struct):
 
 def withstand(
     secured: SecuredBroker, *, connections: int, seconds: float, alone_seconds: float = 0.0
-) -> Withstood:
-    """The broker runs, as `secured_alone` has it, and goes on running. So many seconds from when
-    all of the connections are there."""
-    withstood = Withstood()
-    broker = secured.broker
-    if alone_seconds:
-        with GoodClients(secured) as good:
-            time.sleep(alone_seconds)
-            withstood.before = good.finish()
-    rss, said, failed = broker.rss(), len(broker.log()), _failed(secured)
+) -> "tuple[_Slows, Beset]":
+    """So many seconds from when all of the connections are there."""
     with (
-        GoodClients(secured) as good,
-        _Slows(secured.locked, connections, withstood) as slows,
+        beset(secured, alone_seconds=alone_seconds) as found,
+        _Slows(secured.locked, connections) as slows,
     ):
-        while withstood.begun < connections:
+        while slows.begun < connections:
             slows.look()
-        cpu, began = broker.cpu_seconds(), time.monotonic()
-        while (passed := time.monotonic() - began) < seconds:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
             slows.look()
             time.sleep(_LOOK_EVERY_S)
-        withstood.cpu = (broker.cpu_seconds() - cpu) / passed
-        withstood.meanwhile = good.finish()
-    withstood.memory = rss, broker.process.most_rss()
-    withstood.given_up = _failed(secured) - failed
-    withstood.log_lines = len(broker.log()[said:].splitlines())
-    return withstood
-
-
-def _failed(secured: SecuredBroker) -> int:
-    return secured.broker.complaints(ComplaintKind.HANDSHAKE_FAILED.value)
+    return slows, found
 
 
 class _Slows:
     """Keeps so many open; whoever is cut off is followed by another one."""
 
-    def __init__(self, port: int, connections: int, withstood: Withstood) -> None:
+    def __init__(self, port: int, connections: int) -> None:
+        self.begun = self.most_open = 0
         self._port = port
         self._wanted = connections
-        self._withstood = withstood
         self._greeting = _greeting()
         self._open: dict[int, _Slow] = {}
 
@@ -125,7 +80,7 @@ class _Slows:
                 del self._open[number]
         for number in self._free(_NEW_A_LOOK):
             self._begin(number)
-        self._withstood.most_open = max(self._withstood.most_open, len(self._open))
+        self.most_open = max(self.most_open, len(self._open))
 
     def _free(self, most: int) -> Iterator[int]:
         free = (number for number in range(self._wanted) if number not in self._open)
@@ -147,7 +102,7 @@ class _Slows:
         with contextlib.suppress(OSError):
             sock.send(said)
         self._open[number] = _Slow(sock, left)
-        self._withstood.begun += 1
+        self.begun += 1
 
 
 def _goes_on(slow: _Slow) -> bool:
@@ -179,14 +134,18 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=30.0)
     options = parser.parse_args()
     with secured_alone() as secured:
-        withstood = withstand(
+        slows, found = withstand(
             secured,
             connections=options.connections,
             seconds=options.seconds,
             alone_seconds=10.0,
         )
-    print(withstood)
-    return int(withstood.meanwhile is None or withstood.meanwhile.is_standstill)
+    given_up = found.counted(ComplaintKind.HANDSHAKE_FAILED)
+    print(
+        f"{slows.most_open} handshakes under way at most, {slows.begun} begun, {given_up} given up"
+    )
+    print(found)
+    return int(found.meanwhile is None or found.meanwhile.is_standstill)
 
 
 if __name__ == "__main__":

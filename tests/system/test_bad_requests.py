@@ -1,13 +1,13 @@
 """Requests that are well-formed and wrong: each gets Kafka's proper error, and changes nothing."""
 
 import struct
-import time
 import zlib
 from pathlib import Path
 
 import crc32c
 import pytest
 
+from harness.waiting import wait_until
 from tests.system.conftest import Server, against_both
 from tests.system.raw import (
     CREATE_TOPICS,
@@ -15,6 +15,7 @@ from tests.system.raw import (
     INIT_PRODUCER_ID,
     METADATA,
     PRODUCE,
+    Fetched,
     RawConnection,
     fetch_body,
     int16,
@@ -47,14 +48,16 @@ def produced(
 def end_of(server: Server, topic: str) -> int:
     """A topic that was just made may be listed before its leader knows that it leads."""
     with RawConnection(server.bootstrap) as connection:
-        body = fetch_body(topic, 0, 0, max_bytes=1000, wait_ms=0)
-        fetched = read_fetched(connection.ask(FETCH, 4, body))
-        deadline = time.monotonic() + 60
-        while fetched.error in {UNKNOWN_TOPIC, NOT_LEADER} and time.monotonic() < deadline:
-            time.sleep(0.05)
-            fetched = read_fetched(connection.ask(FETCH, 4, body))
-        assert fetched.error == 0
-        return fetched.high_watermark
+
+        def fetched() -> Fetched | None:
+            body = fetch_body(topic, 0, 0, max_bytes=1000, wait_ms=0)
+            answer = read_fetched(connection.ask(FETCH, 4, body))
+            return None if answer.error in {UNKNOWN_TOPIC, NOT_LEADER} else answer
+
+        answer = wait_until(fetched, what=f"{topic} is led")
+    assert answer is not None
+    assert answer.error == 0
+    return answer.high_watermark
 
 
 def message_of_old(magic: int) -> bytes:
@@ -149,15 +152,18 @@ def test_a_sequence_with_a_hole(server: Server, topic: str) -> None:
 
 
 def new_producer_id(server: Server) -> int:
-    """Asks until the broker has one; Apache Kafka may still be loading."""
+    """Apache Kafka may still be loading."""
     with RawConnection(server.bootstrap) as connection:
-        while True:
+
+        def given() -> tuple[int, int] | None:
             answer = connection.ask(INIT_PRODUCER_ID, 0, string(None) + int32(60_000))
             error, producer_id = struct.unpack_from(">hq", answer, 4)
-            if error == 0:
-                return int(producer_id)
-            assert error == COORDINATOR_LOADS
-            time.sleep(0.05)
+            return None if error == COORDINATOR_LOADS else (error, producer_id)
+
+        found = wait_until(given, what="an identity is given")
+    assert found is not None
+    assert found[0] == 0
+    return found[1]
 
 
 @against_both

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ from confluent_kafka.admin import AdminClient
 from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.quotas import alter_quotas
-from harness.apache_kafka import kafka_classpath, why_no_kafka
 from harness.jvm import Jvm
 from harness.waiting import wait_until
 from tests.system.clients import kcat
@@ -21,15 +20,12 @@ from tests.system.clients.aiokafka_client import AiokafkaAdmin
 from tests.system.clients.interface import Admin, Record, Refused
 from tests.system.clients.kafka_python import KafkaPythonAdmin
 from tests.system.clients.librdkafka import Librdkafka, LibrdkafkaAdmin
-from tests.system.conftest import Server, against_both
+from tests.system.conftest import Server, against_both, kafka_java
 from tests.system.topics import create
 
 ADMINS: list[Admin] = [LibrdkafkaAdmin(), KafkaPythonAdmin(), AiokafkaAdmin()]
+JAVA_ADMIN = "org.apache.kafka.clients.admin"
 each_admin = pytest.mark.parametrize("admin", ADMINS, ids=lambda admin: admin.name)
-
-
-def eventually(condition: Callable[[], bool], what: str) -> None:
-    wait_until(condition, within=10, what=what)
 
 
 def refused(pattern: str) -> "pytest.RaisesExc[Refused]":
@@ -60,7 +56,8 @@ def test_a_topic_is_created_listed_and_deleted(server: Server, topic: str, admin
     where = server.bootstrap
     admin.create_topic(where, topic, 3, {"retention.ms": "1234567"})
     for each in ADMINS:
-        eventually(lambda each=each: each.topics(where).get(topic) == 3, f"{each.name} lists it")
+        listed = f"{each.name} lists it"
+        wait_until(lambda each=each: each.topics(where).get(topic) == 3, what=listed)
         assert each.configs(where, topic)["retention.ms"] == "1234567"
     directories = [server.data_dir / f"{topic}-{partition}" for partition in range(3)]
     assert all(each.is_dir() for each in directories)
@@ -68,8 +65,9 @@ def test_a_topic_is_created_listed_and_deleted(server: Server, topic: str, admin
         admin.create_topic(where, topic, 3, {})
     admin.delete_topic(where, topic)
     for each in ADMINS:
-        eventually(lambda each=each: topic not in each.topics(where), f"{each.name} misses it")
-    eventually(lambda: not any(each.exists() for each in directories), "its directories are gone")
+        gone = f"{each.name} misses it"
+        wait_until(lambda each=each: topic not in each.topics(where), what=gone)
+    wait_until(lambda: not any(each.exists() for each in directories), what="its directories go")
     with refused("UNKNOWN_TOPIC_OR_PART"):
         admin.delete_topic(where, topic)
 
@@ -98,7 +96,7 @@ def test_partitions_are_added_and_never_taken_away(
     where = server.bootstrap
     create(where, topic, partitions=2)
     admin.create_partitions(where, topic, 5)
-    eventually(lambda: admin.topics(where).get(topic) == 5, "it has five partitions")
+    wait_until(lambda: admin.topics(where).get(topic) == 5, what="it has five partitions")
     Librdkafka().produce(where, topic, 4, numbered(3))
     assert len(Librdkafka().consume(where, topic, 4, "beginning", 3)) == 3
     for fewer_or_the_same in (2, 5):
@@ -117,14 +115,14 @@ def test_configs_are_altered_and_described(server: Server, topic: str, admin: Ad
     wanted = {"retention.ms": "7654321", "segment.bytes": "2097152"}
     admin.alter(where, topic, wanted)
     for each in ADMINS:
-        eventually(
+        wait_until(
             lambda each=each: wanted.items() <= each.configs(where, topic).items(),
-            f"{each.name} sees the new values",
+            what=f"{each.name} sees the new values",
         )
     LibrdkafkaAdmin().reset(where, topic, "segment.bytes")
-    eventually(
+    wait_until(
         lambda: admin.configs(where, topic)["segment.bytes"] == defaults["segment.bytes"],
-        "the default holds again",
+        what="the default holds again",
     )
     assert admin.configs(where, topic)["retention.ms"] == "7654321"
     with pytest.raises((Refused, ValueError)):
@@ -169,19 +167,24 @@ def test_the_brokers_configs_are_described(server: Server, admin: Admin) -> None
     assert re.fullmatch(r"\d+\.\d+.*", configs["inter.broker.protocol.version"] or "")
 
 
-def test_java_tries_again_what_its_quota_did_not_allow(server: Server, topic: str) -> None:
-    if (classpath := kafka_classpath()) is None:
-        pytest.skip(f"Kafka's clients cannot be had: {why_no_kafka()}")
-    package = "org.apache.kafka.clients.admin"
+@pytest.fixture(scope="module")
+def java() -> Iterator[Jvm]:
+    with kafka_java() as java:
+        yield java
+
+
+def test_java_tries_again_what_its_quota_did_not_allow(
+    server: Server, topic: str, java: Jvm
+) -> None:
     name = f"client-{topic}"
     rates: dict[str, float | None] = {"controller_mutation_rate": 2.0}
-    with Brokers(Bootstrap.of(server.bootstrap)) as brokers, Jvm(classpath) as java:
+    with Brokers(Bootstrap.of(server.bootstrap)) as brokers:
         alter_quotas(brokers, {"client-id": name}, rates)
         settings = {"bootstrap.servers": server.bootstrap, "client.id": name}
-        client = java.find(f"{package}.Admin").create(settings)
+        client = java.find(f"{JAVA_ADMIN}.Admin").create(settings)
         try:
             for number, partitions in enumerate((24, 1)):  # 22 of them at once
-                new = java.new(f"{package}.NewTopic", f"{topic}-{number}", partitions, 1)
+                new = java.new(f"{JAVA_ADMIN}.NewTopic", f"{topic}-{number}", partitions, 1)
                 began = time.monotonic()
                 client.createTopics([new]).all().get()
         finally:
@@ -191,25 +194,20 @@ def test_java_tries_again_what_its_quota_did_not_allow(server: Server, topic: st
 
 
 @against_both
-def test_java_is_told_what_it_may_do(server: Server, topic: str) -> None:
-    classpath = kafka_classpath()
-    if classpath is None:
-        pytest.skip(f"Apache Kafka cannot be had: {why_no_kafka()}")
+def test_java_is_told_what_it_may_do(server: Server, topic: str, java: Jvm) -> None:
     create(server.bootstrap, topic)
-    package = "org.apache.kafka.clients.admin"
-    with Jvm(classpath) as java:
-        client = java.find(f"{package}.Admin").create({"bootstrap.servers": server.bootstrap})
-        options = java.new(f"{package}.DescribeClusterOptions").includeAuthorizedOperations(True)
-        on_cluster = client.describeCluster(options).authorizedOperations().get()
-        assert names_of(on_cluster) == (
-            "ALTER ALTER_CONFIGS CLUSTER_ACTION CREATE DESCRIBE DESCRIBE_CONFIGS IDEMPOTENT_WRITE"
-        )
-        options = java.new(f"{package}.DescribeTopicsOptions").includeAuthorizedOperations(True)
-        described = client.describeTopics([topic], options).allTopicNames().get()
-        assert names_of(described[topic].authorizedOperations()) == (
-            "ALTER ALTER_CONFIGS CREATE DELETE DESCRIBE DESCRIBE_CONFIGS READ WRITE"
-        )
-        client.close()
+    client = java.find(f"{JAVA_ADMIN}.Admin").create({"bootstrap.servers": server.bootstrap})
+    options = java.new(f"{JAVA_ADMIN}.DescribeClusterOptions").includeAuthorizedOperations(True)
+    on_cluster = client.describeCluster(options).authorizedOperations().get()
+    assert names_of(on_cluster) == (
+        "ALTER ALTER_CONFIGS CLUSTER_ACTION CREATE DESCRIBE DESCRIBE_CONFIGS IDEMPOTENT_WRITE"
+    )
+    options = java.new(f"{JAVA_ADMIN}.DescribeTopicsOptions").includeAuthorizedOperations(True)
+    described = client.describeTopics([topic], options).allTopicNames().get()
+    assert names_of(described[topic].authorizedOperations()) == (
+        "ALTER ALTER_CONFIGS CREATE DELETE DESCRIBE DESCRIBE_CONFIGS READ WRITE"
+    )
+    client.close()
 
 
 def names_of(operations: Iterable[Any] | None) -> str:

@@ -46,7 +46,7 @@ LARGE_RECORDS = 60
 
 
 @pytest.fixture(scope="module")
-def broker(
+def running(
     tmp_path_factory: pytest.TempPathFactory, zookeeper: EmbeddedZooKeeper
 ) -> Iterator[BrokerProcess]:
     limits = {"stalled_request_seconds": STALLED_SECONDS}
@@ -64,15 +64,16 @@ def broker(
         yield broker
 
 
-@pytest.fixture(autouse=True)
-def others_are_served(broker: BrokerProcess) -> Iterator[None]:
-    bystander = Bystander(broker.bootstrap, "bystander")
+@pytest.fixture
+def broker(running: BrokerProcess) -> Iterator[BrokerProcess]:
+    """Whatever a test does, others are served, and no bug shows."""
+    bystander = Bystander(running.bootstrap, "bystander")
     try:
-        yield
+        yield running
     finally:
         bystander.finish()
-    assert broker.process.alive, broker.process.last_words()
-    assert "Traceback" not in broker.log(), broker.process.last_words()
+    assert running.process.alive, running.process.last_words()
+    assert "Traceback" not in running.log(), running.process.last_words()
 
 
 class Growth:
@@ -127,6 +128,22 @@ def push(connection: RawConnection, data: memoryview, seconds: float) -> int:
     return sent
 
 
+@contextlib.contextmanager
+def pushing(
+    connections: list[RawConnection], data: bytes | memoryview, seconds: float
+) -> Iterator[None]:
+    """Each of them writes what the broker takes of it within a time."""
+    threads = [
+        threading.Thread(target=push, args=(connection, memoryview(data), seconds))
+        for connection in connections
+    ]
+    for thread in threads:
+        thread.start()
+    yield
+    for thread in threads:
+        thread.join()
+
+
 def test_two_thousand_connections(broker: BrokerProcess) -> None:
     files = broker.process.open_files()
     with Growth(broker) as growth, connections(broker, 2000) as all_of_them:
@@ -136,9 +153,7 @@ def test_two_thousand_connections(broker: BrokerProcess) -> None:
             assert struct.unpack_from(">h", connection.answer())[0] == 0
     # 10,000 idle connections may cost 300 MB.
     assert growth.most < 60 * MIB
-    wait_until(
-        lambda: broker.process.open_files() <= files + 20, within=10, what="all are let go of"
-    )
+    wait_until(lambda: broker.process.open_files() <= files + 20, what="all are let go of")
 
 
 def test_many_that_announce_much_and_say_little(broker: BrokerProcess) -> None:
@@ -153,15 +168,12 @@ def test_many_that_announce_much_and_say_little(broker: BrokerProcess) -> None:
 def test_many_large_requests_that_are_never_finished(broker: BrokerProcess) -> None:
     """800 MB of requests are begun: what is held at once has its limit, and others go on."""
     most_of_it = memoryview(int32(25 * MIB) + bytes(20 * MIB))
-    with Growth(broker) as growth, connections(broker, 40) as all_of_them:
-        senders = [
-            threading.Thread(target=push, args=(connection, most_of_it, 4.0))
-            for connection in all_of_them
-        ]
-        for sender in senders:
-            sender.start()
-        for sender in senders:
-            sender.join()
+    with (
+        Growth(broker) as growth,
+        connections(broker, 40) as all_of_them,
+        pushing(all_of_them, most_of_it, 4.0),
+    ):
+        pass
     assert growth.most < REQUESTS_IN_MEMORY + SLACK
     # What was held is free again for those who finish.
     write_a_large_record(broker, within=5)
@@ -173,16 +185,9 @@ def test_half_sent_requests_bound_the_broker_and_hinder_nobody(broker: BrokerPro
     most_of_it = memoryview(int32(30 * MIB) + bytes(25 * MIB))
     complaints = broker.complaints("connection closed")
     with connections(broker, 60) as all_of_them:
-        senders = [
-            threading.Thread(target=push, args=(connection, most_of_it, 8.0))
-            for connection in all_of_them
-        ]
-        for sender in senders:
-            sender.start()
-        meanwhile = served_for(broker, 5.0)
-        write_a_large_record(broker, within=5)
-        for sender in senders:
-            sender.join()
+        with pushing(all_of_them, most_of_it, 8.0):
+            meanwhile = served_for(broker, 5.0)
+            write_a_large_record(broker, within=5)
         # Those that others waited for, and those that waited too long, are told to go. The few that
         # are left are in nobody's way, and have as long as they would at 256 KB a second.
         wait_until(
@@ -275,26 +280,26 @@ def test_ten_thousand_requests_before_the_first_answer_is_read(broker: BrokerPro
     count = 10_000
     body = metadata_body(["many"])
     everything = b"".join(request(METADATA, 1, body, correlation=each) for each in range(count))
-    with Growth(broker) as growth, RawConnection(broker.bootstrap) as connection:
+    with (
+        Growth(broker) as growth,
+        RawConnection(broker.bootstrap) as connection,
         # From another thread: the broker stops taking requests while their answers wait.
-        sender = threading.Thread(target=push, args=(connection, memoryview(everything), 60.0))
-        sender.start()
+        pushing([connection], everything, 60.0),
+    ):
         time.sleep(2)  # A while in which nothing is read.
-        received, at = bytearray(), 0
-        for expected in range(count):
-            while len(received) - at < 4 or len(received) - at - 4 < length(received, at):
-                if at:
-                    del received[:at]
-                    at = 0
-                received += some(connection)
-            assert struct.unpack_from(">i", received, at + 4)[0] == expected
-            at += 4 + length(received, at)
-        sender.join()
+        received, found = bytearray(), list[int]()
+        while len(found) < count:
+            received += some(connection)
+            at = 0
+            while len(received) - at >= 8:
+                length, correlation = struct.unpack_from(">ii", received, at)
+                if len(received) - at - 4 < length:
+                    break
+                found.append(correlation)
+                at += 4 + length
+            del received[:at]
+    assert found == list(range(count))
     assert growth.most < SLACK
-
-
-def length(received: bytearray, at: int) -> int:
-    return int(struct.unpack_from(">i", received, at)[0])
 
 
 def some(connection: RawConnection) -> bytes:
@@ -318,9 +323,7 @@ def test_thousands_that_come_and_go(broker: BrokerProcess) -> None:
                     reset = struct.pack("ii", 1, 0)
                     connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
     assert growth.most < 40 * MIB
-    wait_until(
-        lambda: broker.process.open_files() <= files + 20, within=10, what="all are let go of"
-    )
+    wait_until(lambda: broker.process.open_files() <= files + 20, what="all are let go of")
 
 
 def test_readers_that_leave_in_the_middle_of_an_answer(broker: BrokerProcess) -> None:
@@ -331,6 +334,4 @@ def test_readers_that_leave_in_the_middle_of_an_answer(broker: BrokerProcess) ->
             connection.send(asked)
             with contextlib.suppress(Closed):
                 connection.socket.recv(1000)
-    wait_until(
-        lambda: broker.process.open_files() <= files + 20, within=10, what="all are let go of"
-    )
+    wait_until(lambda: broker.process.open_files() <= files + 20, what="all are let go of")

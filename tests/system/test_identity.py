@@ -13,12 +13,40 @@ from tests.system.produce import must_produce, read_values
 from tests.system.topics import create
 
 
+@pytest.fixture(scope="module")
+def map_address(zookeeper: EmbeddedZooKeeper) -> str:
+    return f"{zookeeper.address}/identity"
+
+
 @pytest.fixture
-def broker(chroot: str, tmp_path: Path) -> Iterator[BrokerProcess]:
-    with BrokerProcess(tmp_path / "first", zookeeper=chroot) as broker:
+def another_map(zookeeper: EmbeddedZooKeeper) -> str:
+    return f"{zookeeper.address}/t{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture(scope="module")
+def broker(map_address: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    with BrokerProcess(tmp_path_factory.mktemp("first"), zookeeper=map_address) as broker:
         create(broker.bootstrap, "topic")
         must_produce(broker.bootstrap, "topic", [b"first"])
         yield broker
+
+
+@pytest.fixture
+def serves(broker: BrokerProcess) -> Iterator[None]:
+    """Who was refused has disturbed nothing."""
+    yield
+    offset = must_produce(broker.bootstrap, "topic", [b"still"])
+    assert read_values(broker.bootstrap, "topic")[offset] == b"still"
+
+
+@pytest.fixture
+def directory(broker: BrokerProcess) -> Iterator[Path]:
+    """A stopped broker's; nothing has been changed in it afterwards."""
+    values = read_values(broker.bootstrap, "topic")
+    broker.terminate()
+    yield broker.data_dir
+    broker.start()
+    assert read_values(broker.bootstrap, "topic") == values
 
 
 def refusal(second: BrokerProcess) -> str:
@@ -33,104 +61,70 @@ def refusal(second: BrokerProcess) -> str:
     return said
 
 
-def still_serves(broker: BrokerProcess) -> None:
-    offset = must_produce(broker.bootstrap, "topic", [b"still"])
-    assert read_values(broker.bootstrap, "topic")[offset] == b"still"
-
-
-def test_another_clusters_directory(
-    broker: BrokerProcess, zookeeper: EmbeddedZooKeeper, tmp_path: Path
-) -> None:
-    (of_this,) = cluster_ids(broker.data_dir)
-    broker.terminate()
-    elsewhere = f"{zookeeper.address}/t{uuid.uuid4().hex[:12]}"
-    with BrokerProcess(tmp_path / "elsewhere", zookeeper=elsewhere) as other:
-        (of_other,) = cluster_ids(other.data_dir)
-    assert of_this != of_other
-    lost = BrokerProcess(tmp_path / "lost", zookeeper=elsewhere, data_dir=broker.data_dir)
-    said = refusal(lost)
-    assert of_this in said
-    assert of_other in said
-    # Nothing has been changed by the attempt.
-    broker.start()
-    assert read_values(broker.bootstrap, "topic") == {0: b"first"}
-
-
-def cluster_ids(data_dir: Path) -> list[str]:
+def cluster_id(data_dir: Path) -> str:
     lines = (data_dir / "meta.properties").read_text().splitlines()
-    return [line.removeprefix("cluster.id=") for line in lines if line.startswith("cluster.id=")]
+    (found,) = [each.partition("=")[2] for each in lines if each.startswith("cluster.id=")]
+    return found
 
 
-def test_an_empty_zookeeper(
-    broker: BrokerProcess, zookeeper: EmbeddedZooKeeper, tmp_path: Path
+def test_another_clusters_or_brokers_directory(
+    directory: Path, map_address: str, another_map: str, tmp_path: Path
 ) -> None:
-    """A directory with data, and a map without topics: never to be taken for a new cluster."""
-    broker.terminate()
-    empty = f"{zookeeper.address}/t{uuid.uuid4().hex[:12]}"
-    lost = BrokerProcess(tmp_path / "lost", zookeeper=empty, data_dir=broker.data_dir)
-    said = refusal(lost)
-    assert "recover" in said
-    broker.start()
-    assert read_values(broker.bootstrap, "topic") == {0: b"first"}
+    """An empty map is not to be taken for a new cluster where there is data; a damaged
+    meta.properties is no reason to begin anew in it."""
 
+    def refused(zookeeper: str, broker_id: int = 1) -> str:
+        lost = BrokerProcess(
+            tmp_path / "lost", zookeeper=zookeeper, broker_id=broker_id, data_dir=directory
+        )
+        lost.process.output.unlink(missing_ok=True)
+        return refusal(lost)
 
-def test_another_brokers_directory(broker: BrokerProcess, chroot: str, tmp_path: Path) -> None:
-    broker.terminate()
-    lost = BrokerProcess(tmp_path / "lost", zookeeper=chroot, broker_id=2, data_dir=broker.data_dir)
-    said = refusal(lost)
+    assert "recover" in refused(another_map)
+    with BrokerProcess(tmp_path / "elsewhere", zookeeper=another_map) as other:
+        pass
+    assert cluster_id(directory) != cluster_id(other.data_dir)
+    said = refused(another_map)
+    assert cluster_id(directory) in said
+    assert cluster_id(other.data_dir) in said
+    said = refused(map_address, broker_id=2)
     assert "1" in said
     assert "2" in said
-    broker.start()
-    assert read_values(broker.bootstrap, "topic") == {0: b"first"}
-
-
-def test_two_brokers_of_one_id(broker: BrokerProcess, chroot: str, tmp_path: Path) -> None:
-    second = BrokerProcess(tmp_path / "second", zookeeper=chroot)
-    said = refusal(second)
-    assert "id" in said
-    assert str(broker.port) in said, "it says where the other one is"
-    still_serves(broker)
-
-
-def test_one_directory_for_two_brokers(broker: BrokerProcess, chroot: str, tmp_path: Path) -> None:
-    second = BrokerProcess(
-        tmp_path / "second", zookeeper=chroot, broker_id=2, data_dir=broker.data_dir
-    )
-    said = refusal(second)
-    assert str(broker.data_dir) in said
-    still_serves(broker)
-
-
-def test_the_port_is_taken(
-    broker: BrokerProcess, zookeeper: EmbeddedZooKeeper, tmp_path: Path
-) -> None:
-    elsewhere = f"{zookeeper.address}/t{uuid.uuid4().hex[:12]}"
-    settings = {"port": broker.port}
-    second = BrokerProcess(tmp_path / "second", zookeeper=elsewhere, settings=settings)
-    assert str(broker.port) in refusal(second)
-    still_serves(broker)
-
-
-def test_a_directory_that_cannot_be_read_as_one(
-    broker: BrokerProcess, chroot: str, tmp_path: Path
-) -> None:
-    """A damaged meta.properties is no reason to begin anew in it."""
-    broker.terminate()
-    meta = broker.data_dir / "meta.properties"
+    meta = directory / "meta.properties"
     whole = meta.read_text()
     meta.write_text("\x00\x00\x00")
-    lost = BrokerProcess(tmp_path / "lost", zookeeper=chroot, data_dir=broker.data_dir)
-    assert "meta.properties" in refusal(lost)
+    assert "meta.properties" in refused(map_address)
     meta.write_text(whole)
-    broker.start()
-    assert read_values(broker.bootstrap, "topic") == {0: b"first"}
+
+
+@pytest.mark.usefixtures("serves")
+def test_two_brokers_of_one_id(broker: BrokerProcess, map_address: str, tmp_path: Path) -> None:
+    said = refusal(BrokerProcess(tmp_path, zookeeper=map_address))
+    assert "id" in said
+    assert str(broker.port) in said, "it says where the other one is"
+
+
+@pytest.mark.usefixtures("serves")
+def test_one_directory_for_two_brokers(
+    broker: BrokerProcess, map_address: str, tmp_path: Path
+) -> None:
+    second = BrokerProcess(tmp_path, zookeeper=map_address, broker_id=2, data_dir=broker.data_dir)
+    assert str(broker.data_dir) in refusal(second)
+
+
+@pytest.mark.usefixtures("serves")
+def test_the_port_is_taken(broker: BrokerProcess, another_map: str, tmp_path: Path) -> None:
+    settings = {"port": broker.port}
+    second = BrokerProcess(tmp_path, zookeeper=another_map, settings=settings)
+    assert str(broker.port) in refusal(second)
 
 
 def test_a_restored_copy_of_the_directory_is_the_broker(
-    broker: BrokerProcess, chroot: str, tmp_path: Path
+    directory: Path, map_address: str, tmp_path: Path
 ) -> None:
     """A directory may be moved: what it belongs to is written in it, not its path."""
-    broker.terminate()
-    shutil.copytree(broker.data_dir, tmp_path / "copy")
-    with BrokerProcess(tmp_path / "new", zookeeper=chroot, data_dir=tmp_path / "copy") as moved:
-        assert read_values(moved.bootstrap, "topic") == {0: b"first"}
+    shutil.copytree(directory, tmp_path / "copy")
+    with BrokerProcess(
+        tmp_path / "new", zookeeper=map_address, data_dir=tmp_path / "copy"
+    ) as moved:
+        assert read_values(moved.bootstrap, "topic")[0] == b"first"

@@ -1,6 +1,6 @@
 """Apache Kafka's own command line tools, with its Java clients, against the broker.
 
-They are of two releases, each in one JVM; one test walks through a topic's life.
+They are in one JVM; one test walks through a topic's life.
 """
 
 import json
@@ -13,13 +13,13 @@ from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.users import remove_user, set_password, users
 from ground.scram import ScramMechanism
-from harness.apache_kafka import NEWEST, VERSION, KafkaUnavailable, ToolFailed
+from harness.apache_kafka import ToolFailed
 from harness.kafka_tools import KafkaTools
 from harness.waiting import wait_until
 from tests.system.clients.contents import EPOCH
 from tests.system.clients.interface import Record
 from tests.system.clients.librdkafka import Librdkafka
-from tests.system.conftest import Server, against_both
+from tests.system.conftest import KAFKA_VERSIONS, Server, against_both, kafka_tools
 
 
 class Tools:
@@ -29,69 +29,44 @@ class Tools:
         self._tools = tools
         self._bootstrap = bootstrap
 
-    def topics(self, *arguments: str) -> str:
-        return self._run("kafka-topics", *arguments)
-
-    def configs(self, *arguments: str) -> str:
-        return self._run("kafka-configs", *arguments)
-
-    def get_offsets(self, *arguments: str) -> str:
-        return self._run("kafka-get-offsets", *arguments)
-
-    def delete_records(self, *arguments: str) -> str:
-        return self._run("kafka-delete-records", *arguments)
-
-    def log_dirs(self, *arguments: str) -> str:
-        return self._run("kafka-log-dirs", *arguments)
-
-    def console_producer(self, *arguments: str, stdin: str) -> str:
-        return self._run("kafka-console-producer", *arguments, stdin=stdin)
-
-    def console_consumer(self, *arguments: str) -> str:
-        return self._run("kafka-console-consumer", *arguments)
-
-    def _run(self, tool: str, *arguments: str, stdin: str = "") -> str:
+    def __call__(self, tool: str, *arguments: str, stdin: str = "") -> str:
         where = ("--bootstrap-server", self._bootstrap)
-        ended = self._tools.run(tool, *where, *arguments, stdin=stdin)
+        ended = self._tools.run(f"kafka-{tool}", *where, *arguments, stdin=stdin)
         if ended.status:
             raise ToolFailed(f"{tool} ended with {ended.status}:\n{ended.said}")
         return ended.output
 
 
-@pytest.fixture(scope="module", params=[VERSION, NEWEST])
-def kafka_tools(request: pytest.FixtureRequest) -> Iterator[KafkaTools]:
-    try:
-        tools = KafkaTools(request.param)
-    except KafkaUnavailable as reason:
-        pytest.skip(f"Apache Kafka cannot be had: {reason}")
-    with tools:
+@pytest.fixture(scope="module", params=KAFKA_VERSIONS)
+def of_a_release(request: pytest.FixtureRequest) -> Iterator[KafkaTools]:
+    with kafka_tools(request.param) as tools:
         yield tools
 
 
 @pytest.fixture
-def tools(server: Server, kafka_tools: KafkaTools) -> Tools:
-    return Tools(kafka_tools, server.bootstrap)
+def tools(server: Server, of_a_release: KafkaTools) -> Tools:
+    return Tools(of_a_release, server.bootstrap)
 
 
 @pytest.mark.timeout(180)
 def test_the_life_of_a_topic(server: Server, topic: str, tools: Tools, tmp_path: Path) -> None:
     wanted = ["--create", "--topic", topic, "--partitions", "2", "--config", "retention.ms=1234567"]
-    tools.topics(*wanted)
+    tools("topics", *wanted)
     with pytest.raises(ToolFailed, match="already exists"):
-        tools.topics(*wanted)
-    assert topic in tools.topics("--list").splitlines()
+        tools("topics", *wanted)
+    assert topic in tools("topics", "--list").splitlines()
 
-    tools.topics("--alter", "--topic", topic, "--partitions", "3")
-    described = tools.topics("--describe", "--topic", topic)
+    tools("topics", "--alter", "--topic", topic, "--partitions", "3")
+    described = tools("topics", "--describe", "--topic", topic)
     assert "PartitionCount: 3" in described
     assert "retention.ms=1234567" in described
     assert described.count("Leader: 1") == 3
 
     entity = ["--entity-type", "topics", "--entity-name", topic]
     change = "retention.ms=7654321,segment.bytes=2097152"
-    tools.configs("--alter", *entity, "--add-config", change)
-    tools.configs("--alter", *entity, "--delete-config", "segment.bytes")
-    described = tools.configs("--describe", *entity)
+    tools("configs", "--alter", *entity, "--add-config", change)
+    tools("configs", "--alter", *entity, "--delete-config", "segment.bytes")
+    described = tools("configs", "--describe", *entity)
     assert "retention.ms=7654321" in described
     assert "segment.bytes" not in described
 
@@ -99,8 +74,8 @@ def test_the_life_of_a_topic(server: Server, topic: str, tools: Tools, tmp_path:
     stdin = "\n".join(lines)
     options = ["--reader-property", "parse.key=true", "--reader-property", "key.separator=:"]
     options += ["--compression-codec", "lz4"]
-    tools.console_producer("--topic", topic, *options, stdin=stdin)
-    offsets = tools.get_offsets("--topic", topic)
+    tools("console-producer", "--topic", topic, *options, stdin=stdin)
+    offsets = tools("get-offsets", "--topic", topic)
     # The Java client chooses the partitions: together they hold everything.
     ends = [int(line.rsplit(":", 1)[1]) for line in offsets.splitlines()]
     assert len(ends) == 3
@@ -113,18 +88,18 @@ def test_the_life_of_a_topic(server: Server, topic: str, tools: Tools, tmp_path:
         where = ["--topic", topic, "--partition", str(partition), "--offset", "earliest"]
         if count:
             limit = ["--max-messages", str(count), "--timeout-ms", "20000"]
-            seen += tools.console_consumer(*where, *limit, *print_keys).splitlines()
+            seen += tools("console-consumer", *where, *limit, *print_keys).splitlines()
     assert sorted(seen) == sorted(lines)
 
     first = ends.index(max(ends))
     offsets_file = tmp_path / "offsets.json"
     where_to_cut = [{"topic": topic, "partition": first, "offset": 5}]
     offsets_file.write_text(json.dumps({"version": 1, "partitions": where_to_cut}))
-    tools.delete_records("--offset-json-file", str(offsets_file))
-    earliest = tools.get_offsets("--topic", topic, "--time", "earliest")
+    tools("delete-records", "--offset-json-file", str(offsets_file))
+    earliest = tools("get-offsets", "--topic", topic, "--time", "earliest")
     assert f"{topic}:{first}:5" in earliest.splitlines()
 
-    described = tools.log_dirs("--describe", "--topic-list", topic)
+    described = tools("log-dirs", "--describe", "--topic-list", topic)
     found = json.loads(described.splitlines()[-1])
     (directory,) = found["brokers"][0]["logDirs"]
     assert {each["partition"] for each in directory["partitions"]} == {
@@ -134,18 +109,20 @@ def test_the_life_of_a_topic(server: Server, topic: str, tools: Tools, tmp_path:
         each["size"] > 0 for each in directory["partitions"] if ends[int(each["partition"][-1])]
     )
 
-    tools.topics("--delete", "--topic", topic)
-    assert topic not in tools.topics("--list").splitlines()
+    tools("topics", "--delete", "--topic", topic)
+    assert topic not in tools("topics", "--list").splitlines()
 
 
 @against_both
 def test_offsets_by_timestamp(server: Server, topic: str, tools: Tools) -> None:
-    tools.topics("--create", "--topic", topic)
+    tools("topics", "--create", "--topic", topic)
     records = [Record(b"", timestamp=EPOCH + each) for each in (1000, 5000, 2000, 9000, 3000)]
     Librdkafka().produce(server.bootstrap, topic, 0, records)
     expected = {str(EPOCH + 1500): 1, "earliest": 0, "latest": 5, "max-timestamp": 3}
     for time, offset in expected.items():
-        assert tools.get_offsets("--topic", topic, "--time", time).strip() == f"{topic}:0:{offset}"
+        assert (
+            tools("get-offsets", "--topic", topic, "--time", time).strip() == f"{topic}:0:{offset}"
+        )
 
 
 @against_both
@@ -153,17 +130,19 @@ def test_offsets_by_timestamp(server: Server, topic: str, tools: Tools) -> None:
 def test_passwords_of_users(server: Server, topic: str, tools: Tools) -> None:
     """Set by Kafka's tool and by our command, seen by both."""
     entity = ["--entity-type", "users", "--entity-name", topic]
-    tools.configs("--alter", *entity, "--add-config", "SCRAM-SHA-256=[iterations=8192,password=x]")
+    tools(
+        "configs", "--alter", *entity, "--add-config", "SCRAM-SHA-256=[iterations=8192,password=x]"
+    )
     with Brokers(Bootstrap.of(server.bootstrap)) as brokers:
         (found,) = users(brokers, topic)
         assert found.iterations == {ScramMechanism.SHA_256: 8192}
         set_password(brokers, topic, "y", 4096)
-        described = tools.configs("--describe", *entity)
+        described = tools("configs", "--describe", *entity)
         for mechanism in ScramMechanism:
             assert f"{mechanism}=iterations=4096" in described
-        tools.configs("--alter", *entity, "--delete-config", "SCRAM-SHA-256")
+        tools("configs", "--alter", *entity, "--delete-config", "SCRAM-SHA-256")
         (found,) = users(brokers, topic)
         assert found.iterations == {ScramMechanism.SHA_512: 4096}
         remove_user(brokers, found)
         wait_until(lambda: not users(brokers, topic), within=10, what="the user is gone")
-    assert "iterations" not in tools.configs("--describe", *entity)
+    assert "iterations" not in tools("configs", "--describe", *entity)

@@ -6,7 +6,6 @@ import random
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -19,17 +18,13 @@ from client.delivery import Batch, TopicPartition
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
 from harness.made_batches import NOON, WINDOW, agents_batch, foreign_batch
-from harness.registry_process import RegistryProcess
 from harness.waiting import wait_until
-from tests.system.clients.librdkafka import LibrdkafkaAdmin
-from tests.system.counting_child import child_of, standing_still
+from tests.system.counting_child import child_of, counted_broker, standing_still
 from tests.system.crash import IdempotentWriter
 from tests.system.told_of_topics import (
     check_told_once,
     entries,
-    id_of,
     read_all,
-    said,
     wait_told,
 )
 from tests.system.topics import create
@@ -42,22 +37,10 @@ KILLS = int(os.environ.get("PENSTOCK_CRASH_KILLS", "4"))
 def broker(
     zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[BrokerProcess]:
-    """A broker that keeps a ledger, and the registry that it needs for that."""
+    intervals = {"compaction": 0.2, "retention": 0.2}
+    address = f"{zookeeper.address}/counted-{os.getpid()}"
     directory = tmp_path_factory.mktemp("counted")
-    with ExitStack() as ends:
-        broker = BrokerProcess(
-            directory / "broker",
-            zookeeper=f"{zookeeper.address}/{directory.name}-{os.getpid()}",
-            settings={
-                "registry": "${COUNTED_REGISTRY}",
-                "ledger_interval": 0.2,
-                "intervals": {"compaction": 0.2, "retention": 0.2},
-            },
-        )
-        registry = RegistryProcess(directory / "registry", brokers=broker.bootstrap)
-        broker.process.environment["COUNTED_REGISTRY"] = registry.url
-        ends.enter_context(broker)
-        ends.enter_context(registry)
+    with counted_broker(directory, address, intervals=intervals) as broker:
         yield broker
 
 
@@ -106,48 +89,6 @@ def test_agents_and_others_with_every_codec(
     assert {each.header.codec for each in batches} == set(Codec)
     check_told_once(found, batches)
     assert sum(sum(each["delays"]) for each in found.passages) <= sum(found.sums.events.values())
-
-
-def test_a_topic_made_anew_is_another(
-    broker: BrokerProcess, brokers: Brokers, new_topic: str
-) -> None:
-    ids = []
-    for count in (50, 20):
-        create(broker.bootstrap, new_topic)
-        produce(broker, new_topic, "none", count, random.Random(count))
-        check_told_once(
-            wait_told(brokers, new_topic), read_all(brokers, TopicPartition(new_topic, 0))
-        )
-        ids.append(id_of(brokers, new_topic))
-        LibrdkafkaAdmin().delete_topic(broker.bootstrap, new_topic)
-        wait_until(
-            lambda: new_topic not in LibrdkafkaAdmin().topics(broker.bootstrap),
-            within=10,
-            what="the topic is gone",
-        )
-    told = [sum(said(brokers, new_topic, each).sums.events.values()) for each in ids]
-    assert told == [50, 20]
-
-
-def test_what_expires_while_it_is_counted(
-    broker: BrokerProcess, brokers: Brokers, new_topic: str
-) -> None:
-    create(broker.bootstrap, new_topic, configs={"segment.bytes": "2000"})
-    produce(broker, new_topic, "none", 100, random.Random(1))
-    before = wait_told(brokers, new_topic)
-    with standing_still(broker):
-        for _ in range(10):
-            produce(broker, new_topic, "none", 50, random.Random(2))
-        LibrdkafkaAdmin().delete_records(broker.bootstrap, new_topic, 0, 400)
-        left = read_all(brokers, TopicPartition(new_topic, 0))
-    found = wait_told(brokers, new_topic)
-    assert set(before.offsets) == set(range(100))
-    first = left[0].header.base_offset
-    assert first <= 400
-    # A report that was under way may be followed yet, as long as the files are there.
-    assert {*range(100), *range(first, 600)} <= set(found.offsets) <= set(range(600))
-    assert set(found.offsets.values()) == {1}
-    assert sum(found.sums.events.values()) == len(found.offsets)
 
 
 def test_a_compacted_topic(broker: BrokerProcess, brokers: Brokers, new_topic: str) -> None:

@@ -8,12 +8,14 @@ import os
 import re
 import socket
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
+from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
 from harness.waiting import wait_until
 from tests.system.bystander import Bystander
@@ -33,7 +35,7 @@ from tests.system.raw import (
 from tests.system.topics import create
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "fuzz"
-PARTITIONS, FILES = (10_000, 4_096) if LONG else (500, 260)
+PARTITIONS, FILES = (10_000, 4_096) if LONG else (300, 260)
 SOME = 120  # still more than may have their files open
 WITHIN = 240.0
 
@@ -71,49 +73,58 @@ def test_more_partitions_than_files(chroot: str, tmp_path: Path) -> None:
         assert " ERROR " not in broker.log()
 
 
-@pytest.mark.timeout(600)
-def test_on_a_slow_disk_too_one_client_does_not_keep_the_files_from_others(
-    chroot: str, tmp_path: Path, faults: Faults
-) -> None:
-    """What is not flushed cannot let go of its files, and flushing takes its time."""
+@pytest.fixture(scope="module")
+def faults(faults_library: Path, tmp_path_factory: pytest.TempPathFactory) -> Faults:
+    return Faults(faults_library, tmp_path_factory.mktemp("faults"))
+
+
+@pytest.fixture(scope="module")
+def few_files(
+    zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFactory, faults: Faults
+) -> Iterator[BrokerProcess]:
+    """It has some partitions, more than it may have files open."""
     with BrokerProcess(
-        tmp_path, zookeeper=chroot, open_files=FILES, environment=faults.environment
+        tmp_path_factory.mktemp("few-files"),
+        zookeeper=f"{zookeeper.address}/few-files",
+        open_files=FILES,
+        environment=faults.environment,
     ) as broker:
         create(broker.bootstrap, "bystander")
         create(broker.bootstrap, "many", partitions=SOME)
-        bystander = Bystander(broker.bootstrap, "bystander")
-        faults.delay_syncs("/many-", 0.05)
-        write_to_all(broker.bootstrap, SOME)
-        faults.no_more()
-        served = bystander.finish()
-        assert served.longest < 1 + served.disk_wait
-        read_from_all(broker.bootstrap, SOME)
+        yield broker
 
 
-def test_who_waits_for_more_does_not_keep_the_files_from_others(
-    chroot: str, tmp_path: Path
+@pytest.mark.timeout(600)
+def test_on_a_slow_disk_too_one_client_does_not_keep_the_files_from_others(
+    few_files: BrokerProcess, faults: Faults
 ) -> None:
+    """What is not flushed cannot let go of its files, and flushing takes its time."""
+    bystander = Bystander(few_files.bootstrap, "bystander")
+    faults.delay_syncs("/many-", 0.05)
+    write_to_all(few_files.bootstrap, SOME)
+    faults.no_more()
+    served = bystander.finish()
+    assert served.longest < 1 + served.disk_wait
+    read_from_all(few_files.bootstrap, SOME)
+
+
+def test_who_waits_for_more_does_not_keep_the_files_from_others(few_files: BrokerProcess) -> None:
     """Its fetches are looked at again when their time is over, after requests of others."""
     settings = {
-        "bootstrap.servers": "",
+        "bootstrap.servers": few_files.bootstrap,
         "group.id": "by-hand",
         "enable.auto.commit": False,
         "fetch.min.bytes": 1_000_000,
         "fetch.wait.max.ms": 50,
     }
-    with BrokerProcess(tmp_path, zookeeper=chroot, open_files=FILES) as broker:
-        create(broker.bootstrap, "bystander")
-        create(broker.bootstrap, "many", partitions=SOME)
-        write_to_all(broker.bootstrap, SOME)
-        with contextlib.closing(
-            Consumer(settings | {"bootstrap.servers": broker.bootstrap})
-        ) as waits:
-            waits.assign([TopicPartition("many", each, 0) for each in range(SOME)])
-            bystander = Bystander(broker.bootstrap, "bystander")
-            for _ in range(10):
-                for message in waits.consume(1_000, 0.5):
-                    waits.seek(TopicPartition("many", message.partition() or 0, 0))
-            bystander.finish()
+    write_to_all(few_files.bootstrap, SOME)
+    with contextlib.closing(Consumer(settings)) as waits:
+        waits.assign([TopicPartition("many", each, 0) for each in range(SOME)])
+        bystander = Bystander(few_files.bootstrap, "bystander")
+        for _ in range(10):
+            for message in waits.consume(1_000, 0.5):
+                waits.seek(TopicPartition("many", message.partition() or 0, 0))
+        bystander.finish()
 
 
 def metric(broker: BrokerProcess, name: str) -> str:
@@ -137,21 +148,19 @@ def write_to_all(bootstrap: str, partitions: int = PARTITIONS) -> None:
 
 
 def read_from_all(bootstrap: str, partitions: int = PARTITIONS) -> None:
-    consumer = Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": "by-hand", "enable.auto.commit": False}
-    )
-    consumer.assign([TopicPartition("many", each, 0) for each in range(partitions)])
     missing = set(range(partitions))
-    deadline = time.monotonic() + WITHIN
-    try:
-        while missing and time.monotonic() < deadline:
-            for message in consumer.consume(1_000, 1.0):
-                assert message.error() is None, message.error()
-                assert message.value() == b"%d" % message.partition()
-                missing.discard(message.partition())
-    finally:
-        consumer.close()
-    assert not missing, f"{len(missing)} partitions were not read"
+
+    def all_are_read() -> bool:
+        for message in consumer.consume(1_000, 1.0):
+            assert message.error() is None, message.error()
+            assert message.value() == b"%d" % message.partition()
+            missing.discard(message.partition())
+        return not missing
+
+    settings = {"bootstrap.servers": bootstrap, "group.id": "by-hand", "enable.auto.commit": False}
+    with contextlib.closing(Consumer(settings)) as consumer:
+        consumer.assign([TopicPartition("many", each, 0) for each in range(partitions)])
+        wait_until(all_are_read, within=WITHIN, what="all partitions are read")
 
 
 def test_who_does_not_read_does_not_keep_the_files_from_others(chroot: str, tmp_path: Path) -> None:

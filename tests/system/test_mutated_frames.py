@@ -13,6 +13,7 @@ import pytest
 from broker.api.table import APIS
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
+from tests.system.bystander import Served
 from tests.system.mutated_frames import campaign
 from tests.system.mutating import CREATES, mutated, valid_requests
 from wire.requests import read_client_id, read_header
@@ -60,3 +61,28 @@ def test_apis_can_be_left_out_and_a_seed_repeats_what_was_sent() -> None:
     valid = valid_requests(random.Random(5), CREATES)
     assert not creates & {int.from_bytes(next(valid)[4:6], "big") for _ in range(500)}
     assert first(300) == first(300)
+
+
+# The bystander tells a broker's standstill from a slow disk's
+
+
+@pytest.mark.parametrize(
+    ("longest", "disk", "is_standstill"),
+    [
+        (4.0, 0.01, False),
+        (5.1, 0.01, True),
+        (7.5, 1.0, False),
+        (8.5, 1.0, True),
+    ],
+)
+def test_what_the_disk_takes_is_allowed_for(
+    longest: float, disk: float, is_standstill: bool
+) -> None:
+    served = Served(count=74, median=0.004, p99=longest, longest=longest, disk=disk)
+    assert served.is_standstill == is_standstill
+
+
+@pytest.mark.parametrize(("median", "disk"), [(1.1, 0.01), (2.9, 0.6)])
+def test_so_it_is_where_everything_is_slow(median: float, disk: float) -> None:
+    served = Served(count=9, median=median, p99=median, longest=median, disk=disk)
+    assert served.is_standstill

@@ -1,8 +1,10 @@
 """The pages of an agent and a broker, as processes: seen by who is known, whatever asks them."""
 
 import hashlib
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,12 +14,16 @@ from ground.http_client import HttpAnswer, HttpClient, HttpError, HttpUrl
 from ground.http_security import HttpSecurity, access_to
 from ground.tls import Tls
 from harness.agent_process import AgentProcess
+from harness.audit_process import AuditProcess
 from harness.broker_process import BrokerProcess
 from harness.certificates import Authority
-from harness.server_process import http_page
+from harness.server_process import RunningServer, http_page
 from harness.waiting import wait_until
+from penstock.certificates.authority import make_authority
+from penstock.certificates.signing import Purpose
 from tests.penstock.running import penstock
 
+NOBODY = "127.0.0.1:9"
 TOKEN = "a-token-that-prometheus-has"
 
 
@@ -68,14 +74,14 @@ def agent_of(directory: Path, **settings: object) -> Iterator[AgentProcess]:
     log.write_text("a line\n")
     agent = AgentProcess(
         directory / "agent",
-        brokers="127.0.0.1:9",
+        brokers=NOBODY,
         registry="http://127.0.0.1:9",
         inputs=[{"topic": "x", "paths": [str(log)]}],
         settings={"drain": 0, **settings},
     )
     agent.spawn()
     try:
-        wait_until(lambda: bool(agent.said("agent ready")), within=60, what="it follows files")
+        wait_until(lambda: bool(agent.said("agent ready")), what="it follows files")
         yield agent
     finally:
         agent.kill()
@@ -86,7 +92,7 @@ def test_an_agents_status_is_for_those_who_are_known(tmp_path: Path, site: Site)
         # There is no file of tokens yet: it follows its files, and says why nobody can ask.
         assert agent.said("warning", "no pages", "`http.tokens_file`", "no such file")
         site.write_tokens()
-        wait_until(lambda: site.serves(agent.http_port), within=60, what="pages are served")
+        wait_until(lambda: site.serves(agent.http_port), what="pages are served")
         config = str(agent.config)
         refused = penstock("agent", "--status", "--config", config)
         assert refused.returncode == 1
@@ -119,13 +125,13 @@ def test_a_brokers_metrics_are_for_those_who_are_known(
     broker = BrokerProcess(tmp_path / "broker", zookeeper=chroot, settings={"http": site.http})
     broker.spawn()
     try:
-        wait_until(lambda: site.serves(broker.http_port), within=60, what="pages are served")
+        wait_until(lambda: site.serves(broker.http_port), what="pages are served")
 
         def ready() -> bool:
             page = site.page(broker.http_port, "/readyz")
             return page is not None and page.body == b"ready\n"
 
-        wait_until(ready, within=60, what="it is ready, and says so in full")
+        wait_until(ready, what="it is ready, and says so in full")
         metrics = site.page(broker.http_port, "/metrics")
         assert metrics is not None
         assert b"penstock_broker_insecure 0.0\n" in metrics.body
@@ -149,3 +155,54 @@ def test_pages_that_everybody_sees_are_said_at_each_start(tmp_path: Path, chroot
         said = "insecure: other machines come in without a login, or read along: http_host 0.0.0.0"
         assert said in broker.log()
         assert "penstock_broker_insecure 1.0\n" in broker.http("/metrics")[1]
+
+
+# Programs that were told of certificates say when these end, from their start on
+
+
+def certificate(directory: Path, days: int) -> Path:
+    now = datetime.now(UTC)
+    authority = make_authority(directory, "an authority", now=now)
+    authority.sign("me", hosts=(), purpose=Purpose.CLIENT, days=days, now=now)
+    return authority.file_of("me")
+
+
+def expiry(file: Path, page: str) -> float:
+    (line,) = [each for each in page.splitlines() if f'file="{file}"' in each]
+    name, value = line.rsplit(" ", 1)
+    assert name == f'penstock_certificate_expires_seconds{{file="{file}"}}'
+    return float(value)
+
+
+def about(days: int) -> float:
+    return (datetime.now(UTC) + timedelta(days=days)).timestamp()
+
+
+def test_an_agent_and_an_audit_say_when_their_certificates_end(tmp_path: Path) -> None:
+    soon, later = certificate(tmp_path / "soon", 5), certificate(tmp_path / "later", 60)
+    ca = tmp_path / "later" / "ca.pem"
+    (read,) = ssl.create_default_context(cafile=str(ca)).get_ca_certs()
+    ca_ends = ssl.cert_time_to_seconds(str(read["notAfter"]))
+    security = {"tls": {"ca": str(ca), "certificate": str(soon)}}
+    clusters = {
+        "one": {"brokers": [NOBODY], "security": {"tls": {"certificate": str(later)}}},
+        "two": {"brokers": [NOBODY], "security": security},
+    }
+    audit = AuditProcess(tmp_path / "audit", settings={"clusters": clusters})
+    audit.spawn()
+    try:
+        with agent_of(tmp_path, security=security) as agent:
+            for program, port in ((agent, agent.http_port), (audit, audit.port)):
+                check_says_that_it_ends_soon(program, port, soon)
+                assert expiry(ca, http_page(port, "/metrics")[1]) == ca_ends
+                assert str(later) not in program.log()
+        assert abs(expiry(later, http_page(audit.port, "/metrics")[1]) - about(60)) < 600
+    finally:
+        audit.stop()
+
+
+def check_says_that_it_ends_soon(program: RunningServer, port: int, soon: Path) -> None:
+    wait_until(lambda: http_page(port, "/metrics")[0] == 200, what="metrics are there")
+    assert abs(expiry(soon, http_page(port, "/metrics")[1]) - about(5)) < 600
+    said = f"certificate ends soon file={soon} days_left=4"
+    wait_until(lambda: program.log().count(said) == 1, what="it is said once")

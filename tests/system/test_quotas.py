@@ -2,11 +2,8 @@
 
 import contextlib
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +15,7 @@ from client.errors import Refused
 from client.quotas import alter_quotas, quotas
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
+from tests.penstock.running import At
 from tests.system.bystander import Bystander
 from tests.system.raw import API_VERSIONS, METADATA, Closed, RawConnection, metadata_body
 from tests.system.topics import create
@@ -170,34 +168,22 @@ def test_quotas_outlive_the_broker_and_bad_ones_are_refused(broker: BrokerProces
         assert not quotas(brokers)
 
 
-def test_the_commands(broker: BrokerProcess, tmp_path: Path) -> None:
-    def penstock(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "penstock",
-                "quotas",
-                *arguments,
-                "--bootstrap",
-                broker.bootstrap,
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
+def test_the_commands(broker: BrokerProcess) -> None:
+    at = At(broker.bootstrap)
 
-    assert penstock("list").stderr == "no quotas\n"
-    assert penstock("set", "--user", "*", "--produce", "2e6", "--request", "50").returncode == 0
-    (shown,) = json.loads(penstock("list", "--json").stdout)
+    def code(*arguments: str) -> int:
+        return at.run("quotas", *arguments).returncode
+
+    assert at.run("quotas", "list").stderr == "no quotas\n"
+    assert code("set", "--user", "*", "--produce", "2e6", "--request", "50") == 0
+    (shown,) = json.loads(at.run("quotas", "list", "--json").stdout)
     assert shown == {
         "entity": {"user": None},
         "quotas": {"producer_byte_rate": 2e6, "request_percentage": 50.0},
     }
-    assert "2,000,000" in penstock("list").stdout
-    assert penstock("remove", "--user", "alice").returncode == 2
-    assert penstock("remove", "--user", "*").returncode == 0
-    assert penstock("set", "--produce", "1").returncode == 2
-    assert penstock("set", "--user", "a", "--connections", "1").returncode == 1
-    assert json.loads(penstock("list", "--json").stdout) == []
+    assert "2,000,000" in at.run("quotas", "list").stdout
+    assert code("remove", "--user", "alice") == 2
+    assert code("remove", "--user", "*") == 0
+    assert code("set", "--produce", "1") == 2
+    assert code("set", "--user", "a", "--connections", "1") == 1
+    assert json.loads(at.run("quotas", "list", "--json").stdout) == []

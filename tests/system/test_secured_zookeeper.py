@@ -1,7 +1,9 @@
 """A broker and a registry whose ZooKeeper is behind locks, as processes."""
 
 import importlib.util
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,49 +18,52 @@ PASSWORD = made_secret("zookeeper")
 CAN_LOG_IN = importlib.util.find_spec("puresasl") is not None
 
 
-@pytest.mark.parametrize("logs_in", [False, CAN_LOG_IN], ids=["certificate", "login"])
-def test_they_get_in_and_say_until_when(tmp_path: Path, logs_in: bool) -> None:
-    authority = Authority(tmp_path / "authority")
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def locked(
+    authority: Authority, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SecuredZooKeeper]:
+    """It wants a certificate, and a login where one can be made here."""
+    directory = tmp_path_factory.mktemp("zookeeper")
+    users = {"penstock": PASSWORD} if CAN_LOG_IN else {}
+    with SecuredZooKeeper(directory, authority, users=users, wants_certificates=True) as running:
+        yield running
+
+
+def test_they_get_in_and_say_until_when(
+    tmp_path: Path, authority: Authority, locked: SecuredZooKeeper
+) -> None:
     mine = authority.sign("penstock").both
-    tls = {"ca": str(authority.ca), "certificate": str(mine)}
-    security: dict[str, object] = {"tls": tls}
-    if logs_in:
+    security: dict[str, object] = {"tls": {"ca": str(authority.ca), "certificate": str(mine)}}
+    if CAN_LOG_IN:
         (tmp_path / "password").write_text(PASSWORD + "\n")
         security |= {"user": "penstock", "password_file": str(tmp_path / "password")}
     settings = {"zookeeper_security": security}
-    users = {"penstock": PASSWORD} if logs_in else {}
-    with SecuredZooKeeper(
-        tmp_path / "zookeeper", authority, users=users, wants_certificates=True
-    ) as zookeeper:
-        address = f"{zookeeper.tls_address}/cluster"
-        with (
-            BrokerProcess(tmp_path / "broker", zookeeper=address, settings=settings) as broker,
-            RegistryProcess(
-                tmp_path / "registry",
-                brokers=broker.bootstrap,
-                zookeeper=address,
-                settings=settings,
-            ) as registry,
-        ):
-            schema = {"schema": '{"type": "string"}'}
-            assert registry.ask("POST", "/subjects/s/versions", schema).status == 200
-            for port in (broker.http_port, registry.port):
-                page = http_page(port, "/metrics")[1]
-                for file in (authority.ca, mine):
-                    assert f'penstock_certificate_expires_seconds{{file="{file}"}}' in page
-            logs = broker.log() + registry.log()
-            assert PASSWORD not in logs
+    at: dict[str, Any] = {"zookeeper": f"{locked.tls_address}/cluster", "settings": settings}
+    with (
+        BrokerProcess(tmp_path / "broker", **at) as broker,
+        RegistryProcess(tmp_path / "registry", brokers=broker.bootstrap, **at) as registry,
+    ):
+        assert registry.register("s", "string").status == 200
+        for port in (broker.http_port, registry.port):
+            page = http_page(port, "/metrics")[1]
+            for file in (authority.ca, mine):
+                assert f'penstock_certificate_expires_seconds{{file="{file}"}}' in page
+        assert PASSWORD not in broker.log() + registry.log()
 
 
-def test_a_broker_that_is_not_believed_says_so_and_ends(tmp_path: Path) -> None:
-    authority, other = Authority(tmp_path / "one"), Authority(tmp_path / "other")
+def test_a_broker_that_does_not_believe_it_says_so_and_ends(
+    tmp_path: Path, locked: SecuredZooKeeper
+) -> None:
+    other = Authority(tmp_path / "other")
     settings = {"zookeeper_security": {"tls": {"ca": str(other.ca)}}}
-    with SecuredZooKeeper(tmp_path / "zookeeper", authority) as zookeeper:
-        broker = BrokerProcess(
-            tmp_path / "broker", zookeeper=zookeeper.tls_address, settings=settings
-        )
-        broker.spawn()
-        assert broker.process.wait(within=60) == 1
+    broker = BrokerProcess(tmp_path / "broker", zookeeper=locked.tls_address, settings=settings)
+    broker.spawn()
+    assert broker.process.wait(within=60) == 1
     last = broker.log().splitlines()[-1]
-    assert last.startswith(f"penstock broker: ZooKeeper at {zookeeper.tls_address}: ")
+    assert last.startswith(f"penstock broker: ZooKeeper at {locked.tls_address}: ")
     assert "its certificate is not believed" in last

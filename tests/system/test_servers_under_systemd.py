@@ -19,6 +19,7 @@ from tests.docs.pages import ROOT
 ZOOKEEPER = "penstock-zookeeper.service"
 BROKER = "penstock-broker.service"
 REGISTRY = "penstock-registry.service"
+UNITS = (ZOOKEEPER, BROKER, REGISTRY)
 WITHIN = 180.0  # a ZooKeeper that is too slow is started again after half a minute
 SECRET = "correct-horse-battery-staple"
 
@@ -101,7 +102,7 @@ def servers(tmp_path: Path) -> Iterator[Servers]:
 def test_zookeeper_broker_and_registry_by_their_units(servers: Servers) -> None:
     systemd = servers.systemd
     # In no order: none waits for another, and who misses one is started again.
-    systemd("start", "--no-block", ZOOKEEPER, BROKER, REGISTRY)
+    systemd("start", "--no-block", *UNITS)
     servers.until_ready()
     assert systemd.show(BROKER, "LimitNOFILE") == "131072"
     assert SECRET not in servers.said(BROKER) + servers.said(REGISTRY)
@@ -114,22 +115,34 @@ def test_zookeeper_broker_and_registry_by_their_units(servers: Servers) -> None:
     registered = servers.registry.ask("POST", "/subjects/a-value/versions", {"schema": '"int"'})
     assert registered.status == 200
 
-    before = {unit: systemd.main_pid(unit) for unit in (ZOOKEEPER, BROKER, REGISTRY)}
-    for unit in before:
-        systemd("kill", "--kill-whom=main", "--signal=KILL", unit)
-
-    def is_back(unit: str) -> bool:
-        return systemd.main_pid(unit) not in {0, before[unit]}
-
-    wait_until(lambda: all(map(is_back, before)), within=WITHIN, what="all are started again")
-    servers.until_ready()
+    # Who is killed is started again, and who hangs.
+    for signal in ("KILL", "STOP"):
+        before = {unit: systemd.main_pid(unit) for unit in UNITS}
+        for unit in UNITS:
+            systemd("kill", "--kill-whom=main", f"--signal={signal}", unit)
+        wait_until(
+            lambda before=before: all(
+                systemd.main_pid(each) not in {0, before[each]} for each in UNITS
+            ),
+            within=WITHIN,
+            what="all are started again",
+        )
+        servers.until_ready()
     assert servers.registry.ask("GET", "/subjects").body == ["a-value"]
 
-    systemd("stop", REGISTRY, BROKER, ZOOKEEPER)
-    for unit in before:
+    systemd("stop", *reversed(UNITS))
+    for unit in UNITS:
         assert systemd.show(unit, "Result") == "success"
         assert systemd.show(unit, "ExecMainStatus") == "0"
     assert "stopped" in servers.said(BROKER).splitlines()[-1]
+
+    # Started means that it serves.
+    systemd("start", ZOOKEEPER)
+    assert systemd.show(ZOOKEEPER, "StatusText") == "standalone"
+    systemd("start", BROKER)
+    assert servers.broker.ready()
+    systemd("start", REGISTRY)
+    assert servers.registry.ready()
 
 
 def priorities(systemd: Systemd, unit: str) -> set[int]:
@@ -144,23 +157,3 @@ def priorities(systemd: Systemd, unit: str) -> set[int]:
         if main and int(fields[1]) == main:
             found.add(int(fields[16]))
     return found
-
-
-def test_started_means_that_it_serves_and_who_hangs_is_started_again(servers: Servers) -> None:
-    systemd = servers.systemd
-    systemd("start", ZOOKEEPER)
-    assert systemd.show(ZOOKEEPER, "StatusText") == "standalone"
-    systemd("start", BROKER)
-    assert servers.broker.ready()
-    systemd("start", REGISTRY)
-    assert servers.registry.ready()
-
-    before = {unit: systemd.main_pid(unit) for unit in (BROKER, REGISTRY, ZOOKEEPER)}
-    for unit in before:
-        systemd("kill", "--kill-whom=main", "--signal=STOP", unit)
-
-    def is_back(unit: str) -> bool:
-        return systemd.main_pid(unit) not in {0, before[unit]}
-
-    wait_until(lambda: all(map(is_back, before)), within=WITHIN, what="all are started again")
-    servers.until_ready()

@@ -2,7 +2,7 @@
 `failing_logins` and `login_referee`.
 
 HYPOTHESIS_PROFILE=fuzz holds a hundred thousand conversations, with a seed of the day; `make test`
-a few hundred.
+some.
 """
 
 import os
@@ -15,14 +15,14 @@ import pytest
 from client.logins import scram
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.secured_broker import SecuredBroker
-from tests.system.failing_logins import endure
+from tests.system.failing_logins import REFUSALS, endure
 from tests.system.login_referee import AUTHENTICATE, HANDSHAKE, Known, judge
 from tests.system.raw import METADATA, frame, int16, int32, metadata_body, request, string
 from tests.system.secured_alone import secured_for_good_clients
 from tests.system.siege_of_logins import siege
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "fuzz"
-CONVERSATIONS = 100_000 if LONG else 250
+CONVERSATIONS = 100_000 if LONG else 150
 SEED = time.time_ns() if LONG else 7
 KNOWN = Known({"alice": "right", "bob": "another"}, {"a-token": "alice"})
 
@@ -50,28 +50,22 @@ def test_nobody_gets_in_by_a_siege(secured: SecuredBroker) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("mechanism", "addresses"), [("SCRAM-SHA-512", 200), ("PLAIN", 200), ("PLAIN", 1)]
-)
+@pytest.mark.parametrize(("mechanism", "addresses"), [("SCRAM-SHA-512", 200), ("PLAIN", 1)])
 def test_ten_thousand_failed_logins_a_minute(
     secured: SecuredBroker, mechanism: str, addresses: int
 ) -> None:
     """As many of them as this machine can make in some seconds."""
-    endured = endure(
-        secured,
-        mechanism=mechanism,
-        a_minute=10_000,
-        seconds=2.0,
-        addresses=addresses,
+    ends, found = endure(
+        secured, mechanism=mechanism, a_minute=10_000, seconds=2.0, addresses=addresses
     )
-    print(endured)
-    assert endured.attempts > 20
-    assert not endured.ends["let in"]
-    assert endured.meanwhile is not None
-    assert not endured.meanwhile.is_standstill
-    assert endured.refused >= endured.ends["refused"]
-    assert endured.memory[1] < 200_000_000
-    assert endured.log_lines < 1_000
+    print(ends, found)
+    assert ends.total() > 20
+    assert not ends["let in"]
+    assert found.meanwhile is not None
+    assert not found.meanwhile.is_standstill
+    assert found.counted(*REFUSALS) >= ends["refused"]
+    assert found.memory[1] < 200_000_000
+    assert found.log_lines < 1_000
     assert secured.broker.ready()
     assert "Traceback" not in secured.broker.log()
 

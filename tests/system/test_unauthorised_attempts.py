@@ -13,11 +13,10 @@ made of the table.
 import contextlib
 import functools
 import random
-import socket
 import ssl
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +38,7 @@ from harness.waiting import wait_until
 from tests.broker.api.test_authorization import codes
 from tests.system.mutating import TOPICS, message
 from tests.system.raw import Closed, RawConnection, int16, int32, request
-from tests.system.raw_login import AUTHENTICATE, HANDSHAKE, begun, over_tls, said
+from tests.system.raw_login import AUTHENTICATE, HANDSHAKE, begun, logged_in, over_tls, said
 from wire.codec import Api
 from wire.errors import ErrorCode
 from wire.requests import request_frame
@@ -88,7 +87,7 @@ def state(brokers: Brokers) -> object:
 
 @functools.cache
 def frame_of(key: int) -> tuple[Api[Any, Any], int, bytes]:
-    """A request of that API which asks for something, in its newest version."""
+    """A request of that API which would be served, in its newest version."""
     api = APIS[key]
     version = _BY_NAME.get(key, api.versions[-1])
     for seed in range(10_000):
@@ -113,39 +112,35 @@ def _is_full(value: Any) -> bool:
     return True
 
 
-def cut_off(connection: RawConnection, frame: bytes) -> None:
+def cut_off(connection: RawConnection, key: int) -> None:
+    """It asks, and is not answered."""
     with pytest.raises((Closed, OSError)):
-        connection.send(frame)
-        connection.answer(10)
+        connection.send(frame_of(key)[2])
+        answer = connection.answer(10)
+        print(f"{APIS[key].name} was answered: {answer!r}")
 
 
 def logged(secured: SecuredBroker, text: str) -> None:
     """Once at least: what is said again is counted."""
-    wait_until(lambda: text in secured.broker.log(), within=30, what=f"it logs {text!r}")
+    wait_until(lambda: text in secured.broker.log(), what=f"it logs {text!r}")
 
 
-@pytest.fixture(params=KEYS, ids=[APIS[key].name for key in KEYS])
-def asked(request: pytest.FixtureRequest) -> bytes:
-    return frame_of(request.param)[2]
+def in_the_clear(secured: SecuredBroker, port: int | None = None) -> RawConnection:
+    return RawConnection(f"127.0.0.1:{port or secured.plain}")
 
 
-def test_without_a_login(secured: SecuredBroker, asked: bytes) -> None:
-    with RawConnection(f"127.0.0.1:{secured.plain}") as connection:
-        cut_off(connection, asked)
+def with_tls(secured: SecuredBroker, port: int, certificate: str = "") -> RawConnection:
+    context = ssl.create_default_context(cafile=str(secured.authority.ca))
+    if certificate:
+        context.load_cert_chain(certificate)
+    return over_tls(f"127.0.0.1:{port}", context)
+
+
+def test_without_a_login(secured: SecuredBroker) -> None:
+    for key in KEYS:
+        with in_the_clear(secured) as connection:
+            cut_off(connection, key)
     logged(secured, "and it has not logged in")
-
-
-def tried(secured: SecuredBroker, exchange: Exchange) -> RawConnection:
-    """A connection that has said its last word, and has not heard the answer: those who fail are
-    kept waiting for it, so all do at once."""
-    connection = RawConnection(f"127.0.0.1:{secured.plain}")
-    begun(connection, "SCRAM-SHA-512")
-    first = next(exchange)
-    answer = connection.ask(AUTHENTICATE, 1, int32(len(first)) + first)
-    (size,) = struct.unpack_from(">i", answer, 4)
-    last = exchange.send(answer[8 : 8 + size])
-    connection.send(request(AUTHENTICATE, 1, int32(len(last)) + last))
-    return connection
 
 
 def recorded(heard: list[bytes], user: str) -> Exchange:
@@ -164,134 +159,99 @@ def replayed(heard: list[bytes]) -> Exchange:
         yield token
 
 
-@pytest.fixture(scope="module")
-def with_wrong_passwords(secured: SecuredBroker) -> Iterator[Callable[[], RawConnection]]:
-    wrong = [tried(secured, scram("sha512", "alice", "wrong", lambda: "a-nonce")) for _ in KEYS]
-    with contextlib.ExitStack() as stack:  # those that other workers' tests would have taken
-        for each in wrong:
-            stack.enter_context(each)
-        yield list(wrong).pop
+def tried(connection: RawConnection, exchange: Exchange) -> None:
+    """It has said its last word, and has not heard the answer."""
+    begun(connection, "SCRAM-SHA-512")
+    first = next(exchange)
+    answer = connection.ask(AUTHENTICATE, 1, int32(len(first)) + first)
+    (size,) = struct.unpack_from(">i", answer, 4)
+    last = exchange.send(answer[8 : 8 + size])
+    connection.send(request(AUTHENTICATE, 1, int32(len(last)) + last))
 
 
-@pytest.fixture(scope="module")
-def with_replayed_proofs(secured: SecuredBroker) -> Iterator[Callable[[], RawConnection]]:
+@pytest.mark.parametrize("how", ["wrong", "replayed"])
+def test_with_a_wrong_password_or_a_proof_of_another_connection(
+    secured: SecuredBroker, how: str
+) -> None:
     heard: list[bytes] = []
-    with RawConnection(f"127.0.0.1:{secured.plain}") as connection:
-        begun(connection, "SCRAM-SHA-512")
-        assert said(connection, recorded(heard, "bob"))[:2] == int16(0)
+    if how == "replayed":
+        with in_the_clear(secured) as connection:
+            begun(connection, "SCRAM-SHA-512")
+            assert said(connection, recorded(heard, "bob"))[:2] == int16(0)
     with contextlib.ExitStack() as stack:
-        yield [stack.enter_context(tried(secured, replayed(heard))) for _ in KEYS].pop
+        connections = {key: stack.enter_context(in_the_clear(secured)) for key in KEYS}
+        for each in connections.values():  # those who fail are kept waiting, so all do at once
+            wrong = scram("sha512", "alice", "wrong", lambda: "a-nonce")
+            tried(each, replayed(heard) if heard else wrong)
+        for key, each in connections.items():
+            assert each.answer()[:2] == int16(ErrorCode.sasl_authentication_failed)
+            cut_off(each, key)
+    logged(secured, "the nonce is another attempt's, user bob" if heard else "wrong password, user")
 
 
-def test_with_a_wrong_password(
-    with_wrong_passwords: Callable[[], RawConnection], secured: SecuredBroker, asked: bytes
-) -> None:
-    with with_wrong_passwords() as connection:
-        assert connection.answer()[:2] == int16(ErrorCode.sasl_authentication_failed)
-        cut_off(connection, asked)
-    logged(secured, "wrong password, user alice")
-
-
-def test_with_a_proof_of_another_connection(
-    with_replayed_proofs: Callable[[], RawConnection], secured: SecuredBroker, asked: bytes
-) -> None:
-    with with_replayed_proofs() as connection:
-        assert connection.answer()[:2] == int16(ErrorCode.sasl_authentication_failed)
-        cut_off(connection, asked)
-    logged(secured, "the nonce is another attempt's, user bob")
-
-
-def connected(secured: SecuredBroker, port: int, certificate: str = "") -> RawConnection:
-    context = ssl.create_default_context(cafile=str(secured.authority.ca))
-    if certificate:
-        context.load_cert_chain(certificate)
-    return over_tls(f"127.0.0.1:{port}", context)
-
-
-@pytest.fixture(scope="module")
-def with_expired_tokens(secured: SecuredBroker) -> Iterator[Callable[[], RawConnection]]:
+def test_with_an_expired_token(secured: SecuredBroker) -> None:
     token = f"n,,\1auth=Bearer {secured.token(seconds=-600)}\1\1".encode()
     with contextlib.ExitStack() as stack:
-        expired = []
-        for _ in KEYS:
-            connection = stack.enter_context(connected(secured, secured.locked))
-            begun(connection, "OAUTHBEARER")
-            connection.send(request(AUTHENTICATE, 1, int32(len(token)) + token))
-            expired.append(connection)
-        for connection in expired:  # at once: a login that stands still is ended
-            assert b"invalid_token" in connection.answer()
-            connection.send(request(AUTHENTICATE, 1, int32(1) + b"\1"))
-        yield expired.pop
+        connections = {key: stack.enter_context(with_tls(secured, secured.locked)) for key in KEYS}
+        for each in connections.values():
+            begun(each, "OAUTHBEARER")
+            each.send(request(AUTHENTICATE, 1, int32(len(token)) + token))
+        for each in connections.values():  # at once: a login that stands still is ended
+            assert b"invalid_token" in each.answer()
+            each.send(request(AUTHENTICATE, 1, int32(1) + b"\1"))
+        for key, each in connections.items():
+            assert each.answer()[:2] == int16(ErrorCode.sasl_authentication_failed)
+            cut_off(each, key)
 
 
-def test_with_an_expired_token(
-    with_expired_tokens: Callable[[], RawConnection], asked: bytes
-) -> None:
-    with with_expired_tokens() as connection:
-        assert connection.answer()[:2] == int16(ErrorCode.sasl_authentication_failed)
-        cut_off(connection, asked)
-
-
-def test_with_a_revoked_certificate(secured: SecuredBroker, asked: bytes) -> None:
+def test_with_a_revoked_certificate(secured: SecuredBroker) -> None:
     certificate = str(secured.revoked["lost"].both)
-    with pytest.raises((Closed, OSError)), connected(secured, secured.known, certificate) as lost:
-        lost.send(asked)
-        lost.answer(10)
+    for key in KEYS:
+        with (
+            pytest.raises((Closed, OSError)),
+            with_tls(secured, secured.known, certificate) as lost,
+        ):
+            lost.send(frame_of(key)[2])
+            lost.answer(10)
     logged(secured, "certificate revoked")
 
 
-def test_in_the_clear_where_tls_is_spoken(secured: SecuredBroker, asked: bytes) -> None:
-    with RawConnection(f"127.0.0.1:{secured.locked}") as connection:
-        cut_off(connection, asked)
+def test_in_the_clear_where_tls_is_spoken(secured: SecuredBroker) -> None:
+    for key in KEYS:
+        with in_the_clear(secured, secured.locked) as connection:
+            cut_off(connection, key)
     logged(secured, "TLS handshake failed")
 
 
-def test_by_an_older_tls(secured: SecuredBroker, asked: bytes) -> None:
+def test_by_an_older_tls(secured: SecuredBroker) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.set_ciphers("ALL:@SECLEVEL=0")
     with pytest.warns(DeprecationWarning, match="TLSv1"):
         context.maximum_version = ssl.TLSVersion.TLSv1_1
+    with pytest.raises(OSError):
+        over_tls(f"127.0.0.1:{secured.locked}", context)
+
+
+def test_after_the_end_of_a_login(chroot: str, tmp_path: Path) -> None:
     with (
-        socket.create_connection(("127.0.0.1", secured.locked)) as opened,
-        pytest.raises(OSError),
-        context.wrap_socket(opened) as connection,
+        SecuredBroker(tmp_path, zookeeper=chroot, login_seconds=1) as secured,
+        contextlib.ExitStack() as stack,
     ):
-        connection.sendall(asked)
-
-
-@pytest.fixture(scope="module")
-def ended(
-    zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[[], RawConnection]]:
-    """Connections whose login is over, one for each call."""
-    directory: Path = tmp_path_factory.mktemp("ended")
-    ended = SecuredBroker(directory, zookeeper=f"{zookeeper.address}/ended", login_seconds=1)
-    with ended as secured, contextlib.ExitStack() as stack:
-        connections = []
-        for _ in KEYS:
-            connection = stack.enter_context(RawConnection(f"127.0.0.1:{secured.plain}"))
-            begun(connection, "SCRAM-SHA-512")
-            exchange = scram("sha512", "alice", USERS["alice"], lambda: "a-nonce")
-            assert said(connection, exchange)[:2] == int16(0)
-            connections.append(connection)
+        connections = {key: stack.enter_context(in_the_clear(secured)) for key in KEYS}
+        for each in connections.values():
+            assert logged_in(each, "alice", USERS["alice"])[:2] == int16(0)
         time.sleep(1.1)
-        yield connections.pop
+        for key, each in connections.items():
+            cut_off(each, key)
         logged(secured, "and its login has ended")
-
-
-def test_after_the_end_of_a_login(ended: Callable[[], RawConnection], asked: bytes) -> None:
-    with ended() as connection:
-        cut_off(connection, asked)
 
 
 @pytest.mark.parametrize("key", [key for key in KEYS if RULES[key]], ids=lambda key: APIS[key].name)
 def test_logged_in_without_the_right(secured: SecuredBroker, key: int) -> None:
     api, version, frame = frame_of(key)
-    with RawConnection(f"127.0.0.1:{secured.plain}") as connection:
-        begun(connection, "SCRAM-SHA-512")
-        exchange = scram("sha512", "alice", USERS["alice"], lambda: "a-nonce")
-        assert said(connection, exchange)[:2] == int16(0)
+    with in_the_clear(secured) as connection:
+        assert logged_in(connection, "alice", USERS["alice"])[:2] == int16(0)
         before = secured.broker.complaints("not authorized")
         connection.send(frame)
         answer = connection.answer(30)

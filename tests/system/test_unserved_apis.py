@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from harness.apache_kafka import kafka_classpath, why_no_kafka
+from harness.apache_kafka import VERSION
 from harness.broker_process import BrokerProcess
 from harness.jvm import Jvm
 from tests.system.clients import attempts
+from tests.system.conftest import kafka_java
 from tests.system.topics import create
 
 # Clients are patient for 30 seconds at least: a minute, most of them.
@@ -28,25 +29,13 @@ NOT_SERVED = (
 )
 JAVAS_WORDS = "The version of API is not supported"
 WITHOUT_TRANSACTIONS = "this broker has no transactions"
-LIBRARIES = {
-    "librdkafka": attempts.LIBRDKAFKA,
-    "kafka-python": attempts.KAFKA_PYTHON,
-    "aiokafka": attempts.AIOKAFKA,
-}
-
-
-@pytest.fixture(scope="module")
-def topic(running_broker: BrokerProcess) -> str:
-    create(running_broker.bootstrap, "asked-about")
-    return "asked-about"
+# Where a client shows its user the broker's words.
+SHOWN = ("librdkafka: init transactions", "kafka-python: describe transactions")
 
 
 @pytest.fixture(scope="module")
 def java() -> Iterator[Jvm]:
-    classpath = kafka_classpath()
-    if classpath is None:
-        pytest.skip(f"Apache Kafka cannot be had: {why_no_kafka()}")
-    with Jvm(classpath) as running:
+    with kafka_java(VERSION) as running:
         yield running
 
 
@@ -68,35 +57,18 @@ def what_ended(attempt: Callable[[], object]) -> str:
     raise AssertionError(f"it has not ended after {AT_ONCE:g} s")
 
 
-@pytest.mark.parametrize(
-    ("client", "name"), [(client, name) for client, all_ in LIBRARIES.items() for name in all_]
-)
-def test_a_client_is_told_at_once(
-    running_broker: BrokerProcess, topic: str, client: str, name: str
-) -> None:
-    attempt = LIBRARIES[client][name]
-    said = what_ended(lambda: attempt(running_broker.bootstrap, topic))
+@pytest.mark.parametrize("name", attempts.LIBRARIES)
+def test_a_client_is_told_at_once(running_broker: BrokerProcess, name: str) -> None:
+    said = what_ended(lambda: attempts.LIBRARIES[name](running_broker.bootstrap))
     assert re.search(NOT_SERVED, said, re.IGNORECASE), said
+    if name in SHOWN:
+        assert WITHOUT_TRANSACTIONS in said
 
 
 @pytest.mark.parametrize("name", attempts.JAVA)
 def test_javas_clients_are_told_at_once(
-    running_broker: BrokerProcess, topic: str, java: Jvm, name: str
+    running_broker: BrokerProcess, new_topic: str, java: Jvm, name: str
 ) -> None:
-    attempt = attempts.JAVA[name]
-    said = what_ended(lambda: attempt(java, running_broker.bootstrap, topic))
+    create(running_broker.bootstrap, new_topic)
+    said = what_ended(lambda: attempts.JAVA[name](java, running_broker.bootstrap, new_topic))
     assert re.search(f"{NOT_SERVED}|{JAVAS_WORDS}", said, re.IGNORECASE), said
-
-
-@pytest.mark.parametrize(
-    ("client", "name", "words"),
-    [
-        ("librdkafka", "init transactions", WITHOUT_TRANSACTIONS),
-        ("kafka-python", "describe transactions", WITHOUT_TRANSACTIONS),
-    ],
-)
-def test_the_user_is_told_what_it_is(
-    running_broker: BrokerProcess, topic: str, client: str, name: str, words: str
-) -> None:
-    attempt = LIBRARIES[client][name]
-    assert words in what_ended(lambda: attempt(running_broker.bootstrap, topic))

@@ -1,9 +1,8 @@
 """aiokafka."""
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Unpack
 
 import aiokafka
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
@@ -14,15 +13,18 @@ from aiokafka.errors import KafkaError, for_code
 from tests.system.clients.interface import (
     WITHIN,
     Acks,
+    AtEnd,
     AtOffset,
     AtTime,
     Cluster,
-    Codec,
+    Configs,
     Consumed,
+    Described,
+    How,
     Record,
+    Records,
     Refused,
     Start,
-    nothing,
 )
 
 _ACKS: Mapping[Acks, int | str] = {"0": 0, "1": 1, "all": "all"}
@@ -38,18 +40,12 @@ class Aiokafka:
     null_headers = True
 
     def produce(
-        self,
-        bootstrap: str,
-        topic: str,
-        partition: int,
-        records: Sequence[Record],
-        *,
-        codec: Codec = "none",
-        acks: Acks = "all",
-        idempotent: bool = False,
+        self, server: str, topic: str, partition: int, records: Records, **how: Unpack[How]
     ) -> list[int] | None:
+        codec, acks = how.get("codec", "none"), how.get("acks", "all")
+        idempotent = how.get("idempotent", False)
         options = {
-            "bootstrap_servers": bootstrap,
+            "bootstrap_servers": server,
             "compression_type": None if codec == "none" else codec,
             "acks": _ACKS[acks],
             "enable_idempotence": idempotent,
@@ -60,7 +56,7 @@ class Aiokafka:
         return None if acks == "0" else offsets
 
     async def _produce(
-        self, options: dict[str, Any], topic: str, partition: int, records: Sequence[Record]
+        self, options: dict[str, Any], topic: str, partition: int, records: Records
     ) -> list[int]:
         async with AIOKafkaProducer(**options) as producer:
             try:
@@ -83,33 +79,25 @@ class Aiokafka:
             return [-1 if answer is None else answer.offset for answer in answers]
 
     def consume(
-        self,
-        bootstrap: str,
-        topic: str,
-        partition: int,
-        start: Start,
-        count: int,
-        *,
-        positioned: Callable[[], None] = nothing,
+        self, server: str, topic: str, partition: int, start: Start, count: int
     ) -> list[Consumed]:
         which = aiokafka.TopicPartition(topic, partition)
-        return asyncio.run(self._consume(bootstrap, which, start, count, positioned))
+        return asyncio.run(self._consume(server, which, start, count))
 
     async def _consume(
         self,
-        bootstrap: str,
+        server: str,
         which: aiokafka.TopicPartition,
         start: Start,
         count: int,
-        positioned: Callable[[], None],
     ) -> list[Consumed]:
-        consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False)
+        consumer = AIOKafkaConsumer(bootstrap_servers=server, enable_auto_commit=False)
         async with asyncio.timeout(WITHIN), consumer:
             consumer.assign([which])
             match start:
                 case "beginning":
                     await consumer.seek_to_beginning(which)
-                case "end":
+                case AtEnd():
                     await consumer.seek_to_end(which)
                 case AtOffset(offset):
                     consumer.seek(which, offset)
@@ -117,7 +105,8 @@ class Aiokafka:
                     found = await consumer.offsets_for_times({which: timestamp})
                     consumer.seek(which, found[which].offset)
             await consumer.position(which)
-            await asyncio.to_thread(positioned)
+            if isinstance(start, AtEnd):
+                await asyncio.to_thread(start.then)
             seen: list[Consumed] = []
             while len(seen) < count:
                 message = await consumer.getone()
@@ -132,89 +121,60 @@ class AiokafkaAdmin:
 
     name = "aiokafka"
 
-    @contextlib.asynccontextmanager
-    async def _client(self, bootstrap: str) -> AsyncIterator[AIOKafkaAdminClient]:
-        client = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
-        async with asyncio.timeout(WITHIN):
-            await client.start()
-            try:
-                yield client
-            except KafkaError as error:
-                raise Refused(str(getattr(error, "message", type(error).__name__))) from error
-            finally:
-                await client.close()
-
-    def create_topic(
-        self, bootstrap: str, topic: str, partitions: int, configs: Mapping[str, str]
-    ) -> None:
+    def _ask(self, server: str, question: Callable[[AIOKafkaAdminClient], Awaitable[Any]]) -> Any:
         async def run() -> Any:
-            async with self._client(bootstrap) as client:
-                wanted = NewTopic(topic, partitions, 1, topic_configs=dict(configs))
-                return await client.create_topics([wanted])
+            client = AIOKafkaAdminClient(bootstrap_servers=server)
+            async with asyncio.timeout(WITHIN):
+                await client.start()
+                try:
+                    return await question(client)
+                except KafkaError as error:
+                    raise Refused(str(getattr(error, "message", type(error).__name__))) from error
+                finally:
+                    await client.close()
 
-        _check(asyncio.run(run()).topic_errors[0][1])
+        return asyncio.run(run())
 
-    def delete_topic(self, bootstrap: str, topic: str) -> None:
-        async def run() -> Any:
-            async with self._client(bootstrap) as client:
-                return await client.delete_topics([topic])
+    def create_topic(self, server: str, topic: str, partitions: int, configs: Configs) -> None:
+        wanted = NewTopic(topic, partitions, 1, topic_configs=dict(configs))
+        answer = self._ask(server, lambda client: client.create_topics([wanted]))
+        _check(answer.topic_errors[0][1])
 
-        _check(asyncio.run(run()).topic_error_codes[0][1])
+    def delete_topic(self, server: str, topic: str) -> None:
+        answer = self._ask(server, lambda client: client.delete_topics([topic]))
+        _check(answer.topic_error_codes[0][1])
 
-    def topics(self, bootstrap: str) -> dict[str, int]:
-        async def run() -> Any:
-            async with self._client(bootstrap) as client:
-                return await client.describe_topics()
+    def topics(self, server: str) -> dict[str, int]:
+        described = self._ask(server, lambda client: client.describe_topics())
+        return {each["topic"]: len(each["partitions"]) for each in described}
 
-        return {each["topic"]: len(each["partitions"]) for each in asyncio.run(run())}
+    def create_partitions(self, server: str, topic: str, total: int) -> None:
+        wanted = {topic: NewPartitions(total)}
+        self._ask(server, lambda client: client.create_partitions(wanted))
 
-    def create_partitions(self, bootstrap: str, topic: str, total: int) -> None:
-        async def run() -> None:
-            async with self._client(bootstrap) as client:
-                await client.create_partitions({topic: NewPartitions(total)})
+    def configs(self, server: str, topic: str) -> Described:
+        return self._configs(server, ConfigResource(ConfigResourceType.TOPIC, topic))
 
-        asyncio.run(run())
+    def broker_configs(self, server: str, broker: int) -> Described:
+        return self._configs(server, ConfigResource(ConfigResourceType.BROKER, str(broker)))
 
-    def configs(self, bootstrap: str, topic: str) -> dict[str, str | None]:
-        return self._configs(bootstrap, ConfigResource(ConfigResourceType.TOPIC, topic))
-
-    def broker_configs(self, bootstrap: str, broker: int) -> dict[str, str | None]:
-        return self._configs(bootstrap, ConfigResource(ConfigResourceType.BROKER, str(broker)))
-
-    def _configs(self, bootstrap: str, resource: ConfigResource) -> dict[str, str | None]:
-        async def run() -> Any:
-            async with self._client(bootstrap) as client:
-                return await client.describe_configs([resource])
-
-        (response,) = asyncio.run(run())
+    def _configs(self, server: str, resource: ConfigResource) -> Described:
+        (response,) = self._ask(server, lambda client: client.describe_configs([resource]))
         (found,) = response.resources
         _check(found[0])
         return {entry[0]: entry[1] for entry in found[4]}
 
-    def alter(self, bootstrap: str, topic: str, configs: Mapping[str, str]) -> None:
-        async def run() -> Any:
-            async with self._client(bootstrap) as client:
-                wanted = ConfigResource(ConfigResourceType.TOPIC, topic, dict(configs))
-                return await client.alter_configs([wanted])
-
-        (response,) = asyncio.run(run())
+    def alter(self, server: str, topic: str, configs: Configs) -> None:
+        wanted = ConfigResource(ConfigResourceType.TOPIC, topic, dict(configs))
+        (response,) = self._ask(server, lambda client: client.alter_configs([wanted]))
         _check(response.resources[0][0])
 
-    def delete_records(self, bootstrap: str, topic: str, partition: int, before: int) -> int:
+    def delete_records(self, server: str, topic: str, partition: int, before: int) -> int:
         which = aiokafka.TopicPartition(topic, partition)
+        wanted = {which: RecordsToDelete(before)}
+        return int(self._ask(server, lambda client: client.delete_records(wanted))[which])
 
-        async def run() -> int:
-            async with self._client(bootstrap) as client:
-                deleted = await client.delete_records({which: RecordsToDelete(before)})
-                return int(deleted[which])
-
-        return asyncio.run(run())
-
-    def cluster(self, bootstrap: str) -> Cluster:
-        async def run() -> Any:
-            async with self._client(bootstrap) as client:
-                return await client.describe_cluster()
-
-        described = asyncio.run(run())
+    def cluster(self, server: str) -> Cluster:
+        described = self._ask(server, lambda client: client.describe_cluster())
         nodes = ((node["node_id"], node["host"], node["port"]) for node in described["brokers"])
         return Cluster(described["cluster_id"], described["controller_id"], frozenset(nodes))

@@ -9,8 +9,9 @@ is not listed, or listed and refused.
 """
 
 import asyncio
+import contextlib
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import aiokafka
@@ -22,38 +23,25 @@ with warnings.catch_warnings():
     warnings.filterwarnings("ignore", "(read|open)_text is deprecated", DeprecationWarning)
     from kafka import KafkaAdminClient, KafkaProducer
 
-# Bootstrap and an existing topic of one partition.
-Attempt = Callable[[str, str], object]
-GROUP, TRANSACTIONAL_ID = "a-group", "a-transaction"
+Attempt = Callable[[str], object]  # at a bootstrap address
+TRANSACTIONAL_ID = "a-transaction"
 _LONG = 600.0  # seconds: nobody waits so long, and no call ends by it
 
 
-# librdkafka
-
-
-def _librdkafka_transaction(bootstrap: str, _topic: str) -> object:
+def _librdkafka_transaction(bootstrap: str) -> object:
     settings = {"bootstrap.servers": bootstrap, "transactional.id": TRANSACTIONAL_ID}
     return confluent_kafka.Producer(settings).init_transactions(_LONG)
 
 
-LIBRDKAFKA: Mapping[str, Attempt] = {"init transactions": _librdkafka_transaction}
-
-
-# kafka-python
-
-
-def _kafka_python_admin(ask: Callable[[Any, str], object]) -> Attempt:
-    def attempt(bootstrap: str, topic: str) -> object:
-        client = KafkaAdminClient(bootstrap_servers=bootstrap)
-        try:
-            return ask(client, topic)
-        finally:
-            client.close()
+def _kafka_python_admin(ask: Callable[[Any], object]) -> Attempt:
+    def attempt(bootstrap: str) -> object:
+        with contextlib.closing(KafkaAdminClient(bootstrap_servers=bootstrap)) as client:
+            return ask(client)
 
     return attempt
 
 
-def _kafka_python_transaction(bootstrap: str, _topic: str) -> object:
+def _kafka_python_transaction(bootstrap: str) -> object:
     producer = KafkaProducer(bootstrap_servers=bootstrap, transactional_id=TRANSACTIONAL_ID)
     try:
         return producer.init_transactions()
@@ -61,24 +49,10 @@ def _kafka_python_transaction(bootstrap: str, _topic: str) -> object:
         producer.close(timeout=0)
 
 
-KAFKA_PYTHON: Mapping[str, Attempt] = {
-    "init transactions": _kafka_python_transaction,
-    "list transactions": _kafka_python_admin(lambda client, _: client.list_transactions()),
-    "describe transactions": _kafka_python_admin(
-        lambda client, _: client.describe_transactions([TRANSACTIONAL_ID])
-    ),
-    "describe quorum": _kafka_python_admin(lambda client, _: client.describe_metadata_quorum()),
-}
-
-
-# aiokafka
-
-
-def _aiokafka_transaction(bootstrap: str, _topic: str) -> object:
+def _aiokafka_transaction(bootstrap: str) -> object:
     async def run() -> object:
-        producer = aiokafka.AIOKafkaProducer(
-            bootstrap_servers=bootstrap, transactional_id=TRANSACTIONAL_ID
-        )
+        options = {"bootstrap_servers": bootstrap, "transactional_id": TRANSACTIONAL_ID}
+        producer = aiokafka.AIOKafkaProducer(**options)
         try:
             return await producer.start()
         finally:
@@ -87,87 +61,89 @@ def _aiokafka_transaction(bootstrap: str, _topic: str) -> object:
     return asyncio.run(run())
 
 
-AIOKAFKA: Mapping[str, Attempt] = {"init transactions": _aiokafka_transaction}
+LIBRARIES: Mapping[str, Attempt] = {
+    "librdkafka: init transactions": _librdkafka_transaction,
+    "kafka-python: init transactions": _kafka_python_transaction,
+    "kafka-python: list transactions": _kafka_python_admin(
+        lambda client: client.list_transactions()
+    ),
+    "kafka-python: describe transactions": _kafka_python_admin(
+        lambda client: client.describe_transactions([TRANSACTIONAL_ID])
+    ),
+    "kafka-python: describe quorum": _kafka_python_admin(
+        lambda client: client.describe_metadata_quorum()
+    ),
+    "aiokafka: init transactions": _aiokafka_transaction,
+}
 
 
 # Apache Kafka's own, in Java
 
 _KAFKA = "org.apache.kafka"
-_ADMIN = f"{_KAFKA}.clients.admin"
-_COMMON = f"{_KAFKA}.common"
-JavaAttempt = Callable[[Jvm, str, str], object]
+JavaAttempt = Callable[[Jvm, str, str], object]  # at a bootstrap address, with an existing topic
 
 
-def _java_admin(ask: Callable[[Jvm, Any, str], Any]) -> JavaAttempt:
-    def attempt(java: Jvm, bootstrap: str, topic: str) -> object:
-        client = java.find(f"{_ADMIN}.Admin").create({"bootstrap.servers": bootstrap})
-        try:
-            return ask(java, client, topic).get()
-        finally:
-            client.close(java.find("java.time.Duration").ZERO)
+def _java_admin(ask: Callable[[Any], Any]) -> JavaAttempt:
+    def attempt(java: Jvm, bootstrap: str, _topic: str) -> object:
+        create = java.find(f"{_KAFKA}.clients.admin.Admin").create
+        with _closed_at_once(java, create({"bootstrap.servers": bootstrap})) as client:
+            return ask(client).get()
 
     return attempt
 
 
-def _java_consumer(
-    use: Callable[[Jvm, Any, str], object], settings: Mapping[str, str] | None = None
-) -> JavaAttempt:
-    def attempt(java: Jvm, bootstrap: str, topic: str) -> object:
-        deserializer = f"{_COMMON}.serialization.ByteArrayDeserializer"
-        wanted = {
-            "bootstrap.servers": bootstrap,
-            "group.id": GROUP,
-            "key.deserializer": deserializer,
-            "value.deserializer": deserializer,
-            **(settings or {}),
-        }
-        consumer = java.new(f"{_KAFKA}.clients.consumer.KafkaConsumer", wanted)
-        try:
-            return use(java, consumer, topic)
-        finally:
-            consumer.close(java.find("java.time.Duration").ZERO)
-
-    return attempt
-
-
-def _java_subscribed(java: Jvm, consumer: Any, topic: str) -> object:
-    consumer.subscribe([topic])
-    while not (records := consumer.poll(java.find("java.time.Duration").ofMillis(100))).count():
-        pass  # the consumer of the new protocol tells its errors between two polls
-    return records
+def _java_subscribed(java: Jvm, bootstrap: str, topic: str) -> object:
+    """By the new protocol, whose consumer tells its errors between two polls."""
+    deserializer = f"{_KAFKA}.common.serialization.ByteArrayDeserializer"
+    wanted = {
+        "bootstrap.servers": bootstrap,
+        "group.id": "a-group",
+        "group.protocol": "consumer",
+        "key.deserializer": deserializer,
+        "value.deserializer": deserializer,
+    }
+    made = java.new(f"{_KAFKA}.clients.consumer.KafkaConsumer", wanted)
+    moment = java.find("java.time.Duration").ofMillis(100)
+    with _closed_at_once(java, made) as consumer:
+        consumer.subscribe([topic])
+        while not (records := consumer.poll(moment)).count():
+            pass
+        return records
 
 
 def _java_transaction(java: Jvm, bootstrap: str, _topic: str) -> object:
-    serializer = f"{_COMMON}.serialization.ByteArraySerializer"
+    serializer = f"{_KAFKA}.common.serialization.ByteArraySerializer"
     wanted = {
         "bootstrap.servers": bootstrap,
         "transactional.id": TRANSACTIONAL_ID,
         "key.serializer": serializer,
         "value.serializer": serializer,
     }
-    producer = java.new(f"{_KAFKA}.clients.producer.KafkaProducer", wanted)
-    try:
+    made = java.new(f"{_KAFKA}.clients.producer.KafkaProducer", wanted)
+    with _closed_at_once(java, made) as producer:
         return producer.initTransactions()
+
+
+@contextlib.contextmanager
+def _closed_at_once(java: Jvm, client: Any) -> Iterator[Any]:
+    try:
+        yield client
     finally:
-        producer.close(java.find("java.time.Duration").ZERO)
+        client.close(java.find("java.time.Duration").ZERO)
 
 
 JAVA: Mapping[str, JavaAttempt] = {
-    "subscribe, new protocol": _java_consumer(_java_subscribed, {"group.protocol": "consumer"}),
+    "subscribe, new protocol": _java_subscribed,
     "init transactions": _java_transaction,
-    "list transactions": _java_admin(lambda _, client, __: client.listTransactions().all()),
+    "list transactions": _java_admin(lambda client: client.listTransactions().all()),
     "describe transactions": _java_admin(
-        lambda _, client, __: client.describeTransactions([TRANSACTIONAL_ID]).all()
+        lambda client: client.describeTransactions([TRANSACTIONAL_ID]).all()
     ),
-    "fence producers": _java_admin(
-        lambda _, client, __: client.fenceProducers([TRANSACTIONAL_ID]).all()
-    ),
-    "describe quorum": _java_admin(
-        lambda _, client, __: client.describeMetadataQuorum().quorumInfo()
-    ),
-    "unregister a broker": _java_admin(lambda _, client, __: client.unregisterBroker(7).all()),
+    "fence producers": _java_admin(lambda client: client.fenceProducers([TRANSACTIONAL_ID]).all()),
+    "describe quorum": _java_admin(lambda client: client.describeMetadataQuorum().quorumInfo()),
+    "unregister a broker": _java_admin(lambda client: client.unregisterBroker(7).all()),
     "delegation tokens": _java_admin(
-        lambda _, client, __: client.describeDelegationToken().delegationTokens()
+        lambda client: client.describeDelegationToken().delegationTokens()
     ),
-    "client metrics": _java_admin(lambda _, client, __: client.listClientMetricsResources().all()),
+    "client metrics": _java_admin(lambda client: client.listClientMetricsResources().all()),
 }

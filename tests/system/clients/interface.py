@@ -6,7 +6,7 @@ with what was sent.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypedDict, Unpack
 
 import msgspec
 
@@ -38,7 +38,13 @@ class AtTime(msgspec.Struct, frozen=True):
     timestamp: int
 
 
-Start = Literal["beginning", "end"] | AtOffset | AtTime
+class AtEnd(msgspec.Struct, frozen=True):
+    """`then` is called once the end has become an offset, and before anything is read."""
+
+    then: Callable[[], None]
+
+
+Start = Literal["beginning"] | AtEnd | AtOffset | AtTime
 
 
 class Cluster(msgspec.Struct, frozen=True):
@@ -55,8 +61,15 @@ class Refused(Exception):
         self.name = name
 
 
-def nothing() -> None:
-    """What happens between positioning and reading, where nothing shall happen."""
+class How(TypedDict, total=False):
+    """Records are sent. What is left out: not compressed, acks=all, not idempotently."""
+
+    codec: Codec
+    acks: Acks
+    idempotent: bool
+
+
+Records = Sequence[Record]
 
 
 class Client(Protocol):
@@ -65,53 +78,40 @@ class Client(Protocol):
     """Whether it can send a header without a value."""
 
     def produce(
-        self,
-        bootstrap: str,
-        topic: str,
-        partition: int,
-        records: Sequence[Record],
-        *,
-        codec: Codec = "none",
-        acks: Acks = "all",
-        idempotent: bool = False,
+        self, server: str, topic: str, partition: int, records: Records, **how: Unpack[How]
     ) -> list[int] | None:
         """Sends all, waits for all; the offsets, or None where the client is not told."""
 
     def consume(
-        self,
-        bootstrap: str,
-        topic: str,
-        partition: int,
-        start: Start,
-        count: int,
-        *,
-        positioned: Callable[[], None] = nothing,
+        self, server: str, topic: str, partition: int, start: Start, count: int
     ) -> list[Consumed]:
-        """Reads `count` records; calls `positioned` once `start` has become an offset."""
+        """Reads `count` records."""
+
+
+Configs = Mapping[str, str]
+Described = dict[str, str | None]
 
 
 class Admin(Protocol):
     name: str
 
-    def create_topic(
-        self, bootstrap: str, topic: str, partitions: int, configs: Mapping[str, str]
-    ) -> None: ...
+    def create_topic(self, server: str, topic: str, partitions: int, configs: Configs) -> None: ...
 
-    def delete_topic(self, bootstrap: str, topic: str) -> None: ...
+    def delete_topic(self, server: str, topic: str) -> None: ...
 
-    def topics(self, bootstrap: str) -> dict[str, int]:
+    def topics(self, server: str) -> dict[str, int]:
         """Every topic with the number of its partitions."""
 
-    def create_partitions(self, bootstrap: str, topic: str, total: int) -> None: ...
+    def create_partitions(self, server: str, topic: str, total: int) -> None: ...
 
-    def configs(self, bootstrap: str, topic: str) -> dict[str, str | None]: ...
+    def configs(self, server: str, topic: str) -> Described: ...
 
-    def broker_configs(self, bootstrap: str, broker: int) -> dict[str, str | None]: ...
+    def broker_configs(self, server: str, broker: int) -> Described: ...
 
-    def alter(self, bootstrap: str, topic: str, configs: Mapping[str, str]) -> None:
+    def alter(self, server: str, topic: str, configs: Configs) -> None:
         """Sets these; what else was set before is kept or not, as the client's API has it."""
 
-    def delete_records(self, bootstrap: str, topic: str, partition: int, before: int) -> int:
+    def delete_records(self, server: str, topic: str, partition: int, before: int) -> int:
         """Deletes what lies before an offset; the new first offset."""
 
-    def cluster(self, bootstrap: str) -> Cluster: ...
+    def cluster(self, server: str) -> Cluster: ...

@@ -2,21 +2,24 @@
 
 import contextlib
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Unpack
 
 from tests.system.clients.interface import (
     WITHIN,
     Acks,
+    AtEnd,
     AtOffset,
     AtTime,
     Cluster,
-    Codec,
+    Configs,
     Consumed,
+    Described,
+    How,
     Record,
+    Records,
     Refused,
     Start,
-    nothing,
 )
 
 with warnings.catch_warnings():
@@ -44,18 +47,12 @@ class KafkaPython:
     null_headers = False
 
     def produce(
-        self,
-        bootstrap: str,
-        topic: str,
-        partition: int,
-        records: Sequence[Record],
-        *,
-        codec: Codec = "none",
-        acks: Acks = "all",
-        idempotent: bool = False,
+        self, server: str, topic: str, partition: int, records: Records, **how: Unpack[How]
     ) -> list[int] | None:
+        codec, acks = how.get("codec", "none"), how.get("acks", "all")
+        idempotent = how.get("idempotent", False)
         producer = KafkaProducer(
-            bootstrap_servers=bootstrap,
+            bootstrap_servers=server,
             compression_type=None if codec == "none" else codec,
             acks=_ACKS[acks],
             enable_idempotence=idempotent,
@@ -81,17 +78,10 @@ class KafkaPython:
             producer.close(timeout=WITHIN)
 
     def consume(
-        self,
-        bootstrap: str,
-        topic: str,
-        partition: int,
-        start: Start,
-        count: int,
-        *,
-        positioned: Callable[[], None] = nothing,
+        self, server: str, topic: str, partition: int, start: Start, count: int
     ) -> list[Consumed]:
         consumer = KafkaConsumer(
-            bootstrap_servers=bootstrap,
+            bootstrap_servers=server,
             group_id=None,
             enable_auto_commit=False,
             consumer_timeout_ms=WITHIN * 1000,
@@ -102,14 +92,15 @@ class KafkaPython:
             match start:
                 case "beginning":
                     consumer.seek_to_beginning(which)
-                case "end":
+                case AtEnd():
                     consumer.seek_to_end(which)
                 case AtOffset(offset):
                     consumer.seek(which, offset)
                 case AtTime(timestamp):
                     consumer.seek(which, consumer.offsets_for_times({which: timestamp})[which][0])
             consumer.position(which)  # Looks the offset up now, not with the first poll.
-            positioned()
+            if isinstance(start, AtEnd):
+                start.then()
             seen: list[Consumed] = []
             with _refusals():
                 for message in consumer:
@@ -127,59 +118,57 @@ class KafkaPythonAdmin:
     name = "kafka-python"
 
     @contextlib.contextmanager
-    def _client(self, bootstrap: str) -> Iterator[Any]:
-        client = KafkaAdminClient(bootstrap_servers=bootstrap)
+    def _client(self, server: str) -> Iterator[Any]:
+        client = KafkaAdminClient(bootstrap_servers=server)
         try:
             with _refusals():
                 yield client
         finally:
             client.close()
 
-    def create_topic(
-        self, bootstrap: str, topic: str, partitions: int, configs: Mapping[str, str]
-    ) -> None:
+    def create_topic(self, server: str, topic: str, partitions: int, configs: Configs) -> None:
         wanted = {"num_partitions": partitions, "replication_factor": 1, "configs": dict(configs)}
-        with self._client(bootstrap) as client:
+        with self._client(server) as client:
             client.create_topics({topic: wanted})
 
-    def delete_topic(self, bootstrap: str, topic: str) -> None:
-        with self._client(bootstrap) as client:
+    def delete_topic(self, server: str, topic: str) -> None:
+        with self._client(server) as client:
             client.delete_topics([topic])
 
-    def topics(self, bootstrap: str) -> dict[str, int]:
-        with self._client(bootstrap) as client:
+    def topics(self, server: str) -> dict[str, int]:
+        with self._client(server) as client:
             return {each["name"]: len(each["partitions"]) for each in client.describe_topics()}
 
-    def create_partitions(self, bootstrap: str, topic: str, total: int) -> None:
-        with self._client(bootstrap) as client:
+    def create_partitions(self, server: str, topic: str, total: int) -> None:
+        with self._client(server) as client:
             client.create_partitions({topic: total})
 
-    def configs(self, bootstrap: str, topic: str) -> dict[str, str | None]:
-        with self._client(bootstrap) as client:
+    def configs(self, server: str, topic: str) -> Described:
+        with self._client(server) as client:
             wanted = [ConfigResource("TOPIC", topic)]
             described = client.describe_configs(wanted, config_filter="all")
             return {name: entry["value"] for name, entry in described["topic"][topic].items()}
 
-    def broker_configs(self, bootstrap: str, broker: int) -> dict[str, str | None]:
-        with self._client(bootstrap) as client:
+    def broker_configs(self, server: str, broker: int) -> Described:
+        with self._client(server) as client:
             wanted = [ConfigResource("BROKER", str(broker))]
             described = client.describe_configs(wanted, config_filter="all")["broker"]
             return {name: entry["value"] for name, entry in described[str(broker)].items()}
 
-    def alter(self, bootstrap: str, topic: str, configs: Mapping[str, str]) -> None:
-        with self._client(bootstrap) as client:
+    def alter(self, server: str, topic: str, configs: Configs) -> None:
+        with self._client(server) as client:
             answer = client.alter_configs([ConfigResource("TOPIC", topic, dict(configs))])
         if answer["topic"][topic] != "OK":
             raise Refused(answer["topic"][topic])
 
-    def delete_records(self, bootstrap: str, topic: str, partition: int, before: int) -> int:
+    def delete_records(self, server: str, topic: str, partition: int, before: int) -> int:
         which = TopicPartition(topic, partition)
-        with self._client(bootstrap) as client:
+        with self._client(server) as client:
             deleted = client.delete_records({which: before})
         return int(deleted[which]["low_watermark"])
 
-    def cluster(self, bootstrap: str) -> Cluster:
-        with self._client(bootstrap) as client:
+    def cluster(self, server: str) -> Cluster:
+        with self._client(server) as client:
             described = client.describe_cluster()
         nodes = ((node["broker_id"], node["host"], node["port"]) for node in described["brokers"])
         return Cluster(described["cluster_id"], described["controller_id"], frozenset(nodes))

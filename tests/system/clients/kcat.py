@@ -6,19 +6,19 @@ for a whole run, timestamps are its own. `can_send` says which records it can.
 
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from typing import Unpack
 
 from tests.system.clients.interface import (
     WITHIN,
-    Acks,
+    AtEnd,
     AtOffset,
     AtTime,
-    Codec,
     Consumed,
+    How,
     Record,
+    Records,
     Refused,
     Start,
-    nothing,
 )
 
 # Lengths come first, so that keys and values may hold any byte.
@@ -30,7 +30,7 @@ def installed() -> bool:
     return shutil.which("kcat") is not None
 
 
-def can_send(records: Sequence[Record]) -> bool:
+def can_send(records: Records) -> bool:
     """Whether one run of kcat can send these; to it an empty key or value is a null."""
     separators = (BETWEEN_RECORDS, BETWEEN_KEY_AND_VALUE)
     return all(
@@ -48,19 +48,13 @@ class Kcat:
     null_headers = True
 
     def produce(
-        self,
-        bootstrap: str,
-        topic: str,
-        partition: int,
-        records: Sequence[Record],
-        *,
-        codec: Codec = "none",
-        acks: Acks = "all",
-        idempotent: bool = False,
+        self, server: str, topic: str, partition: int, records: Records, **how: Unpack[How]
     ) -> list[int] | None:
+        codec, acks = how.get("codec", "none"), how.get("acks", "all")
+        idempotent = how.get("idempotent", False)
         assert can_send(records)
         between, inside = BETWEEN_RECORDS.decode(), BETWEEN_KEY_AND_VALUE.decode()
-        command = ["kcat", "-P", "-b", bootstrap, "-t", topic, "-p", str(partition), "-Z"]
+        command = ["kcat", "-P", "-b", server, "-t", topic, "-p", str(partition), "-Z"]
         command += ["-D", between, "-K", inside, "-z", codec, "-X", f"acks={acks}"]
         command += ["-X", f"enable.idempotence={str(idempotent).lower()}", "-X", "linger.ms=20"]
         for name, value in records[0].headers:
@@ -73,26 +67,20 @@ class Kcat:
         return None
 
     def consume(
-        self,
-        bootstrap: str,
-        topic: str,
-        partition: int,
-        start: Start,
-        count: int,
-        *,
-        positioned: Callable[[], None] = nothing,
+        self, server: str, topic: str, partition: int, start: Start, count: int
     ) -> list[Consumed]:
         match start:
-            case "beginning" | "end":
-                where: str = start
+            case "beginning":
+                where = "beginning"
+            case AtEnd():
+                where = "end"
             case AtOffset(offset):
                 where = str(offset)
             case AtTime(timestamp):
                 where = f"s@{timestamp}"
-        command = ["kcat", "-C", "-b", bootstrap, "-t", topic, "-p", str(partition)]
+        command = ["kcat", "-C", "-b", server, "-t", topic, "-p", str(partition)]
         command += ["-o", where, "-c", str(count), "-u", "-f", FORMAT]
-        if start != "end":
-            positioned()
+        if not isinstance(start, AtEnd):
             return _parse(_run(command, b""))
         pipe = subprocess.PIPE
         with subprocess.Popen(command, stdout=pipe, stderr=pipe) as reader:
@@ -102,7 +90,7 @@ class Kcat:
                 for line in reader.stderr:
                     if line.startswith(b"% Reached end of topic"):
                         break
-                positioned()
+                start.then()
                 output, _ = reader.communicate(timeout=WITHIN)
                 return _parse(output)
             finally:
@@ -142,6 +130,6 @@ def _headers(text: str) -> tuple[tuple[str, bytes | None], ...]:
     return tuple((name, None if value == "NULL" else value.encode()) for name, value in pairs)
 
 
-def list_topics(bootstrap: str) -> str:
+def list_topics(server: str) -> str:
     """What `kcat -L` prints about the cluster."""
-    return _run(["kcat", "-L", "-b", bootstrap], b"").decode()
+    return _run(["kcat", "-L", "-b", server], b"").decode()

@@ -171,7 +171,7 @@ class GuardedPipeline(RunningServers):
         wanted = self.written.total()
         for tier in TIERS[:2]:
             what = f"{wanted} events, as the {tier}'s ledger has it"
-            wait_until(lambda: self.events(tier) == wanted, within=240, what=what, every=0.2)  # noqa: B023
+            wait_until(lambda: self.events(tier) == wanted, within=240, what=what)  # noqa: B023
 
     def check_green(self) -> None:
         """Every line is accounted for, at each tier, and is in the files once."""
@@ -185,7 +185,6 @@ class GuardedPipeline(RunningServers):
             ),
             within=240,
             what=f"a green report: {self.report()}",
-            every=0.2,
         )
         found = self.report()
         assert found is not None

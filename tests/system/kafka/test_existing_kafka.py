@@ -44,7 +44,7 @@ def wait_until_counted(
             for tier in tiers
         )
 
-    wait_until(there, within=60, what=f"{events} events by {', '.join(tiers)}", every=0.2)
+    wait_until(there, within=60, what=f"{events} events by {', '.join(tiers)}")
 
 
 def test_the_page_leads_from_a_file_to_a_green_verdict(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""`penstock brokers drain` and `fill` on Apache Kafka, which they ask as its own tools do."""
+"""`penstock brokers drain` and `fill` on Apache Kafka, which they ask as its own tools do.
+
+On Penstock, which Apache Kafka's tool asks as well: tests/system/test_three_brokers.py.
+"""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -6,23 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from harness.apache_kafka import (
-    NEWEST,
-    QUICK_JVM,
-    VERSION,
-    ApacheKafkaCluster,
-    kafka_classpath,
-    why_no_kafka,
-)
+from harness.apache_kafka import QUICK_JVM, ApacheKafkaCluster, kafka_classpath, why_no_kafka
+from tests.system.conftest import KAFKA_VERSIONS
 from tests.system.replicas_at import LISTS, RATES, ReplicasAt
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(900)]
 
 PAIRS = ([1, 2], [2, 3], [3, 1], [1, 3], [2, 1], [3, 2])
 LINES = [f"line {each}" for each in range(600)]
 
 
-@pytest.fixture(params=[VERSION, NEWEST])
+@pytest.fixture(params=KAFKA_VERSIONS)
 def kafka(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ReplicasAt]:
     """Of three nodes."""
     if kafka_classpath(request.param) is None:

@@ -8,7 +8,7 @@ back when it has seen enough, and ends when what was held up has happened.
 from collections.abc import Callable, Mapping
 from http.client import INTERNAL_SERVER_ERROR, OK
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 import pytest
 from pyspark.sql import SparkSession
@@ -32,225 +32,208 @@ from wire.acls import PatternType
 WITHIN: Final = 240.0
 ENDS_WITHIN: Final = 300.0  # a program that says why it does not start, on a busy machine
 LINES: Final = 20
-AllowAgain = Callable[[], None]
-Step = Callable[[GuardedPipeline, Right, AllowAgain, SparkSession], None]
 
 
 class Ear:
     """What a program has said since the right was about to be taken away."""
 
-    def __init__(self, p: GuardedPipeline, program: RunningServer) -> None:
+    def __init__(self, program: RunningServer, begin: int) -> None:
         self._program = program
-        self._begin = p.listened_to[program]
+        self._begin = begin
 
     def waits_for(self, text: str) -> None:
         what = f"{text!r}, said by the program"
-        wait_until(lambda: text in self._said(), within=WITHIN, what=what, every=0.05)
-
-    def _said(self) -> str:
-        return self._program.log()[self._begin :]
+        wait_until(lambda: text in self._program.log()[self._begin :], within=WITHIN, what=what)
 
 
-def _name(p: GuardedPipeline, right: Right) -> str:
-    """Of the resource of the pipeline that falls under the pattern."""
-    return p.topic if p.topic.startswith(right.pattern.name) else right.pattern.name
+class Missing(NamedTuple):
+    """A right of a pipeline's is missing, until it is allowed again."""
+
+    p: GuardedPipeline
+    right: Right
+    allow_again: Callable[[], None]
+    spark: SparkSession
+
+    def ear(self, program: RunningServer) -> Ear:
+        return Ear(program, self.p.listened_to[program])
+
+    @property
+    def said(self) -> str:
+        """What a program says of the pipeline's resource that falls under the pattern."""
+        begin = self.right.pattern.name
+        return self.right.said_of(self.p.topic if self.p.topic.startswith(begin) else begin)
+
+    @property
+    def is_prefix(self) -> bool:
+        return self.right.pattern.pattern_type is PatternType.PREFIXED
+
+
+Step = Callable[[Missing], None]
 
 
 # The agent
 
 
-def _agent_may_not_write(
-    p: GuardedPipeline, right: Right, allow_again: AllowAgain, _: SparkSession
-) -> None:
-    ear = Ear(p, p.agent)
-    p.write(LINES)
-    ear.waits_for(right.said_of(_name(p, right)))
-    allow_again()
-    p.agent.restart()  # it would try again within a minute
-    p.wait_until_counted()
+def _agent_may_not_write(m: Missing) -> None:
+    ear = m.ear(m.p.agent)
+    m.p.write(LINES)
+    ear.waits_for(m.said)
+    m.allow_again()
+    m.p.agent.restart()  # it would try again within a minute
+    m.p.wait_until_counted()
 
 
-def _agent_may_not_look(
-    p: GuardedPipeline, right: Right, allow_again: AllowAgain, _: SparkSession
-) -> None:
+def _agent_may_not_look(m: Missing) -> None:
     """After a kill it wants to know what became of a batch that was open."""
-    ear = Ear(p, p.agent)
-    name = right.pattern.name
+    ear = m.ear(m.p.agent)
+    name = m.right.pattern.name
     to_write = next(each for each in RIGHTS if each.key == ("agent", "WRITE", name))
-    with p.guarded.without(to_write.rule):
-        p.write(LINES)
-        ear.waits_for(to_write.said_of(_name(p, right)))
-        p.agent.kill()
-    p.agent.start()
-    ear.waits_for(right.said_of(_name(p, right)))
-    p.wait_until_counted()
-    allow_again()
+    with m.p.guarded.without(to_write.rule):
+        m.p.write(LINES)
+        ear.waits_for(m._replace(right=to_write).said)
+        m.p.agent.kill()
+    m.p.agent.start()
+    ear.waits_for(m.said)
+    m.p.wait_until_counted()
+    m.allow_again()
 
 
-def _agent_may_not_see_limits(
-    p: GuardedPipeline, right: Right, allow_again: AllowAgain, _: SparkSession
-) -> None:
-    ear = Ear(p, p.agent)
-    p.agent.restart()
-    p.write(LINES)
-    ear.waits_for(right.said_of(_name(p, right)))
-    p.wait_until_counted()
-    allow_again()
+def _agent_may_not_see_limits(m: Missing) -> None:
+    ear = m.ear(m.p.agent)
+    m.p.agent.restart()
+    m.p.write(LINES)
+    ear.waits_for(m.said)
+    m.p.wait_until_counted()
+    m.allow_again()
 
 
 # The registry
 
 
-def _registry_does_not_start(
-    p: GuardedPipeline, right: Right, allow_again: AllowAgain, _: SparkSession
-) -> None:
+def _registry_does_not_start(m: Missing) -> None:
     """Another one, with a topic of its own: that of the first is there."""
-    allow_again()
-    name = f"_schemas-{right.operation.name.lower()}"
+    m.allow_again()
+    name = f"_schemas-{m.right.operation.name.lower()}"
     rights = [each.on(name) for each in RIGHTS if each.user == "registry"]
-    p.guarded.allow(*(each.rule for each in rights if each.operation is not right.operation))
-    registry = p.another_registry(name)
+    m.p.guarded.allow(*(each.rule for each in rights if each.operation is not m.right.operation))
+    registry = m.p.another_registry(name)
     with registry.process as process:
         process.spawn()
         assert process.wait(within=ENDS_WITHIN) == 1
-    assert right.on(name).said_of() in registry.log()
-    p.guarded.allow(right.on(name).rule)
+    assert m.right.on(name).said_of() in registry.log()
+    m.p.guarded.allow(m.right.on(name).rule)
     with registry:
         assert registry.register("anything", "string").status == OK
 
 
-def _registry_may_not_read(
-    p: GuardedPipeline, right: Right, allow_again: AllowAgain, _: SparkSession
-) -> None:
-    ear = Ear(p, p.registry)
-    ear.waits_for(right.said_of())
-    allow_again()
+def _registry_may_not_read(m: Missing) -> None:
+    ear = m.ear(m.p.registry)
+    ear.waits_for(m.right.said_of())
+    m.allow_again()
     ear.waits_for("works again")
-    assert p.registry.register("read-again", "string").status == OK
+    assert m.p.registry.register("read-again", "string").status == OK
 
 
-def _registry_may_not_write(
-    p: GuardedPipeline, right: Right, allow_again: AllowAgain, _: SparkSession
-) -> None:
-    ear = Ear(p, p.registry)
-    assert p.registry.register("written", "string").status == INTERNAL_SERVER_ERROR
-    ear.waits_for(right.said_of())
-    allow_again()
+def _registry_may_not_write(m: Missing) -> None:
+    ear = m.ear(m.p.registry)
+    assert m.p.registry.register("written", "string").status == INTERNAL_SERVER_ERROR
+    ear.waits_for(m.right.said_of())
+    m.allow_again()
     what = "the schema registered"
     wait_until(
-        lambda: p.registry.register("written", "string").status == OK, within=WITHIN, what=what
+        lambda: m.p.registry.register("written", "string").status == OK, within=WITHIN, what=what
     )
 
 
 # The audit, and who counts for it
 
 
-def _not_counted(
-    p: GuardedPipeline, right: Right, allow_again: AllowAgain, _: SparkSession
-) -> None:
-    ear = Ear(p, p.count)
-    p.write(LINES)
-    ear.waits_for(right.said_of(_name(p, right)))
-    allow_again()
-    p.wait_until_counted()
+def _not_counted(m: Missing) -> None:
+    ear = m.ear(m.p.count)
+    m.p.write(LINES)
+    ear.waits_for(m.said)
+    m.allow_again()
+    m.p.wait_until_counted()
 
 
-def _audit_may_not_read(
-    p: GuardedPipeline, right: Right, allow_again: AllowAgain, _: SparkSession
-) -> None:
-    ear = Ear(p, p.audit)
-    ear.waits_for(right.said_of())
-    allow_again()
+def _audit_may_not_read(m: Missing) -> None:
+    ear = m.ear(m.p.audit)
+    ear.waits_for(m.right.said_of())
+    m.allow_again()
     ear.waits_for("works again")
-    p.write(LINES)
-    p.wait_until_counted()
+    m.p.write(LINES)
+    m.p.wait_until_counted()
 
 
-def _audit_may_not_see(
-    p: GuardedPipeline, right: Right, allow_again: AllowAgain, _: SparkSession
-) -> None:
+def _audit_may_not_see(m: Missing) -> None:
     """Which is not to say that the topic was deleted, and nothing of it is missed any more."""
-    ear = Ear(p, p.audit)
-    p.audit.restart()
-    found = p.report()
+    ear = m.ear(m.p.audit)
+    m.p.audit.restart()
+    found = m.p.report()
     assert found is not None
     assert not found.deleted
-    ear.waits_for(right.said_of(_name(p, right)))
-    found = p.report()
+    ear.waits_for(m.said)
+    found = m.p.report()
     assert found is not None
     assert not found.deleted
-    allow_again()
+    m.allow_again()
 
 
 # The loader
 
 
-def _loader_may_not_read(
-    p: GuardedPipeline, right: Right, allow_again: AllowAgain, spark: SparkSession
-) -> None:
-    outcome = _loaded(p, spark)
-    assert right.said_of(p.topic) in str(outcome.error)
+def _loader_may_not_read(m: Missing) -> None:
+    outcome = _loaded(m)
+    assert m.right.said_of(m.p.topic) in str(outcome.error)
     assert outcome.run is None
-    allow_again()
-    p.load(spark)
+    m.allow_again()
+    m.p.load(m.spark)
 
 
-def _loader_is_not_taken_note_of(
-    p: GuardedPipeline, right: Right, allow_again: AllowAgain, spark: SparkSession
-) -> None:
+def _loader_is_not_taken_note_of(m: Missing) -> None:
     """Its files are there; what it could not tell, it tells with the next load."""
-    p.write(LINES)
-    p.wait_until_counted()
-    outcome = _loaded(p, spark)
+    m.p.write(LINES)
+    m.p.wait_until_counted()
+    outcome = _loaded(m)
     assert outcome.error is None
-    assert [each for each in outcome.warnings if right.said_of() in each]
-    allow_again()
-    p.load(spark)
+    assert [each for each in outcome.warnings if m.right.said_of() in each]
+    m.allow_again()
+    m.p.load(m.spark)
 
 
-def _loaded(p: GuardedPipeline, spark: SparkSession) -> TableOutcome:
-    (outcome,) = load(p.loader, LoadRequest(), lambda: SparkWork(spark), Listening())
+def _loaded(m: Missing) -> TableOutcome:
+    (outcome,) = load(m.p.loader, LoadRequest(), lambda: SparkWork(m.spark), Listening())
     return outcome
 
 
 # Whoever sets it up
 
 
-def _operator_may_not_create(
-    p: GuardedPipeline, right: Right, allow_again: AllowAgain, _: SparkSession
-) -> None:
-    name = f"{right.pattern.name}-to-create" if _is_prefix(right) else right.pattern.name
-    with Brokers(p.guarded.bootstrap("operator")) as brokers:
-        with pytest.raises(NotAllowed, match=right.said_of(name)):
+def _operator_may_not_create(m: Missing) -> None:
+    name = f"{m.right.pattern.name}-to-create" if m.is_prefix else m.right.pattern.name
+    with Brokers(m.p.guarded.bootstrap("operator")) as brokers:
+        with pytest.raises(NotAllowed, match=m.right.said_of(name)):
             create_topic(brokers, name)
-        if _is_prefix(right):
-            allow_again()
+        if m.is_prefix:
+            m.allow_again()
             create_topic(brokers, name)
 
 
-def _operator_may_not_see(
-    p: GuardedPipeline, right: Right, allow_again: AllowAgain, _: SparkSession
-) -> None:
-    name = f"{right.pattern.name}-to-see"
-    with Brokers(p.guarded.bootstrap("operator")) as brokers:
-        with pytest.raises(NotAllowed, match=right.said_of(name)):
+def _operator_may_not_see(m: Missing) -> None:
+    name = f"{m.right.pattern.name}-to-see"
+    with Brokers(m.p.guarded.bootstrap("operator")) as brokers:
+        with pytest.raises(NotAllowed, match=m.right.said_of(name)):
             create_topic(brokers, name)
-        allow_again()
+        m.allow_again()
         assert brokers.topic(name).partitions
 
 
-def _operator_may_not_say(
-    p: GuardedPipeline, right: Right, allow_again: AllowAgain, _: SparkSession
-) -> None:
-    with Brokers(p.guarded.bootstrap("operator")) as brokers:
-        with pytest.raises(NotAllowed, match=right.said_of()):
+def _operator_may_not_say(m: Missing) -> None:
+    with Brokers(m.p.guarded.bootstrap("operator")) as brokers:
+        with pytest.raises(NotAllowed, match=m.right.said_of()):
             Producer(brokers, LEDGER_TOPIC, create=False)
-        allow_again()
+        m.allow_again()
         Producer(brokers, LEDGER_TOPIC, create=False)
-
-
-def _is_prefix(right: Right) -> bool:
-    return right.pattern.pattern_type is PatternType.PREFIXED
 
 
 WITHOUT: Final[Mapping[tuple[str, str, str], Step]] = MappingProxyType(

@@ -1,29 +1,31 @@
-"""Kafka's own consumer in fetch sessions with many partitions: nothing is missed, nothing twice."""
+"""Fetches: of Kafka's own consumer, in sessions with many partitions, of which nothing is missed or
+comes twice; and of those who wait for what is not there yet."""
 
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from harness.apache_kafka import NEWEST, VERSION, kafka_classpath, why_no_kafka
+from harness.broker_process import BrokerProcess
 from harness.jvm import Jvm
 from tests.system.clients.contents import EPOCH
 from tests.system.clients.interface import Record
-from tests.system.clients.librdkafka import Librdkafka
-from tests.system.conftest import Server, against_both
+from tests.system.clients.librdkafka import Librdkafka, LibrdkafkaAdmin
+from tests.system.conftest import KAFKA_VERSIONS, Server, against_both, kafka_java
+from tests.system.produce import UNAVAILABLE, must_produce
+from tests.system.raw import FETCH, RawConnection, fetch_body, read_fetched, request
 from tests.system.topics import create
 
 PARTITIONS = 100
 
 
-@pytest.fixture(scope="module", params=[VERSION, NEWEST])
+@pytest.fixture(scope="module", params=KAFKA_VERSIONS)
 def java(request: pytest.FixtureRequest) -> Iterator[Jvm]:
-    classpath = kafka_classpath(request.param)
-    if classpath is None:
-        pytest.skip(f"Apache Kafka cannot be had: {why_no_kafka(request.param)}")
-    with Jvm(classpath) as running:
+    with kafka_java(request.param) as running:
         yield running
 
 
@@ -133,3 +135,46 @@ def test_a_consumer_of_many_partitions(server: Server, topic: str, java: Jvm) ->
         assert later_epoch > epoch + 5
     finally:
         consumer.close()
+
+
+def test_those_who_wait_cost_nothing_and_are_served_at_once(
+    running_broker: BrokerProcess, topic: str
+) -> None:
+    """A hundred readers at the end of a log."""
+    broker = running_broker
+    create(broker.bootstrap, topic)
+    with ExitStack() as stack:
+        readers = [stack.enter_context(RawConnection(broker.bootstrap)) for _ in range(100)]
+        body = fetch_body(topic, 0, 0, max_bytes=1_000_000, wait_ms=60_000)
+        for reader in readers:
+            reader.send(request(FETCH, 4, body))
+        before = broker.cpu_seconds()
+        time.sleep(2)  # A while in which nothing is expected to happen.
+        assert broker.cpu_seconds() - before < 0.2
+        must_produce(broker.bootstrap, topic, [b"at last"])
+        began = time.monotonic()
+        for reader in readers:
+            assert b"at last" in read_fetched(reader.answer()).records
+        assert time.monotonic() - began < 50
+
+
+def test_a_wait_ends_in_time_without_anything_to_show(
+    running_broker: BrokerProcess, topic: str
+) -> None:
+    create(running_broker.bootstrap, topic)
+    with RawConnection(running_broker.bootstrap) as reader:
+        began = time.monotonic()
+        body = fetch_body(topic, 0, 0, max_bytes=1000, wait_ms=700)
+        fetched = read_fetched(reader.ask(FETCH, 4, body))
+        assert (fetched.error, fetched.records) == (0, b"")
+        assert 0.6 < time.monotonic() - began < 10
+
+
+def test_who_waits_is_told_that_the_topic_goes(running_broker: BrokerProcess, topic: str) -> None:
+    """A long poll on it ends with an error, not in silence."""
+    create(running_broker.bootstrap, topic)
+    must_produce(running_broker.bootstrap, topic, [b"one"])
+    with RawConnection(running_broker.bootstrap) as reader:
+        reader.send(request(FETCH, 4, fetch_body(topic, 0, 1, max_bytes=1000, wait_ms=20_000)))
+        LibrdkafkaAdmin().delete_topic(running_broker.bootstrap, topic)
+        assert read_fetched(reader.answer(within=25)).error in UNAVAILABLE
