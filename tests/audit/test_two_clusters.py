@@ -30,7 +30,7 @@ from audit.verdicts import TopicVerdict
 from ground.intervals import Intervals
 from harness.waiting import wait_until
 from ledger.reading import LedgerChunk, LedgerPositions
-from tests.audit.judged_ledger import FIRST, NOW
+from tests.audit.audited_ledger import FIRST, NOW
 from tests.audit.store.said import HOUR, MINUTE, TOPIC, Json, body, entry, run
 from tests.audit.two_clusters import (
     COPY,
