@@ -54,7 +54,7 @@ def test_a_topic_that_cannot_be_judged_keeps_no_other_waiting(ledger: AuditedLed
             connection.commit()
             judging.sweep()
             wait_until(
-                lambda expected=expected, failing=failing: (  # type: ignore[misc]
+                lambda expected=expected, failing=failing: (
                     judged() == expected and judging.failing == failing
                 ),
                 what="it is judged",

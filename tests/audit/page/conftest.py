@@ -1,8 +1,5 @@
-"""An audit that reads the `_audit` of a real broker, and Debian's Chromium to look at it.
-
-What is looked at is kept as pictures in the tests' temporary directory, or in
-`$PENSTOCK_SCREENSHOTS`.
-"""
+"""Debian's Chromium, and how what it shows is looked at. Pictures are kept in
+`$PENSTOCK_SCREENSHOTS`, if that names a directory."""
 
 import os
 from collections.abc import Iterator
@@ -26,14 +23,15 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="package")
-def keep(tmp_path_factory: pytest.TempPathFactory) -> Keep:
-    """Keeps a picture of what is shown, and sees that nothing sticks out at the side."""
+def keep() -> Keep:
+    """Sees that nothing sticks out at the side; and keeps a picture where they are wanted."""
     wanted = os.environ.get("PENSTOCK_SCREENSHOTS")
-    folder = Path(wanted) if wanted else tmp_path_factory.mktemp("screenshots")
 
-    def picture(page: Page, name: str) -> None:
-        page.screenshot(path=folder / f"{name}.png", full_page=True, animations="disabled")
+    def looked_at(page: Page, name: str) -> None:
+        if wanted:
+            path = Path(wanted) / f"{name}.png"
+            page.screenshot(path=path, full_page=True, animations="disabled")
         root = page.evaluate_handle("document.documentElement")
         assert root.evaluate("root => root.scrollWidth - root.clientWidth") <= 0, name
 
-    return picture
+    return looked_at

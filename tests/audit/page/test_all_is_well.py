@@ -29,7 +29,7 @@ from tests.audit.page.browsing import (
     opened,
     row_of,
 )
-from tests.audit.page.pipeline_said import WINDOW, said_later
+from tests.audit.page.pipeline_said import WINDOW, Entry, said_later
 from tests.client.older_broker import OlderBroker
 from wire.messages import list_groups
 
@@ -150,7 +150,7 @@ def test_a_moment_that_nobody_watched_is_in_the_first_line(
     with opened(browser, audit, "phone") as page:
         page.goto("/")
         expect(page.locator("h1")).to_have_text("Every line is accounted for")
-        moment = {"topic": "orders", "path": "/var/log/shop", "traces": "brief"}
+        moment: Entry = {"topic": "orders", "path": "/var/log/shop", "traces": "brief"}
         moment |= {"from_time": BEGAN + 10 * WINDOW, "to_time": BEGAN + 10 * WINDOW + 900}
         moment |= {"reason": "no agent followed these files; may have been emptied: o.log"}
         cluster.write([said_later(ORDERS.entries()[0], 1, unwatched=[moment])])

@@ -14,7 +14,6 @@ from audit import answers
 from audit.findings import FaultKind, KindCount
 from harness.audit_process import AuditProcess
 from harness.waiting import wait_until
-from ledger.publishing import Entry
 from tests.audit.ledger_cluster import LedgerCluster
 from tests.audit.page.browsing import (
     BEGAN,
@@ -33,7 +32,7 @@ from tests.audit.page.browsing import (
     opened,
     row_of,
 )
-from tests.audit.page.pipeline_said import DESTINATION, WINDOW, Said, said_later
+from tests.audit.page.pipeline_said import DESTINATION, WINDOW, Entry, Said, said_later
 
 LOOKS = ["light", "dark-phone"]
 # No entry is much younger than the others: of damage that landed well names are kept for minutes.
@@ -317,7 +316,7 @@ def test_what_nobody_watched_is_neither_green_nor_missing(
 ) -> None:
     """A colour, a sign and words of its own, and never green."""
     agent, *rest = Said("blind", "web-5", "/var/log/b/b.log", BEGAN, until=NOW).entries()
-    blind = {"topic": "blind", "path": "/var/log/b", "traces": "changed"}
+    blind: Entry = {"topic": "blind", "path": "/var/log/b", "traces": "changed"}
     blind |= {"from_time": BEGAN + 10 * WINDOW, "to_time": BEGAN + 14 * WINDOW}
     blind |= {"reason": "b.log.3 came and went"}
     cluster.write([agent, *rest, said_later(agent, 1, unwatched=[blind])])
@@ -362,10 +361,10 @@ def spoilt(audit: AuditProcess, cluster: LedgerCluster) -> str:
     """Two hundred rows of a file that was removed, a batch of fifty events that was cut, and a log
     file that vanished. The agent was last heard long ago."""
     agent, broker, files = Said("several", "web-8", "/var/log/s.log", BEGAN, until=NOW).entries()
-    gone = {"topic": "several", "path": "/var/log/s.log", "source": "source-of-several"}
+    gone: Entry = {"topic": "several", "path": "/var/log/s.log", "source": "source-of-several"}
     gone |= {"position": 10_000, "from_time": BEGAN, "to_time": BEGAN + HOUR // 2}
     gone |= {"traces": "vanished", "reason": ""}
-    cut = {"topic": "several", "partition": 0, "reason": "its CRC does not match"}
+    cut: Entry = {"topic": "several", "partition": 0, "reason": "its CRC does not match"}
     cut |= {"offsets": {"first": 300, "count": 50}}
     removed: Entry = {"path": "several/part-1.parquet", "hour": BEGAN, "fault": "missing"}
     removed |= {"committed_rows": 200, "found_rows": 0}
@@ -467,7 +466,7 @@ def test_a_table_that_is_not_loaded_stands_before_all_others(
     agent, broker, files = Said("dropped", "web-7", "/var/log/d.log", BEGAN, until=NOW).entries()
 
     def tried(seq: int, *, failed: bool) -> Entry:
-        load = {"topic": "dropped", "failed": failed, "since": BEGAN}
+        load: Entry = {"topic": "dropped", "failed": failed, "since": BEGAN}
         load |= {"reason": "1 of 1 records are dead", "cure": "raise dead_share"} if failed else {}
         said = said_later(files, seq, loads=[load])
         header = said["header"]
