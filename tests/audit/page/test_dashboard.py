@@ -286,12 +286,19 @@ def test_what_was_altered_is_told_by_file(
                 "1 archive was not read",
                 "it looks like cp1252: set encoding",
                 "1 line was cut at max_line_bytes, 2.1 MB left out",
+                "archive not read",
+                "dropped: not in the topic's schema",
                 "host web-8",
             ):
                 expect(card).to_contain_text(words)
             expect(page.locator(".heading .badge")).to_have_text("Complete")
             keep(page, f"altered-{look}")
             assert page.evaluate("window.hacked") is None
+            page.goto("/")
+            expect(page.locator("main")).to_contain_text("In the last 24 hours, 1 line was cut")
+            page.goto("/#/topic?cluster=test&topic=orders")
+            expect(page.locator("main")).to_contain_text("Where every line went")
+            expect(page.locator(".card", has_text="Altered on the way")).to_have_count(0)
 
 
 def test_the_page_says_when_stored_data_was_checked(

@@ -1,6 +1,7 @@
 """What the lists say of a small pipeline in which something is missing."""
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -207,6 +208,29 @@ def test_before_the_ledgers_own_beginning_nothing_is_known(ledger: AuditedLedger
     ledger.fold(shipped(5, 0, 0, 0), landed(1, 0, 10, (0, 10)), counted(0, 0, 10, 0))
     assert picture(ledger).windows == []
     assert picture(ledger).from_time == BEGIN + HOUR
+
+
+Heard = tuple[str, str, int]  # tier, journal, the first number that there is
+
+NEW = [("hdfs", f"loader-{each}", 0) for each in range(5)]
+OLD = [("agent", "agent-1", 17), ("agent", "agent-2", 9), ("agent", "agent-3", 0)]
+
+
+@pytest.mark.parametrize(
+    ("heard", "known"),
+    [
+        (OLD, False),
+        ([*OLD, *NEW], False),  # runs and counters that begin with the topic say nothing
+        ([("agent", "agent-1", 17), ("agent", "agent-2", 0), ("agent", "agent-3", 0)], True),
+        ([*NEW, ("broker", "broker-1", 5)], True),
+        ([("broker", "broker-1", 5)], False),
+    ],
+)
+def test_who_was_there_before(ledger: AuditedLedger, heard: Sequence[Heard], known: bool) -> None:
+    said = [passage(0, 0, 10, [window(BEGIN, 10)])]
+    ledger.fold(*(entry(tier, name, seq, BEGIN, passages=said) for tier, name, seq in heard))
+    seen = ledger.picture(BEGIN - HOUR, BEGIN + MINUTE, BEGIN + HOUR)
+    assert bool(seen.windows) == bool(seen.holes) == known
 
 
 def test_agents_and_hosts_that_were_never_heard(ledger: AuditedLedger) -> None:

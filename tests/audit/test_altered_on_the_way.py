@@ -1,5 +1,5 @@
-"""From files to the page, through a real agent, broker and audit: what is altered on its way is in
-the report, in its JSON, in the metrics of agent and audit, and on the page. No verdict changes."""
+"""From files to the report, through a real agent, broker and audit: what is altered on its way is
+in the report, in its JSON, and in the metrics of agent and audit. No verdict changes."""
 
 import gzip
 import json
@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from playwright.sync_api import Browser, expect
 
 from audit import answers
 from client import admin
@@ -23,7 +22,6 @@ from harness.waiting import wait_until
 from schemas.event_schemas import LOG_LINE, built_in
 from schemas.registry_client import RegistryClient
 from tests.audit.ledger_cluster import LedgerCluster
-from tests.audit.page.browsing import Keep, opened
 from tests.penstock.running import penstock
 
 TEXT: Final = "Grüße aus Zürich, für 7 €\n"
@@ -153,27 +151,3 @@ def test_metrics_of_agent_and_audit_have_them(pipeline: tuple[AgentProcess, Audi
                 rf"^penstock_audit_topic_{name}{re.escape(labels)} (\S+)$", page, re.MULTILINE
             )
             assert float(shown) == value, (topic, name)
-
-
-def test_the_page_has_them(
-    browser: Browser, pipeline: tuple[AgentProcess, AuditProcess], keep: Keep
-) -> None:
-    _, audit = pipeline
-    words = {
-        "legacy": "20 lines had 100 invalid characters, replaced by U+FFFD; it looks like cp1252",
-        "wide": "it looks like utf-16: set encoding",
-        "long": "1 line was cut at max_line_bytes, 2.1 MB left out",
-        "archived": "archive not read",
-        "former": "1 value of field app dropped: not in the topic's schema",
-    }
-    with opened(browser, audit) as page:
-        for topic, said in words.items():
-            page.goto(f"/#/topic?cluster=test&topic={topic}")
-            expect(page.locator(".card", has_text="Altered on the way")).to_contain_text(said)
-        keep(page, "altered-former")
-        page.goto("/")
-        expect(page.locator("main")).to_contain_text("In the last 24 hours, 1 line was cut")
-        keep(page, "altered-overview")
-        page.goto("/#/topic?cluster=test&topic=system")
-        expect(page.locator("main")).to_contain_text("Where every line went")
-        expect(page.locator(".card", has_text="Altered on the way")).to_have_count(0)
