@@ -65,6 +65,27 @@ def test_who_only_follows_counts_nothing(partition: ReplicatedPartition) -> None
     assert partition.told.entries == []
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_a_leader_that_tells_late(
+    tmp_path: Path, partition: ReplicatedPartition, first: bool
+) -> None:
+    """It had counted and could not tell; now it follows, and tells. The next leader has told it."""
+    partition.write(7, 0)
+    partition.count()
+    partition.replicas[0].silent = True
+    for minute in (1, 2, 3):
+        partition.write(7, minute)
+        partition.count()
+    partition.elect(1)
+    partition.replicas[0].silent = False
+    for number in (0, 1) if first else (1, 0):
+        partition.count(number)
+    partition.write(7, 4)
+    partition.count()
+    partition.load()
+    all_is_well(tmp_path, partition)
+
+
 def test_each_leads_in_turn(tmp_path: Path, partition: ReplicatedPartition) -> None:
     for turn in range(9):
         partition.elect(turn % 3)

@@ -60,16 +60,99 @@ def test_offsets_that_were_used_again(tmp_path: Path, order: int, told: bool) ->
     assert not verdict.waits
 
 
-def test_what_nobody_had_counted_is_missing_at_the_brokers(tmp_path: Path) -> None:
-    """And what had been counted, in the files: each of them once."""
+def loaded_before_it_was_lost(counted: int) -> list[Json]:
     said = lost_tail(told=True)
-    said[1] = broker(0, (0, 500, TIME, 0))
-    verdict = judged(tmp_path, [said])
-    assert sorted((each.tier, each.seq, each.events) for each in verdict.findings) == [
-        ("broker", 500, 100),
-        ("hdfs", 400, 100),
-    ]
-    assert verdict.totals.missing == 200
+    said[1] = broker(0, (0, counted, TIME, 0))
+    return [*said, loader(2, 400, 200, TIME, run("file", 400, 200))]
+
+
+def with_windows(load: Json, *windows: Json) -> Json:
+    load["passages"][0]["windows"] = list(windows)
+    return load
+
+
+LOSSES: dict[str, tuple[list[Json], list[tuple[str, int, int]]]] = {
+    "it was loaded before": (loaded_before_it_was_lost(600), []),
+    "it was loaded before it was counted": (loaded_before_it_was_lost(500), []),
+    "nobody had counted some of it": (
+        [lost_tail(told=True)[0], broker(0, (0, 500, TIME, 0)), *lost_tail(told=True)[2:]],
+        [("broker", 500, 100), ("hdfs", 400, 100)],
+    ),
+    "an agent speaks last of it": (
+        [
+            agent(0, shipped(0, 0, 400)),
+            broker(0, (0, 600, TIME, 0)),
+            broker(1, withdrawn=[withdrawn(400, 200, 3)]),
+            loader(0, 0, 400, TIME, run("file", 0, 400)),
+            agent(1, shipped(400, 400, 200)),
+        ],
+        [("hdfs", 400, 200)],
+    ),
+    "the whole log": (
+        [
+            agent(0, shipped(0, 0, 600)),
+            broker(0, (0, 600, TIME, 0)),
+            loader(0, 0, 450, TIME, run("file", 0, 450)),
+            agent(1, shipped(600, 0, 700, time=LATER, epoch=1), time=LATER),
+            broker(1, (0, 700, LATER, 1), withdrawn=[withdrawn(0, 600, 1)]),
+            loader(1, 0, 700, LATER, run("file", 600, 700), epoch=1),
+        ],
+        [("hdfs", 450, 150)],
+    ),
+    "both ends, under one leader epoch": (
+        [
+            agent(0, shipped(0, 0, 1_000)),
+            broker(0, (0, 1_000, TIME, 0)),
+            loader(0, 0, 50, TIME, run("file", 0, 50)),
+            broker(
+                1,
+                withdrawn=[
+                    withdrawn(0, 100, 1, resumes=800),
+                    withdrawn(800, 200, 1, resumes=800),
+                ],
+            ),
+            agent(1, shipped(1_000, 800, 300, time=LATER, epoch=1), time=LATER),
+            broker(2, (800, 300, LATER, 1)),
+            with_windows(
+                loader(
+                    *(1, 100, 1_000, LATER, run("file", 100, 700), run("file", 1_000, 300)),
+                    epoch=1,
+                ),
+                *(window(TIME, 700), window(LATER, 300)),
+            ),
+        ],
+        [("hdfs", 50, 50), ("hdfs", 800, 200)],
+    ),
+    "twice": (
+        [
+            *lost_tail(told=True),
+            broker(2, (700, 50, LATER, 5), withdrawn=[withdrawn(700, 100, 5)]),
+            agent(2, shipped(1_000, 700, 50, time=LATER, epoch=5), time=LATER),
+            loader(2, 700, 50, LATER, run("file", 1_000, 50), epoch=5),
+        ],
+        [("hdfs", 400, 200)],
+    ),
+    "only a leader, twice": (
+        [
+            agent(0, shipped(0, 0, 300), shipped(300, 300, 300, epoch=2)),
+            broker(0, (0, 400, TIME, 0), (400, 100, TIME, 1)),
+            broker(0, (500, 100, TIME, 2), journal="the next leader"),
+            loader(0, 0, 600, TIME, run("file", 0, 600), epoch=2),
+        ],
+        [],
+    ),
+}
+
+
+@each_order
+@pytest.mark.parametrize("what", LOSSES)
+def test_exactly_what_was_lost_is_missing(tmp_path: Path, what: str, order: int) -> None:
+    said, expected = LOSSES[what]
+    verdict = judged(tmp_path, in_orders(said)[order])
+    assert sorted((each.tier, each.seq, each.events) for each in verdict.findings) == expected
+    assert {each.kind for each in verdict.findings} <= {FaultKind.MISSING}
+    assert verdict.totals.missing == sum(events for *_, events in expected)
+    assert verdict.state is (State.MISSING if expected else State.COMPLETE)
 
 
 @each_order

@@ -125,13 +125,6 @@ def test_what_a_loader_has_passed_over_has_a_name(ledger: AuditedLedger) -> None
     assert ledger.reading.hosts(KEY, HostsQuery(topic=TOPIC)).items[0].state is State.COMPLETE
 
 
-def test_batches_that_brokers_have_not_counted(ledger: AuditedLedger) -> None:
-    ledger.fold(shipped(0, 0, 0, 0), shipped(1, 10, 10, 1))
-    ledger.fold(counted(0, 0, 10, 0), counted(1, 20, 10, 2))
-    (source,) = picture(ledger).sources
-    assert [stretch.first for stretch in source.stretches] == [10]
-
-
 def test_the_events_of_a_damaged_batch_have_names(ledger: AuditedLedger) -> None:
     offsets = {"first": 5, "count": 1}
     spoilt = {"topic": TOPIC, "partition": 0, "offsets": offsets, "reason": "CRC"}
@@ -139,14 +132,6 @@ def test_the_events_of_a_damaged_batch_have_names(ledger: AuditedLedger) -> None
     seen = picture(ledger)
     assert seen.damaged == [AlteredBatch(0, 5, 1, "CRC", BEGIN, BEGIN + MINUTE)]
     assert [stretch.first for stretch in seen.sources[0].stretches] == [0]
-
-
-def test_a_broker_that_counts_again_changes_nothing(ledger: AuditedLedger) -> None:
-    other = counted(0, 0, 10, 0)
-    other["header"] = other["header"] | {"source": "broker-2"}
-    ledger.fold(counted(0, 0, 10, 0), other)
-    ledger.fold({**other, "header": other["header"] | {"source": "broker-3"}})
-    assert [window.sums[BROKER].events for window in picture(ledger).windows] == [10]
 
 
 def test_what_a_rebuilt_hour_replaces_is_not_counted(ledger: AuditedLedger) -> None:
