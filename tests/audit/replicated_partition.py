@@ -22,7 +22,8 @@ from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CountingJournal
 from schemas.remote.address import RegistryAddress
-from tests.audit.judged_ledger import FIRST, NOW
+from tests.audit.audited_ledger import FIRST, NOW
+from tests.audit.log_entries import lines as file_lines
 from tests.audit.store.said import (
     CLUSTER,
     MINUTE,
@@ -39,8 +40,6 @@ from tests.broker.counting.shown_ledger import ShownLedger
 from tests.broker.storage.log_files import NOW as WRITTEN
 from tests.broker.storage.log_files import append, batch, flush, log_file, read_on
 from wire.batch import BatchHeader, check_batch, headers
-
-LINE = 10  # bytes
 
 
 class Replica:
@@ -119,8 +118,7 @@ class ReplicatedPartition:
 
     def acknowledge(self) -> None:
         header, first, lines, minute = self._sent
-        where = {"position": lines[0] * LINE, "end_position": (lines[-1] + 1) * LINE}
-        runs = [run("file", lines[0], len(lines), path="/log/file", **where)]
+        runs = [file_lines(lines[0], len(lines))]
         there = self._windows(header, minute)
         said = passage(0, first, len(lines), there, runs=runs, leader_epoch=self.epoch)
         self.acknowledged.update(lines)

@@ -2,7 +2,6 @@
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ from audit.store.database import damage_said
 from audit.store.rows import Touched
 from audit.store.store import AuditStore
 from ledger.reading import LedgerChunk, LedgerPositions
+from tests.audit.audited_ledger import AuditedLedger
 from tests.audit.store.said import BEGIN, CLUSTER, body, entry, passage, window
 
 BEHIND = LedgerPositions("cluster", "topic", {0: 100})
@@ -36,13 +36,6 @@ class Choosy:
         return self._store.fold(cluster, body, positions)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[AuditStore]:
-    opened = AuditStore.open(tmp_path)
-    yield opened
-    opened.close()
-
-
 def chunk(entries: int) -> LedgerChunk:
     said = [
         entry("agent", "a", at, BEGIN, passages=[passage(0, at, 1, [window(BEGIN, 1)])])
@@ -54,20 +47,20 @@ def chunk(entries: int) -> LedgerChunk:
 @pytest.mark.parametrize("error", [OverflowError("too large"), TooLargeToStore("too big")])
 @pytest.mark.parametrize("refused", [{0}, {6}, {2, 3}, set(range(7))])
 def test_all_but_what_cannot_be_folded(
-    store: AuditStore, refused: set[int], error: Exception
+    ledger: AuditedLedger, refused: set[int], error: Exception
 ) -> None:
-    touched = folded(Choosy(store, refused, error), CLUSTER, chunk(7))
+    touched = folded(Choosy(ledger.store, refused, error), CLUSTER, chunk(7))
     assert (touched.entries, touched.left_out) == (7 - len(refused), len(refused))
-    assert store.positions(CLUSTER) == BEHIND
-    again = store.fold(CLUSTER, chunk(7).body, BEHIND)
+    assert ledger.store.positions(CLUSTER) == BEHIND
+    again = ledger.store.fold(CLUSTER, chunk(7).body, BEHIND)
     assert again.entries == len(refused), "all others are there"
 
 
-def test_what_the_database_cannot_do_is_no_fault_of_an_entry(store: AuditStore) -> None:
+def test_what_the_database_cannot_do_is_no_fault_of_an_entry(ledger: AuditedLedger) -> None:
     full = AuditStoreError("the disk is full")
     with pytest.raises(AuditStoreError, match="full"):
-        folded(Choosy(store, {3}, full), CLUSTER, chunk(7))
-    assert store.positions(CLUSTER) == LedgerPositions()
+        folded(Choosy(ledger.store, {3}, full), CLUSTER, chunk(7))
+    assert ledger.store.positions(CLUSTER) == LedgerPositions()
 
 
 def test_something_too_big_for_a_row_is_told_from_a_full_disk(tmp_path: Path) -> None:

@@ -2,34 +2,30 @@
 goes to another table, what the newer commit log says takes the place of all that was said before.
 """
 
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from audit.findings import FaultKind, State
 from audit.queries import HostsQuery, LoadsQuery
-from audit.store.store import AuditStore
 from audit.verdicts import TopicVerdict
-from ledger.reading import LedgerPositions
-from tests.audit.judged_ledger import FIRST, NOW, judged
+from tests.audit.audited_ledger import FIRST, NOW, AuditedLedger, judged
+from tests.audit.log_entries import TIME, agent, broker, each_order, in_orders, shipped
 from tests.audit.store.said import (
-    CLUSTER,
     HOUR,
     MINUTE,
     ROOT,
     TOPIC,
     TOPIC_ID,
     Json,
-    body,
     entry,
     excepted,
     passage,
     run,
     window,
 )
-from tests.audit.store.test_generations import agent, broker, each_order, in_orders, shipped
 
-TIME = FIRST + MINUTE
 NEXT = TIME + 5 * MINUTE
 LOADED = FIRST + HOUR + MINUTE  # everybody has spoken of all that for long by then
 AGAIN = FIRST + 2 * HOUR + MINUTE
@@ -59,36 +55,21 @@ def load(
     lies |= {"bytes": count * 10, "crc_sum": count * 7}
     landed = [run("file", first, count)]
     said = passage(0, first, count, [lies], runs=landed, leader_epoch=0)
-    return entry(
-        "hdfs",
-        journal,
-        number,
-        at + number,
-        destination=ROOT,
-        run=number + 1,
-        passages=[said],
-        **more,
-    )
+    known: Json = {"destination": ROOT, "run": number + 1, "passages": [said]}
+    return entry("hdfs", journal, number, at + number, **known | more)
 
 
 LANDED = [load("old", 0, 0, 600, TIME), load("old", 1, 600, 400, NEXT)]
+MOVED = [load("new", 0, 0, 600, TIME, at=AGAIN), load("new", 1, 600, 400, NEXT, at=AGAIN)]
 
 
 def states(verdict: TopicVerdict) -> list[State]:
     return [each.state for each in verdict.windows]
 
 
-def pending(verdict: TopicVerdict) -> int:
-    return sum(each.pending for each in verdict.windows)
-
-
 @each_order
 def test_a_table_that_is_another_is_not_the_same_twice(tmp_path: Path, order: int) -> None:
-    moved = [
-        load("new", 0, 0, 600, TIME, at=AGAIN),
-        load("new", 1, 600, 400, NEXT, at=AGAIN),
-    ]
-    verdict = judged(tmp_path, in_orders([*SHIPPED, *LANDED, *moved])[order])
+    verdict = judged(tmp_path, in_orders([*SHIPPED, *LANDED, *MOVED])[order])
     assert states(verdict) == [State.COMPLETE, State.COMPLETE]
     assert not verdict.findings
 
@@ -105,21 +86,13 @@ def test_what_was_lost_with_its_table_is_missing(tmp_path: Path, order: int) -> 
     assert verdict.totals.missing == 600
 
 
-def test_what_is_still_to_be_loaded_again_is_waited_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize("said", [SHIPPED, SHIPPED[:2]], ids=["all", "agents alone"])
+def test_what_is_still_to_be_loaded_again_is_waited_for(tmp_path: Path, said: list[Json]) -> None:
     """Though all had passed there long ago, and most of what tells is not kept for so long."""
-    again = load("new", 0, 0, 600, TIME, at=AGAIN)
-    verdict = judged(tmp_path, [SHIPPED, LANDED, [again]])
+    verdict = judged(tmp_path, [said, LANDED, MOVED[:1]])
     assert states(verdict) == [State.COMPLETE, State.PENDING]
     assert not verdict.findings
-    assert pending(verdict) == 400
-
-
-def test_what_is_still_to_be_loaded_again_of_agents_alone(tmp_path: Path) -> None:
-    again = load("new", 0, 0, 600, TIME, at=AGAIN)
-    verdict = judged(tmp_path, [SHIPPED[:2], LANDED, [again]])
-    assert states(verdict) == [State.COMPLETE, State.PENDING]
-    assert not verdict.findings
-    assert pending(verdict) == 400
+    assert sum(each.pending for each in verdict.windows) == 400
 
 
 def test_a_history_that_says_only_that_it_begins(tmp_path: Path) -> None:
@@ -132,18 +105,9 @@ def test_a_history_that_says_only_that_it_begins(tmp_path: Path) -> None:
 
 def test_what_a_rebuild_made_void_is_of_its_own_history(tmp_path: Path) -> None:
     """Runs are numbered from the beginning in each."""
-    hours = {
-        "topic": TOPIC,
-        "topic_id": TOPIC_ID,
-        "from_time": FIRST,
-        "to_time": FIRST + HOUR,
-    }
+    hours = {"topic": TOPIC, "topic_id": TOPIC_ID, "from_time": FIRST, "to_time": FIRST + HOUR}
     rebuilt = load("old", 2, 0, 600, TIME, rebuilt=[hours])
-    moved = [
-        load("new", 0, 0, 600, TIME, at=AGAIN),
-        load("new", 1, 600, 400, NEXT, at=AGAIN),
-    ]
-    verdict = judged(tmp_path, [[*SHIPPED, *LANDED, rebuilt, *moved]])
+    verdict = judged(tmp_path, [[*SHIPPED, *LANDED, rebuilt, *MOVED]])
     assert states(verdict) == [State.COMPLETE, State.COMPLETE]
 
 
@@ -151,10 +115,7 @@ def test_what_was_doubtful_in_the_former_history_is_not_in_this_one(tmp_path: Pa
     """The former had read something twice, so that only its sums counted."""
     twice = [*LANDED, load("old", 2, 0, 600, TIME)]
     assert State.DUPLICATED in states(judged(tmp_path / "before", [[*SHIPPED, *twice]]))
-    moved = [
-        load("new", 0, 0, 600, TIME, at=AGAIN, rows=590),
-        load("new", 1, 600, 400, NEXT, at=AGAIN),
-    ]
+    moved = [load("new", 0, 0, 600, TIME, at=AGAIN, rows=590), MOVED[1]]
     verdict = judged(tmp_path / "after", [[*SHIPPED, *twice, *moved]])
     assert FaultKind.DUPLICATED not in {each.kind for each in verdict.findings}
     assert State.DUPLICATED not in states(verdict)
@@ -183,26 +144,21 @@ def test_other_roots_keep_what_they_have(tmp_path: Path) -> None:
     assert verdict.totals.missing == 600
 
 
-def test_what_the_lists_show(tmp_path: Path) -> None:
+def test_what_the_lists_show(ledger: AuditedLedger) -> None:
     """All runs of both histories; rows and how far it has read of the one that holds."""
-    again = load("new", 0, 0, 600, TIME, at=AGAIN)
-    with closing(AuditStore.open(tmp_path)) as store, closing(store.reading()) as reading:
-        for each in (SHIPPED, LANDED, [again]):
-            touched = store.fold(CLUSTER, body(each), LedgerPositions())
-        assert {hour for _, hour in touched.hours} >= {FIRST}
-        (key,) = reading.topics()
-        loads = reading.loads(LoadsQuery(topic=TOPIC))
-        assert [(each.run, each.rows) for each in loads.items] == [(1, 600), (2, 400), (1, 600)]
-        assert loads.destinations == [ROOT]
-        (consumer,) = reading.consumers()
-        assert (consumer.upto, consumer.lag, consumer.read) == (600, 400, AGAIN)
-        (hour,) = reading.hours(key, ROOT, from_time=FIRST, to_time=FIRST + HOUR)
-        assert (hour.rows, hour.events) == (600, 1000)
-        (host,) = reading.hosts(key, HostsQuery(topic=TOPIC)).items
-        assert (host.shipped - host.landed, host.state) == (400, State.PENDING)
-        (delay,) = (
-            counts
-            for tier, counts in reading.delays(key, FIRST, NOW).items()
-            if tier.destination == ROOT
-        )
-        assert sum(delay) == 600
+    reading = ledger.reading
+    for each in (SHIPPED, LANDED, MOVED[:1]):
+        touched = ledger.fold(*each)
+    assert {hour for _, hour in touched.hours} >= {FIRST}
+    (key,) = reading.topics()
+    loads = reading.loads(LoadsQuery(topic=TOPIC))
+    assert [(each.run, each.rows) for each in loads.items] == [(1, 600), (2, 400), (1, 600)]
+    assert loads.destinations == [ROOT]
+    (consumer,) = reading.consumers()
+    assert (consumer.upto, consumer.lag, consumer.read) == (600, 400, AGAIN)
+    (hour,) = reading.hours(key, ROOT, from_time=FIRST, to_time=FIRST + HOUR)
+    assert (hour.rows, hour.events) == (600, 1000)
+    (host,) = reading.hosts(key, HostsQuery(topic=TOPIC)).items
+    assert (host.shipped - host.landed, host.state) == (400, State.PENDING)
+    delays = reading.delays(key, FIRST, NOW)
+    assert [sum(each) for tier, each in delays.items() if tier.destination == ROOT] == [600]

@@ -7,8 +7,7 @@ import json
 import socket
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -17,67 +16,28 @@ import pytest
 
 from audit import answers
 from audit.said_by import said_by
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.audit_process import AuditProcess
 from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
 from harness.waiting import wait_until
-from ledger.publishing import Entry, write_entries
-from schemas.registry_client import RegistryClient
+from ledger.publishing import Entry
 from tests.audit.alerting.listener import Listener
-from tests.audit.page.pipeline_said import WINDOW, Said
+from tests.audit.ledger_cluster import LedgerCluster
+from tests.audit.page.pipeline_said import DESTINATION, WINDOW, Said, said_later
 
 HOUR: Final = 3_600_000
 NOW: Final = int(time.time() * 1000)
 BEGAN: Final = (NOW - 3 * HOUR) // HOUR * HOUR
 
 
-class Ledger(NamedTuple):
-    """A cluster, how to add to its `_audit`, and another cluster."""
-
-    brokers: str
-    registry: str
-    write: Callable[[Sequence[Entry]], None]
-    other: BrokerProcess
-
-    def audit(self, directory: Path, **settings: object) -> AuditProcess:
-        return AuditProcess(
-            directory,
-            brokers=self.brokers,
-            registry=self.registry,
-            settings={"grace": 0, "alerts": {"after": 0, "silent": 1e6}, **settings},
-        )
-
-
 @pytest.fixture(scope="module")
-def ledger(
+def other(
     tmp_path_factory: pytest.TempPathFactory, zookeeper: EmbeddedZooKeeper
-) -> Iterator[Ledger]:
-    """Of brokers that keep none themselves."""
-    with ExitStack() as stack:
-        broker, other = (
-            BrokerProcess(
-                tmp_path_factory.mktemp("broker"), zookeeper=f"{zookeeper.address}/{each}"
-            )
-            for each in (uuid.uuid4().hex, uuid.uuid4().hex)
-        )
-        for each in (broker, other):
-            stack.callback(each.stop)
-            each.process.spawn()
-        for each in (broker, other):
-            each.process.wait_ready(each.ready, within=60)
-        registry = stack.enter_context(
-            RegistryProcess(tmp_path_factory.mktemp("registry"), brokers=broker.bootstrap)
-        )
-        brokers = stack.enter_context(Brokers(Bootstrap.of(broker.bootstrap)))
-        client = stack.enter_context(RegistryClient(registry.url))
-
-        def write(entries: Sequence[Entry]) -> None:
-            write_entries(brokers, client, entries, timestamp=NOW)
-
-        yield Ledger(broker.bootstrap, registry.url, write, other)
+) -> Iterator[BrokerProcess]:
+    """Another cluster."""
+    address = f"{zookeeper.address}/{uuid.uuid4().hex}"
+    with BrokerProcess(tmp_path_factory.mktemp("other"), zookeeper=address) as broker:
+        yield broker
 
 
 def said(topic: str, missing: tuple[int, int] = (0, 0)) -> Said:
@@ -91,27 +51,28 @@ def state_of(audit: AuditProcess, topic: str) -> str:
     return next((each.state.value for each in found if each.topic == topic and each.events), "")
 
 
+def await_state(audit: AuditProcess, topic: str, state: str) -> None:
+    wait_until(lambda: state_of(audit, topic) == state, what=f"{topic} is {state}")
+
+
+def report_of(
+    audit: AuditProcess, topic: str, begin: int = BEGAN, end: int = BEGAN + HOUR
+) -> answers.ReportAnswer:
+    return audit.get("report", answers.ReportAnswer, topic=topic, from_=begin, to=end)
+
+
 def verdict(audit: AuditProcess, topic: str) -> dict[str, Any]:
     """All that is said of a topic."""
-    times = {"from": BEGAN, "to": BEGAN + 3 * HOUR}
-    found: dict[str, Any] = msgspec.to_builtins(
-        audit.get("report", answers.ReportAnswer, topic=topic, **times).topics[0]
-    )
+    report = report_of(audit, topic, end=BEGAN + 3 * HOUR)
+    found: dict[str, Any] = msgspec.to_builtins(report.topics[0])
     return found
 
 
 def accept(topic: str) -> Entry:
     """By an operator: whatever is missing of it."""
-    source = f"operator-{uuid.uuid4().hex}"
+    header = {"time": NOW, "host": "desk", "app": "penstock", "seq": 0, "position": 0}
     return {
-        "header": {
-            "time": NOW,
-            "host": "desk",
-            "app": "penstock",
-            "source": source,
-            "seq": 0,
-            "position": 0,
-        },
+        "header": {**header, "source": f"operator-{uuid.uuid4().hex}"},
         "version": 1,
         "tier": "operator",
         "cluster": "test",
@@ -120,13 +81,15 @@ def accept(topic: str) -> Entry:
 
 
 @pytest.fixture(scope="module")
-def audit(tmp_path_factory: pytest.TempPathFactory, ledger: Ledger) -> Iterator[AuditProcess]:
+def audit(
+    tmp_path_factory: pytest.TempPathFactory, cluster: LedgerCluster, other: BrokerProcess
+) -> Iterator[AuditProcess]:
     """Of two clusters."""
     clusters = {
-        name: {"brokers": [brokers], "registry": ledger.registry}
-        for name, brokers in (("test", ledger.brokers), ("other", ledger.other.bootstrap))
+        name: {"brokers": [brokers], "registry": cluster.registry}
+        for name, brokers in (("test", cluster.bootstrap), ("other", other.bootstrap))
     }
-    with ledger.audit(tmp_path_factory.mktemp("audit"), clusters=clusters) as audit:
+    with cluster.audit(tmp_path_factory.mktemp("audit"), clusters=clusters) as audit:
         yield audit
 
 
@@ -139,20 +102,22 @@ class Alarmed(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def alarmed(tmp_path_factory: pytest.TempPathFactory, ledger: Ledger) -> Iterator[Alarmed]:
+def alarmed(tmp_path_factory: pytest.TempPathFactory, cluster: LedgerCluster) -> Iterator[Alarmed]:
     directory = tmp_path_factory.mktemp("alarmed")
     hosts = directory / "hosts.yaml"
     hosts.write_text("- ghost\n")
     with Listener() as listener:
         wanted = {"after": 0, "silent": 2, "webhook": listener.url}
         settings = {"window": 1, "inventory": str(hosts), "alerts": wanted}
-        with ledger.audit(directory, **settings) as audit:
+        with cluster.audit(directory, **settings) as audit:
             yield Alarmed(audit, listener, hosts)
 
 
-def test_a_verdict_is_there_soon_after_the_last_entry(ledger: Ledger, audit: AuditProcess) -> None:
-    ledger.write(said("whole").entries())
-    wait_until(lambda: state_of(audit, "whole") == "complete", within=20, what="complete")
+def test_a_verdict_is_there_soon_after_the_last_entry(
+    cluster: LedgerCluster, audit: AuditProcess
+) -> None:
+    cluster.write(said("whole").entries())
+    await_state(audit, "whole", "complete")
     found = audit.get("topic", answers.TopicAnswer, topic="whole", from_=BEGAN, step=WINDOW)
     assert [each.tier for each in found.tiers] == ["agent", "broker", "hdfs"]
     assert {each.events for each in found.tiers} == {1_000}
@@ -162,49 +127,46 @@ def test_a_verdict_is_there_soon_after_the_last_entry(ledger: Ledger, audit: Aud
 
 
 def test_of_what_was_written_just_now_nothing_is_complete(
-    ledger: Ledger, audit: AuditProcess
+    cluster: LedgerCluster, audit: AuditProcess
 ) -> None:
     """Its agent may have read it, and not have said so yet. A time long ago in which nothing
     happened is as complete as it will ever be."""
-    ledger.write(said("quiet").entries())
-    wait_until(lambda: state_of(audit, "quiet") == "complete", within=20, what="complete")
-
-    def report(begin: int, end: int) -> answers.ReportAnswer:
-        return audit.get("report", answers.ReportAnswer, topic="quiet", from_=begin, to=end)
+    cluster.write(said("quiet").entries())
+    await_state(audit, "quiet", "complete")
 
     now = int(time.time() * 1000)
-    lately = report(now - HOUR, now)
+    lately = report_of(audit, "quiet", now - HOUR, now)
     assert (lately.state, lately.topics[0].state) == ("pending", "pending")
     assert [each.on for each in lately.topics[0].waits] == ["ledger"]
-    assert report(BEGAN - 2 * HOUR, BEGAN - HOUR).state == "complete"
-    assert report(BEGAN, now).state == "complete", "of what there is so far"
+    assert report_of(audit, "quiet", BEGAN - 2 * HOUR, BEGAN - HOUR).state == "complete"
+    assert report_of(audit, "quiet", end=now).state == "complete", "of what there is so far"
 
 
-def test_of_no_topic_nothing_is_complete(ledger: Ledger, audit: AuditProcess) -> None:
+def test_of_no_topic_nothing_is_complete(audit: AuditProcess) -> None:
     nobody = audit.get("report", answers.ReportAnswer, cluster="other")
     assert (nobody.topics, nobody.state) == ([], "pending")
 
 
-def test_what_is_in_another_hour_is_said(ledger: Ledger, audit: AuditProcess) -> None:
+def test_what_is_in_another_hour_is_said(cluster: LedgerCluster, audit: AuditProcess) -> None:
     """Ten events are in a later one at the files, as their headers say: what is said adds up."""
     *others, files = said("moved").entries()
     windows = files["passages"][0]["windows"]
     windows[5]["events"] -= 10
     windows[95]["events"] += 10
-    ledger.write([*others, files])
-    wait_until(lambda: state_of(audit, "moved") == "complete", within=20, what="complete")
+    cluster.write([*others, files])
+    await_state(audit, "moved", "complete")
     for begin, more in ((BEGAN, -10), (BEGAN + HOUR, 10)):
         times = {"from": begin, "to": begin + HOUR}
-        (report,) = audit.get("report", answers.ReportAnswer, topic="moved", **times).topics
+        (report,) = report_of(audit, "moved", begin, begin + HOUR).topics
         found = audit.get("topic", answers.TopicAnswer, topic="moved", **times, step=HOUR)
         assert report.elsewhere == sum(each.elsewhere for each in found.cells) == more
         agents, _, landed = (each.events for each in report.tiers)
         assert landed - agents == more
 
 
-def test_what_is_missing_is_named(ledger: Ledger, audit: AuditProcess) -> None:
-    ledger.write(said("holed", missing=(120, 132)).entries())
-    wait_until(lambda: state_of(audit, "holed") == "missing", within=20, what="missing")
+def test_what_is_missing_is_named(cluster: LedgerCluster, audit: AuditProcess) -> None:
+    cluster.write(said("holed", missing=(120, 132)).entries())
+    await_state(audit, "holed", "missing")
     found = audit.get("findings", answers.Findings, topic="holed")
     (finding,) = found.items
     assert (finding.host, finding.path) == ("host-of-holed", "/var/log/holed.log")
@@ -213,22 +175,22 @@ def test_what_is_missing_is_named(ledger: Ledger, audit: AuditProcess) -> None:
     assert found.topics == ["test/holed"]
     assert audit.get("findings", answers.Findings, host="host-of-holed").items == [finding]
     assert audit.get("findings", answers.Findings, topic="holed", kind="changed").items == []
-    report = audit.get("report", answers.ReportAnswer, topic="holed", from_=BEGAN, to=BEGAN + HOUR)
+    report = report_of(audit, "holed")
     assert (report.state, report.topics[0].missing) == ("missing", 12)
     (source,) = audit.get("sources", answers.Sources, topic="holed").items
     assert source.words == [finding.words]
     (host,) = audit.get("hosts", answers.Hosts, topic="holed").items
     assert (host.host, host.state) == ("host-of-holed", "missing")
-    wait_until(lambda: "holed" in alerts(audit), within=20, what="raised")
+    wait_until(lambda: "holed" in alerts(audit), what="raised")
     assert finding.words in alerts(audit)["holed"].words
     assert len(finding.id) == 16
     assert alerts(audit)["holed"].finding == finding.id == report.topics[0].findings[0].id
-    ledger.write([accept("holed")])
-    wait_until(lambda: state_of(audit, "holed") == "complete", within=20, what="accepted")
+    cluster.write([accept("holed")])
+    await_state(audit, "holed", "complete")
     (finding,) = audit.get("findings", answers.Findings, topic="holed").items
     assert finding.accepted == said_by("known", "me", NOW)
     figure = b'penstock_audit_topic_events{cluster="test",destination="",tier="agent",topic="holed"'
-    wait_until(lambda: figure in audit.ask("/metrics").body, within=20, what="it is a figure")
+    wait_until(lambda: figure in audit.ask("/metrics").body, what="it is a figure")
 
 
 def alerts(audit: AuditProcess) -> dict[str, answers.AlertRow]:
@@ -236,9 +198,11 @@ def alerts(audit: AuditProcess) -> dict[str, answers.AlertRow]:
     return {each.topic: each for each in audit.get("alerts", answers.AlertsAnswer).items}
 
 
-def test_answers_about_topics_have_their_shapes(ledger: Ledger, audit: AuditProcess) -> None:
-    ledger.write(said("shapes").entries())
-    wait_until(lambda: state_of(audit, "shapes") == "complete", within=20, what="complete")
+def test_answers_about_topics_have_their_shapes(
+    cluster: LedgerCluster, audit: AuditProcess
+) -> None:
+    cluster.write(said("shapes").entries())
+    await_state(audit, "shapes", "complete")
     assert audit.get("agents", answers.AgentsAnswer, search="host-of-shapes").page.total == 1
     loads = audit.get("loads", answers.Loads, topic="shapes")
     assert [each.rows for each in loads.items] == [1_000]
@@ -254,31 +218,33 @@ def test_answers_about_topics_have_their_shapes(ledger: Ledger, audit: AuditProc
     assert "nothing" in unknown.missing
 
 
-def test_a_topic_that_was_deleted_waits_for_nobody(ledger: Ledger, audit: AuditProcess) -> None:
-    ledger.write(said("former")._replace(topic_id="b" * 22, until=0).entries())
+def test_a_topic_that_was_deleted_waits_for_nobody(
+    cluster: LedgerCluster, audit: AuditProcess
+) -> None:
+    cluster.write(said("former")._replace(topic_id="b" * 22, until=0).entries())
 
     def row() -> answers.TopicRow:
         return audit.get("topics", answers.TopicsAnswer, search="former").items[0]
 
-    wait_until(lambda: state_of(audit, "former") == "complete", within=20, what="settled")
-    wait_until(lambda: row().deleted and not row().waits, within=20, what="deleted")
+    await_state(audit, "former", "complete")
+    wait_until(lambda: row().deleted and not row().waits, what="deleted")
     assert audit.get("topics", answers.TopicsAnswer, search="former", state="pending").items == []
     found = audit.get("topic", answers.TopicAnswer, topic="former", from_=BEGAN, step=WINDOW)
     assert (found.deleted, found.state, found.waits) == (True, "complete", [])
     assert {each.state for each in found.cells} == {"complete"}
-    report = audit.get("report", answers.ReportAnswer, topic="former", from_=BEGAN, to=BEGAN + HOUR)
+    report = report_of(audit, "former")
     assert (report.state, report.topics[0].deleted) == ("complete", True)
     assert "former" not in alerts(audit)  # it is late by now
 
 
-def test_the_same_is_said_after_a_kill_at_any_time(ledger: Ledger, tmp_path: Path) -> None:
+def test_the_same_is_said_after_a_kill_at_any_time(cluster: LedgerCluster, tmp_path: Path) -> None:
     whole = [said(f"killed-{number}", missing=(number, number * 2)) for number in (1, 2)]
     entries = [entry for each in whole for entry in each.entries()]
-    audit = ledger.audit(tmp_path)
+    audit = cluster.audit(tmp_path)
     try:
         audit.process.spawn()
         for number, entry in enumerate(entries):
-            ledger.write([entry])
+            cluster.write([entry])
             if number % 3 == 2:
                 audit.kill()
                 audit.process.spawn()
@@ -298,7 +264,7 @@ def test_the_same_is_said_after_a_kill_at_any_time(ledger: Ledger, tmp_path: Pat
         assert any("built anew" in e for e in audit.get("topics", answers.TopicsAnswer).notices)
         for number, each in enumerate(whole, 1):
             assert said_now[each.topic]["missing"] == number
-        wait_until(lambda: alerts(audit).keys() >= said_now.keys(), within=20, what="raised")
+        wait_until(lambda: alerts(audit).keys() >= said_now.keys(), what="raised")
         began = time.monotonic()
         assert audit.terminate() == 0
         assert time.monotonic() - began < 45
@@ -323,34 +289,34 @@ def corrupt(path: Path) -> None:
         file.write(b"garbage" * 5_000)
 
 
-def test_damage_is_noticed_while_it_runs(ledger: Ledger, audit: AuditProcess) -> None:
+def test_damage_is_noticed_while_it_runs(cluster: LedgerCluster, audit: AuditProcess) -> None:
     for path in audit.data_dir.glob("audit.db*"):
         if path.suffix != ".db-shm":
             path.write_bytes(b"\xff" * path.stat().st_size)
-    ledger.write(said("after-damage").entries())
-    wait_until(lambda: "database damaged" in audit.log(), within=20, what="noticed")
-    wait_until(audit.ready, within=20, what="built anew")
-    wait_until(lambda: state_of(audit, "after-damage") == "complete", within=20, what="read")
+    cluster.write(said("after-damage").entries())
+    wait_until(lambda: "database damaged" in audit.log(), what="noticed")
+    wait_until(audit.ready, what="built anew")
+    await_state(audit, "after-damage", "complete")
 
 
-def test_alerts_are_told_once_whatever_is_killed(ledger: Ledger, alarmed: Alarmed) -> None:
+def test_alerts_are_told_once_whatever_is_killed(cluster: LedgerCluster, alarmed: Alarmed) -> None:
     audit, listener = alarmed.audit, alarmed.listener
 
     def told() -> list[str]:
         return [status for status, _, topic in listener.said if topic == "alarming"]
 
     def await_told(*wanted: str, after: int) -> None:
-        wait_until(lambda: told() == list(wanted), within=20, what=f"told {wanted}")
+        wait_until(lambda: told() == list(wanted), what=f"told {wanted}")
         posts = len(listener.posts) - after
-        wait_until(lambda: _posts(audit) >= posts, within=20, what="it is known to be told")
+        wait_until(lambda: _posts(audit) >= posts, what="it is known to be told")
 
-    wait_until(lambda: _posts(audit) >= len(listener.posts), within=20, what="what was before")
+    wait_until(lambda: _posts(audit) >= len(listener.posts), what="what was before")
     before = len(listener.posts) - _posts(audit)
-    ledger.write(said("alarming", missing=(10, 20)).entries())
+    cluster.write(said("alarming", missing=(10, 20)).entries())
     await_told("raised", after=before)
     before = len(listener.posts)
     audit.restart()
-    ledger.write([accept("alarming")])
+    cluster.write([accept("alarming")])
     await_told("raised", "resolved", after=before)
     audit.restart()
     alert = alerts(audit)["alarming"]
@@ -375,14 +341,14 @@ def test_a_host_that_never_reported(alarmed: Alarmed) -> None:
         found = audit.get("alerts", answers.AlertsAnswer, state="raised").items
         return [each.words for each in found if each.host == "ghost"]
 
-    wait_until(lambda: bool(raised()), within=20, what="raised")
+    wait_until(lambda: bool(raised()), what="raised")
     assert raised() == ["ghost is in the inventory, and was never heard"]
     hosts.write_text("{")
-    wait_until(lambda: bool(notices(audit)), within=20, what="a bad file is said")
+    wait_until(lambda: bool(notices(audit)), what="a bad file is said")
     assert "is not used as it is" in notices(audit)[0]
     assert raised()
     hosts.write_text("[]\n")
-    wait_until(lambda: not raised(), within=20, what="resolved")
+    wait_until(lambda: not raised(), what="resolved")
     assert notices(audit) == []
     hosts.write_text("- ghost\n")  # as it was
 
@@ -391,17 +357,19 @@ def notices(audit: AuditProcess) -> list[str]:
     return audit.get("topics", answers.TopicsAnswer).notices
 
 
-def test_a_cluster_that_is_away_holds_up_nobody(ledger: Ledger, audit: AuditProcess) -> None:
+def test_a_cluster_that_is_away_holds_up_nobody(
+    cluster: LedgerCluster, other: BrokerProcess, audit: AuditProcess
+) -> None:
     def is_away() -> bool:
         return any("Cluster other cannot be read" in each for each in notices(audit))
 
     assert not is_away()
-    ledger.other.kill()
-    wait_until(is_away, within=20, what="it is said")
-    ledger.write(said("goes-on").entries())
-    wait_until(lambda: state_of(audit, "goes-on") == "complete", within=20, what="goes on")
-    ledger.other.start()
-    wait_until(lambda: not is_away(), within=30, what="it is back")
+    other.kill()
+    wait_until(is_away, what="it is said")
+    cluster.write(said("goes-on").entries())
+    await_state(audit, "goes-on", "complete")
+    other.start()
+    wait_until(lambda: not is_away(), what="it is back")
 
 
 def test_one_audit_has_one_directory(audit: AuditProcess, tmp_path: Path) -> None:
@@ -418,7 +386,7 @@ def test_one_audit_has_one_directory(audit: AuditProcess, tmp_path: Path) -> Non
             assert why in each.log()
 
 
-def test_pages_are_told_when_something_is_new(ledger: Ledger, audit: AuditProcess) -> None:
+def test_pages_are_told_when_something_is_new(cluster: LedgerCluster, audit: AuditProcess) -> None:
     with socket.create_connection(("127.0.0.1", audit.port), timeout=20) as connection:
         connection.sendall(b"GET /api/v1/stream HTTP/1.1\r\nHost: a\r\n\r\n")
         lines = connection.makefile("rb")
@@ -431,7 +399,71 @@ def test_pages_are_told_when_something_is_new(ledger: Ledger, audit: AuditProces
             raise AssertionError("the stream ended")
 
         before = version()
-        ledger.write(said("streamed").entries())
+        cluster.write(said("streamed").entries())
         while version() <= before:
             pass
         lines.close()
+
+
+# Tables that no load commits anything of: never green, told with the cure
+
+
+def loader_says(hdfs: Entry, *, failed: bool, seq: int) -> Entry:
+    """Of the topic's loads, by the loader that writes such entries; what a load that succeeded has
+    committed comes with another entry."""
+    load = {"topic": hdfs["passages"][0]["topic"], "failed": failed, "since": BEGAN}
+    if failed:
+        load |= {"reason": "1 of 1 records are dead", "cure": "raise dead_share"}
+    said = said_later(hdfs, seq, loads=[load])
+    said["header"] |= {"source": f"{hdfs['header']['source']}-loads", "time": NOW + seq}
+    return said
+
+
+def test_a_table_that_is_never_loaded_is_not_complete(
+    cluster: LedgerCluster, audit: AuditProcess
+) -> None:
+    """Nobody asks anything of a destination that never spoke of the topic, and all the rest adds
+    up."""
+    agent, broker, hdfs = said("unloaded").entries()
+    cluster.write([agent, broker])
+    await_state(audit, "unloaded", "complete")
+    cluster.write([loader_says(hdfs, failed=True, seq=0)])
+    await_state(audit, "unloaded", "pending")
+    found = audit.get("topics", answers.TopicsAnswer, search="unloaded")
+    (row,), (load,) = found.items, found.failing_loads
+    assert row.load_fails
+    assert (load.topic, load.destination, load.since) == ("unloaded", DESTINATION, BEGAN)
+    assert (load.reason, load.cure) == ("1 of 1 records are dead", "raise dead_share")
+    first = audit.get("topics", answers.TopicsAnswer).items[0]
+    assert first.topic == "unloaded", "before all others"
+    assert audit.get("loads", answers.Loads, topic="unloaded").failing_loads == [load]
+    report = report_of(audit, "unloaded")
+    assert (report.state, report.topics[0].failing_loads) == ("pending", [load])
+    shown = audit.get("topic", answers.TopicAnswer, topic="unloaded", from_=BEGAN, step=WINDOW)
+    assert (shown.state, shown.failing_loads) == ("pending", [load])
+    wait_until(lambda: "unloaded" in alerts(audit), what="it is raised")
+    alert = alerts(audit)["unloaded"]
+    assert (alert.kind, alert.resolved) == ("unloaded", -1)
+    assert alert.words.endswith(": 1 of 1 records are dead. What to do: raise dead_share")
+    labels = f'cluster="test",destination="{DESTINATION}",topic="unloaded"'
+    figure = f"penstock_audit_load_failing_seconds{{{labels}}} ".encode()
+    assert figure in audit.ask("/metrics").body
+    cluster.write([hdfs, loader_says(hdfs, failed=False, seq=1)])
+    await_state(audit, "unloaded", "complete")
+    assert audit.get("topics", answers.TopicsAnswer).failing_loads == []
+    wait_until(lambda: alerts(audit)["unloaded"].resolved > 0, what="it is resolved")
+    assert figure not in audit.ask("/metrics").body
+
+
+def test_what_was_landed_before_loads_failed_stays_complete(
+    cluster: LedgerCluster, audit: AuditProcess
+) -> None:
+    entries = said("landed-before").entries()
+    failing = loader_says(entries[-1], failed=True, seq=7)
+    failing["loads"][0]["since"] = NOW
+    cluster.write([*entries, failing])
+    await_state(audit, "landed-before", "pending")
+    before = report_of(audit, "landed-before", end=BEGAN + 2 * HOUR)
+    assert (before.state, before.topics[0].failing_loads) == ("complete", [])
+    cluster.write([loader_says(entries[-1], failed=False, seq=8)])
+    await_state(audit, "landed-before", "complete")

@@ -30,7 +30,7 @@ from audit.verdicts import TopicVerdict
 from ground.intervals import Intervals
 from harness.waiting import wait_until
 from ledger.reading import LedgerChunk, LedgerPositions
-from tests.audit.judged_ledger import FIRST, NOW
+from tests.audit.audited_ledger import FIRST, NOW
 from tests.audit.store.said import HOUR, MINUTE, TOPIC, Json, body, entry, run
 from tests.audit.two_clusters import (
     COPY,
@@ -70,7 +70,7 @@ def test_all_that_was_shipped_has_landed(tmp_path: Path) -> None:
     assert sum(each.sums[-1].events for each in verdict.windows) == LINES
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_lines_lost_between_the_clusters_are_named(tmp_path: Path, seed: int) -> None:
     """By host, file and bytes, in whichever order the two ledgers are read. Nothing else is red."""
     told = TwoClusters(uncopied=range(30, 50))
@@ -174,12 +174,15 @@ def test_the_gate_of_an_hour_asks_for_the_agents_of_the_origin(tmp_path: Path) -
     assert gate.missing == "the copy, in which not all of it is"
 
 
-def test_a_copy_that_is_behind_is_waited_for(tmp_path: Path) -> None:
-    verdict = judged(tmp_path, TwoClusters(uncopied=range(150, LINES)).said())
-    assert verdict.state is State.PENDING
-    assert not verdict.findings
+@pytest.mark.parametrize("copied", [150, 10])
+def test_a_copy_that_is_behind_is_waited_for(tmp_path: Path, copied: int) -> None:
+    """An hour of which the copy has nothing is pending, and not green."""
+    verdict = judged(tmp_path, TwoClusters(uncopied=range(copied, LINES)).said())
+    assert (verdict.state, verdict.findings) == (State.PENDING, [])
+    states = [each.state for each in verdict.windows]
+    assert states == [State.COMPLETE] * (copied // 10) + [State.PENDING] * ((LINES - copied) // 10)
     (wait,) = (each.words for each in verdict.waits if each.on == "broker")
-    assert wait.startswith("50 offsets of dc1/clicks are yet to be copied, and counted")
+    assert wait.startswith(f"{LINES - copied} offsets of dc1/clicks are yet to be copied, and")
 
 
 def test_an_origin_whose_ledger_nobody_reads(tmp_path: Path) -> None:
@@ -268,14 +271,6 @@ def test_what_is_said_of_the_origin_has_its_copy_judged_again(tmp_path: Path) ->
     assert {key for key, _ in touched.hours} == {ORIGIN_KEY, COPY_KEY}
 
 
-def test_lines_that_were_never_copied_at_all_are_waited_for(tmp_path: Path) -> None:
-    """An hour of which the copy has nothing is pending, and not green."""
-    told = TwoClusters(uncopied=range(10, LINES))
-    verdict = judged(tmp_path, told.said())
-    states = [each.state for each in verdict.windows]
-    assert states == [State.COMPLETE] + [State.PENDING] * (len(states) - 1)
-
-
 def test_faults_of_the_origin_raise_no_alert_of_the_copy(tmp_path: Path) -> None:
     with folded(tmp_path, TwoClusters(unstored=range(30, 40)).said()) as reading:
         copy = by_hour(reconcile(picture(reading)), [FIRST])[0]
@@ -299,10 +294,8 @@ def test_a_copy_of_two_origins_is_not_judged(tmp_path: Path) -> None:
 def test_what_was_written_into_the_copy_and_cut_off_again(tmp_path: Path, by_agents: bool) -> None:
     """Lines that an agent had shipped there are missing; what the source has brought since, at the
     same offsets, is not."""
-    own = {
-        "topic": COPY,
-        "topic_id": COPY_ID,
-        "partition": 0,
+    of_the_copy = {"topic": COPY, "topic_id": COPY_ID, "partition": 0}
+    own = of_the_copy | {
         "offsets": [{"first": LINES - 20, "count": 30}],
         "windows": [{"start": FIRST, "events": 30, "bytes": 300, "crc_sum": 7}],
         "leader_epoch": 1,
@@ -315,16 +308,8 @@ def test_what_was_written_into_the_copy_and_cut_off_again(tmp_path: Path, by_age
     for tier, journal, more in ways:
         passage = of_copy(own | more, origin=None)
         said.append((OFFLINE, entry(tier, journal, 0, FIRST + 1, passages=[passage])))
-    gone = {
-        "topic": COPY,
-        "topic_id": COPY_ID,
-        "partition": 0,
-        "leader_epoch": 2,
-        "first": LINES - 20,
-        "count": 30,
-        "resumes": LINES - 20,
-        "reason": "cut off",
-    }
+    gone = of_the_copy | {"leader_epoch": 2, "first": LINES - 20, "count": 30}
+    gone |= {"resumes": LINES - 20, "reason": "cut off"}
     said.append((OFFLINE, entry("broker", "o2", 1, FIRST + 2, withdrawn=[gone])))
     verdict = judged(tmp_path, [*said, *TwoClusters().said()])
     if by_agents:
@@ -343,46 +328,28 @@ def opened(
     """The copy is opened behind its last line, and ten lines more are shipped to it and stored,
     but for those of these numbers."""
     own = [*range(LINES, LINES + 10)]
-    start = FIRST + LINES // 10 * MINUTE
-    of_copy_ = {"topic": COPY, "topic_id": COPY_KEY.topic_id, "partition": 0, "origin": None}
-
-    def window(numbers: Sequence[int]) -> Json:
-        size, crc = 10 * len(numbers), sum(each + 1 for each in numbers)
-        return {"start": start, "events": len(numbers), "bytes": size, "crc_sum": crc}
-
-    runs = [
-        run("s2", 0, 10, position=0, end_position=100, path="/var/log/own.log"),
-    ]
     stored = [each for each in own if each not in unstored]
-    shipped = entry(
-        *("agent", "own", 0, FIRST + 30 * MINUTE),
-        passages=[
-            of_copy_
-            | {"offsets": [{"first": LINES, "count": 10}], "windows": [window(own)], "runs": runs}
-        ],
-        heartbeats=[
-            {"until": FIRST + HOUR, "topics": [COPY], "program_version": "1", "lag_bytes": 0}
-        ],
-    )
-    counted = entry(
-        *("broker", "o", 1, FIRST + 30 * MINUTE),
-        passages=[
-            of_copy_
-            | {
-                "offsets": [{"first": first, "count": n} for first, n in stretches(stored)],
-                "windows": [window(stored)],
-            }
-        ],
-    )
-    said = TwoClusters(uncopied=uncopied, loaded=False, until=until).said()
+    of_the_copy: Json = {"topic": COPY, "topic_id": COPY_ID, "partition": 0, "origin": None}
+
+    def passage(numbers: Sequence[int]) -> Json:
+        size, crc = 10 * len(numbers), sum(each + 1 for each in numbers)
+        window = {"start": FIRST + LINES // 10 * MINUTE, "events": len(numbers)}
+        offsets = [{"first": first, "count": count} for first, count in stretches(numbers)]
+        windows = [window | {"bytes": size, "crc_sum": crc}]
+        return of_the_copy | {"offsets": offsets, "windows": windows}
+
+    runs = [run("s2", 0, 10, position=0, end_position=100, path="/var/log/own.log")]
+    beat = {"until": FIRST + HOUR, "topics": [COPY], "program_version": "1", "lag_bytes": 0}
+    told = [passage(own) | {"runs": runs}]
+    time = FIRST + 30 * MINUTE
     return [
-        *said,
-        (OFFLINE, shipped | {"cluster": OFFLINE}),
-        (OFFLINE, counted | {"cluster": OFFLINE}),
+        *TwoClusters(uncopied=uncopied, loaded=False, until=until).said(),
+        (OFFLINE, entry("agent", "own", 0, time, passages=told, heartbeats=[beat])),
+        (OFFLINE, entry("broker", "o", 1, time, passages=[passage(stored)])),
     ]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_copy_that_was_opened_is_judged_on_both_sides_of_that(tmp_path: Path, seed: int) -> None:
     """Its origin's agents are not waited for from then on."""
     whole = judged(tmp_path / "whole", shuffled(opened(), seed))

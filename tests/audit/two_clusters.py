@@ -17,7 +17,7 @@ from audit.store.reading import StoreReading
 from audit.store.store import AuditStore
 from audit.verdicts import TopicVerdict
 from ledger.reading import LedgerPositions
-from tests.audit.judged_ledger import FIRST, NOW
+from tests.audit.audited_ledger import FIRST, NOW
 from tests.audit.store.said import HOUR, MINUTE, ROOT, TOPIC, TOPIC_ID, Json, body, entry, run
 
 SOURCE, OFFLINE = "dc1", "offline"

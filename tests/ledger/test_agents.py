@@ -1,5 +1,6 @@
 """What agents say, folded."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -100,35 +101,42 @@ def test_who_is_heard_of_again_is_not_forgotten() -> None:
     assert until(agents, "x") == {"a": 2}
 
 
-def test_of_a_retired_host_nothing_later_is_expected() -> None:
-    agents = folded(said("a", 0, beat(50, "x"), time=100))
+BEAT_AT_1 = said("a", 0, beat(50, "x"), time=1)
+
+
+@pytest.mark.parametrize(
+    ("said_", "required"),
+    [
+        pytest.param([BEAT_AT_1], 90, id="nobody is retired"),
+        pytest.param([BEAT_AT_1, HostRetired("host-of-a", "", 60, 1)], 60, id="nothing later"),
+        pytest.param([HostRetired("host-of-a", "", 60, 0), BEAT_AT_1], 90, id="it is heard again"),
+        pytest.param([BEAT_AT_1, HostRetired("host-of-a", "other", 60, 9)], 90, id="another agent"),
+        pytest.param([BEAT_AT_1, HostRetired("host-of-a", "a", 70, 9)], 70, id="one agent"),
+        pytest.param(
+            [
+                BEAT_AT_1,
+                HostRetired("host-of-a", "other", 60, 9),
+                HostRetired("host-of-a", "a", 70, 9),
+            ],
+            70,
+            id="one of two agents",
+        ),
+        pytest.param(
+            [
+                BEAT_AT_1,
+                HostRetired("host-of-a", "", 80, 10),
+                HostRetired("host-of-a", "", 70, 9),
+            ],
+            80,
+            id="the latest retirement counts",
+        ),
+    ],
+)
+def test_how_long_a_host_is_expected(said_: list[AgentSaid | HostRetired], required: int) -> None:
+    agents = folded(*said_)
     (behind,) = expected(agents, "x")
-    assert agents.required(behind, 90) == 90
-    agents.take(HostRetired("host-of-a", "", 60, 100))
-    assert agents.required(behind, 90) == 60
+    assert agents.required(behind, 90) == required
     assert agents.required(behind, 55) == 55
-
-
-def test_a_retired_host_that_is_heard_of_again_is_expected() -> None:
-    agents = folded(HostRetired("host-of-a", "", 60, 100), said("a", 0, beat(50, "x"), time=101))
-    (behind,) = expected(agents, "x")
-    assert agents.required(behind, 90) == 90
-
-
-def test_one_agent_of_a_host_can_be_retired() -> None:
-    agents = folded(said("a", 0, beat(50, "x"), time=1), HostRetired("host-of-a", "other", 60, 9))
-    (behind,) = expected(agents, "x")
-    assert agents.required(behind, 90) == 90
-    agents.take(HostRetired("host-of-a", "a", 70, 9))
-    assert agents.required(behind, 90) == 70
-
-
-def test_the_latest_retirement_counts() -> None:
-    agents = folded(said("a", 0, beat(50, "x"), time=1))
-    agents.take(HostRetired("host-of-a", "", 80, 10))
-    agents.take(HostRetired("host-of-a", "", 70, 9))
-    (behind,) = expected(agents, "x")
-    assert agents.required(behind, 90) == 80
 
 
 entries = st.builds(

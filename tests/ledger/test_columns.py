@@ -76,27 +76,11 @@ def as_written(schema: AvroSchema, entry: Any) -> Any:
 
 def with_all_statements() -> dict[str, Any]:
     full: dict[str, Any] = copy.deepcopy(EVENTS["Ledger"])
-    full["checked"] = [
-        {
-            "topic": "x",
-            "from_time": 0,
-            "to_time": 3_600_000,
-            "files": 1,
-            "rows": 2,
-            "faults": [
-                {
-                    "path": "a",
-                    "hour": 0,
-                    "fault": "extra",
-                    "committed_rows": 0,
-                    "found_rows": 3,
-                }
-            ],
-        }
-    ]
-    full["damaged"] = [
-        {"topic": "x", "partition": 1, "offsets": {"first": 2, "count": 3}, "reason": "why"}
-    ]
+    fault = {"path": "a", "hour": 0, "fault": "extra", "committed_rows": 0, "found_rows": 3}
+    hour = {"topic": "x", "from_time": 0, "to_time": 3_600_000, "files": 1, "rows": 2}
+    full["checked"] = [hour | {"faults": [fault]}]
+    offsets = {"first": 2, "count": 3}
+    full["damaged"] = [{"topic": "x", "partition": 1, "offsets": offsets, "reason": "why"}]
     return full
 
 
@@ -128,37 +112,31 @@ def test_as_avro_resolves_it(names: frozenset[str], grow: bool, strange: bool) -
     assert read_together(schema, batches(schema, entries)) == by_avro(schema, entries)
 
 
-def test_an_int_is_read_as_a_long() -> None:
-    text = OURS.text.replace('{"name":"run","type":"long"', '{"name":"run","type":"int"', 1)
-    schema = parse(text)
+CLUSTER = '{"name":"cluster","type":"string"'
+STRING_OR_LONG = '{"name":"cluster","type":["string","long"]'
+
+
+@pytest.mark.parametrize(
+    ("part", "instead", "more"),
+    [
+        ('{"name":"run","type":"long"', '{"name":"run","type":"int"', {}),
+        (CLUSTER, STRING_OR_LONG, {}),
+        ('{"name":"run"', '{"name":"raw","type":"bytes"},{"name":"run"', {"raw": b"\xff"}),
+    ],
+    ids=["an int is a long", "a union is the one type that is wanted", "bytes are not in the way"],
+)
+def test_other_types_are_read_together(part: str, instead: str, more: dict[str, Any]) -> None:
+    schema = parse(OURS.text.replace(part, instead, 1))
     assert schema != OURS
-    entries = [with_all_statements()] * 20
-    assert read_together(schema, batches(schema, entries)) == by_avro(schema, entries)
-
-
-def test_a_union_is_read_as_the_one_type_that_is_wanted() -> None:
-    text = OURS.text.replace(
-        '{"name":"cluster","type":"string"', '{"name":"cluster","type":["string","long"]', 1
-    )
-    schema = parse(text)
-    assert schema != OURS
-    entries = [with_all_statements()] * 20
-    assert read_together(schema, batches(schema, entries)) == by_avro(schema, entries)
-
-
-def test_bytes_are_read_together_with_all_else() -> None:
-    text = OURS.text.replace('{"name":"run"', '{"name":"raw","type":"bytes"},{"name":"run"', 1)
-    schema = parse(text)
-    assert schema != OURS
-    entries = [{**with_all_statements(), "raw": b"\xff"}] * 20
+    entries = [with_all_statements() | more] * 20
     assert read_together(schema, batches(schema, entries)) == by_avro(schema, entries)
 
 
 @pytest.mark.parametrize(
     ("part", "instead"),
     [
-        ('{"name":"cluster","type":"string"', '{"name":"cluster","type":"double"'),
-        ('{"name":"cluster","type":"string"', '{"name":"cluster","type":["null","string"]'),
+        (CLUSTER, '{"name":"cluster","type":"double"'),
+        (CLUSTER, '{"name":"cluster","type":["null","string"]'),
         ('{"name":"cluster"', '{"name":"klaster"'),
     ],
 )
@@ -169,10 +147,7 @@ def test_what_does_not_fit_in_any_entry_is_not_read_together(part: str, instead:
 
 
 def test_one_entry_that_does_not_fit_costs_no_other() -> None:
-    text = OURS.text.replace(
-        '{"name":"cluster","type":"string"', '{"name":"cluster","type":["string","long"]', 1
-    )
-    schema = parse(text)
+    schema = parse(OURS.text.replace(CLUSTER, STRING_OR_LONG, 1))
     entries = [with_all_statements()] * 40
     read = LedgerEntries({7: schema}.get)
     for batch in batches(schema, [*entries[:20], {**entries[0], "cluster": 5}, *entries[20:]]):

@@ -58,26 +58,17 @@ def _written(
 
 
 def test_all_entries_arrive_in_their_order(brokers: Brokers, registry: RegistryClient) -> None:
+    """Written again they say the same again."""
     journal = uuid.uuid4().hex
     entries = _entries(journal)
-
-    write_entries(brokers, registry, entries, timestamp=12_345)
-
+    for _ in range(2):
+        write_entries(brokers, registry, entries, timestamp=12_345)
     found = _written(brokers, registry, journal)
-    assert [each["header"] for *_, each in found] == [each["header"] for each in entries]
+    assert [each["header"] for *_, each in found] == [each["header"] for each in entries] * 2
+    assert found[:20] == found[20:]
     partitions = len(brokers.topic(LEDGER_TOPIC).partitions)
     where = {(at, time) for at, time, _ in found}
     assert where == {(partition_of(journal, partitions), 12_345)}
-
-
-def test_writing_them_again_says_the_same_again(brokers: Brokers, registry: RegistryClient) -> None:
-    journal = uuid.uuid4().hex
-    for _ in range(2):
-        write_entries(brokers, registry, _entries(journal), timestamp=1)
-
-    found = _written(brokers, registry, journal)
-    assert found[:20] == found[20:]
-    assert len(found) == 40
 
 
 def test_the_schema_is_the_one_that_is_written(brokers: Brokers, registry: RegistryClient) -> None:
@@ -110,15 +101,10 @@ def test_none_or_all_of_them_are_written(brokers: Brokers, registry: RegistryCli
     assert _written(brokers, registry, journal) == []
 
 
-def test_nothing_to_say_asks_nobody(brokers: Brokers) -> None:
-    with _nobody() as registry:
-        write_entries(brokers, registry, [], timestamp=1)
-
-
 def test_a_registry_that_is_away_is_an_error(brokers: Brokers) -> None:
-    with _nobody() as registry, pytest.raises(RegistryNotReachable):
-        write_entries(brokers, registry, _entries("j"), timestamp=1)
-
-
-def _nobody() -> RegistryClient:
-    return RegistryClient(f"http://127.0.0.1:{free_ports(1)[0]}", patience_seconds=0.1)
+    """Who has nothing to say does not ask it."""
+    (port,) = free_ports(1)
+    with RegistryClient(f"http://127.0.0.1:{port}", patience_seconds=0.1) as nobody:
+        write_entries(brokers, nobody, [], timestamp=1)
+        with pytest.raises(RegistryNotReachable):
+            write_entries(brokers, nobody, _entries("j"), timestamp=1)

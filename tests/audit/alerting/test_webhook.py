@@ -1,6 +1,9 @@
 """Telling somebody who listens, does not listen, or takes his time."""
 
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -11,93 +14,65 @@ from harness.server_process import free_ports
 from harness.waiting import wait_until
 from tests.audit.alerting.listener import Listener
 
-MESSAGE = AlertMessage(
-    id="1",
-    status="raised",
-    kind="missing",
-    cluster="east",
-    topic="<b>",
-    host="",
-    words="w",
-    raised=5,
-)
+FIELDS: dict[str, Any] = {"status": "raised", "kind": "missing", "cluster": "east", "topic": "<b>"}
+MESSAGE = AlertMessage(id="1", host="", words="w", raised=5, **FIELDS)
+
+
+@contextmanager
+def started(url: str, **options: float) -> Iterator[Webhook]:
+    webhook = Webhook(url, **options)
+    webhook.start()
+    yield webhook
+    webhook.stop()
 
 
 def test_what_is_offered_is_told_once() -> None:
-    with Listener() as listener:
-        webhook = Webhook(listener.url)
-        webhook.start()
+    with Listener() as listener, started(listener.url) as webhook:
         assert webhook.offer([MESSAGE])
-        wait_until(lambda: bool(listener.posts), within=10, what="told")
-        sent: list[AlertMessage] = []
-
-        def is_known() -> bool:
-            sent.extend(webhook.sent())
-            return bool(sent)
-
+        wait_until(lambda: bool(listener.posts), what="told")
         assert not webhook.offer([MESSAGE])  # first it is asked what was sent
-        wait_until(is_known, within=10, what="known")
-        assert sent == [MESSAGE]
+        assert list(wait_until(webhook.sent, what="known")) == [MESSAGE]
         assert webhook.sent() == ()
-        webhook.stop()
     (said,) = listener.posts
     assert said == {
         "target": "/hook?key=secret",
         "version": 1,
         "program": "penstock audit",
         "alerts": [
-            {
-                "id": "1",
-                "status": "raised",
-                "kind": "missing",
-                "cluster": "east",
-                "topic": "<b>",
-                "host": "",
-                "hour": -1,
-                "words": "w",
-                "raised": 5,
-                "resolved": -1,
-                "finding": "",
-            }
+            FIELDS
+            | {"id": "1", "host": "", "hour": -1, "words": "w", "finding": ""}
+            | {"raised": 5, "resolved": -1}
         ],
     }
 
 
 def test_who_does_not_take_it_is_told_again() -> None:
-    with Listener() as listener:
+    with Listener() as listener, started(listener.url) as webhook:
         listener.status = 503
-        webhook = Webhook(listener.url)
-        webhook.start()
         webhook.offer([MESSAGE])
-        wait_until(lambda: webhook.failed == 1, within=10, what="refused")
+        wait_until(lambda: webhook.failed == 1, what="refused")
         assert webhook.sent() == ()
         listener.status = 200
-        wait_until(lambda: bool(webhook.sent()), within=10, what="told")
-        webhook.stop()
+        wait_until(lambda: bool(webhook.sent()), what="told")
     assert listener.said == [("raised", "missing", "<b>")]
 
 
 def test_what_is_refused_for_good_keeps_nothing_back() -> None:
     """One alert that is never taken, among others."""
     bad, good = replace(MESSAGE, id="bad"), replace(MESSAGE, id="good")
-    with Listener() as listener:
+    with Listener() as listener, started(listener.url, first_pause=0.001) as webhook:
         listener.refuses = b'"bad"'
-        webhook = Webhook(listener.url, first_pause=0.001)
-        webhook.start()
         webhook.offer([bad, good])
-        wait_until(lambda: bool(webhook.sent()), within=20, what="gone on")
-        webhook.stop()
+        wait_until(lambda: bool(webhook.sent()), what="gone on")
     assert [each["id"] for post in listener.posts for each in post["alerts"]] == ["good"]
     assert listener.refused == 11, "ten times together, once alone"
 
 
 def test_stopping_does_not_wait_for_anybody() -> None:
     (port,) = free_ports(1)
-    webhook = Webhook(f"http://127.0.0.1:{port}/")
-    webhook.start()
-    webhook.offer([MESSAGE])
-    wait_until(lambda: webhook.failed == 1, within=10, what="nobody there")
-    webhook.stop()
+    with started(f"http://127.0.0.1:{port}/") as webhook:
+        webhook.offer([MESSAGE])
+        wait_until(lambda: webhook.failed == 1, what="nobody there")
     assert webhook.sent() == ()
 
 

@@ -1,7 +1,6 @@
 """Looking at the groups of real brokers: also of those that are away, too old, or say nothing."""
 
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -24,6 +23,7 @@ from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_cluster import BrokerCluster
 from harness.broker_process import BrokerProcess
 from harness.secured_broker import SecuredBroker
+from harness.waiting import wait_until
 from tests.client.group.conftest import Site
 from tests.client.older_broker import OlderBroker
 from wire.acls import THE_CLUSTER, Acl, Operation, Permission, ResourcePattern, ResourceType
@@ -38,17 +38,16 @@ class Watcher:
 
     def __init__(self) -> None:
         self.seen = GroupsSeen()
-        self._changed = threading.Condition()
 
     def found(self, _: str, seen: GroupsSeen) -> None:
-        with self._changed:
-            self.seen = seen
-            self._changed.notify_all()
+        self.seen = seen
 
-    def until(self, condition: Callable[[GroupsSeen], bool], what: str) -> GroupsSeen:
-        with self._changed:
-            assert self._changed.wait_for(lambda: condition(self.seen), WITHIN), (what, self.seen)
-            return self.seen
+    def until(self, condition: Callable[[GroupsSeen], object], what: str) -> GroupsSeen:
+        def met() -> list[GroupsSeen]:
+            seen = self.seen
+            return [seen] if condition(seen) else []
+
+        return wait_until(met, within=WITHIN, what=what)[0]
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """An audit behind locks: HTTPS, two who read and an operator, programs of both kinds, and a proxy
-that is elsewhere."""
+at an address that nobody else has."""
 
+import base64
 import hashlib
 import itertools
 import ssl
@@ -22,6 +23,8 @@ OPERATORS_TOKEN: Final = made_secret("on call")  # of `on-call`
 FORM: Final = "application/x-www-form-urlencoded"
 COOKIE: Final = "__Host-penstock-audit"
 
+PROXY: Final = "127.2.0.1"  # is believed
+
 # Of this machine, and each another one: mistakes of one test are no mistakes of the next.
 ADDRESSES: Final = (f"127.1.{each // 250}.{each % 250 + 1}" for each in itertools.count())
 
@@ -41,13 +44,7 @@ class LockedAudit(AuditProcess):
         self.users = directory / "users"
         self.write_users(ALICE, BOB, OLGA)
         self.tokens = directory / "tokens"
-        tokens = {"prometheus": TOKEN, "on-call": OPERATORS_TOKEN}
-        self.tokens.write_text(
-            "".join(
-                f"{name}:sha256:{hashlib.sha256(token.encode()).hexdigest()}\n"
-                for name, token in tokens.items()
-            )
-        )
+        self.write_tokens({"prometheus": TOKEN, "on-call": OPERATORS_TOKEN})
         self.operators = directory / "operators"
         self.operators.write_text("# who may say something\nolga\non-call\npeter\n")
         locks = {
@@ -55,7 +52,7 @@ class LockedAudit(AuditProcess):
             "users_file": str(self.users),
             "tokens_file": str(self.tokens),
             "operators_file": str(self.operators),
-            "proxy": {"header": "X-Forwarded-User", "addresses": ["10.9.9.9"]},
+            "proxy": {"header": "X-Forwarded-User", "addresses": [PROXY]},
             "host_names": ["127.0.0.1", "localhost"],
         }
         super().__init__(directory, settings={**locks, **(settings or {})}, **cluster)
@@ -70,38 +67,32 @@ class LockedAudit(AuditProcess):
         fresh.write_text("".join(lines))
         fresh.replace(self.users)
 
+    def write_tokens(self, tokens: Mapping[str, str]) -> None:
+        digests = {name: hashlib.sha256(token.encode()) for name, token in tokens.items()}
+        lines = [f"{name}:sha256:{digest.hexdigest()}\n" for name, digest in digests.items()]
+        self.tokens.write_text("# tokens\n" + "".join(lines))
+
     def log_in(
-        self,
-        user: tuple[str, str] = ALICE,
-        *,
-        address: str = "127.0.0.1",
-        place: str = "/",
-        origin: str | None = None,
+        self, user: tuple[str, str] = ALICE, *, place: str = "/", **how: str | None
     ) -> Answer:
         """As the form does."""
         name, password = user
-        return self.post(
-            "/login",
-            {"user": name, "password": password, "next": place},
-            address=address,
-            origin=origin,
-        )
+        return self.post("/login", {"user": name, "password": password, "next": place}, **how)
 
     def post(
         self,
         path: str,
         fields: Mapping[str, str],
         *,
-        address: str = "127.0.0.1",
+        address: str | None = None,
         origin: str | None = None,
-        cookie: str = "",
+        cookie: str | None = None,
     ) -> Answer:
-        headers = {
-            "content-type": FORM,
-            "origin": self.url if origin is None else origin,
-            **({"cookie": cookie} if cookie else {}),
-        }
+        headers = {"content-type": FORM, "origin": self.url if origin is None else origin}
+        if cookie is not None:
+            headers["cookie"] = cookie
         body = urlencode(fields).encode()
+        address = address or "127.0.0.1"
         return self.ask(path, method="POST", headers=headers, body=body, address=address)
 
     def session(self, user: tuple[str, str] = ALICE) -> str:
@@ -118,3 +109,11 @@ class LockedAudit(AuditProcess):
 
     def lines_about(self, address: str) -> list[str]:
         return [each for each in self.log().splitlines() if f"address={address} " in each]
+
+
+def basic(user: tuple[str, str]) -> dict[str, str]:
+    return {"authorization": f"Basic {base64.b64encode(':'.join(user).encode()).decode()}"}
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}"}

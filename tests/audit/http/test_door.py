@@ -1,12 +1,12 @@
 """Who gets in, and who does not: every path of an audit behind locks, tried in every wrong way."""
 
-import base64
 import http.client
 import secrets
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -20,23 +20,28 @@ from audit.http.statements import STATEMENTS
 from ground.password_file import SlowHash
 from harness.audit_process import AuditProcess
 from harness.waiting import wait_until
-from tests.audit.http.locked import ADDRESSES, ALICE, BOB, COOKIE, TOKEN, LockedAudit
+from tests.audit.http.locked import (
+    ADDRESSES,
+    ALICE,
+    BOB,
+    COOKIE,
+    FORM,
+    OLGA,
+    PROXY,
+    TOKEN,
+    LockedAudit,
+    basic,
+    bearer,
+)
 
 OPEN: Final = {"/healthz", "/readyz", "/login", "/logout", "/session"}
 SAID: Final = [each.path for each in STATEMENTS]
 BEHIND: Final = [
     *(each.path for each in RESOURCES),
     *SAID,
-    "/",
-    "/api/openapi.json",
-    "/api/v1/stream",
-    "/metrics",
-    "/nothing",
-    "/findings",
-    "/login/",
-    "//login",
-    "/healthz/x",
+    *("/", "/api/openapi.json", "/api/v1/stream", "/metrics", "/nothing", "/findings"),
 ]
+ALMOST_OPEN: Final = ["/login/", "//login", "/healthz/x"]
 ASK_AT_ONCE: Final = 40
 
 
@@ -47,18 +52,28 @@ def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LockedAudit]:
 
 
 @pytest.fixture(scope="module")
-def quiet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LockedAudit]:
-    """Where so little is refused that each has its line in the log."""
-    with LockedAudit(tmp_path_factory.mktemp("quiet")) as audit:
+def its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LockedAudit]:
+    """For those who change what lets people in."""
+    with LockedAudit(tmp_path_factory.mktemp("its-own")) as audit:
         yield audit
 
 
-def basic(user: str, password: str) -> dict[str, str]:
-    return {"authorization": f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"}
+@pytest.fixture
+def changing(its_own: LockedAudit) -> LockedAudit:
+    its_own.write_users(ALICE, BOB)
+    its_own.write_tokens({"prometheus": TOKEN})
+    return its_own
 
 
+@cache
+def session_of_bob(audit: LockedAudit) -> str:
+    """A cookie. Of others there are so many sessions that old ones end."""
+    return audit.session(BOB)
+
+
+@cache
 def ended(audit: LockedAudit) -> str:
-    cookie = audit.session()
+    cookie = audit.session(OLGA)
     assert audit.post("/logout", {}, cookie=cookie).status == 303
     return cookie
 
@@ -72,19 +87,16 @@ WRONG: Final[Mapping[str, tuple[Shown, int]]] = {
         401,
     ),
     "a cookie of another name": (
-        lambda audit: {"cookie": audit.session().replace("__Host-", "")},
+        lambda audit: {"cookie": session_of_bob(audit).replace("__Host-", "")},
         401,
     ),
-    "a wrong token": (lambda _: {"authorization": f"Bearer {secrets.token_urlsafe(32)}"}, 401),
-    "a token that is too short": (lambda _: {"authorization": "Bearer x"}, 401),
-    "a wrong password": (lambda _: basic(secrets.token_hex(8), "guess"), 401),
+    "a wrong token": (lambda _: bearer(secrets.token_urlsafe(32)), 401),
+    "a token that is too short": (lambda _: bearer("x"), 401),
+    "a wrong password": (lambda _: basic((secrets.token_hex(8), "guess")), 401),
     "no password": (lambda _: {"authorization": "Basic !!"}, 401),
     "another scheme": (lambda _: {"authorization": "Digest username=alice"}, 401),
     "a forged header": (lambda _: {"X-Forwarded-User": "alice"}, 401),
-    "another name": (
-        lambda _: {"host": "evil.example:80", "authorization": f"Bearer {TOKEN}"},
-        421,
-    ),
+    "another name": (lambda _: {"host": "evil.example:80", **bearer(TOKEN)}, 421),
 }
 
 
@@ -94,7 +106,7 @@ def test_what_is_open_is_what_this_table_says() -> None:
 
 
 @pytest.mark.parametrize("how", WRONG)
-@pytest.mark.parametrize("path", BEHIND)
+@pytest.mark.parametrize("path", [*BEHIND, *ALMOST_OPEN])
 def test_nobody_gets_in_by(locked: LockedAudit, path: str, how: str) -> None:
     shown, status = WRONG[how]
     answer = locked.ask(path, headers=shown(locked), address=next(ADDRESSES))
@@ -116,27 +128,26 @@ def test_what_is_refused_is_one_line_without_secrets(quiet: LockedAudit, how: st
     assert len(shown) < 5 or shown.removeprefix(f"{COOKIE}=") not in line
 
 
-@pytest.mark.parametrize("path", BEHIND)
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
-def test_a_page_of_another_site_changes_nothing(
-    locked: LockedAudit, path: str, method: str
-) -> None:
-    cookie = locked.session()
-    for origin in ({}, {"origin": "https://evil.example"}, {"origin": "null"}):
-        answer = locked.ask(path, method=method, headers={"cookie": cookie, **origin})
-        assert answer.status == 403
-    answer = locked.ask(path, method=method, headers={"cookie": cookie, "origin": locked.url})
-    assert answer.status == (403 if path in SAID and method == "POST" else 405)
-    assert locked.ask("/session", headers={"cookie": cookie}).body == (
-        b'{"user":"alice","by":"session","operator":false}'
+@pytest.mark.parametrize("path", [*BEHIND, *ALMOST_OPEN])
+def test_a_page_of_another_site_changes_nothing(locked: LockedAudit, path: str) -> None:
+    cookie = {"cookie": session_of_bob(locked)}
+
+    def status(method: str, **headers: str) -> int:
+        return locked.ask(path, method=method, headers=cookie | headers).status
+
+    assert [status("POST"), status("POST", origin="null")] == [403, 403]
+    for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS"):
+        assert status(method, origin="https://evil.example") == 403
+        own = status(method, origin=locked.url)
+        assert own == (403 if path in SAID and method == "POST" else 405)
+    assert locked.ask("/session", headers=cookie).body == (
+        b'{"user":"bob","by":"session","operator":false}'
     )
 
 
-@pytest.mark.parametrize("path", BEHIND[: -len(["/login/", "//login", "/healthz/x"])])
+@pytest.mark.parametrize("path", [each for each in BEHIND if each != "/api/v1/stream"])
 def test_who_is_known_gets_in(locked: LockedAudit, path: str) -> None:
-    if path == "/api/v1/stream":
-        return  # see below
-    for shown in ({"cookie": locked.session()}, None, basic(*BOB)):
+    for shown in ({"cookie": session_of_bob(locked)}, None, basic(BOB)):
         assert locked.ask(path, headers=shown).status not in {401, 403, 421, 429}
 
 
@@ -229,11 +240,11 @@ def test_a_wrong_login_says_no_more_than_that(quiet: LockedAudit, user: tuple[st
     ("kind", "body"),
     [
         ("application/json", b'{"user":"alice"}'),
-        ("application/x-www-form-urlencoded", b"user=alice&user=bob"),
-        ("application/x-www-form-urlencoded", b"user=alice&more=1"),
-        ("application/x-www-form-urlencoded", b"%ff=%ff"),
-        ("application/x-www-form-urlencoded", b"\xff" * 10),
-        ("application/x-www-form-urlencoded", b"x" * 20_000),
+        (FORM, b"user=alice&user=bob"),
+        (FORM, b"user=alice&more=1"),
+        (FORM, b"%ff=%ff"),
+        (FORM, b"\xff" * 10),
+        (FORM, b"x" * 20_000),
     ],
 )
 def test_what_is_no_form_is_refused(locked: LockedAudit, kind: str, body: bytes) -> None:
@@ -247,7 +258,7 @@ def test_who_guesses_waits_longer_each_time(locked: LockedAudit) -> None:
     found = [locked.log_in(("carol", str(each)), address=address) for each in range(6)]
     assert [each.status for each in found] == [401] * 5 + [429]
     assert 1 <= int(found[-1].headers["retry-after"]) <= 2
-    token = {"authorization": f"Bearer {secrets.token_urlsafe(32)}"}
+    token = bearer(secrets.token_urlsafe(32))
     assert locked.ask("/metrics", headers=token, address=address).status == 429
     # Whoever is right elsewhere is let in, and from there whoever has a token.
     assert locked.ask("/metrics", address=address).status == 200
@@ -263,25 +274,24 @@ def test_nobody_locks_out_another(locked: LockedAudit) -> None:
     assert locked.log_in(BOB, address=home).status == 303
 
 
-def test_a_session_ends_with_its_password_and_with_its_user(tmp_path: Path) -> None:
-    with LockedAudit(tmp_path / "audit") as audit:
-        alice, bob = ({"cookie": audit.session(each)} for each in (ALICE, BOB))
-        audit.write_users(ALICE)
-        assert audit.ask("/api/v1/topics", headers=bob).status == 401
-        assert audit.ask("/api/v1/topics", headers=basic(*BOB)).status == 401
-        # The same user, whose line has been made anew.
-        assert audit.ask("/api/v1/topics", headers=alice).status == 401
-        alice = {"cookie": audit.session(ALICE)}
-        audit.users.write_text("what is this?\n")
-        assert audit.ask("/api/v1/topics", headers=alice).status == 200
-        assert "passwords were changed, the old ones stay" in audit.log()
+def test_a_session_ends_with_its_password_and_with_its_user(changing: LockedAudit) -> None:
+    def status(shown: Mapping[str, str]) -> int:
+        return changing.ask("/api/v1/topics", headers=shown).status
+
+    alice, bob = ({"cookie": changing.session(each)} for each in (ALICE, BOB))
+    changing.write_users(ALICE)
+    assert [status(bob), status(basic(BOB))] == [401, 401]
+    assert status(alice) == 401, "the same user, whose line has been made anew"
+    alice = {"cookie": changing.session(ALICE)}
+    changing.users.write_text("what is this?\n")
+    assert status(alice) == 200
+    assert "passwords were changed, the old ones stay" in changing.log()
 
 
-def test_a_token_counts_until_it_is_gone_from_its_file(tmp_path: Path) -> None:
-    with LockedAudit(tmp_path / "audit") as audit:
-        assert audit.ask("/api/v1/topics").status == 200
-        audit.tokens.write_text("# nobody\n")
-        assert audit.ask("/api/v1/topics").status == 401
+def test_a_token_counts_until_it_is_gone_from_its_file(changing: LockedAudit) -> None:
+    assert changing.ask("/api/v1/topics").status == 200
+    changing.write_tokens({})
+    assert changing.ask("/api/v1/topics").status == 401
 
 
 def test_a_stream_ends_with_its_session(locked: LockedAudit) -> None:
@@ -299,23 +309,22 @@ def test_a_stream_ends_with_its_session(locked: LockedAudit) -> None:
     connection.close()
 
 
-def test_slow_passwords_do_not_stop_the_page(tmp_path: Path) -> None:
-    with LockedAudit(tmp_path / "audit") as audit:
-        slow = str(SlowHash.of("x")).replace("scrypt:16384:", "scrypt:131072:")
-        audit.users.write_text(f"slow:{slow}\n")
-        guesses = [
-            threading.Thread(target=audit.log_in, args=(("slow", "y"),), kwargs={"address": each})
-            for each in (next(ADDRESSES) for _ in range(4))
-        ]
-        for each in guesses:
-            each.start()
-        answered = 0
-        while any(each.is_alive() for each in guesses) and answered < ASK_AT_ONCE:
-            assert audit.ask("/api/v1/topics").status == 200
-            answered += 1
-        for each in guesses:
-            each.join()
-        assert answered >= 3
+def test_slow_passwords_do_not_stop_the_page(changing: LockedAudit) -> None:
+    slow = str(SlowHash.of("x")).replace("scrypt:16384:", "scrypt:131072:")
+    changing.users.write_text(f"slow:{slow}\n")
+    guesses = [
+        threading.Thread(target=changing.log_in, args=(("slow", "y"),), kwargs={"address": each})
+        for each in (next(ADDRESSES) for _ in range(4))
+    ]
+    for each in guesses:
+        each.start()
+    answered = 0
+    while any(each.is_alive() for each in guesses) and answered < ASK_AT_ONCE:
+        assert changing.ask("/api/v1/topics").status == 200
+        answered += 1
+    for each in guesses:
+        each.join()
+    assert answered >= 3
 
 
 def test_health_is_open_and_names_nobody(locked: LockedAudit) -> None:
@@ -334,9 +343,8 @@ def test_what_a_browser_is_told(locked: LockedAudit) -> None:
 
 def test_who_does_not_speak_tls_is_not_answered(quiet: LockedAudit) -> None:
     address = next(ADDRESSES)
-    with socket.create_connection(
-        ("127.0.0.1", quiet.port), timeout=20, source_address=(address, 0)
-    ) as plain:
+    at = ("127.0.0.1", quiet.port)
+    with socket.create_connection(at, timeout=20, source_address=(address, 0)) as plain:
         plain.sendall(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         assert b"HTTP/1" not in plain.recv(65_536)
     wait_until(lambda: bool(quiet.lines_about(address)), within=20, what="it is said")
@@ -344,15 +352,10 @@ def test_who_does_not_speak_tls_is_not_answered(quiet: LockedAudit) -> None:
 
 
 def test_handshakes_that_are_not_finished_leave_room(locked: LockedAudit) -> None:
-    silent = [
-        socket.create_connection(("127.0.0.1", locked.port), source_address=(next(ADDRESSES), 0))
-        for _ in range(40)
-    ]
     one = next(ADDRESSES)
-    silent += [
-        socket.create_connection(("127.0.0.1", locked.port), source_address=(one, 0))
-        for _ in range(40)
-    ]
+    sources = [*(next(ADDRESSES) for _ in range(40)), *([one] * 40)]
+    at = ("127.0.0.1", locked.port)
+    silent = [socket.create_connection(at, source_address=(each, 0)) for each in sources]
     try:
         assert locked.ask("/healthz").status == 200
     finally:
@@ -360,13 +363,11 @@ def test_handshakes_that_are_not_finished_leave_room(locked: LockedAudit) -> Non
             each.close()
 
 
-def test_certificates_are_exchanged_while_it_runs(tmp_path: Path) -> None:
-    with LockedAudit(tmp_path / "audit") as audit:
-        before = audit.shown_certificate()
-        again = audit.authority.sign("audit")  # into the same files
-        assert again == audit.certificate
-        wait_until(lambda: audit.shown_certificate() != before, within=20, what="the new one")
-        assert audit.ask("/healthz").status == 200
+def test_certificates_are_exchanged_while_it_runs(changing: LockedAudit) -> None:
+    before = changing.shown_certificate()
+    assert changing.authority.sign("audit") == changing.certificate, "into the same files"
+    wait_until(lambda: changing.shown_certificate() != before, within=20, what="the new one")
+    assert changing.ask("/healthz").status == 200
 
 
 def test_what_was_refused_is_counted(locked: LockedAudit) -> None:
@@ -377,39 +378,28 @@ def test_what_was_refused_is_counted(locked: LockedAudit) -> None:
     assert "penstock_audit_sessions " in figures
 
 
-def test_a_proxy_is_believed_from_its_addresses_alone(tmp_path: Path) -> None:
-    proxy = {"header": "X-Forwarded-User", "addresses": ["127.0.0.1"]}
-    with LockedAudit(tmp_path / "audit", settings={"proxy": proxy}) as audit:
-        said = {"x-forwarded-user": "carol"}
-        assert (
-            audit.ask("/session", headers=said).body
-            == b'{"user":"carol","by":"proxy","operator":false}'
-        )
-        assert audit.ask("/api/v1/topics", headers=said).status == 200
-        for wrong in ("", "a b", "<b>", "x" * 200):
-            assert audit.ask("/metrics", headers={"x-forwarded-user": wrong}).status == 401
-        address = next(ADDRESSES)
-        assert audit.ask("/api/v1/topics", headers=said, address=address).status == 401
-        (line,) = audit.lines_about(address)
-        assert "believed from the proxy alone" in line
+def test_a_proxy_is_believed_from_its_addresses_alone(quiet: LockedAudit) -> None:
+    carol = {"x-forwarded-user": "carol"}
+    session = quiet.ask("/session", headers=carol, address=PROXY).body
+    assert session == b'{"user":"carol","by":"proxy","operator":false}'
+    assert quiet.ask("/api/v1/topics", headers=carol, address=PROXY).status == 200
+    for wrong in ("", "a b", "<b>", "x" * 200):
+        wrong_header = {"x-forwarded-user": wrong}
+        assert quiet.ask("/metrics", headers=wrong_header, address=PROXY).status == 401
+    address = next(ADDRESSES)
+    assert quiet.ask("/api/v1/topics", headers=carol, address=address).status == 401
+    (line,) = quiet.lines_about(address)
+    assert "believed from the proxy alone" in line
 
 
-@pytest.mark.parametrize(
-    ("key", "why"),
-    [
-        ("users_file", "`users_file`"),
-        ("tokens_file", "`tokens_file`"),
-        ("operators_file", "`operators_file`"),
-        ("tls", "`tls`"),
-    ],
-)
-def test_it_does_not_start_without_its_locks(tmp_path: Path, key: str, why: str) -> None:
+@pytest.mark.parametrize("key", ["users_file", "tokens_file", "operators_file", "tls"])
+def test_it_does_not_start_without_its_locks(tmp_path: Path, key: str) -> None:
     missing = str(tmp_path / "missing")
     settings = {key: {"certificate": missing} if key == "tls" else missing}
     audit = LockedAudit(tmp_path / "audit", settings=settings)
     audit.spawn()
     assert audit.process.wait(within=60) == 1
-    assert f"penstock audit: {why}: " in audit.log()
+    assert f"penstock audit: `{key}`: " in audit.log()
     assert missing in audit.log()
 
 

@@ -20,6 +20,25 @@ COUNTS = [
 ]
 
 
+def verdict(tiers: list[Tier], windows: list[WindowVerdict], **more: object) -> TopicVerdict:
+    whole = TopicVerdict(
+        key=TopicKey("east", "clicks", "id"),
+        from_time=0,
+        to_time=60 * MINUTE,
+        tiers=tiers,
+        state=State.COMPLETE,
+        windows=windows,
+        findings=[],
+        waits=[],
+    )
+    return replace(whole, **more)
+
+
+def window(*events: int) -> WindowVerdict:
+    sums = [WindowSums(events=each) for each in events]
+    return WindowVerdict(start=0, length=MINUTE, state=State.COMPLETE, sums=sums)
+
+
 @st.composite
 def verdicts(draw: st.DrawFn) -> list[WindowVerdict]:
     starts = draw(st.sets(st.integers(0, 500), max_size=12))
@@ -79,23 +98,11 @@ def test_files_have_the_rows_that_are_there() -> None:
         replace(gone, path="/log/a", source="a1-7"),  # events of a log file, which never landed
         replace(gone, path="part-3", events=-1),
     ]
-    window = WindowVerdict(
-        start=0, length=60_000, state=State.MISSING, sums=[WindowSums(events=679)] * 2
-    )
-    verdict = TopicVerdict(
-        key=TopicKey("east", "clicks", "id"),
-        from_time=0,
-        to_time=60 * MINUTE,
-        tiers=[Tier(TierKind.BROKER), files],
-        state=State.MISSING,
-        windows=[window],
-        findings=[gone, *others],
-        waits=[],
-    )
+    judged = verdict([Tier(TierKind.BROKER), files], [window(679, 679)])
 
     def rows(*findings: Finding) -> list[int]:
-        judged = replace(verdict, findings=list(findings))
-        return [each.events for each in tier_totals(judged, {})]
+        with_findings = replace(judged, findings=list(findings))
+        return [each.events for each in tier_totals(with_findings, {})]
 
     assert rows(gone, *others) == [679, 479]
     assert rows(gone, known, twice) == [679, 454]
@@ -108,53 +115,27 @@ def test_cells_as_long_as_windows_are_windows(windows: list[WindowVerdict]) -> N
 
 
 def test_a_window_longer_than_a_cell_keeps_its_length() -> None:
-    hour = WindowVerdict(start=0, length=3_600_000, state=State.COMPLETE, sums=[WindowSums()])
+    hour = replace(window(0), length=60 * MINUTE)
     assert cells([hour], MINUTE) == [hour]
 
 
 def test_what_a_copy_has_was_copied() -> None:
     """Though the mirror was killed before it had said so."""
     tiers = [Tier(TierKind.MIRROR), Tier(TierKind.BROKER)]
-    window = WindowVerdict(
-        start=0,
-        length=MINUTE,
-        state=State.COMPLETE,
-        sums=[WindowSums(events=12_602), WindowSums(events=16_201)],
-    )
-    verdict = TopicVerdict(
-        key=TopicKey("offline", "dc1.clicks", "id"),
-        from_time=0,
-        to_time=MINUTE,
-        tiers=tiers,
-        state=State.COMPLETE,
-        windows=[window],
-        findings=[],
-        waits=[],
-    )
+    behind, level = window(12_602, 16_201), window(16_201, 16_201)
 
-    def at_least(verdict: TopicVerdict) -> list[bool]:
-        return [each.at_least for each in tier_totals(verdict, {})]
+    def at_least(*windows: WindowVerdict, **more: object) -> list[bool]:
+        judged = verdict(tiers, list(windows), **more)
+        return [each.at_least for each in tier_totals(judged, {})]
 
-    assert at_least(verdict) == [True, False]
-    both = replace(window, sums=[WindowSums(events=16_201)] * 2)
-    assert at_least(replace(verdict, windows=[both])) == [False, False]
-    partly = replace(verdict, windows=[both], uncounted=frozenset({tiers[1]}))
-    assert at_least(partly) == [False, True]
+    assert at_least(behind) == [True, False]
+    assert at_least(level) == [False, False]
+    assert at_least(level, uncounted=frozenset({tiers[1]})) == [False, True]
 
 
 def test_how_late_brokers_are_counted_is_no_delay() -> None:
     tiers = [Tier(TierKind.AGENT), Tier(TierKind.BROKER)]
-    verdict = TopicVerdict(
-        key=TopicKey("east", "clicks", "id"),
-        from_time=0,
-        to_time=MINUTE,
-        tiers=tiers,
-        state=State.COMPLETE,
-        windows=[],
-        findings=[],
-        waits=[],
-    )
-    agent, broker = tier_totals(verdict, dict.fromkeys(tiers, (0, 0, 5)))
+    agent, broker = tier_totals(verdict(tiers, []), dict.fromkeys(tiers, (0, 0, 5)))
     assert (agent.p50, agent.max) == (4, 4)
     assert (broker.p50, broker.p95, broker.p99, broker.max) == (-1, -1, -1, -1)
 

@@ -4,7 +4,7 @@ A topic has one partition and one file of 1,000 events, ten bytes each, ten to a
 fault takes away is left out of what the brokers, or the files, speak of.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
@@ -106,3 +106,9 @@ def _stretches(events: Sequence[int]) -> list[tuple[int, int]]:
         else:
             found.append((each, 1))
     return found
+
+
+def said_later(entry: Mapping[str, Any], seq: int, **lists: object) -> Entry:
+    """More by the same journal, which speaks of no events."""
+    header = {**entry["header"], "seq": seq}
+    return {**entry, "header": header, "passages": [], "heartbeats": [], **lists}

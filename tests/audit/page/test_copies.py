@@ -45,31 +45,29 @@ def both(
     tmp_path_factory: pytest.TempPathFactory, zookeeper: EmbeddedZooKeeper
 ) -> Iterator[AuditProcess]:
     """An audit of both clusters."""
-    clusters: dict[str, dict[str, object]] = {}
     with ExitStack() as stack:
-        for name in (SOURCE, OFFLINE):
-            broker = stack.enter_context(
+        source, offline = (
+            stack.enter_context(
                 BrokerProcess(
                     tmp_path_factory.mktemp(name), zookeeper=f"{zookeeper.address}/copies-{name}"
                 )
             )
-            registry = stack.enter_context(
-                RegistryProcess(tmp_path_factory.mktemp("registry"), brokers=broker.bootstrap)
-            )
+            for name in (SOURCE, OFFLINE)
+        )
+        registry = stack.enter_context(
+            RegistryProcess(tmp_path_factory.mktemp("registry"), brokers=source.bootstrap)
+        )
+        client = stack.enter_context(RegistryClient(registry.url))
+        clusters: dict[str, dict[str, object]] = {}
+        for name, broker in ((SOURCE, source), (OFFLINE, offline)):
             brokers = stack.enter_context(Brokers(Bootstrap.of(broker.bootstrap)))
-            client = stack.enter_context(RegistryClient(registry.url))
             write_entries(brokers, client, entries_of(name), timestamp=int(time.time() * 1000))
             clusters[name] = {"brokers": [broker.bootstrap], "registry": registry.url}
+        directory = tmp_path_factory.mktemp("audit")
         settings = {"grace": 0, "clusters": clusters, "alerts": {"after": 0, "silent": 1e6}}
-        audit = stack.enter_context(
-            AuditProcess(
-                tmp_path_factory.mktemp("audit"),
-                brokers=broker.bootstrap,
-                registry=registry.url,
-                settings=settings,
-            )
+        yield stack.enter_context(
+            AuditProcess(directory, brokers=source.bootstrap, settings=settings)
         )
-        yield audit
 
 
 def test_a_copy_from_agents_to_files(browser: Browser, both: AuditProcess, keep: Keep) -> None:
@@ -92,7 +90,7 @@ def test_a_copy_from_agents_to_files(browser: Browser, both: AuditProcess, keep:
     assert "/var/log/a.log" in gate.missing
     figure = b'tier="origin",topic="dc1.clicks"'
     wait_until(lambda: figure in both.ask("/metrics").body, within=30, what="figures")
-    for look in ("light", "dark", "phone"):
+    for look in ("light", "dark-phone"):
         with opened(browser, both, look) as page:
             page.goto(f"/#/topic?cluster={OFFLINE}&topic={COPY}&from={BEGAN}&to={BEGAN + HOUR}")
             expect(page.locator(".heading .badge")).to_have_text("Missing")

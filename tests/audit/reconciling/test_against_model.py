@@ -20,7 +20,6 @@ from tests.audit.reconciling.pipeline_model import (
     PARTITIONS,
     WINDOW,
     Batch,
-    Event,
     Fate,
     Pipeline,
     Row,
@@ -93,10 +92,6 @@ def _missing_at_brokers(pipeline: Pipeline) -> set[tuple[int, int]]:
         for event in laid.events()
         if event.offset < ends[event.partition]
     }
-
-
-def _missing_in_files(pipeline: Pipeline, event: Event, end: int, *, known: bool) -> bool:
-    return known and event.offset < end and event.row in {Row.LANDED, Row.DOUBLED}
 
 
 @_EXAMPLES

@@ -1,7 +1,6 @@
 """Altered text: counts add up by file, an unread file counts once, and rows are bounded."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -11,18 +10,16 @@ import pytest
 from audit.answers import AlteredTotal, Remark
 from audit.picture import TopicKey
 from audit.store.altered import MOST_REMARKS, MOST_ROWS
-from audit.store.store import AuditStore
-from ledger.reading import LedgerPositions
-from tests.audit.store.said import BEGIN, CLUSTER, HOUR, MINUTE, TOPIC, Json, body, entry
+from tests.audit.audited_ledger import DAY, AuditedLedger
+from tests.audit.store.said import BEGIN, CLUSTER, HOUR, MINUTE, TOPIC, Json, entry
 
 KEY = TopicKey(CLUSTER, TOPIC, "")
 HOST = "host-of-a1"
-DAY = 24 * HOUR
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[AuditStore]:
-    with closing(AuditStore.open(tmp_path, clock=lambda: BEGIN + 9 * HOUR)) as opened:
+def ledger(tmp_path: Path) -> Iterator[AuditedLedger]:
+    with AuditedLedger(tmp_path / "ledger", clock=BEGIN + 9 * HOUR) as opened:
         yield opened
 
 
@@ -41,12 +38,9 @@ def entries(*parts: Sequence[Json], tier: str = "agent") -> list[Json]:
 
 
 def seen(
-    store: AuditStore, folded: Sequence[Json], from_time: int = BEGIN, to_time: int = BEGIN + DAY
+    ledger: AuditedLedger, folded: Sequence[Json], begin: int = BEGIN, end: int = BEGIN + DAY
 ) -> tuple[list[AlteredTotal], list[Remark]]:
-    for each in folded:
-        store.fold(CLUSTER, body([each]), LedgerPositions())
-    with closing(store.reading()) as reading:
-        return reading.remarks(KEY, from_time, to_time)
+    return ledger.fold_each(folded).reading.remarks(KEY, begin, end)
 
 
 def test_counts_of_a_file_add_up_in_any_order(tmp_path: Path) -> None:
@@ -56,8 +50,8 @@ def test_counts_of_a_file_add_up_in_any_order(tmp_path: Path) -> None:
         [said("dropped", 1, 1, name="id")],
     )
     for number, order in enumerate(permutations([*told, told[1]])):
-        with closing(AuditStore.open(tmp_path / str(number), clock=lambda: BEGIN + DAY)) as store:
-            totals, remarks = seen(store, order)
+        with AuditedLedger(tmp_path / str(number), clock=BEGIN + DAY) as ledger:
+            totals, remarks = seen(ledger, order)
             assert totals == [
                 AlteredTotal("cut", 1, 512),
                 AlteredTotal("dropped", 6, 6),
@@ -71,40 +65,40 @@ def test_counts_of_a_file_add_up_in_any_order(tmp_path: Path) -> None:
             assert [each.name for each in remarks] == ["", "user", "", "id"]
 
 
-def test_only_what_reaches_into_the_time_is_remarked(store: AuditStore) -> None:
+def test_only_what_reaches_into_the_time_is_remarked(ledger: AuditedLedger) -> None:
     told = entries([said("cut", 1, 1), said("cut", 1, 2, 120), said("cut", 1, 4, 240)])
-    totals, _ = seen(store, told, BEGIN + 2 * HOUR, BEGIN + 3 * HOUR)
+    totals, _ = seen(ledger, told, BEGIN + 2 * HOUR, BEGIN + 3 * HOUR)
     assert totals == [AlteredTotal("cut", 1, 2)]
 
 
-def test_an_unread_file_counts_once(store: AuditStore) -> None:
+def test_an_unread_file_counts_once(ledger: AuditedLedger) -> None:
     """An agent that was killed says it again, and its restart may be in another hour."""
     again = [[said("unread", 0, 1, minute, source="")] for minute in (0, 1, 90)]
     other = said("unread", 0, 1, path="/log/b.gz")
-    assert seen(store, entries(*again, [other]))[0] == [AlteredTotal("unread", 0, 2)]
+    assert seen(ledger, entries(*again, [other]))[0] == [AlteredTotal("unread", 0, 2)]
 
 
-def test_rows_are_bounded_and_nothing_is_left_uncounted(store: AuditStore) -> None:
+def test_rows_are_bounded_and_nothing_is_left_uncounted(ledger: AuditedLedger) -> None:
     many = [said("dropped", 1, 1, name=f"f{at}") for at in range(MOST_ROWS + 100)]
-    totals, remarks = seen(store, entries(many, [said("dropped", 1, 1, name="f0")]))
+    totals, remarks = seen(ledger, entries(many, [said("dropped", 1, 1, name="f0")]))
     assert totals == [AlteredTotal("dropped", MOST_ROWS + 101, MOST_ROWS + 101)]
     assert len(remarks) == MOST_REMARKS
     assert (remarks[0].lines, remarks[0].host, remarks[0].path) == (100, "", "")
 
 
-def test_only_agents_say_what_they_altered(store: AuditStore) -> None:
-    assert seen(store, entries([said("cut", 1, 1)], tier="broker")) == ([], [])
+def test_only_agents_say_what_they_altered(ledger: AuditedLedger) -> None:
+    assert seen(ledger, entries([said("cut", 1, 1)], tier="broker")) == ([], [])
 
 
-def test_figures_and_times_out_of_all_proportion_are_cut(store: AuditStore) -> None:
+def test_figures_and_times_out_of_all_proportion_are_cut(ledger: AuditedLedger) -> None:
     wild = [said("cut", 2**62, -(2**62), to_time=2**62, from_time=-(2**62), name="x" * 10_000)]
-    (total,), (remark,) = seen(store, entries(wild), 0, BEGIN + 2 * DAY)
+    (total,), (remark,) = seen(ledger, entries(wild), 0, BEGIN + 2 * DAY)
     assert (0 < total.lines < 2**50, total.count) == (True, 0)
     assert (len(remark.name), remark.last_time) == (200, BEGIN + DAY)
 
 
-def test_what_is_older_than_the_audit_keeps_is_forgotten(store: AuditStore) -> None:
+def test_what_is_older_than_the_audit_keeps_is_forgotten(ledger: AuditedLedger) -> None:
     told = entries([said("replaced", 1, 1)])
-    assert seen(store, told)[1]
-    store.expire(BEGIN + 400 * DAY)
-    assert seen(store, [])[1] == []
+    assert seen(ledger, told)[1]
+    ledger.store.expire(BEGIN + 400 * DAY)
+    assert seen(ledger, [])[1] == []

@@ -8,21 +8,18 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from audit.picture import TopicKey
 from audit.queries import AgentsQuery, HostsQuery, LoadsQuery, SourcesQuery
 from audit.store.fleet import SilencePatience
-from audit.store.store import AuditStore
-from ledger.reading import LedgerPositions
+from tests.audit.audited_ledger import KEY, AuditedLedger
+from tests.audit.log_entries import load
 from tests.audit.store.said import (
     BEGIN,
-    CLUSTER,
     HOUR,
     MINUTE,
     ROOT,
     TOPIC,
     TOPIC_ID,
     Json,
-    body,
     entry,
     excepted,
     passage,
@@ -30,7 +27,6 @@ from tests.audit.store.said import (
     window,
 )
 
-KEY = TopicKey(CLUSTER, TOPIC, TOPIC_ID)
 NOW = BEGIN + 10 * MINUTE
 
 
@@ -72,21 +68,10 @@ def ledgers(draw: st.DrawFn) -> list[Json]:
             said = passage(partition, first, events, windows)
             entries.append(entry("broker", "broker", at, time + 1, passages=[said]))
         if silent != "H":
-            rebuilt = at % 4 == 3
-            landed = [run(source, seq, events)]
-            said = passage(partition, first, events, windows, runs=landed)
-            more: Json = {"destination": ROOT, "run": at}
-            if rebuilt:
-                hour = BEGIN - BEGIN % HOUR
-                more["rebuilt"] = [
-                    {
-                        "topic": TOPIC,
-                        "topic_id": TOPIC_ID,
-                        "from_time": hour,
-                        "to_time": hour + HOUR,
-                    }
-                ]
-            entries.append(entry("hdfs", "loader", at, time + 2, passages=[said], **more))
+            landed = passage(partition, first, events, windows, runs=[run(source, seq, events)])
+            hour = {"topic": TOPIC, "topic_id": TOPIC_ID, "from_time": BEGIN}
+            rebuilt = [hour | {"to_time": BEGIN + HOUR}] if at % 4 == 3 else []
+            entries.append(load(at, landed, time=time + 2, rebuilt=rebuilt))
     return entries + draw(st.lists(st.sampled_from(_SELDOM), unique_by=id))
 
 
@@ -125,20 +110,18 @@ _SELDOM = _seldom()
 
 
 def known(directory: str, chunks: list[list[Json]]) -> dict[str, Any]:
-    store = AuditStore.open(Path(directory))
-    reading = store.reading()
-    try:
+    with AuditedLedger(Path(directory)) as ledger:
         for chunk in chunks:
-            store.fold(CLUSTER, body(chunk), LedgerPositions())
+            ledger.fold(*chunk)
+        reading = ledger.reading
         keys = reading.topics()
-        pictures = {
-            key: reading.picture(key, BEGIN - HOUR, BEGIN + HOUR, NOW, expected_millis=HOUR)
-            for key in keys
-        }
         sources = reading.sources(KEY, SourcesQuery(topic=TOPIC))
         return {
             "keys": sorted(keys),
-            "pictures": pictures,
+            "pictures": {
+                key: ledger.picture(BEGIN - HOUR, BEGIN + HOUR, NOW, key=key, expected=HOUR)
+                for key in keys
+            },
             "flow": reading.flow(KEY, 0, NOW + HOUR),
             "delays": reading.delays(KEY, 0, NOW + HOUR),
             "hosts": reading.hosts(KEY, HostsQuery(topic=TOPIC)),
@@ -151,9 +134,6 @@ def known(directory: str, chunks: list[list[Json]]) -> dict[str, Any]:
             "counts": reading.hour_counts(0),
             "open": {key: reading.open_hours(key) for key in keys},
         }
-    finally:
-        reading.close()
-        store.close()
 
 
 @settings(max_examples=20)

@@ -1,22 +1,71 @@
-"""A healthy fleet: everything adds up, nothing is left to be asked, and little is kept of it."""
+"""Which agents are there, and which are silent; and a healthy fleet: everything adds up, nothing is
+left to be asked, and little is kept of it."""
 
 from pathlib import Path
 
 import pytest
 
-from audit.picture import TierKind
-from audit.store.store import AuditStore
-from bench.audit_fleet import HOUR, Fleet
+from audit.queries import AgentsQuery
+from audit.store.fleet import SilencePatience
+from bench.audit_fleet import Fleet
 from ledger.reading import LedgerPositions
+from tests.audit.audited_ledger import AuditedLedger
+from tests.audit.store.said import BEGIN, HOUR, MINUTE, TOPIC, Json, entry, passage, window
 
-BEGIN = 1_760_000_400_000
 FLEET = Fleet(BEGIN, agents=60, topics=4, partitions=2)
+SILENT = 10 * MINUTE
+
+
+@pytest.mark.parametrize(
+    ("beats", "apart", "silence", "expected"),
+    [
+        pytest.param(9, MINUTE, 3 * MINUTE, "silent", id="it died three minutes ago"),
+        pytest.param(9, MINUTE, 2 * MINUTE, "ok", id="it is heard once a window"),
+        pytest.param(9, 3 * MINUTE, 7 * MINUTE, "ok", id="who speaks seldom has time"),
+        pytest.param(9, 3 * MINUTE, SILENT, "silent", id="and not for ever"),
+        pytest.param(3, HOUR // 2, SILENT + 1, "silent", id="no more than is configured"),
+    ],
+)
+def test_an_agent_is_silent_by_how_often_it_was_heard(
+    tmp_path: Path, beats: int, apart: int, silence: int, expected: str
+) -> None:
+    """So often, so long apart, and then no more. Alerts do not mind the pace."""
+    last = BEGIN + (beats - 1) * apart
+    beat = {"until": last + HOUR, "topics": [TOPIC], "program_version": "1"}
+    now = last + silence
+    with AuditedLedger(tmp_path, clock=now) as ledger:
+        times = enumerate(range(BEGIN, last + 1, apart))
+        ledger.fold(*(entry("agent", "a1", at, time, heartbeats=[beat]) for at, time in times))
+        for window_millis, state in (
+            (MINUTE, expected),
+            (0, "ok" if silence <= SILENT else "silent"),
+        ):
+            patience = SilencePatience(now, SILENT, HOUR, window_millis)
+            found = ledger.reading.agents(AgentsQuery(), patience)
+            (agent,) = found.items
+            assert (agent.state, found.by_state[agent.state]) == (state, 1)
+
+
+def test_a_retired_host_that_is_heard_of_again_is_expected(ledger: AuditedLedger) -> None:
+    def beat(seq: int, minute: int) -> Json:
+        until = {"until": BEGIN + minute * MINUTE, "topics": [TOPIC]}
+        return entry("agent", "a", seq, BEGIN + minute * MINUTE, heartbeats=[until])
+
+    def required() -> list[int | None]:
+        return [each.required_until for each in ledger.picture().agents]
+
+    gone = {"host": "host-of-a", "agent": "", "since": BEGIN, "reason": "sold", "operator": ""}
+    said = passage(0, 0, 1, [window(BEGIN, 1)])
+    ledger.fold(entry("agent", "a", 0, BEGIN, passages=[said]), beat(1, 1))
+    ledger.fold(entry("operator", "o", 0, BEGIN + 2 * MINUTE, retired=[gone]))
+    assert required() == [BEGIN]
+    ledger.fold(beat(2, 3))
+    assert required() == [None]
 
 
 @pytest.mark.not_quick("very many entries")
-def test_all_of_it_adds_up(tmp_path: Path) -> None:
-    store = AuditStore.open(tmp_path)
-    reading = store.reading()
+def test_all_of_a_healthy_fleet_adds_up(ledger: AuditedLedger) -> None:
+    store, reading = ledger.store, ledger.reading
     for hour in range(2):
         for minute in range(hour * 60, hour * 60 + 60, 20):
             for each in range(minute, minute + 20):
@@ -26,12 +75,8 @@ def test_all_of_it_adds_up(tmp_path: Path) -> None:
         assert len(touched.hours) == 4
     end = BEGIN + 2 * HOUR
     for key in reading.topics():
-        picture = reading.picture(key, BEGIN, end, end, expected_millis=HOUR)
-        assert [tier.kind for tier in picture.tiers] == [
-            TierKind.AGENT,
-            TierKind.BROKER,
-            TierKind.HDFS,
-        ]
+        picture = ledger.picture(BEGIN, end, end, key=key, expected=HOUR)
+        assert [tier.kind for tier in picture.tiers] == ["agent", "broker", "hdfs"]
         assert len(picture.windows) == 120
         assert all(len(set(window.sums.values())) == 1 for window in picture.windows)
         assert all(len(window.sums) == 3 for window in picture.windows)
@@ -45,7 +90,4 @@ def test_all_of_it_adds_up(tmp_path: Path) -> None:
         assert flow.shipped == sum(
             window.sums[picture.tiers[0]].events for window in picture.windows
         )
-    kept = store.expire(end)
-    assert kept == 0
-    reading.close()
-    store.close()
+    assert store.expire(end) == 0

@@ -1,90 +1,31 @@
-"""Logs that lost what they had acknowledged, and gave the same offsets to other events."""
+"""Logs that lost what they had acknowledged, and gave the same offsets to other events; what a log
+lost before anybody had spoken of it; and what was shipped once more since."""
 
-import itertools
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
+from msgspec.structs import force_setattr
 
-from audit.findings import FaultKind, State
-from tests.audit.judged_ledger import FIRST, NOW, judged
-from tests.audit.store.said import (
-    HOUR,
-    MINUTE,
-    ROOT,
-    TOPIC,
-    TOPIC_ID,
-    Json,
-    entry,
-    passage,
-    run,
-    window,
+from audit.findings import FaultKind, Finding, State
+from audit.reconciling.verdict import reconcile
+from tests.audit.audited_ledger import NOW, judged, pictured
+from tests.audit.log_entries import (
+    LATER,
+    TIME,
+    accepting,
+    agent,
+    broker,
+    damaged,
+    each_order,
+    in_orders,
+    load,
+    loader,
+    shipped,
+    withdrawn,
 )
+from tests.audit.store.said import HOUR, MINUTE, TOPIC, Json, excepted, passage, run, window
 
-TIME = FIRST + MINUTE
-LATER = FIRST + HOUR + MINUTE
-
-
-def shipped(
-    seq: int, first: int, events: int, *, time: int = TIME, epoch: int = 0, file: str = "file"
-) -> Json:
-    """By one agent, of lines of ten bytes."""
-    runs = [
-        run(
-            file,
-            seq,
-            events,
-            path=f"/log/{file}",
-            position=seq * 10,
-            end_position=(seq + events) * 10,
-        )
-    ]
-    return passage(0, first, events, [window(time, events)], runs=runs, leader_epoch=epoch)
-
-
-def agent(number: int, *passages: Json, time: int = TIME) -> Json:
-    beat = {"until": NOW, "topics": [TOPIC]}
-    return entry("agent", "agent", number, time, passages=list(passages), heartbeats=[beat])
-
-
-def broker(
-    number: int, *stretches: tuple[int, int, int, int], journal: str = "broker", **more: Any
-) -> Json:
-    """Counted: first, count, window, epoch."""
-    passages = [
-        passage(0, first, count, [window(time, count)], leader_epoch=epoch)
-        for first, count, time, epoch in stretches
-    ]
-    return entry("broker", journal, number, TIME + number, passages=passages, **more)
-
-
-def loader(number: int, first: int, count: int, time: int, *runs: Json, epoch: int = 0) -> Json:
-    said = passage(0, first, count, [window(time, count)], runs=list(runs), leader_epoch=epoch)
-    return entry("hdfs", "loader", number, time, destination=ROOT, run=number, passages=[said])
-
-
-def withdrawn(first: int, count: int, epoch: int, **more: Any) -> Json:
-    return {
-        "topic": TOPIC,
-        "topic_id": TOPIC_ID,
-        "partition": 0,
-        "leader_epoch": epoch,
-        "first": first,
-        "count": count,
-        "reason": "its tail could not be recovered",
-        **more,
-    }
-
-
-def damaged(first: int, count: int) -> Json:
-    return {
-        "topic": TOPIC,
-        "topic_id": TOPIC_ID,
-        "partition": 0,
-        "offsets": {"first": first, "count": count},
-        "reason": "its CRC does not match",
-    }
+# Of what had been counted, or agents had shipped
 
 
 def lost_tail(*, told: bool) -> list[Json]:
@@ -101,41 +42,15 @@ def lost_tail(*, told: bool) -> list[Json]:
     ]
 
 
-each_order = pytest.mark.parametrize(
-    "order",
-    [
-        each if each in {0, 2} else pytest.param(each, marks=pytest.mark.not_quick("other orders"))
-        for each in range(6)
-    ],
-)
-
-
-def in_orders(said: Sequence[Json]) -> list[list[list[Json]]]:
-    """Together, one by one, backwards, and by tiers."""
-    by_tier = sorted(said, key=lambda each: each["tier"])
-    return [
-        [list(said)],
-        [[each] for each in said],
-        [[each] for each in reversed(said)],
-        [[each] for each in by_tier],
-        [[each] for each in reversed(by_tier)],
-        [list(said), list(said)],
-    ]
-
-
 @each_order
 @pytest.mark.parametrize("told", [True, False])
 def test_offsets_that_were_used_again(tmp_path: Path, order: int, told: bool) -> None:
     """Exactly the lost ones are missing, by name; the others are their own."""
     verdict = judged(tmp_path, in_orders(lost_tail(told=told))[order])
     (finding,) = verdict.findings
-    assert (finding.kind, finding.tier, finding.host) == (
-        FaultKind.MISSING,
-        "hdfs",
-        "host-of-agent",
-    )
+    assert named(finding) == (FaultKind.MISSING, "hdfs", 400, 200)
+    assert (finding.host, finding.partition) == ("host-of-agent", 0)
     assert (finding.seq, finding.events) == (400, 200)
-    assert (finding.partition, finding.offset, finding.offsets) == (0, 400, 200)
     why = "its tail could not be recovered" if told else "it went on before them"
     assert finding.words.endswith(
         f"are not in hdfs://logs: the log has lost them: {why} (clicks-0, offsets 400 to 599)"
@@ -145,62 +60,99 @@ def test_offsets_that_were_used_again(tmp_path: Path, order: int, told: bool) ->
     assert not verdict.waits
 
 
-def test_an_agent_that_speaks_last_of_what_was_lost(tmp_path: Path) -> None:
-    """The log is shorter now than what it speaks of: no loader will come there."""
-    said = [
-        agent(0, shipped(0, 0, 400)),
-        broker(0, (0, 600, TIME, 0)),
-        broker(1, withdrawn=[withdrawn(400, 200, 3)]),
-        loader(0, 0, 400, TIME, run("file", 0, 400)),
-        agent(1, shipped(400, 400, 200)),
-    ]
-    verdict = judged(tmp_path, [[each] for each in said])
-    (finding,) = verdict.findings
-    assert (finding.source, finding.seq, finding.events) == ("file", 400, 200)
-
-
-def test_what_was_loaded_before_it_was_lost_is_fine(tmp_path: Path) -> None:
+def loaded_before_it_was_lost(counted: int) -> list[Json]:
     said = lost_tail(told=True)
-    said.insert(3, loader(2, 400, 200, TIME, run("file", 400, 200)))
-    for number, chunks in enumerate(in_orders(said)):
-        verdict = judged(tmp_path / str(number), chunks)
-        assert (verdict.state, verdict.findings) == (State.COMPLETE, [])
+    said[1] = broker(0, (0, counted, TIME, 0))
+    return [*said, loader(2, 400, 200, TIME, run("file", 400, 200))]
 
 
-def test_what_nobody_had_counted_is_missing_at_the_brokers(tmp_path: Path) -> None:
-    """And what had been counted, in the files: each of them once."""
-    said = lost_tail(told=True)
-    said[1] = broker(0, (0, 500, TIME, 0))
-    verdict = judged(tmp_path, [said])
-    assert sorted((each.tier, each.seq, each.events) for each in verdict.findings) == [
-        ("broker", 500, 100),
-        ("hdfs", 400, 100),
-    ]
-    assert verdict.totals.missing == 200
+def with_windows(load: Json, *windows: Json) -> Json:
+    load["passages"][0]["windows"] = list(windows)
+    return load
 
 
-def test_what_is_read_before_it_is_counted_and_lost_is_fine(tmp_path: Path) -> None:
-    said = lost_tail(told=True)
-    said[1] = broker(0, (0, 500, TIME, 0))
-    said.insert(3, loader(2, 400, 200, TIME, run("file", 400, 200)))
-    verdict = judged(tmp_path, [said])
-    assert (verdict.state, verdict.findings) == (State.COMPLETE, [])
+LOSSES: dict[str, tuple[list[Json], list[tuple[str, int, int]]]] = {
+    "it was loaded before": (loaded_before_it_was_lost(600), []),
+    "it was loaded before it was counted": (loaded_before_it_was_lost(500), []),
+    "nobody had counted some of it": (
+        [lost_tail(told=True)[0], broker(0, (0, 500, TIME, 0)), *lost_tail(told=True)[2:]],
+        [("broker", 500, 100), ("hdfs", 400, 100)],
+    ),
+    "an agent speaks last of it": (
+        [
+            agent(0, shipped(0, 0, 400)),
+            broker(0, (0, 600, TIME, 0)),
+            broker(1, withdrawn=[withdrawn(400, 200, 3)]),
+            loader(0, 0, 400, TIME, run("file", 0, 400)),
+            agent(1, shipped(400, 400, 200)),
+        ],
+        [("hdfs", 400, 200)],
+    ),
+    "the whole log": (
+        [
+            agent(0, shipped(0, 0, 600)),
+            broker(0, (0, 600, TIME, 0)),
+            loader(0, 0, 450, TIME, run("file", 0, 450)),
+            agent(1, shipped(600, 0, 700, time=LATER, epoch=1), time=LATER),
+            broker(1, (0, 700, LATER, 1), withdrawn=[withdrawn(0, 600, 1)]),
+            loader(1, 0, 700, LATER, run("file", 600, 700), epoch=1),
+        ],
+        [("hdfs", 450, 150)],
+    ),
+    "both ends, under one leader epoch": (
+        [
+            agent(0, shipped(0, 0, 1_000)),
+            broker(0, (0, 1_000, TIME, 0)),
+            loader(0, 0, 50, TIME, run("file", 0, 50)),
+            broker(
+                1,
+                withdrawn=[
+                    withdrawn(0, 100, 1, resumes=800),
+                    withdrawn(800, 200, 1, resumes=800),
+                ],
+            ),
+            agent(1, shipped(1_000, 800, 300, time=LATER, epoch=1), time=LATER),
+            broker(2, (800, 300, LATER, 1)),
+            with_windows(
+                loader(
+                    *(1, 100, 1_000, LATER, run("file", 100, 700), run("file", 1_000, 300)),
+                    epoch=1,
+                ),
+                *(window(TIME, 700), window(LATER, 300)),
+            ),
+        ],
+        [("hdfs", 50, 50), ("hdfs", 800, 200)],
+    ),
+    "twice": (
+        [
+            *lost_tail(told=True),
+            broker(2, (700, 50, LATER, 5), withdrawn=[withdrawn(700, 100, 5)]),
+            agent(2, shipped(1_000, 700, 50, time=LATER, epoch=5), time=LATER),
+            loader(2, 700, 50, LATER, run("file", 1_000, 50), epoch=5),
+        ],
+        [("hdfs", 400, 200)],
+    ),
+    "only a leader, twice": (
+        [
+            agent(0, shipped(0, 0, 300), shipped(300, 300, 300, epoch=2)),
+            broker(0, (0, 400, TIME, 0), (400, 100, TIME, 1)),
+            broker(0, (500, 100, TIME, 2), journal="the next leader"),
+            loader(0, 0, 600, TIME, run("file", 0, 600), epoch=2),
+        ],
+        [],
+    ),
+}
 
 
-def test_a_log_that_is_lost_whole(tmp_path: Path) -> None:
-    """Its directory was removed; it begins anew with offset 0."""
-    said = [
-        agent(0, shipped(0, 0, 600)),
-        broker(0, (0, 600, TIME, 0)),
-        loader(0, 0, 450, TIME, run("file", 0, 450)),
-        agent(1, shipped(600, 0, 700, time=LATER, epoch=1), time=LATER),
-        broker(1, (0, 700, LATER, 1), withdrawn=[withdrawn(0, 600, 1)]),
-        loader(1, 0, 700, LATER, run("file", 600, 700), epoch=1),
-    ]
-    verdict = judged(tmp_path, [said])
-    (finding,) = verdict.findings
-    assert (finding.seq, finding.events, finding.offset) == (450, 150, 450)
-    assert [each.state for each in verdict.windows] == [State.MISSING, State.COMPLETE]
+@each_order
+@pytest.mark.parametrize("what", LOSSES)
+def test_exactly_what_was_lost_is_missing(tmp_path: Path, what: str, order: int) -> None:
+    said, expected = LOSSES[what]
+    verdict = judged(tmp_path, in_orders(said)[order])
+    assert sorted((each.tier, each.seq, each.events) for each in verdict.findings) == expected
+    assert {each.kind for each in verdict.findings} <= {FaultKind.MISSING}
+    assert verdict.totals.missing == sum(events for *_, events in expected)
+    assert verdict.state is (State.MISSING if expected else State.COMPLETE)
 
 
 @each_order
@@ -212,18 +164,10 @@ def test_a_log_that_begins_late(tmp_path: Path, order: int) -> None:
         loader(0, 0, 500, TIME, run("file", 0, 500)),
         broker(1, withdrawn=[withdrawn(0, 100, 1, resumes=1_000)]),
     ]
-    verdict = judged(tmp_path / "waiting", in_orders(said)[order])
+    verdict = judged(tmp_path, in_orders(said)[order])
     assert verdict.findings == []
     assert [each.on for each in verdict.waits] == ["hdfs"]
     assert (verdict.windows[0].pending, verdict.windows[0].missing) == (500, 0)
-    said += [
-        agent(1, shipped(1_000, 1_000, 50, time=LATER, epoch=1), time=LATER),
-        broker(2, (1_000, 50, LATER, 1)),
-        loader(1, 500, 550, LATER, run("file", 500, 550), epoch=1),
-    ]
-    said[6]["passages"][0]["windows"] = [window(TIME, 500), window(LATER, 50)]
-    verdict = judged(tmp_path / "loaded", in_orders(said)[order])
-    assert (verdict.state, verdict.findings, verdict.waits) == (State.COMPLETE, [], [])
 
 
 @each_order
@@ -242,40 +186,6 @@ def test_a_log_that_lost_its_beginning_before_it_was_loaded(tmp_path: Path, orde
     assert [each.on for each in verdict.waits] == ["hdfs"]
 
 
-@each_order
-def test_a_log_that_lost_both_ends(tmp_path: Path, order: int) -> None:
-    """Under one leader epoch. What is left between them was loaded later."""
-    both = [withdrawn(0, 100, 1, resumes=800), withdrawn(800, 200, 1, resumes=800)]
-    said = [
-        agent(0, shipped(0, 0, 1_000)),
-        broker(0, (0, 1_000, TIME, 0)),
-        loader(0, 0, 50, TIME, run("file", 0, 50)),
-        broker(1, withdrawn=both),
-        agent(1, shipped(1_000, 800, 300, time=LATER, epoch=1), time=LATER),
-        broker(2, (800, 300, LATER, 1)),
-        loader(1, 100, 1_000, LATER, run("file", 100, 700), run("file", 1_000, 300), epoch=1),
-    ]
-    said[6]["passages"][0]["windows"] = [window(TIME, 700), window(LATER, 300)]
-    verdict = judged(tmp_path, in_orders(said)[order])
-    found = [(each.seq, each.events, each.offset, each.partition) for each in verdict.findings]
-    assert sorted(found) == [(50, 50, 50, 0), (800, 200, 800, 0)]
-    assert verdict.totals.missing == 250
-    assert not verdict.waits
-
-
-def test_a_log_that_is_lost_twice(tmp_path: Path) -> None:
-    said = [
-        *lost_tail(told=True),
-        broker(2, (700, 50, LATER, 5), withdrawn=[withdrawn(700, 100, 5)]),
-        agent(2, shipped(1_000, 700, 50, time=LATER, epoch=5), time=LATER),
-        loader(2, 700, 50, LATER, run("file", 1_000, 50), epoch=5),
-    ]
-    for number, chunks in enumerate(in_orders(said)):
-        verdict = judged(tmp_path / str(number), chunks)
-        found = [(each.seq, each.events) for each in verdict.findings]
-        assert found == [(400, 200)]
-
-
 def test_a_loader_that_goes_on_beyond_the_new_beginning(tmp_path: Path) -> None:
     """It had read to 600, and does not see that other events are at 400 to 600 now."""
     said = lost_tail(told=True)
@@ -289,54 +199,19 @@ def test_a_loader_that_goes_on_beyond_the_new_beginning(tmp_path: Path) -> None:
 
 
 @each_order
-def test_a_change_of_leader_is_nothing(tmp_path: Path, order: int) -> None:
-    """The epoch rises, agents and brokers say so each in their own time, and nothing overlaps."""
-    said = [
-        agent(0, shipped(0, 0, 300), shipped(300, 300, 300, epoch=2)),
-        broker(0, (0, 400, TIME, 0), (400, 100, TIME, 1)),
-        broker(0, (500, 100, TIME, 2), journal="the next leader"),
-        loader(0, 0, 600, TIME, run("file", 0, 600), epoch=2),
-    ]
-    verdict = judged(tmp_path, in_orders(said)[order])
-    assert (verdict.state, verdict.findings, verdict.waits) == (State.COMPLETE, [], [])
-
-
-@each_order
-def test_a_next_leader_that_counts_once_more(tmp_path: Path, order: int) -> None:
-    """The same events under a higher epoch: neither lost nor doubled."""
+@pytest.mark.parametrize("loaded", [600, 450])
+def test_a_next_leader_that_counts_once_more(tmp_path: Path, loaded: int, order: int) -> None:
+    """The same events under a higher epoch: neither lost nor doubled, and to be loaded."""
     said = [
         agent(0, shipped(0, 0, 600)),
         broker(0, (0, 500, TIME, 0)),
         broker(0, (0, 600, TIME, 1), journal="the next leader"),
-        loader(0, 0, 600, TIME, run("file", 0, 600), epoch=1),
+        loader(0, 0, loaded, TIME, run("file", 0, loaded), epoch=1),
     ]
     verdict = judged(tmp_path, in_orders(said)[order])
-    assert (verdict.state, verdict.findings, verdict.waits) == (State.COMPLETE, [], [])
-
-
-@each_order
-def test_what_a_next_leader_has_counted_once_more_is_to_be_loaded(
-    tmp_path: Path, order: int
-) -> None:
-    said = [
-        agent(0, shipped(0, 0, 600)),
-        broker(0, (0, 600, TIME, 0)),
-        broker(0, (0, 600, TIME, 1), journal="the next leader"),
-        loader(0, 0, 450, TIME, run("file", 0, 450), epoch=1),
-    ]
-    verdict = judged(tmp_path, in_orders(said)[order])
-    assert (verdict.state, verdict.findings) == (State.PENDING, [])
-    assert [each.on for each in verdict.waits] == ["hdfs"]
-
-
-def test_what_was_said_before_the_cut_is_known_is_told_apart_later(tmp_path: Path) -> None:
-    """In all orders of the entries that matter most."""
-    first, counted, landed, *rest = lost_tail(told=True)
-    for number, order in enumerate(itertools.permutations(rest)):
-        chunks = [[first, counted, landed], *([each] for each in order)]
-        verdict = judged(tmp_path / str(number), chunks)
-        assert [(each.seq, each.events) for each in verdict.findings] == [(400, 200)]
-        assert verdict.state is State.MISSING
+    state, waits = (State.COMPLETE, []) if loaded == 600 else (State.PENDING, ["hdfs"])
+    assert (verdict.state, verdict.findings) == (state, [])
+    assert [each.on for each in verdict.waits] == waits
 
 
 @each_order
@@ -363,18 +238,6 @@ def test_damage_that_was_given_up(tmp_path: Path, order: int) -> None:
         (FaultKind.CHANGED, 400, 50, 600),
         (FaultKind.MISSING, 400, 200, 400),
     ]
-
-
-def accepting(first: int, count: int, time: int) -> Json:
-    known = {
-        "topic": TOPIC,
-        "partition": 0,
-        "offsets": [{"first": first, "count": count}],
-        "from_time": None,
-        "to_time": None,
-        "reason": "the disk broke",
-    }
-    return entry("operator", "operator", time, time, accepted=[known])
 
 
 def test_accepted_as_it_is_shown(tmp_path: Path) -> None:
@@ -427,14 +290,7 @@ def test_what_was_accepted_covers_nothing_that_is_written_there_next(
         broker(1, withdrawn=[withdrawn(400, 200, 1)]),
         accepting(400, 200, TIME + 2),
         agent(1, shipped(600, 400, 300, epoch=1), time=LATER),
-        entry(
-            "broker",
-            "broker",
-            2,
-            LATER,
-            passages=[passage(0, 400, 300, [window(TIME, 300)], leader_epoch=1)],
-            damaged=[damaged(400, 50)],
-        ),
+        broker(2, (400, 300, TIME, 1), at=LATER, damaged=[damaged(400, 50)]),
         loader(1, 500, 200, TIME, run("file", 700, 200), epoch=1),
     ]
     verdict = judged(tmp_path, in_orders(said)[order])
@@ -462,3 +318,256 @@ def test_what_was_accepted_stays_so_when_the_log_loses_it(tmp_path: Path) -> Non
         verdict = judged(tmp_path / str(number), chunks)
         found = [(each.seq, each.events, each.accepted) for each in verdict.findings]
         assert found == [(400, 50, "the disk broke")]
+
+
+# Of which nobody had spoken
+
+
+WHY = "the log lost them before anybody had counted them: its tail could not be recovered"
+
+
+def others_lost(counted: int = 400) -> list[Json]:
+    """Of another producer's 450 records the last fifty were lost; others lie there now."""
+    return [
+        broker(0, (0, counted, TIME, 0)),
+        loader(0, 0, 400, TIME),
+        broker(1, (400, 100, LATER, 1), withdrawn=[withdrawn(400, 50, 1)]),
+        loader(1, 400, 100, LATER, epoch=1),
+    ]
+
+
+def named(finding: Finding) -> tuple[FaultKind, str, int, int]:
+    return finding.kind, finding.tier, finding.offset, finding.offsets
+
+
+@each_order
+def test_what_nobody_had_spoken_of_is_missing(tmp_path: Path, order: int) -> None:
+    verdict = judged(tmp_path, in_orders(others_lost())[order])
+    (finding,) = verdict.findings
+    assert named(finding) == (FaultKind.MISSING, "broker", 400, 50)
+    assert finding.words == f"clicks-0, offsets 400 to 449 are not at the brokers: {WHY}"
+    assert (verdict.state, verdict.totals.missing) == (State.MISSING, 50)
+    assert verdict.windows[0].state is State.MISSING  # since the last of what was counted
+    assert not verdict.waits
+
+
+@each_order
+@pytest.mark.parametrize(
+    ("counted", "loaded", "expected"),
+    [
+        (430, 400, [("broker", 430, 20), ("hdfs", 400, 30)]),
+        (400, 440, [("broker", 440, 10)]),
+    ],
+)
+def test_each_is_named_once_where_it_is_first_missing(
+    tmp_path: Path, counted: int, loaded: int, expected: list[tuple[str, int, int]], order: int
+) -> None:
+    said = others_lost(counted)
+    said[1] = loader(0, 0, loaded, TIME)
+    verdict = judged(tmp_path, in_orders(said)[order])
+    assert sorted(map(named, verdict.findings)) == [(FaultKind.MISSING, *e) for e in expected]
+    assert verdict.totals.missing == sum(offsets for *_, offsets in expected)
+
+
+@each_order
+def test_an_agent_says_that_they_were_its_own(tmp_path: Path, order: int) -> None:
+    """Of some of them; each is missing once, and those have names."""
+    said = [*others_lost(), agent(0, shipped(0, 410, 30))]
+    verdict = judged(tmp_path, in_orders(said)[order])
+    assert sorted((each.offset, each.offsets, each.source) for each in verdict.findings) == [
+        (400, 10, ""),
+        (410, 30, "file"),
+        (440, 10, ""),
+    ]
+    assert verdict.totals.missing == 50
+
+
+@pytest.mark.parametrize(
+    ("said", "first"),
+    [
+        ([each for each in others_lost() if each["tier"] == "broker"], 400),
+        ([broker(0, withdrawn=[withdrawn(0, 50, 1)])], 0),
+    ],
+    ids=["nobody loads", "nothing was ever counted"],
+)
+def test_they_are_missing_where_brokers_alone_speak(
+    tmp_path: Path, said: list[Json], first: int
+) -> None:
+    verdict = judged(tmp_path, [said])
+    assert [named(each) for each in verdict.findings] == [(FaultKind.MISSING, "broker", first, 50)]
+    assert verdict.state is State.MISSING
+
+
+@each_order
+def test_what_is_lost_twice_is_missing_twice(tmp_path: Path, order: int) -> None:
+    said = [*others_lost(), broker(2, withdrawn=[withdrawn(480, 40, 2)])]
+    verdict = judged(tmp_path, in_orders(said)[order])
+    assert sorted(map(named, verdict.findings)) == [
+        (FaultKind.MISSING, "broker", 400, 50),
+        (FaultKind.MISSING, "broker", 500, 20),
+    ]
+
+
+def test_they_were_written_since_the_broker_counted_last(tmp_path: Path) -> None:
+    """An agent has spoken since, of what it had sent before."""
+    said = [
+        broker(0, (0, 400, TIME, 0)),
+        agent(0, shipped(0, 0, 10), time=TIME + 1_000),
+        broker(2_000, withdrawn=[withdrawn(400, 50, 1)]),
+    ]
+    for number, chunks in enumerate(in_orders(said)):
+        (loss,) = pictured(tmp_path / str(number), chunks).withdrawn
+        assert loss.from_time <= TIME < loss.to_time == TIME + 2_001
+
+
+def test_nobody_had_spoken_of_anything_there(tmp_path: Path) -> None:
+    """An agent does later, of what was written before."""
+    said = [
+        broker(0, withdrawn=[withdrawn(400, 50, 1)]),
+        agent(0, shipped(0, 0, 10, time=TIME - 2_000), time=TIME + 1_000),
+    ]
+    for number, chunks in enumerate(in_orders(said)):
+        (loss,) = pictured(tmp_path / str(number), chunks).withdrawn
+        assert loss.from_time < TIME - 2_000
+
+
+def test_somebody_may_still_speak_of_them(tmp_path: Path) -> None:
+    picture = pictured(tmp_path, [others_lost()])
+    verdict = reconcile(picture)
+    assert verdict.state is State.MISSING
+    force_setattr(picture, "now", TIME + 1)
+    verdict = reconcile(picture)
+    assert (verdict.state, verdict.findings) == (State.PENDING, [])
+    assert "ledger" in {each.on for each in verdict.waits}
+
+
+@pytest.mark.parametrize("offsets", [(400, 50), (400, 20)])
+def test_they_are_accepted_as_they_are_shown(tmp_path: Path, offsets: tuple[int, int]) -> None:
+    verdict = judged(tmp_path, [[*others_lost(), accepting(*offsets, NOW - HOUR)]])
+    open_ = [named(each) for each in verdict.findings if not each.accepted]
+    rest = (FaultKind.MISSING, "broker", 420, 30)
+    assert open_ == ([] if offsets == (400, 50) else [rest])
+
+
+def lost_nobody_knows_how_many() -> list[Json]:
+    said = others_lost()
+    said[2] = broker(1, (400, 100, LATER, 1), withdrawn=[withdrawn(400, -1, 1)])
+    return said
+
+
+def test_how_many_is_unknown_where_others_write(tmp_path: Path) -> None:
+    for number, chunks in enumerate(in_orders(lost_nobody_knows_how_many())):
+        verdict = judged(tmp_path / str(number), chunks)
+        (finding,) = verdict.findings
+        assert named(finding)[:3] == (FaultKind.UNKNOWN, "broker", 400)
+        assert finding.words == (
+            "clicks-0: what was written from offset 400 on is gone, and nobody knows how much"
+            f" that was: {WHY}"
+        )
+        assert verdict.state is State.UNKNOWN
+
+
+def test_agents_know_how_many_they_have_shipped(tmp_path: Path) -> None:
+    said = [
+        agent(0, shipped(0, 0, 600)),
+        broker(0, (0, 500, TIME, 0)),
+        loader(0, 0, 600, TIME, run("file", 0, 600)),
+        broker(1, withdrawn=[withdrawn(0, -1, 1)]),
+    ]
+    for number, chunks in enumerate(in_orders(said)):
+        verdict = judged(tmp_path / str(number), chunks)
+        assert (verdict.state, verdict.findings) == (State.COMPLETE, [])
+
+
+def test_what_nobody_knows_the_number_of_is_accepted_by_its_first_offset(tmp_path: Path) -> None:
+    said = lost_nobody_knows_how_many()
+    (finding,) = judged(tmp_path / "before", [said]).findings
+    known = accepting(finding.offset, finding.offsets, NOW - HOUR)
+    verdict = judged(tmp_path / "after", [[*said, known]])
+    assert [each.accepted for each in verdict.findings] == ["the disk broke"]
+    assert verdict.state is State.COMPLETE
+
+
+# Shipped again since
+
+
+def lost_and_again(lost: int = 200, again: int = 200) -> list[Json]:
+    """Of six hundred events the log lost some at the end; as many at the end of the file come once
+    more, and land where those had been."""
+    first, seq = 600 - lost, 600 - again
+    return [
+        agent(0, shipped(0, 0, first), shipped(first, first, lost)),
+        broker(0, (0, 600, TIME, 0)),
+        loader(0, 0, first, TIME, run("file", 0, first)),
+        agent(1, shipped(seq, first, again, time=LATER, epoch=3), time=LATER),
+        broker(1, (first, again, LATER, 3), withdrawn=[withdrawn(first, lost, 3)]),
+        loader(1, first, again, LATER, run("file", seq, again), epoch=3),
+    ]
+
+
+@each_order
+def test_nothing_is_missing_that_was_shipped_again(tmp_path: Path, order: int) -> None:
+    verdict = judged(tmp_path, in_orders(lost_and_again())[order])
+    said = sorted((each.kind, each.events, each.accepted) for each in verdict.findings)
+    assert said == [
+        (FaultKind.DUPLICATED, 200, "sent twice, landed once"),
+        (FaultKind.MISSING, 200, "shipped again since, and landed"),
+    ]
+    assert (verdict.state, verdict.totals.missing) == (State.COMPLETE, 0)
+    assert verdict.totals.duplicated == 0
+    assert {each.state for each in verdict.windows} == {State.COMPLETE}
+
+
+@each_order
+def test_what_did_not_come_again_is_missing(tmp_path: Path, order: int) -> None:
+    verdict = judged(tmp_path, in_orders(lost_and_again(again=150))[order])
+    open_ = [each for each in verdict.findings if not each.accepted]
+    assert [(each.kind, each.seq, each.events, each.offset) for each in open_] == [
+        (FaultKind.MISSING, 400, 50, 400)
+    ]
+    assert (verdict.state, verdict.totals.missing) == (State.MISSING, 50)
+
+
+def test_what_was_lost_is_weighed_before_what_loaders_have_dropped(tmp_path: Path) -> None:
+    """Of two files in one window one had been lost, and the other one was dropped: it is not that
+    what was dropped explains the first, and nothing is left for the other."""
+    other = shipped(0, 0, 100, file="a-whole-one")
+    again = shipped(0, 600, 100, time=LATER, epoch=3, file="a-whole-one")
+    rows = window(LATER, 200, bytes=3_000, crc_sum=2_100, excepted=[excepted("duplicate", 100)])
+    landed = passage(0, 400, 300, [rows], runs=[run("file", 300, 200)], leader_epoch=3)
+    said = [
+        agent(0, other, shipped(0, 100, 300), shipped(300, 400, 200)),
+        broker(0, (0, 600, TIME, 0)),
+        loader(0, 0, 400, TIME, run("a-whole-one", 0, 100), run("file", 0, 300)),
+        agent(1, shipped(300, 400, 200, time=LATER, epoch=3), again, time=LATER),
+        broker(1, (400, 300, LATER, 3), withdrawn=[withdrawn(400, 200, 3)]),
+        load(1, landed, time=LATER),
+    ]
+    verdict = judged(tmp_path, [said])
+    assert [each.words for each in verdict.findings if not each.accepted] == []
+    assert verdict.state is State.COMPLETE
+
+
+@each_order
+@pytest.mark.parametrize(
+    ("first", "last", "state"),
+    [(602, 600, State.COMPLETE), (0, 600, State.COMPLETE), (600, 602, State.MISSING)],
+)
+def test_a_file_that_was_read_again_in_other_lines(
+    tmp_path: Path, first: int, last: int, state: State, order: int
+) -> None:
+    """What stood there for a while without an end were two events, and are one when the file is
+    read again: no event that is missing is in it, by what its agent says at last."""
+    finished = {"topic": TOPIC, "source": "file", "size": 6_000}
+    said = [
+        agent(0, shipped(0, 0, 398), shipped(398, 398, 204)),
+        broker(0, (0, 602, TIME, 0)),
+        loader(0, 0, 398, TIME, run("file", 0, 398)),
+        agent(1, shipped(398, 398, 202, time=LATER, epoch=3), time=LATER),
+        broker(1, (398, 202, LATER, 3), withdrawn=[withdrawn(398, 204, 3)]),
+        loader(1, 398, 202, LATER, run("file", 398, 202), epoch=3),
+    ]
+    said[0]["finished"] = [finished | {"events": first}] if first else []
+    said[3]["finished"] = [finished | {"events": last}]
+    verdict = judged(tmp_path, in_orders(said)[order])
+    assert verdict.state is state, verdict.findings

@@ -6,41 +6,36 @@ from pathlib import Path
 import pytest
 
 from audit.errors import StoreDamaged
-from audit.picture import TopicKey
 from audit.queries import HostsQuery, SourcesQuery
 from audit.store.database import FILE
 from audit.store.store import AuditStore
 from ledger.reading import LedgerPositions
-from tests.audit.store.said import BEGIN, CLUSTER, HOUR, TOPIC, TOPIC_ID, body
-from tests.audit.store.test_lists import counted, landed, shipped
+from tests.audit.audited_ledger import DAY, KEY, AuditedLedger
+from tests.audit.log_entries import TIME, agent, broker, loader, shipped
+from tests.audit.store.said import BEGIN, CLUSTER, HOUR, TOPIC, body, run
 
-KEY = TopicKey(CLUSTER, TOPIC, TOPIC_ID)
+SHIPPED, COUNTED = agent(0, shipped(0, 0, 10)), broker(0, (0, 10, TIME, 0))
 POSITIONS = LedgerPositions("cluster", "topic", {0: 7})
 
 
 def test_positions_are_kept_with_what_was_folded(tmp_path: Path) -> None:
-    store = AuditStore.open(tmp_path)
-    assert store.positions(CLUSTER) == LedgerPositions()
-    store.fold(CLUSTER, body([shipped(0, 0, 0, 0)]), POSITIONS)
-    store.close()
-    store = AuditStore.open(tmp_path)
-    assert store.positions(CLUSTER) == POSITIONS
-    assert store.fold(CLUSTER, body([shipped(0, 0, 0, 0)]), POSITIONS).repeated == 1
-    store.close()
+    with AuditedLedger(tmp_path) as ledger:
+        assert ledger.store.positions(CLUSTER) == LedgerPositions()
+        ledger.store.fold(CLUSTER, body([SHIPPED]), POSITIONS)
+    with AuditedLedger(tmp_path) as ledger:
+        assert ledger.store.positions(CLUSTER) == POSITIONS
+        assert ledger.store.fold(CLUSTER, body([SHIPPED]), POSITIONS).repeated == 1
 
 
-def test_what_fails_is_not_folded_at_all(tmp_path: Path) -> None:
-    store = AuditStore.open(tmp_path)
+def test_what_fails_is_not_folded_at_all(ledger: AuditedLedger) -> None:
     with pytest.raises(KeyError):
-        store.fold(CLUSTER, body([shipped(0, 0, 0, 0)]).field("header"), POSITIONS)
-    assert store.fold(CLUSTER, body([shipped(0, 0, 0, 0)]), POSITIONS).entries == 1
-    store.close()
+        ledger.store.fold(CLUSTER, body([SHIPPED]).field("header"), POSITIONS)
+    assert ledger.fold(SHIPPED).entries == 1
 
 
 def test_a_damaged_database_is_found_and_moved_aside(tmp_path: Path) -> None:
-    store = AuditStore.open(tmp_path)
-    store.fold(CLUSTER, body([shipped(0, 0, 0, 0), counted(0, 0, 10, 0)]), POSITIONS)
-    store.close()
+    with AuditedLedger(tmp_path) as ledger:
+        ledger.store.fold(CLUSTER, body([SHIPPED, COUNTED]), POSITIONS)
     (tmp_path / "audit.open").touch()  # as a kill leaves it
     data = bytearray((tmp_path / FILE).read_bytes())
     data[8192 * 3 : 8192 * 9] = bytes(8192 * 6)
@@ -50,9 +45,8 @@ def test_a_damaged_database_is_found_and_moved_aside(tmp_path: Path) -> None:
     aside = AuditStore.discard(tmp_path)
     assert aside is not None
     assert aside.stat().st_size == len(data)
-    store = AuditStore.open(tmp_path)
-    assert store.positions(CLUSTER) == LedgerPositions()
-    store.close()
+    with AuditedLedger(tmp_path) as ledger:
+        assert ledger.store.positions(CLUSTER) == LedgerPositions()
 
 
 def test_something_else_in_its_place(tmp_path: Path) -> None:
@@ -71,23 +65,22 @@ def test_another_version_is_built_anew(tmp_path: Path) -> None:
 
 
 def test_what_is_too_old_goes(tmp_path: Path) -> None:
-    store = AuditStore.open(tmp_path, retention_millis=24 * HOUR)
-    reading = store.reading()
-    store.fold(CLUSTER, body([shipped(0, 0, 0, 0), counted(0, 0, 10, 0)]), POSITIONS)
-    store.fold(CLUSTER, body([landed(0, 0, 10, (0, 10))]), POSITIONS)
-    store.expire(BEGIN + 10 * HOUR)
-    assert reading.sources(KEY, SourcesQuery(topic=TOPIC)).page.total == 1
-    assert store.expire(BEGIN + 60 * HOUR) > 0
     later = BEGIN + 60 * HOUR
-    seen = reading.picture(KEY, 0, later, later, expected_millis=30 * 24 * HOUR)
-    assert (seen.windows, seen.sources) == ([], [])
-    assert (
-        reading.sources(KEY, SourcesQuery(topic=TOPIC)).page.total,
-        reading.hosts(KEY, HostsQuery(topic=TOPIC)).page.total,
-    ) == (0, 0)
-    assert len(seen.agents) == 1  # it is expected still
-    assert store.fold(CLUSTER, body([shipped(0, 0, 0, 0)]), POSITIONS).repeated == 1
-    store.expire(BEGIN + 60 * 24 * HOUR)
-    store.fold(CLUSTER, body([shipped(900, 0, 0, 0)]), POSITIONS)
-    reading.close()
-    store.close()
+    with AuditedLedger(tmp_path, retention_millis=DAY) as ledger:
+        reading = ledger.reading
+
+        def listed() -> tuple[int, int]:
+            sources = reading.sources(KEY, SourcesQuery(topic=TOPIC))
+            return sources.page.total, reading.hosts(KEY, HostsQuery(topic=TOPIC)).page.total
+
+        ledger.fold(SHIPPED, COUNTED)
+        ledger.fold(loader(0, 0, 10, TIME, run("file", 0, 10)))
+        ledger.store.expire(BEGIN + 10 * HOUR)
+        assert listed() == (1, 1)
+        assert ledger.store.expire(later) > 0
+        seen = ledger.picture(0, later, later)
+        assert (seen.windows, seen.sources, listed()) == ([], [], (0, 0))
+        assert len(seen.agents) == 1  # it is expected still
+        assert ledger.fold(SHIPPED).repeated == 1
+        ledger.store.expire(BEGIN + 60 * DAY)
+        ledger.fold(agent(900, shipped(0, 0, 10)))

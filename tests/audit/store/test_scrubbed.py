@@ -1,69 +1,45 @@
 """When logs were last read again: the latest times of each partition count, in any order."""
 
 from collections.abc import Sequence
-from contextlib import closing
 from itertools import permutations
 from pathlib import Path
 
 import pytest
 
 from audit.answers import CheckedLog, LogChecks
-from audit.picture import TopicKey
-from audit.store.store import AuditStore
-from ledger.reading import LedgerPositions
+from tests.audit.audited_ledger import KEY, AuditedLedger
 from tests.audit.store.said import (
     BEGIN,
-    CLUSTER,
     HOUR,
     MINUTE,
     TOPIC,
     TOPIC_ID,
     Json,
-    body,
     entry,
     passage,
     window,
 )
 
-KEY = TopicKey(CLUSTER, TOPIC, TOPIC_ID)
-COUNTED = entry(
-    "broker",
-    "broker-1",
-    0,
-    BEGIN,
-    passages=[passage(number, 0, 5, [window(BEGIN, 5)]) for number in range(2)],
-)
-
-
-def scrubbed(
-    seq: int,
-    partition: int,
-    recent: int,
-    whole: int,
-    *,
-    tier: str = "broker",
-    topic_id: str = TOPIC_ID,
-    minute: int = 60,
-) -> Json:
-    """At these minutes; 0: never."""
-    times = {
-        name: BEGIN + at * MINUTE if at else 0
-        for name, at in (("recent", recent), ("whole", whole))
-    }
-    said = {"topic": TOPIC, "topic_id": topic_id, "partition": partition, **times}
-    return entry(tier, "broker-1", seq, BEGIN + minute * MINUTE, scrubbed=[said])
-
-
-def checks(directory: Path, entries: Sequence[Json]) -> LogChecks:
-    with closing(AuditStore.open(directory, clock=lambda: BEGIN + 2 * HOUR)) as store:
-        for each in entries:
-            store.fold(CLUSTER, body([each]), LedgerPositions())
-        with closing(store.reading()) as reading:
-            return reading.checks(KEY)
+LOGS = [passage(number, 0, 5, [window(BEGIN, 5)]) for number in range(2)]
+COUNTED = entry("broker", "broker-1", 0, BEGIN, passages=LOGS)
 
 
 def at(minute: int) -> int:
     return BEGIN + minute * MINUTE
+
+
+def scrubbed(
+    seq: int, partition: int, recent: int, whole: int, *, tier: str = "broker", **more: object
+) -> Json:
+    """At these minutes; 0: never."""
+    times = {"recent": recent and at(recent), "whole": whole and at(whole)}
+    said = {"topic": TOPIC, "topic_id": TOPIC_ID, "partition": partition, **times, **more}
+    return entry(tier, "broker-1", seq, at(60), scrubbed=[said])
+
+
+def checks(directory: Path, entries: Sequence[Json]) -> LogChecks:
+    with AuditedLedger(directory, clock=at(120)) as ledger:
+        return ledger.fold_each(entries).reading.checks(KEY)
 
 
 def test_a_topic_was_checked_when_the_last_of_its_logs_was(tmp_path: Path) -> None:
@@ -98,17 +74,15 @@ def test_what_is_not_said_of_a_log_of_this_topic(tmp_path: Path, said: Json) -> 
 
 
 def test_nothing_was_read_later_than_it_was_said(tmp_path: Path) -> None:
-    found = checks(tmp_path, [COUNTED, scrubbed(1, 0, 90, 90, minute=9)])
-    assert CheckedLog(0, at(9), at(9)) in found.logs
+    found = checks(tmp_path, [COUNTED, scrubbed(1, 0, 90, 90)])
+    assert CheckedLog(0, at(60), at(60)) in found.logs
 
 
 def test_old_times_are_forgotten(tmp_path: Path) -> None:
-    with closing(AuditStore.open(tmp_path, clock=lambda: BEGIN + 2 * HOUR)) as store:
-        store.fold(CLUSTER, body([COUNTED]), LedgerPositions())
-        store.fold(CLUSTER, body([scrubbed(1, 0, 5, 5)]), LedgerPositions())
-        with closing(store.reading()) as reading:
-            kept = store.retention_millis
-            store.expire(at(60) + kept)
-            assert CheckedLog(0, at(5), at(5)) in reading.checks(KEY).logs
-            store.expire(at(60) + kept + HOUR)
-            assert reading.checks(KEY).logs == []
+    with AuditedLedger(tmp_path, clock=at(120)) as ledger:
+        ledger.fold_each([COUNTED, scrubbed(1, 0, 5, 5)])
+        kept = ledger.store.retention_millis
+        ledger.store.expire(at(60) + kept)
+        assert CheckedLog(0, at(5), at(5)) in ledger.reading.checks(KEY).logs
+        ledger.store.expire(at(60) + kept + HOUR)
+        assert ledger.reading.checks(KEY).logs == []

@@ -3,13 +3,15 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from audit.findings import FaultKind, State
 from audit.reconciling.verdict import reconcile
 from audit.verdicts import TopicVerdict
-from tests.audit.judged_ledger import FIRST, NOW, judged, pictured
-from tests.audit.store.said import MINUTE, ROOT, TOPIC, Json, entry, passage, run, window
+from tests.audit.audited_ledger import FIRST, NOW, judged, pictured
+from tests.audit.log_entries import load, operator
+from tests.audit.store.said import MINUTE, TOPIC, Json, entry, passage, run, window
 
 TIME = FIRST + MINUTE
 AGAIN = TIME + 3 * MINUTE
@@ -36,7 +38,7 @@ def shipped_again(*, until: int = NOW, retired: bool = True) -> list[Json]:
         agent("B", second, until=until),
         entry("broker", "broker", 0, LOADED, passages=[first | {"runs": []}]),
         entry("broker", "broker", 1, LOADED, passages=[second | {"runs": []}]),
-        entry("hdfs", "loader", 0, LOADED, destination=ROOT, run=0, passages=[first, second]),
+        load(0, first, second, time=LOADED),
     ]
     if retired:
         entries.append(entry("operator", "operator", 0, LOADED, retired=[RETIRED]))
@@ -68,12 +70,6 @@ def test_the_end_of_a_file_of_whose_beginning_was_spoken(tmp_path: Path) -> None
     assert finding.from_time == TIME + 30_000
 
 
-def test_those_of_others_who_number_their_events(tmp_path: Path) -> None:
-    """As long as no host has had two agents."""
-    verdict = judged(tmp_path, [shipped_again(retired=False)])
-    assert (verdict.state, verdict.findings) == (State.COMPLETE, [])
-
-
 def test_those_of_an_agent_that_may_still_speak(tmp_path: Path) -> None:
     both = [*shipped_again(until=LOADED - 1), agent("A", until=FIRST)]
     verdict = judged(tmp_path, [both])
@@ -84,9 +80,18 @@ def test_those_of_an_agent_that_may_still_speak(tmp_path: Path) -> None:
     ]
 
 
-def test_once_it_has_spoken_nothing_is_wrong(tmp_path: Path) -> None:
-    first = whole(TIME, 0, 100, "S")
-    verdict = judged(tmp_path, [[*shipped_again(), agent("A", first, until=LOADED)]])
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param(shipped_again(retired=False), id="others number their events, too"),
+        pytest.param(
+            [*shipped_again(), agent("A", whole(TIME, 0, 100, "S"), until=LOADED)],
+            id="it has spoken since",
+        ),
+    ],
+)
+def test_where_nothing_is_wrong(tmp_path: Path, said: list[Json]) -> None:
+    verdict = judged(tmp_path, [said])
     assert (verdict.state, verdict.findings) == (State.COMPLETE, [])
 
 
@@ -98,15 +103,7 @@ def test_before_files_are_looked_at_it_is_nobodys_fault(tmp_path: Path) -> None:
 
 
 def test_they_are_accepted_by_their_numbers(tmp_path: Path) -> None:
-    known = {
-        "topic": TOPIC,
-        "partition": -1,
-        "runs": [run("S", 0, 100)],
-        "from_time": None,
-        "to_time": None,
-        "reason": "deleted with the machine's disk",
-    }
-    operator = entry("operator", "another operator", 0, NOW, accepted=[known])
-    verdict = judged(tmp_path, [[*shipped_again(), agent("A", until=FIRST), operator]])
+    known = operator(reason="deleted with the machine's disk", runs=[run("S", 0, 100)])
+    verdict = judged(tmp_path, [[*shipped_again(), agent("A", until=FIRST), known]])
     assert verdict.state is State.COMPLETE
     assert [each.accepted for each in verdict.findings] == ["deleted with the machine's disk"]

@@ -1,6 +1,5 @@
 """Times in which nobody watched: unknown where something happened, nothing where nothing did."""
 
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -8,28 +7,13 @@ import pytest
 
 from audit.findings import FaultKind, State
 from audit.judged_hours import by_hour
-from audit.judging import Judging
-from audit.picture import TopicPicture
 from audit.reconciling.gate import hour_gate
 from audit.reconciling.verdict import reconcile
 from audit.store.statements import _MOST_UNWATCHED
-from audit.store.store import AuditStore
 from audit.verdicts import TopicVerdict
-from ledger.reading import LedgerPositions
-from tests.audit.judged_ledger import FIRST, KEY, NOW, judged, pictured
-from tests.audit.store.said import (
-    CLUSTER,
-    HOUR,
-    MINUTE,
-    ROOT,
-    TOPIC,
-    Json,
-    body,
-    entry,
-    passage,
-    run,
-    window,
-)
+from tests.audit.audited_ledger import FIRST, KEY, NOW, AuditedLedger, judged, pictured
+from tests.audit.log_entries import load, operator
+from tests.audit.store.said import HOUR, MINUTE, TOPIC, Json, entry, passage, run, window
 
 TIME = FIRST + 10 * MINUTE
 
@@ -39,33 +23,20 @@ def unwatched(from_time: int, to_time: int, traces: str = "changed", **more: Any
     return said | {"traces": traces, "position": -1} | more
 
 
-def fine(*, until: int = NOW) -> list[Json]:
+def fine() -> list[Json]:
     """A hundred events that arrived."""
     runs = [run("file", 0, 100, path="/var/log/shop/app.log", position=0, end_position=692)]
-    beat = {"until": until, "topics": [TOPIC]}
+    beat = {"until": NOW, "topics": [TOPIC]}
     whole = passage(0, 0, 100, [window(TIME, 100)])
     return [
         entry("agent", "agent", 0, TIME, passages=[whole | {"runs": runs}], heartbeats=[beat]),
         entry("broker", "broker", 0, TIME, passages=[whole]),
-        entry(
-            "hdfs",
-            "loader",
-            0,
-            TIME,
-            destination=ROOT,
-            run=1,
-            passages=[whole | {"runs": [run("file", 0, 100)]}],
-        ),
+        load(0, whole | {"runs": [run("file", 0, 100)]}, time=TIME),
     ]
 
 
 def said_later(*lists: Json, seq: int = 1, **more: Any) -> Json:
     return entry("agent", "agent", seq, TIME + 2 * HOUR, unwatched=list(lists), **more)
-
-
-def operator(**given: Any) -> Json:
-    known = {"topic": TOPIC, "partition": -1, "from_time": None, "to_time": None, "reason": "ok"}
-    return entry("operator", "operator", 0, NOW, accepted=[known | given])
 
 
 def states(verdict: TopicVerdict) -> dict[int, str]:
@@ -86,11 +57,8 @@ def test_windows_in_which_names_changed_are_unknown(tmp_path: Path) -> None:
         "host-of-agent: /var/log/shop was not watched from 2025-10-09 09:09:00 to 2025-10-09"
         " 09:11:00, and names changed there: app.log.3 came and went"
     )
-    assert (finding.kind, finding.agent, finding.path) == (
-        FaultKind.UNKNOWN,
-        "agent",
-        "/var/log/shop",
-    )
+    assert (finding.kind, finding.agent) == (FaultKind.UNKNOWN, "agent")
+    assert finding.path == "/var/log/shop"
     assert states(verdict) == {9: "unknown", 10: "unknown", 11: "unknown"}
     assert verdict.state is State.UNKNOWN
     assert (verdict.totals.unknown, verdict.totals.state) == (1, State.UNKNOWN)
@@ -137,21 +105,17 @@ def test_what_nobody_understands_is_a_change(tmp_path: Path) -> None:
     assert "nobody knows what happened there" in verdict.findings[0].words
 
 
-def test_hours_in_which_nothing_happened_are_there(tmp_path: Path) -> None:
+def test_hours_in_which_nothing_happened_are_there(ledger: AuditedLedger) -> None:
     """The audit judges them although no event is in them, and again after a start."""
     blind = unwatched(FIRST + HOUR - 1, FIRST + 2 * HOUR + 1)
-    with closing(AuditStore.open(tmp_path)) as store, closing(store.reading()) as reading:
-        said = body([*fine(), said_later(blind)])
-        touched = store.fold(CLUSTER, said, LedgerPositions())
-        assert {hour for _, hour in touched.hours} >= {FIRST, FIRST + HOUR, FIRST + 2 * HOUR}
-        assert reading.hole_hours(KEY) == {FIRST, FIRST + HOUR, FIRST + 2 * HOUR}
-        verdict = reconcile(
-            reading.picture(KEY, FIRST + HOUR, FIRST + 2 * HOUR, NOW, expected_millis=HOUR * 800)
-        )
+    touched = ledger.fold(*fine(), said_later(blind))
+    hours = {FIRST, FIRST + HOUR, FIRST + 2 * HOUR}
+    assert {hour for _, hour in touched.hours} >= hours
+    assert ledger.reading.hole_hours(KEY) == hours
+    verdict = reconcile(ledger.picture(FIRST + HOUR, FIRST + 2 * HOUR, NOW))
     assert len(verdict.windows) == 60
     (hour,) = by_hour(verdict, [FIRST + HOUR])
     assert (hour.judged.state, hour.judged.events, hour.is_open) == ("unknown", 0, True)
-    assert Judging is not None
 
 
 def test_other_times_are_not_touched(tmp_path: Path) -> None:
@@ -160,15 +124,9 @@ def test_other_times_are_not_touched(tmp_path: Path) -> None:
     assert (verdict.state, verdict.findings) == (State.COMPLETE, [])
 
 
-def vanished(position: int = 692) -> Json:
-    return unwatched(
-        TIME,
-        TIME + MINUTE,
-        "vanished",
-        source="file",
-        path="/var/log/shop/app.log",
-        position=position,
-    )
+def vanished() -> Json:
+    where = {"source": "file", "path": "/var/log/shop/app.log", "position": 692}
+    return unwatched(TIME, TIME + MINUTE, "vanished", **where)
 
 
 def test_the_end_of_a_file_that_nobody_saw(tmp_path: Path) -> None:
@@ -182,28 +140,14 @@ def test_the_end_of_a_file_that_nobody_saw(tmp_path: Path) -> None:
     assert states(verdict) == {10: "unknown"}
 
 
-def rest(first: int, events: int, position: int, end: int) -> Json:
-    """More of the same file, which was found again."""
-    runs = [run("file", first, events, position=position, end_position=end)]
-    return passage(0, first, events, [window(TIME, events)], runs=runs)
-
-
 @pytest.mark.parametrize("backwards", [True, False])
 def test_a_file_that_is_found_again_fills_it_in(tmp_path: Path, backwards: bool) -> None:
     """Once it is finished; before that, what is unknown begins further on."""
-    more = rest(100, 50, 692, 1_042)
     whole = passage(0, 100, 50, [window(TIME, 50)])
+    more = whole | {"runs": [run("file", 100, 50, position=692, end_position=1_042)]}
     tiers = [
         entry("broker", "broker", 1, TIME, passages=[whole]),
-        entry(
-            "hdfs",
-            "loader",
-            1,
-            TIME,
-            destination=ROOT,
-            run=2,
-            passages=[whole | {"runs": [run("file", 100, 50)]}],
-        ),
+        load(1, whole | {"runs": [run("file", 100, 50)]}, time=TIME),
     ]
     chunks = [fine(), [said_later(vanished())], [said_later(seq=2, passages=[more])], tiers]
     verdict = judged(tmp_path / "some", chunks[::-1] if backwards else chunks)
@@ -230,31 +174,22 @@ def test_a_file_that_was_truncated_is_never_filled_in(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "given",
+    ("given", "state"),
     [
-        {"host": "host-of-agent"},
-        {"runs": [{"source": "file", "position": 692, "end_position": 700}]},
-        {"from_time": TIME, "to_time": TIME + MINUTE},
+        ({"host": "host-of-agent"}, State.COMPLETE),
+        ({"runs": [{"source": "file", "position": 692, "end_position": 700}]}, State.COMPLETE),
+        ({"from_time": TIME, "to_time": TIME + MINUTE}, State.COMPLETE),
+        ({"host": "another"}, State.UNKNOWN),
+        ({"runs": [{"source": "file", "position": 0, "end_position": 692}]}, State.UNKNOWN),
+        ({"partition": 0}, State.UNKNOWN),
     ],
 )
-def test_who_knows_better_accepts_it(tmp_path: Path, given: Json) -> None:
+def test_who_knows_better_accepts_it(tmp_path: Path, given: Json, state: State) -> None:
+    """And nothing that was accepted elsewhere covers it."""
     verdict = judged(tmp_path, [[*fine(), said_later(vanished()), operator(**given)]])
     (finding,) = verdict.findings
-    assert finding.accepted == "ok"
-    assert verdict.state is State.COMPLETE
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"host": "another"},
-        {"runs": [{"source": "file", "position": 0, "end_position": 692}]},
-        {"partition": 0},
-    ],
-)
-def test_what_is_accepted_elsewhere_does_not_cover_it(tmp_path: Path, given: Json) -> None:
-    verdict = judged(tmp_path, [[*fine(), said_later(vanished()), operator(**given)]])
-    assert verdict.state is State.UNKNOWN
+    assert finding.accepted == ("known" if state is State.COMPLETE else "")
+    assert verdict.state is state
 
 
 def test_a_part_of_the_time_is_accepted(tmp_path: Path) -> None:
@@ -265,17 +200,13 @@ def test_a_part_of_the_time_is_accepted(tmp_path: Path) -> None:
     assert sum(bool(each.accepted) for each in verdict.findings) == 1
 
 
-def gate_of(picture: TopicPicture) -> bool:
-    return hour_gate(picture).complete
-
-
 def test_a_loader_is_not_told_that_the_hour_is_complete(tmp_path: Path) -> None:
-    blind = said_later(unwatched(TIME, TIME + MINUTE))
-    assert gate_of(pictured(tmp_path / "1", [fine()], hours=(0, 1)))
-    assert not gate_of(pictured(tmp_path / "2", [[*fine(), blind]], hours=(0, 1)))
-    assert gate_of(pictured(tmp_path / "3", [[*fine(), blind]], hours=(1, 2)))
-    known = operator(host="host-of-agent")
-    assert gate_of(pictured(tmp_path / "4", [[*fine(), blind, known]], hours=(0, 1)))
+    blind, known = said_later(unwatched(TIME, TIME + MINUTE)), operator(host="host-of-agent")
+    for number, (more, hour, complete) in enumerate(
+        [([], 0, True), ([blind], 0, False), ([blind], 1, True), ([blind, known], 0, True)]
+    ):
+        picture = pictured(tmp_path / str(number), [[*fine(), *more]], hours=(hour, hour + 1))
+        assert hour_gate(picture).complete is complete
 
 
 @pytest.mark.not_quick("very many entries")
@@ -291,10 +222,8 @@ def test_of_very_many_the_rest_is_one_that_covers_them(tmp_path: Path) -> None:
     assert len(verdict.findings) > 1
 
 
-def test_what_is_too_old_goes(tmp_path: Path) -> None:
-    with closing(AuditStore.open(tmp_path)) as store, closing(store.reading()) as reading:
-        said = body([*fine(), said_later(unwatched(TIME, TIME + MINUTE))])
-        store.fold(CLUSTER, said, LedgerPositions())
-        assert reading.hole_hours(KEY)
-        store.expire(TIME + 8 * 24 * HOUR)
-        assert not reading.hole_hours(KEY)
+def test_what_is_too_old_goes(ledger: AuditedLedger) -> None:
+    ledger.fold(*fine(), said_later(unwatched(TIME, TIME + MINUTE)))
+    assert ledger.reading.hole_hours(KEY)
+    ledger.store.expire(TIME + 8 * 24 * HOUR)
+    assert not ledger.reading.hole_hours(KEY)

@@ -79,9 +79,8 @@ def test_an_agents_batch_of_one_window_is_opened_once_for_each_producer_and_epoc
     for base in (0, 2, 4):
         add(counting, count, agents_batch([NOON + 5, NOON + 1], base=base))
     assert counting.opened == 1
-    counting.count(
-        count, header_of(agents_batch([NOON, NOON], base=6)), never, gaps_are_empty=False
-    )
+    same_window = header_of(agents_batch([NOON, NOON], base=6))
+    counting.count(count, same_window, never, gaps_are_empty=False)
     add(counting, count, agents_batch([NOON], base=8, producer=6))
     assert counting.opened == 2
     assert counted_events(count) == {NOON: 9}

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from harness.made_batches import NOON, WINDOW, agents_batch, empty_count, foreign_batch
+from harness.made_batches import NOON, WINDOW, agents_batch, empty_count, foreign_batch, header_of
 from ledger.counting.batches import Counting, Json, PartitionCount
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CountingJournal, PartitionKey, Place
-from wire.batch import HEADER, HEADER_SIZE, BatchHeader, headers
+from wire.batch import HEADER, HEADER_SIZE, headers
 
 CONTROL, APPEND_TIME = 0x20, 0x08
 KEY = PartitionKey("clicks", "id", 0)
@@ -38,7 +38,7 @@ def made(base: int, times: Sequence[int], kind: str) -> bytes:
         return foreign_batch(times, base=base, producer=3)
     batch = agents_batch(times, base=base, producer=8 if kind == "other agent" else 5)
     flag = {"control": CONTROL, "append time": APPEND_TIME}.get(kind, 0)
-    header = BatchHeader._make(HEADER.unpack_from(batch))
+    header = header_of(batch)
     return HEADER.pack(*header._replace(attributes=header.attributes | flag)) + batch[HEADER_SIZE:]
 
 
@@ -71,11 +71,11 @@ def test_the_columns_say_what_each_batch_says(
     one_by_one, by_columns = empty_count(seen=SEEN), empty_count(seen=SEEN)
     counting = Counting(WINDOW)
     log = log_of(batches)
-    for times in ([NOON], [NOON]):  # both agents are known
-        for kind in ("agent", "other agent"):
-            batch = made(0, times, kind)
-            header = BatchHeader._make(HEADER.unpack_from(batch))
-            counting.count(empty_count(), header, lambda batch=batch: batch, gaps_are_empty=False)
+    for kind in ("agent", "other agent") * 2:  # both are known
+        batch = made(0, [NOON], kind)
+        counting.count(
+            empty_count(), header_of(batch), lambda batch=batch: batch, gaps_are_empty=False
+        )
     for at, header in headers(log):
         whole = log[at : at + header.size]
         before = replace(by_columns)
@@ -97,24 +97,18 @@ def passage_of(
     counter.settle()
     counter.partition(KEY, 0, leader_epoch=0, seen=SEEN)
     found = list(headers(log))
+    where: Json = {"gaps_are_empty": gaps, "segment": 0}
     if in_runs:
         counter.run(
             [header for _, header in found],
             lambda at, length: log[at : at + length],
-            gaps_are_empty=gaps,
-            segment=0,
+            **where,
             byte=0,
         )
     else:
         for at, header in found:
             whole = log[at : at + header.size]
-            counter.batch(
-                header,
-                lambda whole=whole: whole,
-                gaps_are_empty=gaps,
-                segment=0,
-                byte=at + header.size,
-            )
+            counter.batch(header, lambda whole=whole: whole, **where, byte=at + header.size)
     assert counter.batches == len(found)
     counter.commit()
     return ledger.passages, journal.places.get(KEY, Place(0))
@@ -147,9 +141,7 @@ def test_many_batches_in_several_windows_need_no_opening() -> None:
     counting = Counting(WINDOW)
     learned: PartitionCount = empty_count()
     first = agents_batch([NOON])
-    counting.count(
-        learned, BatchHeader._make(HEADER.unpack_from(first)), lambda: first, gaps_are_empty=False
-    )
+    counting.count(learned, header_of(first), lambda: first, gaps_are_empty=False)
     log = b"".join(
         agents_batch([NOON + at * WINDOW, NOON + at * WINDOW + 7], base=2 * at) for at in range(9)
     )

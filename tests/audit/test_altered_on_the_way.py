@@ -1,5 +1,5 @@
-"""From files to the page, through a real agent, broker and audit: what is altered on its way is in
-the report, in its JSON, in the metrics of agent and audit, and on the page. No verdict changes."""
+"""From files to the report, through a real agent, broker and audit: what is altered on its way is
+in the report, in its JSON, and in the metrics of agent and audit. No verdict changes."""
 
 import gzip
 import json
@@ -8,11 +8,11 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
-from playwright.sync_api import Browser, expect
 
+from audit import answers
 from client import admin
 from client.bootstrap import Bootstrap
 from client.brokers import Brokers
@@ -21,8 +21,8 @@ from harness.audit_process import AuditProcess
 from harness.waiting import wait_until
 from schemas.event_schemas import LOG_LINE, built_in
 from schemas.registry_client import RegistryClient
-from tests.audit.page.browsing import Keep, Write, opened
-from tests.penstock.running import Ended, penstock
+from tests.audit.ledger_cluster import LedgerCluster
+from tests.penstock.running import penstock
 
 TEXT: Final = "Grüße aus Zürich, für 7 €\n"
 MIB: Final = 1024 * 1024
@@ -55,9 +55,8 @@ def write_files(directory: Path) -> None:
 
 @pytest.fixture(scope="module")
 def pipeline(
-    tmp_path_factory: pytest.TempPathFactory, write: tuple[Write, str, str]
+    tmp_path_factory: pytest.TempPathFactory, cluster: LedgerCluster
 ) -> Iterator[tuple[AgentProcess, AuditProcess]]:
-    _, bootstrap, registry = write
     logs = tmp_path_factory.mktemp("logs")
     write_files(logs)
     inputs = [
@@ -70,54 +69,54 @@ def pipeline(
         for name in EXPECTED
     ]
     with ExitStack() as stack:
-        brokers = stack.enter_context(Brokers(Bootstrap.of(bootstrap)))
-        client = stack.enter_context(RegistryClient(registry))
+        brokers = stack.enter_context(Brokers(Bootstrap.of(cluster.bootstrap)))
+        client = stack.enter_context(RegistryClient(cluster.registry))
         brokers.topic("_audit", create=True)
         for name in EXPECTED:
             admin.create_topic(brokers, name, partitions=1)
         client.register("former-value", built_in(LOG_LINE).text)
         directory = tmp_path_factory.mktemp("agent") / HOST
-        agent = AgentProcess(directory, brokers=bootstrap, registry=registry, inputs=inputs)
-        stack.enter_context(agent)
-        settings = {"grace": 0, "alerts": {"after": 86_400, "silent": 1e6}}
-        directory = tmp_path_factory.mktemp("audit")
-        audit = AuditProcess(directory, brokers=bootstrap, registry=registry, settings=settings)
-        stack.enter_context(audit)
-        wait_until(lambda: found(audit) == EXPECTED, within=60, what="everything is remarked")
+        agent = stack.enter_context(
+            AgentProcess(
+                directory, brokers=cluster.bootstrap, registry=cluster.registry, inputs=inputs
+            )
+        )
+        alerts = {"after": 86_400, "silent": 1e6}
+        audit = stack.enter_context(cluster.audit(tmp_path_factory.mktemp("audit"), alerts=alerts))
+        wait_until(lambda: found(audit) == EXPECTED, what="everything is remarked")
         yield agent, audit
 
 
-def reported(audit: AuditProcess, *more: str) -> Ended:
-    begin = time.strftime("%Y-%m-%dT%H:%M", time.gmtime(time.time() - 7200))
-    return penstock("report", "--audit", audit.url, "--from", begin, *more)
-
-
-def topics(audit: AuditProcess) -> dict[str, Any]:
-    report = json.loads(reported(audit, "--json").stdout)
-    return {each["topic"]: each for each in report["topics"] if each["topic"] in EXPECTED}
-
-
 def found(audit: AuditProcess) -> dict[str, set[tuple[object, ...]]]:
+    report = audit.get("report", answers.ReportAnswer, from_=(int(time.time()) - 7200) * 1000)
     return {
-        name: {
-            (each["kind"], each["name"], each["lines"], each["count"], each["hint"])
-            for each in topic["remarks"]
+        topic.topic: {
+            (each.kind, each.name, each.lines, each.count, each.hint) for each in topic.remarks
         }
-        for name, topic in topics(audit).items()
+        for topic in report.topics
+        if topic.topic in EXPECTED
     }
+
+
+def reported(audit: AuditProcess, *more: str) -> str:
+    begin = time.strftime("%Y-%m-%dT%H:%M", time.gmtime(time.time() - 7200))
+    return penstock("report", "--audit", audit.url, "--from", begin, *more).stdout
 
 
 def test_the_report_and_its_json_have_every_remark(
     pipeline: tuple[AgentProcess, AuditProcess],
 ) -> None:
     _, audit = pipeline
-    for name, topic in topics(audit).items():
+    topics = {each["topic"]: each for each in json.loads(reported(audit, "--json"))["topics"]}
+    for name in EXPECTED:
+        topic = topics[name]
+        assert len(topic["remarks"]) == len(EXPECTED[name])
         assert topic["state"] in {"complete", "pending"}, "a remark is no fault"
         for remark in topic["remarks"]:
             assert (remark["host"], remark["input"]) == (HOST, name)
             assert Path(remark["path"]).name.startswith(f"{name}.log")
             assert 0 < remark["first_time"] <= remark["last_time"] <= time.time() * 1000
-    shown = reported(audit).stdout
+    shown = reported(audit)
     assert "; 21 lines had invalid characters, 1 line was cut, 6 field values were dropped" in shown
     assert "1 archive was not read" in shown
     assert "20 lines had 100 invalid characters, replaced by U+FFFD; it looks like cp1252" in shown
@@ -152,27 +151,3 @@ def test_metrics_of_agent_and_audit_have_them(pipeline: tuple[AgentProcess, Audi
                 rf"^penstock_audit_topic_{name}{re.escape(labels)} (\S+)$", page, re.MULTILINE
             )
             assert float(shown) == value, (topic, name)
-
-
-def test_the_page_has_them(
-    browser: Browser, pipeline: tuple[AgentProcess, AuditProcess], keep: Keep
-) -> None:
-    _, audit = pipeline
-    words = {
-        "legacy": "20 lines had 100 invalid characters, replaced by U+FFFD; it looks like cp1252",
-        "wide": "it looks like utf-16: set encoding",
-        "long": "1 line was cut at max_line_bytes, 2.1 MB left out",
-        "archived": "archive not read",
-        "former": "1 value of field app dropped: not in the topic's schema",
-    }
-    with opened(browser, audit) as page:
-        for topic, said in words.items():
-            page.goto(f"/#/topic?cluster=test&topic={topic}")
-            expect(page.locator(".card", has_text="Altered on the way")).to_contain_text(said)
-        keep(page, "altered-former")
-        page.goto("/")
-        expect(page.locator("main")).to_contain_text("In the last 24 hours, 1 line was cut")
-        keep(page, "altered-overview")
-        page.goto("/#/topic?cluster=test&topic=system")
-        expect(page.locator("main")).to_contain_text("Where every line went")
-        expect(page.locator(".card", has_text="Altered on the way")).to_have_count(0)

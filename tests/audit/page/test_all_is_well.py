@@ -1,8 +1,10 @@
-"""Consumer groups on the page: who reads a topic, and how far behind."""
+"""The page of an audit in which every line is accounted for: who reads a topic, and how far behind;
+and a moment in which nobody watched."""
 
 import re
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -15,48 +17,53 @@ from client.delivery import TopicPartition
 from client.offset_commits import Consumed, commit_offsets
 from client.producer import Producer
 from harness.audit_process import AuditProcess
-from tests.audit.page.browsing import CLICKS, ORDERS, SCRIPT, Keep, Write, opened
+from tests.audit.ledger_cluster import LedgerCluster
+from tests.audit.page.browsing import (
+    BEGAN,
+    CLICKS,
+    HOUR,
+    ORDERS,
+    PATIENT,
+    SCRIPT,
+    Keep,
+    opened,
+    row_of,
+)
+from tests.audit.page.pipeline_said import WINDOW, Entry, said_later
 from tests.client.older_broker import OlderBroker
 from wire.messages import list_groups
 
-HOUR_MILLIS = 3_600_000
 ABOUT_TWO_HOURS = re.compile(r"2(\.\d)? h")  # who looks late sees more
+LOOKING = PATIENT | {"groups": {"interval": 0.5}}
 
 
 @pytest.fixture(scope="module")
 def audit(
-    tmp_path_factory: pytest.TempPathFactory, write: tuple[Write, str, str]
+    tmp_path_factory: pytest.TempPathFactory, cluster: LedgerCluster
 ) -> Iterator[AuditProcess]:
     """One topic is read by three groups: one is two hours behind, one has read all, one has a name
     that is a script."""
-    say, bootstrap, registry = write
-    say([entry for said in (CLICKS, ORDERS) for entry in said.entries()])
-    with Brokers(Bootstrap.of(bootstrap), patience_seconds=60) as brokers:
+    whole = CLICKS._replace(missing=(0, 0))
+    cluster.write([entry for said in (whole, ORDERS) for entry in said.entries()])
+    with Brokers(Bootstrap.of(cluster.bootstrap), patience_seconds=60) as brokers:
         for topic in ("clicks", "orders"):
             admin.create_topic(brokers, topic, partitions=2)
         producer = Producer(brokers, "clicks")
-        now = int(time.time() * 1000)
+        then = int(time.time() * 1000) - 2 * HOUR
         for partition in range(2):
             for age in range(100):
-                sent = now - 2 * HOUR_MILLIS + age * 1000
-                producer.send(b"click", partition=partition, timestamp=sent)
+                producer.send(b"click", partition=partition, timestamp=then + age * 1000)
         producer.flush()
         commit = partial(commit_offsets, brokers)
         first, second = (TopicPartition("clicks", each) for each in range(2))
         commit("billing", {first: Consumed(0), second: Consumed(60)})
         commit("reports", {first: Consumed(100), second: Consumed(100)})
         commit(SCRIPT, {second: Consumed(99)})
-    directory = tmp_path_factory.mktemp("audit")
-    settings = {
-        "grace": 3600,
-        "alerts": {"after": 0, "silent": 1e6},
-        "groups": {"interval": 0.5},
-    }
-    with AuditProcess(directory, brokers=bootstrap, registry=registry, settings=settings) as audit:
+    with cluster.audit(tmp_path_factory.mktemp("audit"), **LOOKING) as audit:
         yield audit
 
 
-@pytest.mark.parametrize("look", ["light", "dark", "phone"])
+@pytest.mark.parametrize("look", ["light", "dark-phone"])
 def test_who_reads_a_topic(look: str, browser: Browser, audit: AuditProcess, keep: Keep) -> None:
     with opened(browser, audit, look) as page:
         page.goto("/#/topic?cluster=test&topic=clicks")
@@ -98,58 +105,62 @@ def test_the_overview_says_who_is_furthest_behind(
 ) -> None:
     with opened(browser, audit) as page:
         page.goto("/")
-        row = page.locator("tr", has=page.get_by_role("link", name="clicks"))
+        row = row_of(page, "clicks")
         expect(row).to_contain_text("3 groups")
         expect(row).to_contain_text(re.compile(ABOUT_TWO_HOURS.pattern + " behind"))
-        other = page.locator("tr", has=page.get_by_role("link", name="orders"))
-        expect(other).not_to_contain_text("group")
+        expect(row_of(page, "orders")).not_to_contain_text("group")
         keep(page, "overview-groups")
 
 
-@pytest.mark.parametrize("look", ["light", "phone"])
-def test_what_cannot_be_seen_is_said(
-    look: str,
-    browser: Browser,
-    write: tuple[Write, str, str],
-    tmp_path_factory: pytest.TempPathFactory,
-    keep: Keep,
+def test_groups_that_cannot_be_seen(
+    browser: Browser, cluster: LedgerCluster, tmp_path_factory: pytest.TempPathFactory, keep: Keep
 ) -> None:
-    """Where it is looked for, and nowhere else: the verdict is none the worse for it."""
-    _, bootstrap, registry = write
-    with (
-        OlderBroker(bootstrap, {list_groups.API: -1}) as older,
-        AuditProcess(
-            tmp_path_factory.mktemp("audit"),
-            brokers=older.bootstrap,
-            registry=registry,
-            settings={"grace": 3600, "groups": {"interval": 0.5}},
-        ) as audit,
-        opened(browser, audit, look) as page,
-    ):
-        page.goto("/#/brokers")
-        words = "Its brokers serve no consumer groups: they are too old"
-        expect(page.get_by_text(words)).to_be_visible()
-        expect(page.locator("[role=alert]")).to_have_count(0)
-        keep(page, f"groups-not-seen-{look}")
-        page.goto("/")
-        expect(page.get_by_text(words)).to_have_count(0)
+    """It is said where they are looked for, and nowhere else: the verdict is none the worse."""
+    with OlderBroker(cluster.bootstrap, {list_groups.API: -1}) as older:
+        of_older = replace(cluster, bootstrap=older.bootstrap)
+        with of_older.audit(tmp_path_factory.mktemp("audit"), **LOOKING) as audit:
+            for look in ("light", "phone"):
+                with opened(browser, audit, look) as page:
+                    page.goto("/#/brokers")
+                    words = "Its brokers serve no consumer groups: they are too old"
+                    expect(page.get_by_text(words)).to_be_visible()
+                    expect(page.locator("[role=alert]")).to_have_count(0)
+                    keep(page, f"groups-not-seen-{look}")
+                    page.goto("/")
+                    expect(page.get_by_text(words)).to_have_count(0)
 
 
 def test_nobody_looks(
-    browser: Browser,
-    write: tuple[Write, str, str],
-    tmp_path_factory: pytest.TempPathFactory,
+    browser: Browser, cluster: LedgerCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    _, bootstrap, registry = write
+    directory = tmp_path_factory.mktemp("audit")
     with (
-        AuditProcess(
-            tmp_path_factory.mktemp("audit"),
-            brokers=bootstrap,
-            registry=registry,
-            settings={"grace": 3600, "groups": {"interval": 0}},
-        ) as audit,
+        cluster.audit(directory, **PATIENT, groups={"interval": 0}) as audit,
         opened(browser, audit) as page,
     ):
         page.goto("/#/brokers")
         expect(page.get_by_text("Nobody looks")).to_be_visible()
         assert "penstock_audit_group_lag_messages{" not in audit.ask("/metrics").body.decode()
+
+
+def test_a_moment_that_nobody_watched_is_in_the_first_line(
+    browser: Browser, audit: AuditProcess, cluster: LedgerCluster, keep: Keep
+) -> None:
+    """Green all the same."""
+    with opened(browser, audit, "phone") as page:
+        page.goto("/")
+        expect(page.locator("h1")).to_have_text("Every line is accounted for")
+        moment: Entry = {"topic": "orders", "path": "/var/log/shop", "traces": "brief"}
+        moment |= {"from_time": BEGAN + 10 * WINDOW, "to_time": BEGAN + 10 * WINDOW + 900}
+        moment |= {"reason": "no agent followed these files; may have been emptied: o.log"}
+        cluster.write([said_later(ORDERS.entries()[0], 1, unwatched=[moment])])
+        expect(page.locator("h1")).to_have_text(
+            "Every line is accounted for, as far as anybody was watching"
+        )
+        expect(page.locator(".verdict")).to_contain_text("Of 1 topic there was a time")
+        row = page.locator("tr", has_text="orders")
+        expect(row).to_contain_text("Complete")
+        expect(row).to_contain_text("not watched for a time")
+        keep(page, "moment-phone")
+        row.get_by_role("link", name="orders").click()
+        expect(page.locator(".finding.accepted")).to_contain_text("for a moment only")

@@ -1,0 +1,46 @@
+"""A cluster of one broker whose `_audit` only the test writes to, and audits that read it."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from client.bootstrap import Bootstrap
+from client.brokers import Brokers
+from harness.audit_process import AuditProcess
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
+from ledger.publishing import Entry, write_entries
+from schemas.registry_client import RegistryClient
+
+
+@dataclass(frozen=True)
+class LedgerCluster:
+    bootstrap: str
+    registry: str
+    _brokers: Brokers
+    _client: RegistryClient
+
+    def write(self, entries: Sequence[Entry]) -> None:
+        now = int(time.time() * 1000)
+        write_entries(self._brokers, self._client, entries, timestamp=now)
+
+    def audit(self, directory: Path, **settings: object) -> AuditProcess:
+        """Alerts are raised at once, and never because a host is silent."""
+        wanted = {"grace": 0, "alerts": {"after": 0, "silent": 1e6}, **settings}
+        return AuditProcess(
+            directory, brokers=self.bootstrap, registry=self.registry, settings=wanted
+        )
+
+
+@contextmanager
+def ledger_cluster(directory: Path, zookeeper: str) -> Iterator[LedgerCluster]:
+    with ExitStack() as stack:
+        broker = stack.enter_context(BrokerProcess(directory / "broker", zookeeper=zookeeper))
+        registry = stack.enter_context(
+            RegistryProcess(directory / "registry", brokers=broker.bootstrap)
+        )
+        brokers = stack.enter_context(Brokers(Bootstrap.of(broker.bootstrap)))
+        client = stack.enter_context(RegistryClient(registry.url))
+        yield LedgerCluster(broker.bootstrap, registry.url, brokers, client)
