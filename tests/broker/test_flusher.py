@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from broker.flusher import Flusher
+from harness.event_loops import on_event_loop
 
 
 class Recorded:
@@ -63,40 +64,37 @@ def test_clients_take_turns() -> None:
     ]  # fmt: skip
 
 
-def test_what_catches_up_is_flushed_one_after_the_other_and_holds_up_nobody() -> None:
-    async def flush() -> None:
-        order: list[str] = []
-        first, second = Held(), Held()
-        ended: asyncio.Queue[float] = asyncio.Queue()
-        flusher = Flusher(asyncio.get_running_loop(), run_each)
-        for held in (first, second):
-            flusher.start(held, ended.put_nowait, "replication", catches_up=True)
-        first.runs.wait()
-        for number in range(20):
-            flusher.start(Recorded(str(number), order), ended.put_nowait, "replication")
-        for _ in range(20):
-            await ended.get()
-        assert len(order) == 20
-        assert not second.runs.is_set()
-        first.let_go.set()
+@on_event_loop
+async def test_what_catches_up_is_flushed_one_after_the_other_and_holds_up_nobody() -> None:
+    order: list[str] = []
+    first, second = Held(), Held()
+    ended: asyncio.Queue[float] = asyncio.Queue()
+    flusher = Flusher(asyncio.get_running_loop(), run_each)
+    for held in (first, second):
+        flusher.start(held, ended.put_nowait, "replication", catches_up=True)
+    first.runs.wait()
+    for number in range(20):
+        flusher.start(Recorded(str(number), order), ended.put_nowait, "replication")
+    for _ in range(20):
         await ended.get()
-        second.runs.wait()
-        second.let_go.set()
-        flusher.stop()
+    assert len(order) == 20
+    assert not second.runs.is_set()
+    first.let_go.set()
+    await ended.get()
+    second.runs.wait()
+    second.let_go.set()
+    flusher.stop()
 
-    asyncio.run(flush())
 
-
-def test_what_was_started_is_finished_before_the_threads_end() -> None:
+@on_event_loop
+async def test_what_was_started_is_finished_before_the_threads_end() -> None:
     order: list[str] = []
 
-    async def flush() -> None:
-        flusher = Flusher(asyncio.get_running_loop(), run_each)
-        for number in range(100):
-            flusher.start(Recorded(str(number), order), lambda _: None, number % 7)
-        flusher.stop()
+    flusher = Flusher(asyncio.get_running_loop(), run_each)
+    for number in range(100):
+        flusher.start(Recorded(str(number), order), lambda _: None, number % 7)
+    flusher.stop()
 
-    asyncio.run(flush())
     assert sorted(order, key=int) == [str(number) for number in range(100)]
 
 
@@ -200,17 +198,15 @@ def test_what_waits_is_shared_among_the_threads() -> None:
     assert asyncio.run(flush()) <= 1 + 7 // 4
 
 
-def test_a_fault_of_the_program_leaves_nobody_waiting() -> None:
-    async def flush() -> None:
-        def fail(_tickets: Sequence[Recorded]) -> None:
-            raise RuntimeError
+@on_event_loop
+async def test_a_fault_of_the_program_leaves_nobody_waiting() -> None:
+    def fail(_tickets: Sequence[Recorded]) -> None:
+        raise RuntimeError
 
-        ended: asyncio.Queue[float] = asyncio.Queue()
-        flusher = Flusher(asyncio.get_running_loop(), fail)
-        for number in range(20):
-            flusher.start(Recorded(str(number), []), ended.put_nowait)
-        for _ in range(20):
-            await ended.get()
-        flusher.stop()
-
-    asyncio.run(flush())
+    ended: asyncio.Queue[float] = asyncio.Queue()
+    flusher = Flusher(asyncio.get_running_loop(), fail)
+    for number in range(20):
+        flusher.start(Recorded(str(number), []), ended.put_nowait)
+    for _ in range(20):
+        await ended.get()
+    flusher.stop()

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.open_files import NoRoom, OpenLogs
+from broker.errors import BrokerError
+from broker.open_files import Descriptors, NoRoom, OpenLogs
 from broker.storage.config import LogConfig
 from broker.storage.files import OPEN
 from broker.storage.log import Log
@@ -192,3 +193,20 @@ def test_unused_logs_come_to_rest(logs: list[OneLog]) -> None:
     piece = logs[1].log.read(0, 1000)
     assert piece is not None
     assert len(content(piece)) == piece.length
+
+
+@pytest.mark.parametrize(
+    ("most", "wanted", "connections"),
+    [(524_288, 20_000, 20_000), (4_096, 20_000, 3_000), (4_096, 500, 500), (256, 20_000, 120)],
+)
+def test_what_is_left_by_connections_is_for_logs(most: int, wanted: int, connections: int) -> None:
+    shares = Descriptors.of(most, wanted)
+    assert shares.connections == connections
+    kept = most - shares.connections - shares.log_files
+    assert 50 < kept < 100
+    assert shares.log_files >= 40
+
+
+def test_a_limit_that_is_too_low_is_named() -> None:
+    with pytest.raises(BrokerError, match=r"may have 100 files open, a broker needs 256 at least"):
+        Descriptors.of(100, 20_000)

@@ -1,6 +1,5 @@
 """A running broker for the tests of a module, with a real ZooKeeper behind it."""
 
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +10,8 @@ import pytest
 from broker.config import BrokerConfig
 from cluster import acls
 from cluster.zookeeper import EmbeddedZooKeeper
+from harness.waiting import wait_until
+from tests.broker.api.requests import unused
 from tests.broker.api.rules import Rules
 from tests.broker.api.running_broker import RawClient, RunningBroker
 from wire.acls import Acl, ResourcePattern
@@ -22,25 +23,33 @@ def broker_settings() -> dict[str, Any]:
     return {}
 
 
+def started(zookeeper: EmbeddedZooKeeper, directory: Path, **settings: Any) -> RunningBroker:
+    address = f"{zookeeper.address}/t{uuid.uuid4().hex[:12]}"
+    place = {"id": 1, "data_dir": str(directory), "zookeeper": address}
+    config = BrokerConfig(**place, port=0, http_port=0, **settings)  # type: ignore[arg-type]
+    return RunningBroker(config, address)
+
+
+@pytest.fixture(scope="session")
+def plain_broker(
+    zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningBroker]:
+    """For all modules that want nothing special of their broker."""
+    with started(zookeeper, tmp_path_factory.mktemp("broker")) as broker:
+        yield broker
+
+
 @pytest.fixture(scope="module")
 def running(
+    request: pytest.FixtureRequest,
     zookeeper: EmbeddedZooKeeper,
     tmp_path_factory: pytest.TempPathFactory,
     broker_settings: dict[str, Any],
 ) -> Iterator[RunningBroker]:
-    directory: Path = tmp_path_factory.mktemp("broker")
-    address = f"{zookeeper.address}/t{uuid.uuid4().hex[:12]}"
-    config = BrokerConfig(
-        **{
-            "id": 1,
-            "data_dir": str(directory),
-            "zookeeper": address,
-            "port": 0,
-            "http_port": 0,
-            **broker_settings,
-        }
-    )
-    with RunningBroker(config, address) as broker:
+    if not broker_settings:
+        yield request.getfixturevalue("plain_broker")
+        return
+    with started(zookeeper, tmp_path_factory.mktemp("broker"), **broker_settings) as broker:
         yield broker
 
 
@@ -55,7 +64,7 @@ def new_topic(client: RawClient) -> Callable[..., str]:
     """Creates a topic of a name that no other test has used."""
 
     def create(partitions: int = 1, configs: dict[str, str] | None = None) -> str:
-        name = f"t{uuid.uuid4().hex[:10]}"
+        name = unused()
         (result,) = client.create(name, partitions, configs).topics
         assert not result.error_code, (result.error_code, result.error_message)
         return name
@@ -77,10 +86,7 @@ def permit(running: RunningBroker) -> Iterator[Callable[[Rules], None]]:
         for pattern, added in wanted.items():
             acls.add(session, pattern, added)
         expected = {pattern: tuple(sorted(each)) for pattern, each in wanted.items()}
-        deadline = time.monotonic() + 10
-        while dict(running.broker.authorization.acls) != expected:
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
+        wait_until(lambda: dict(running.broker.authorization.acls) == expected, every=0.005)
 
     yield replace
     replace([])

@@ -1,7 +1,17 @@
-"""DescribeCluster, ListPartitionReassignments and InitProducerId against a running broker."""
+"""The APIs about the cluster, coordinators and producer ids, where there is no authorization."""
 
 import pytest
 
+from tests.broker.api.questions import ask_deleted_groups
+from tests.broker.api.requests import (
+    acl,
+    add_acls,
+    ask_producer_id,
+    codes,
+    find,
+    find_acls,
+    remove_acls,
+)
 from tests.broker.api.running_broker import RawClient, RunningBroker
 from wire.errors import ErrorCode
 from wire.messages import (
@@ -11,10 +21,7 @@ from wire.messages import (
     init_producer_id,
     list_partition_reassignments,
 )
-from wire.messages.delete_groups import DeleteGroupsRequest
 from wire.messages.describe_cluster import DescribeClusterRequest
-from wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
@@ -63,7 +70,7 @@ def test_nothing_is_on_the_move(client: RawClient) -> None:
 def test_whoever_looks_for_a_group_finds_this_broker(
     client: RawClient, running: RunningBroker, version: int
 ) -> None:
-    for each in coordinators(client, version, find_coordinator.GROUP):
+    for each in find(client, version):
         assert each.error_code is ErrorCode.none
         assert (each.node_id, each.host, each.port) == (1, "127.0.0.1", running.port)
 
@@ -72,42 +79,24 @@ def test_whoever_looks_for_a_group_finds_this_broker(
 def test_nobody_coordinates_transactions_and_nobody_shall_ask_again(
     client: RawClient, version: int
 ) -> None:
-    for each in coordinators(client, version, find_coordinator.TRANSACTION):
+    for each in find(client, version, find_coordinator.TRANSACTION):
         assert each.error_code is ErrorCode.transactional_id_authorization_failed
         assert "has no transactions" in (each.error_message or "")
         assert each.node_id == -1
-    for each in coordinators(client, version, 2):
+    for each in find(client, version, 2):
         assert each.error_code is ErrorCode.invalid_request
 
 
 @pytest.mark.parametrize("version", delete_groups.API.versions)
 def test_there_are_no_groups_to_delete(client: RawClient, version: int) -> None:
-    asked = DeleteGroupsRequest(groups_names=("one", "other", "one"))
-    answer = client.ask(delete_groups.API, version, asked)
-    assert [each.group_id for each in answer.results] == ["one", "other"]
-    assert {each.error_code for each in answer.results} == {ErrorCode.group_id_not_found}
-
-
-def coordinators(
-    client: RawClient, version: int, key_type: int
-) -> tuple[find_coordinator.Coordinator | FindCoordinatorResponse, ...]:
-    asked = FindCoordinatorRequest(key="it", key_type=key_type, coordinator_keys=("it", "other"))
-    answer = client.ask(find_coordinator.API, version, asked)
-    if version < 4:
-        return (answer,)
-    assert [each.key for each in answer.coordinators] == ["it", "other"]
-    return answer.coordinators
-
-
-def producer_id(
-    client: RawClient, request: InitProducerIdRequest, version: int = 4
-) -> InitProducerIdResponse:
-    return client.ask(init_producer_id.API, version, request)
+    results = ask_deleted_groups(client, "one", "other", "one", version=version)
+    assert [each.group_id for each in results] == ["one", "other"]
+    assert codes(results) == {ErrorCode.group_id_not_found}
 
 
 @pytest.mark.parametrize("version", init_producer_id.API.versions)
 def test_every_producer_gets_an_id_of_its_own(client: RawClient, version: int) -> None:
-    answers = [producer_id(client, InitProducerIdRequest(), version) for _ in range(3)]
+    answers = [ask_producer_id(client, version) for _ in range(3)]
     assert {answer.error_code for answer in answers} == {ErrorCode.none}
     assert {answer.producer_epoch for answer in answers} == {0}
     ids = {answer.producer_id for answer in answers}
@@ -117,23 +106,33 @@ def test_every_producer_gets_an_id_of_its_own(client: RawClient, version: int) -
 
 @pytest.mark.parametrize("version", [3, 4])
 def test_a_producer_that_had_an_id_gets_a_new_one(client: RawClient, version: int) -> None:
-    first = producer_id(client, InitProducerIdRequest(), version)
-    asked = InitProducerIdRequest(producer_id=first.producer_id, producer_epoch=0)
-    second = producer_id(client, asked, version)
+    first = ask_producer_id(client, version)
+    second = ask_producer_id(client, version, producer_id=first.producer_id, producer_epoch=0)
     assert second.error_code is ErrorCode.none
     assert second.producer_id != first.producer_id
     assert second.producer_epoch == 0
 
 
 def test_half_an_identity_is_a_mistake(client: RawClient) -> None:
-    for asked in (InitProducerIdRequest(producer_id=5), InitProducerIdRequest(producer_epoch=5)):
-        answer = producer_id(client, asked)
+    for half in ("producer_id", "producer_epoch"):
+        answer = ask_producer_id(client, **{half: 5})
         assert (answer.error_code, answer.producer_id) == (ErrorCode.invalid_request, -1)
 
 
 @pytest.mark.parametrize("version", init_producer_id.API.versions)
 def test_transactions_are_refused_for_good(client: RawClient, version: int) -> None:
-    asked = InitProducerIdRequest(transactional_id="t", transaction_timeout=1000)
-    answer = producer_id(client, asked, version)
+    answer = ask_producer_id(client, version, transactional_id="t", transaction_timeout=1000)
     assert answer.error_code is ErrorCode.transactional_id_authorization_failed
     assert (answer.producer_id, answer.producer_epoch) == (-1, -1)
+
+
+def test_without_authorization_an_acl_would_not_hold(
+    client: RawClient, running: RunningBroker
+) -> None:
+    disabled = ErrorCode.security_disabled
+    described = find_acls(client, None)
+    assert described.error_code is disabled
+    assert "authorization" in (described.error_message or "")
+    assert [each.error_code for each in add_acls(client, acl("t"), acl("t"))] == [disabled] * 2
+    assert remove_acls(client, None).error_code is disabled
+    assert running.broker.cluster.snapshot.acls == {}

@@ -7,28 +7,13 @@ from typing import Any
 import pytest
 
 from harness.waiting import wait_until
+from tests.broker.api.requests import ask_metadata, described, unused
 from tests.broker.api.running_broker import RawClient, RunningBroker
 from wire.errors import ErrorCode
 from wire.messages import metadata
-from wire.messages.metadata import (
-    MetadataRequest,
-    MetadataRequestTopic,
-    MetadataResponse,
-    MetadataResponseTopic,
-)
+from wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 NewTopic = Callable[..., str]
-
-
-def ask(client: RawClient, version: int, *topics: str, create: bool = False) -> MetadataResponse:
-    named = tuple(MetadataRequestTopic(name=name) for name in topics)
-    request = MetadataRequest(topics=named, allow_auto_topic_creation=create)
-    return client.ask(metadata.API, version, request)
-
-
-def ask_one(client: RawClient, name: str, *, create: bool = False) -> MetadataResponseTopic:
-    (topic,) = ask(client, 12, name, create=create).topics
-    return topic
 
 
 @pytest.mark.parametrize("version", metadata.API.versions)
@@ -36,7 +21,7 @@ def test_a_topic(
     client: RawClient, running: RunningBroker, new_topic: NewTopic, version: int
 ) -> None:
     name = new_topic(partitions=3)
-    answer = ask(client, version, name)
+    answer = ask_metadata(client, name, version=version)
 
     (broker,) = answer.brokers
     assert (broker.node_id, broker.host, broker.port) == (1, "127.0.0.1", running.port)
@@ -66,14 +51,14 @@ def test_all_topics_and_none(client: RawClient, new_topic: NewTopic, version: in
     answer = client.ask(metadata.API, version, MetadataRequest(topics=everything))
     assert name in {topic.name for topic in answer.topics}
     if version > 0:
-        assert ask(client, version).topics == ()
+        assert ask_metadata(client, version=version).topics == ()
 
 
 @pytest.mark.parametrize("version", range(8, 13))
 def test_what_one_may_do_is_told_to_who_asks(
     client: RawClient, new_topic: NewTopic, version: int
 ) -> None:
-    names = (new_topic(), f"t{uuid.uuid4().hex[:10]}")
+    names = (new_topic(), unused())
 
     def told(include: bool) -> tuple[int, set[int]]:
         request = MetadataRequest(
@@ -94,7 +79,7 @@ def test_what_one_may_do_is_told_to_who_asks(
 
 def test_a_topic_by_its_id(client: RawClient, new_topic: NewTopic) -> None:
     name = new_topic()
-    topic_id = ask_one(client, name).topic_id
+    topic_id = described(client, name).topic_id
     stranger = uuid.uuid4()
     asked = MetadataRequest(
         topics=(
@@ -112,22 +97,22 @@ def test_topics_that_are_asked_for_twice_are_told_once(
     client: RawClient, new_topic: NewTopic
 ) -> None:
     name = new_topic()
-    assert [topic.name for topic in ask(client, 12, name, name).topics] == [name]
+    assert [topic.name for topic in ask_metadata(client, name, name).topics] == [name]
 
 
 def test_unknown_topics_are_created_only_where_the_client_allows_it(client: RawClient) -> None:
-    name = f"t{uuid.uuid4().hex[:10]}"
-    assert ask_one(client, name).error_code is ErrorCode.unknown_topic_or_partition
-    created = ask_one(client, name, create=True)
+    name = unused()
+    assert described(client, name).error_code is ErrorCode.unknown_topic_or_partition
+    created = described(client, name, create=True)
     assert created.error_code is ErrorCode.none
     (partition,) = created.partitions
     assert (partition.error_code, partition.leader_id) == (ErrorCode.none, 1)
-    assert ask_one(client, name) == created
+    assert described(client, name) == created
 
 
 def test_one_topic_that_two_clients_want_created_at_once(running: RunningBroker) -> None:
     """Whoever comes second may hear of it a moment before its partition is served."""
-    name = f"t{uuid.uuid4().hex[:10]}"
+    name = unused()
     with running.client() as one, running.client() as other:
         asked = MetadataRequest(topics=(MetadataRequestTopic(name=name),))
         for each in (one, other):
@@ -143,13 +128,13 @@ def test_one_topic_that_two_clients_want_created_at_once(running: RunningBroker)
 @pytest.mark.parametrize("create", [True, False])
 @pytest.mark.parametrize("name", ["", "..", "../x", "a b", "a/b", "x" * 250])
 def test_names_that_no_topic_can_have(client: RawClient, name: str, create: bool) -> None:
-    topic = ask_one(client, name, create=create)
+    topic = described(client, name, create=create)
     assert (topic.error_code, topic.name) == (ErrorCode.invalid_topic_exception, name)
 
 
 def test_a_flood_of_new_names_creates_a_bounded_number(client: RawClient) -> None:
-    prefix = uuid.uuid4().hex[:8]
-    topics = ask(client, 12, *(f"{prefix}-{n}" for n in range(103)), create=True).topics
+    names = (unused() for _ in range(103))
+    topics = ask_metadata(client, *names, create=True).topics
     codes = [topic.error_code for topic in topics]
     assert codes.count(ErrorCode.none) == 100
     assert codes.count(ErrorCode.unknown_topic_or_partition) == 3
@@ -159,11 +144,11 @@ def test_what_was_described_before_is_described_anew_when_it_changes(
     client: RawClient, running: RunningBroker, new_topic: NewTopic
 ) -> None:
     name = new_topic(partitions=2)
-    before = ask_one(client, name)
-    assert ask_one(client, name) == before
+    before = described(client, name)
+    assert described(client, name) == before
     partition = running.broker.partitions.find(name, 1)
     running.broker.loop.call_soon_threadsafe(partition.take_offline, "its disk is gone")
     wait_until(lambda: partition.offline_reason != "", within=10, what="it is offline")
-    served, offline = ask_one(client, name).partitions
+    served, offline = described(client, name).partitions
     assert served == before.partitions[0]
     assert (offline.error_code, offline.leader_id) == (ErrorCode.leader_not_available, -1)

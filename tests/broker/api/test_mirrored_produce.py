@@ -1,40 +1,29 @@
 """A Produce of the mirror: what is taken at its own offsets, and what is refused."""
 
-import time
-import uuid
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.broker.api.mirroring import (
-    MARK,
-    fetched,
-    mirror,
-    request,
-    source_batch,
-    source_bytes,
+from harness.waiting import wait_until
+from tests.broker.api.mirroring import MARK, fetched, mirror, request, source_batch, source_bytes
+from tests.broker.api.requests import (
+    OF_TOPIC,
+    ask_producer_id,
+    change_configs,
+    delete_before,
+    describe_config,
+    list_offset,
+    replace_configs,
+    unused,
 )
 from tests.broker.api.running_broker import RawClient, RunningBroker, batch
 from wire.batch import CONTROL, TRANSACTIONAL, headers
 from wire.errors import ErrorCode
-from wire.messages import (
-    alter_configs,
-    create_topics,
-    delete_records,
-    describe_configs,
-    incremental_alter_configs,
-    init_producer_id,
-    list_offsets,
-    produce,
-)
-from wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from wire.messages import produce
 from wire.messages.incremental_alter_configs import ConfigOperation
-from wire.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
+from wire.messages.list_offsets import EARLIEST, LATEST
+from wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from wire.mirrored import ACCEPT_GAP, MIRROR_ID, MIRROR_OF
 
 NewTopic = Callable[..., str]
@@ -52,57 +41,20 @@ def stored(client: RawClient, topic: str, offset: int = 0) -> bytes:
     return bytes(found.records)
 
 
-def end_of(client: RawClient, topic: str, timestamp: int = list_offsets.LATEST) -> int:
-    asked = list_offsets.ListOffsetsPartition(partition_index=0, timestamp=timestamp)
-    answer = client.ask(
-        list_offsets.API,
-        7,
-        list_offsets.ListOffsetsRequest(
-            topics=(list_offsets.ListOffsetsTopic(name=topic, partitions=(asked,)),)
-        ),
-    )
-    ((found,),) = (each.partitions for each in answer.topics)
+def end_of(client: RawClient, topic: str, timestamp: int = LATEST) -> int:
+    found = list_offset(client, topic, timestamp)
     assert found.error_code is ErrorCode.none
     return found.offset
 
 
 def offsets_refused(client: RawClient, topic: str) -> ErrorCode:
     """What is said of the end to who reads committed messages only."""
-    asked = list_offsets.ListOffsetsPartition(partition_index=0, timestamp=list_offsets.LATEST)
-    answer = client.ask(
-        list_offsets.API,
-        7,
-        list_offsets.ListOffsetsRequest(
-            isolation_level=1,
-            topics=(list_offsets.ListOffsetsTopic(name=topic, partitions=(asked,)),),
-        ),
-    )
-    ((found,),) = (each.partitions for each in answer.topics)
-    return found.error_code
+    return list_offset(client, topic, LATEST, isolation_level=1).error_code
 
 
 def alter(client: RawClient, topic: str, name: str, value: str | None) -> ErrorCode:
     operation = ConfigOperation.DELETE if value is None else ConfigOperation.SET
-    change = incremental_alter_configs.AlterableConfig(
-        name=name, config_operation=operation, value=value
-    )
-    resource = incremental_alter_configs.AlterConfigsResource(
-        resource_type=2, resource_name=topic, configs=(change,)
-    )
-    (answer,) = client.ask(
-        incremental_alter_configs.API,
-        1,
-        incremental_alter_configs.IncrementalAlterConfigsRequest(resources=(resource,)),
-    ).responses
-    return answer.error_code
-
-
-def until(what: Callable[[], bool]) -> None:
-    """Configs are known to a partition a moment after they are set."""
-    due = time.monotonic() + 20
-    while not what():
-        assert time.monotonic() < due
-        time.sleep(0.02)
+    return change_configs(client, topic, (name, operation, value))
 
 
 # What is taken
@@ -133,8 +85,7 @@ def test_what_differs_is_refused_for_good(client: RawClient, copy: str) -> None:
     mirror(client, copy, source_batch(0) + source_batch(3))
     answer = mirror(client, copy, source_batch(3, content=b"other") + source_batch(6))
     assert answer.error_code is ErrorCode.invalid_record
-    assert answer.error_message is not None
-    assert answer.error_message.startswith("differs: at offset 3 the source has ")
+    assert (answer.error_message or "").startswith("differs: at offset 3 the source has ")
     assert end_of(client, copy) == 6
 
 
@@ -142,8 +93,9 @@ def test_a_gap_is_refused_with_both_ends(client: RawClient, copy: str) -> None:
     mirror(client, copy, source_batch(0, 100))
     answer = mirror(client, copy, source_batch(150))
     assert answer.error_code is ErrorCode.out_of_order_sequence_number
-    assert answer.error_message is not None
-    assert answer.error_message.startswith("gap: the log ends at 100, the batch begins at 150")
+    assert (answer.error_message or "").startswith(
+        "gap: the log ends at 100, the batch begins at 150"
+    )
     assert end_of(client, copy) == 100
 
 
@@ -151,13 +103,13 @@ def test_what_comes_before_a_gap_stays(client: RawClient, copy: str) -> None:
     sent = source_batch(0) + source_batch(5)
     answer = mirror(client, copy, sent)
     assert answer.error_code is ErrorCode.out_of_order_sequence_number
-    until(lambda: end_of(client, copy) == 3)
+    wait_until(lambda: end_of(client, copy) == 3)
 
 
 def test_an_accepted_gap_is_taken_and_no_other(client: RawClient, copy: str) -> None:
     mirror(client, copy, source_batch(0))
     assert alter(client, copy, ACCEPT_GAP, "1:3-50,0:3-40") is ErrorCode.none
-    until(lambda: mirror(client, copy, source_batch(40)).error_code is ErrorCode.none)
+    wait_until(lambda: mirror(client, copy, source_batch(40)).error_code is ErrorCode.none)
     answer = mirror(client, copy, source_batch(50))
     assert answer.error_code is ErrorCode.out_of_order_sequence_number
     assert end_of(client, copy) == 43
@@ -185,7 +137,7 @@ def test_an_empty_log_begins_where_its_first_batch_does(
     answer = mirror(client, copy, sent)
     assert (answer.error_code, answer.base_offset) == (ErrorCode.none, base)
     assert answer.log_start_offset == base
-    assert end_of(client, copy, list_offsets.EARLIEST) == base
+    assert end_of(client, copy, EARLIEST) == base
     assert end_of(client, copy) == base + 6
     assert source_bytes(stored(client, copy, base)) == source_bytes(sent)
 
@@ -275,15 +227,7 @@ def test_two_that_copy_the_same_do_no_harm(running: RunningBroker, copy: str) ->
 
 def test_what_the_copy_has_deleted_is_not_asked_for(client: RawClient, copy: str) -> None:
     mirror(client, copy, source_batch(0) + source_batch(3))
-    wanted = delete_records.DeleteRecordsPartition(partition_index=0, offset=3)
-    client.ask(
-        delete_records.API,
-        2,
-        delete_records.DeleteRecordsRequest(
-            topics=(delete_records.DeleteRecordsTopic(name=copy, partitions=(wanted,)),),
-            timeout=10_000,
-        ),
-    )
+    delete_before(client, copy, 3)
     answer = mirror(client, copy, source_batch(0, content=b"?") + source_batch(3))
     assert answer.error_code is ErrorCode.none
 
@@ -306,19 +250,18 @@ def test_the_mirror_may_not_write_to_what_is_no_copy(
     name = new_topic()
     answer = mirror(client, name, source_batch(0))
     assert answer.error_code is ErrorCode.policy_violation
-    assert answer.error_message is not None
-    assert "penstock.mirror.of" in answer.error_message
+    assert "penstock.mirror.of" in (answer.error_message or "")
     assert end_of(client, name) == 0
 
 
 def test_a_topic_is_opened_and_closed_by_its_mark(client: RawClient, copy: str) -> None:
     mirror(client, copy, source_batch(0))
     assert alter(client, copy, MIRROR_OF, None) is ErrorCode.none
-    until(lambda: client.produce(copy, batch(1_000)).error_code is ErrorCode.none)
+    wait_until(lambda: client.produce(copy, batch(1_000)).error_code is ErrorCode.none)
     refused = mirror(client, copy, source_batch(4)).error_code
     assert refused is ErrorCode.policy_violation
     assert alter(client, copy, MIRROR_OF, MARK) is ErrorCode.none
-    until(lambda: mirror(client, copy, source_batch(4)).error_code is ErrorCode.none)
+    wait_until(lambda: mirror(client, copy, source_batch(4)).error_code is ErrorCode.none)
     assert end_of(client, copy) == 7
 
 
@@ -329,7 +272,7 @@ def test_an_idempotent_producer_goes_on_in_a_copy_that_was_opened(
     mirror(client, copy, source_batch(0, base_sequence=10, **mine))
     alter(client, copy, MIRROR_OF, None)
     following = batch(1_000, base_sequence=13, **mine)
-    until(lambda: client.produce(copy, following).error_code is ErrorCode.none)
+    wait_until(lambda: client.produce(copy, following).error_code is ErrorCode.none)
     assert client.produce(copy, following).base_offset == 3
     answer = client.produce(copy, batch(1_000, base_sequence=20, **mine))
     assert answer.error_code is ErrorCode.out_of_order_sequence_number
@@ -351,13 +294,7 @@ def test_other_transactions_are_refused_as_ever(client: RawClient, copy: str) ->
     for name in (f"{MIRROR_ID}-2", "mine", ""):
         answer = mirror(client, copy, source_batch(0), transactional_id=name)
         assert answer.error_code is ErrorCode.transactional_id_authorization_failed
-    begun = client.ask(
-        init_producer_id.API,
-        4,
-        init_producer_id.InitProducerIdRequest(
-            transactional_id=MIRROR_ID, transaction_timeout=60_000
-        ),
-    )
+    begun = ask_producer_id(client, transactional_id=MIRROR_ID, transaction_timeout=60_000)
     assert begun.error_code is ErrorCode.transactional_id_authorization_failed
 
 
@@ -406,25 +343,19 @@ def test_a_bad_partition_does_not_spoil_the_others(client: RawClient, new_topic:
 # The mark
 
 
-def described(client: RawClient, topic: str, name: str) -> str | None:
-    resource = describe_configs.DescribeConfigsResource(
-        resource_type=2, resource_name=topic, configuration_keys=(name,)
-    )
-    request = describe_configs.DescribeConfigsRequest(
-        resources=(resource,), include_documentation=True
-    )
-    (result,) = client.ask(describe_configs.API, 4, request).results
-    (config,) = result.configs
-    assert config.documentation
-    return config.value
+def config(client: RawClient, topic: str, name: str) -> str | None:
+    found = describe_config(client, OF_TOPIC, topic, name, include_documentation=True)
+    (entry,) = found.configs
+    assert entry.documentation
+    return entry.value
 
 
 def test_the_mark_is_shown_and_a_topic_has_none_by_itself(
     client: RawClient, copy: str, new_topic: NewTopic
 ) -> None:
-    assert described(client, copy, MIRROR_OF) == MARK
-    assert described(client, new_topic(), MIRROR_OF) == ""
-    assert described(client, copy, ACCEPT_GAP) == ""
+    assert config(client, copy, MIRROR_OF) == MARK
+    assert config(client, new_topic(), MIRROR_OF) == ""
+    assert config(client, copy, ACCEPT_GAP) == ""
 
 
 @pytest.mark.parametrize(
@@ -442,29 +373,15 @@ def test_the_mark_is_shown_and_a_topic_has_none_by_itself(
 def test_a_mark_that_says_nothing_is_refused(
     client: RawClient, copy: str, key: str, value: str, problem: str
 ) -> None:
-    (made,) = client.create(f"t{uuid.uuid4().hex[:10]}", 1, {key: value}).topics
+    (made,) = client.create(unused(), 1, {key: value}).topics
     assert made.error_code is ErrorCode.invalid_config
-    assert made.error_message is not None
-    assert problem in made.error_message
+    assert problem in (made.error_message or "")
     assert alter(client, copy, key, value) is ErrorCode.invalid_config
-    config = alter_configs.AlterableConfig(name=key, value=value)
-    resource = alter_configs.AlterConfigsResource(
-        resource_type=2, resource_name=copy, configs=(config,)
-    )
-    (answer,) = client.ask(
-        alter_configs.API, 2, alter_configs.AlterConfigsRequest(resources=(resource,))
-    ).responses
-    assert answer.error_code is ErrorCode.invalid_config
-    assert described(client, copy, MIRROR_OF) == MARK
+    assert replace_configs(client, copy, {key: value}) is ErrorCode.invalid_config
+    assert config(client, copy, MIRROR_OF) == MARK
 
 
 def test_a_copy_is_a_copy_from_its_first_moment(client: RawClient) -> None:
-    name = f"t{uuid.uuid4().hex[:10]}"
-    topic = CreatableTopic(
-        name=name,
-        num_partitions=1,
-        replication_factor=1,
-        configs=(CreatableTopicConfig(name=MIRROR_OF, value=MARK),),
-    )
-    client.ask(create_topics.API, 7, CreateTopicsRequest(topics=(topic,), timeout=20_000))
+    name = unused()
+    client.create(name, 1, {MIRROR_OF: MARK})
     assert client.produce(name, batch(1_000)).error_code is ErrorCode.policy_violation

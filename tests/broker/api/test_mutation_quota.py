@@ -1,17 +1,23 @@
 """Quotas of created and deleted partitions (KIP-599), as clients of each version meet them."""
 
 import time
-import uuid
 from collections.abc import Callable, Iterator
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.broker.api.questions import ask_metadata
+from tests.broker.api.requests import (
+    ask_metadata,
+    creatable,
+    create,
+    delete,
+    extend,
+    set_quota,
+    unused,
+)
 from tests.broker.api.running_broker import RawClient, RunningBroker
 from wire.errors import ErrorCode
-from wire.messages import alter_client_quotas, create_partitions, create_topics, delete_topics
-from wire.messages.describe_client_quotas import EntityData
+from wire.messages import create_topics
 
 EXCEEDED = ErrorCode.throttling_quota_exceeded
 SetRate = Callable[[float | None], None]
@@ -23,35 +29,19 @@ def rate(running: RunningBroker) -> Iterator[SetRate]:
     """How many partitions a second the clients of these tests may create and delete."""
 
     def set_rate(value: float | None) -> None:
-        op = alter_client_quotas.OpData(
-            key="controller_mutation_rate", value=value or 0.0, remove=value is None
-        )
-        entity = (EntityData(entity_type="user", entity_name=None),)
-        entry = alter_client_quotas.EntryData(entity=entity, ops=(op,))
-        request = alter_client_quotas.AlterClientQuotasRequest(entries=(entry,))
         with running.client() as other:
-            (result,) = other.ask(alter_client_quotas.API, 1, request).entries
-        assert result.error_code is ErrorCode.none, result.error_message
+            assert set_quota(other, None, "controller_mutation_rate", value) is ErrorCode.none
 
     yield set_rate
     set_rate(None)
 
 
-def new_name() -> str:
-    return f"t{uuid.uuid4().hex[:10]}"
-
-
-def create(
+def created(
     client: RawClient, version: int, *names: str, partitions: int = 1
 ) -> tuple[list[ErrorCode], int]:
     """What came of each, and how long the client is to wait."""
-    request = create_topics.CreateTopicsRequest(
-        topics=tuple(
-            create_topics.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
-            for name in names
-        ),
-        timeout=20_000,
-    )
+    topics = tuple(creatable(name, partitions) for name in names)
+    request = create_topics.CreateTopicsRequest(topics=topics, timeout=20_000)
     answer = client.ask(create_topics.API, version, request)
     return [each.error_code for each in answer.topics], answer.throttle_time
 
@@ -60,34 +50,24 @@ def test_a_new_client_is_refused_and_told_how_long(
     client: RawClient, running: RunningBroker, rate: SetRate
 ) -> None:
     rate(LITTLE)
-    first, second = new_name(), new_name()
-    assert create(client, 7, first) == ([ErrorCode.none], 0)
-    (code,), wait = create(client, 7, second)
+    first, second = unused(), unused()
+    assert created(client, 7, first) == ([ErrorCode.none], 0)
+    (code,), wait = created(client, 7, second)
     assert code is EXCEEDED
     assert 0 < wait <= 10_000
-    for version, state in ((6, EXCEEDED), (5, EXCEEDED)):
+    for version in (6, 5):
         with running.client() as other:
-            named = delete_topics.DeleteTopicState(name=first)
-            request = delete_topics.DeleteTopicsRequest(
-                topics=(named,) if version == 6 else (),
-                topic_names=() if version == 6 else (first,),
-                timeout=20_000,
-            )
-            (result,) = other.ask(delete_topics.API, version, request).responses
-        assert result.error_code is state
+            assert delete(other, first, version=version).error_code is EXCEEDED
     with running.client() as other:
-        more = create_partitions.CreatePartitionsTopic(name=first, count=2)
-        asked = create_partitions.CreatePartitionsRequest(topics=(more,), timeout=20_000)
-        (extended,) = other.ask(create_partitions.API, 3, asked).results
-    assert extended.error_code is EXCEEDED
+        assert extend(other, first, 2).error_code is EXCEEDED
     rate(None)
     with running.client() as other:
-        assert create(other, 7, second) == ([ErrorCode.none], 0)
+        assert created(other, 7, second) == ([ErrorCode.none], 0)
 
 
 def test_of_one_request_what_fits_is_done(client: RawClient, rate: SetRate) -> None:
     rate(LITTLE)
-    codes, _ = create(client, 7, *(new_name() for _ in range(3)))
+    codes, _ = created(client, 7, *(unused() for _ in range(3)))
     assert sorted(codes) == sorted([ErrorCode.none, EXCEEDED, EXCEEDED])
 
 
@@ -95,7 +75,7 @@ def test_an_old_client_is_served_and_has_to_wait(
     client: RawClient, running: RunningBroker, rate: SetRate
 ) -> None:
     rate(10.0)
-    codes, wait = create(client, 5, new_name(), partitions=112)
+    codes, wait = created(client, 5, unused(), partitions=112)
     assert codes == [ErrorCode.none]
     assert 0 < wait <= 200
     began = time.monotonic()
@@ -107,21 +87,17 @@ def test_topics_that_are_created_by_asking_count_too(
     client: RawClient, running: RunningBroker, rate: SetRate
 ) -> None:
     rate(LITTLE)
-    asked = ask_metadata(client, new_name(), create=True)
+    asked = ask_metadata(client, unused(), create=True)
     assert asked.topics[0].error_code is ErrorCode.none
     assert asked.throttle_time > 0
     with running.client() as other:
-        assert create(other, 7, new_name())[0] == [EXCEEDED]
+        assert created(other, 7, unused())[0] == [EXCEEDED]
 
 
 def test_what_is_only_checked_costs_nothing(client: RawClient, rate: SetRate) -> None:
     rate(LITTLE)
-    wanted = create_topics.CreatableTopic(name=new_name(), num_partitions=50, replication_factor=1)
-    request = create_topics.CreateTopicsRequest(
-        topics=(wanted,), timeout=20_000, validate_only=True
-    )
-    client.ask(create_topics.API, 7, request)
-    assert create(client, 7, new_name()) == ([ErrorCode.none], 0)
+    create(client, creatable(unused(), 50), validate_only=True)
+    assert created(client, 7, unused()) == ([ErrorCode.none], 0)
 
 
 def test_librdkafka_is_served_and_waits(running: RunningBroker, rate: SetRate) -> None:
@@ -129,5 +105,5 @@ def test_librdkafka_is_served_and_waits(running: RunningBroker, rate: SetRate) -
     rate(2.0)
     admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{running.port}"})
     for partitions in (24, 1):
-        name = new_name()
+        name = unused()
         admin.create_topics([NewTopic(name, partitions)], request_timeout=30)[name].result(30)

@@ -31,7 +31,15 @@ from schemas.event_schemas import LEDGER, built_in
 from schemas.remote.address import RegistryAddress
 from tests.broker.counting.shown_ledger import ShownLedger
 from tests.broker.storage.compacted_log import Story, filled, flush
-from tests.broker.storage.log_files import append, batch, create, log_file, overwrite, positions
+from tests.broker.storage.log_files import (
+    append,
+    batch,
+    create,
+    grow,
+    log_file,
+    overwrite,
+    positions,
+)
 from wire.mirrored import MirrorOf
 from wire.records import Codec
 
@@ -297,9 +305,7 @@ def test_a_passage_is_of_one_leader_epoch(tmp_path: Path) -> None:
 def test_a_batch_with_a_wrong_crc_is_named_and_not_counted(tmp_path: Path, checks: bool) -> None:
     """Where CRCs are not computed, only batches that have to be opened show it."""
     log = create(tmp_path)
-    for _ in range(10):
-        append(log, batch(3))
-    flush(log)
+    grow(log, 10, 3)
     overwrite(log_file(log), positions(log)[4] + 75, b"spoilt")
     counted = Counted(tmp_path, Checks(landed=checks))
     led = led_at(log, 0)

@@ -10,7 +10,7 @@ from broker.counting.reports import Led
 from broker.storage.log import Log
 from ledger.counting.batches import Json
 from tests.broker.counting.test_following import Counted, led_at, under
-from tests.broker.storage.log_files import append, batch, create, flush
+from tests.broker.storage.log_files import append, batch, create, flush, grow
 
 EACH = 3_000  # records of a batch
 BATCHES = 5
@@ -21,9 +21,7 @@ END = BATCHES * EACH
 def log(tmp_path: Path) -> Iterator[Log]:
     """Of five batches, which another broker has led."""
     log = create(tmp_path)
-    for _ in range(BATCHES):
-        append(log, batch(EACH, size=1))
-    flush(log)
+    grow(log, BATCHES, EACH, size=1)
     yield log
     log.abandon()
 

@@ -16,7 +16,13 @@ from ledger.counting.entries import Speaker
 from ledger.counting.journal import CountingJournal
 from ledger.counting.told import EpochStart
 from ledger.names import topic_id_text
-from tests.broker.storage.log_files import append, batch, create, flush, log_file, names, overwrite
+from tests.broker.storage.log_files import (
+    create,
+    grow,
+    log_file,
+    names,
+    overwrite,
+)
 
 HOUR = 3_600_000
 WHOLE = Checks(scrub_seconds=3600.0, scrub_bytes_per_second=1000, young_seconds=0)
@@ -83,9 +89,7 @@ class Reader:
 def a_log(directory: Path) -> Log:
     directory.mkdir()
     log = create(directory, segment_bytes=3000)
-    for _ in range(60):
-        append(log, batch(3, size=20))
-    flush(log)
+    grow(log, 60, 3, size=20)
     return log
 
 

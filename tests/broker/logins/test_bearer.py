@@ -19,6 +19,7 @@ from broker.logins.tokens import BadToken, TokenRules, Tokens
 from client.logins import exchange as clients_exchange
 from client.security import Login, Mechanism
 from harness.certificates import Authority
+from harness.event_loops import on_event_loop
 from tests.broker.logins.issuer import (
     AUDIENCE,
     ISSUER,
@@ -216,12 +217,10 @@ def test_a_token_without_the_name_of_its_key() -> None:
         b'{"keys":[' + b" " * (1024 * 1024) + b"]}",
     ],
 )
-def test_a_set_without_the_key(body: bytes) -> None:
-    async def check() -> None:
-        with pytest.raises((BadToken, LoginRefused)):
-            await BearerExchange(tokens(body=body)).step(f"n,,\1auth=Bearer {token()}\1\1".encode())
-
-    asyncio.run(check())
+@on_event_loop
+async def test_a_set_without_the_key(body: bytes) -> None:
+    with pytest.raises((BadToken, LoginRefused)):
+        await BearerExchange(tokens(body=body)).step(f"n,,\1auth=Bearer {token()}\1\1".encode())
 
 
 def test_keys_that_cannot_be_read_leave_the_others() -> None:
@@ -230,45 +229,41 @@ def test_keys_that_cannot_be_read_leave_the_others() -> None:
     assert principal(token(), body=json.dumps(shown).encode()) == "alice"
 
 
-def test_a_key_that_the_issuer_has_since_is_fetched_once_in_a_while() -> None:
-    async def check() -> None:
-        clock = Clock()
-        source = Source(key_set(P_256), key_set(P_256), key_set(P_256, RSA))
-        keys = SigningKeys(source, clock)
-        shown = Tokens(RULES, keys, lambda: NOW, clock)
-        for _ in range(100):
-            with pytest.raises(BadToken, match="names key 'rsa'"):
-                await shown.check(token())
-        assert source.asked == 1
-        clock.now += AGAIN_S
-        many = [shown.check(token()) for _ in range(50)]
-        results = await asyncio.gather(*many, return_exceptions=True)
-        assert all(isinstance(each, BadToken) for each in results)
-        assert source.asked == 2
-        clock.now += AGAIN_S
-        assert (await shown.check(token())).principal == "alice"
-        assert source.asked == 3
-
-    asyncio.run(check())
-
-
-def test_a_key_that_the_issuer_took_back_goes_within_the_hour() -> None:
-    async def check() -> None:
-        clock = Clock()
-        source = Source(key_set(), key_set(P_256))
-        shown = Tokens(RULES, SigningKeys(source, clock), lambda: NOW, clock)
-        assert (await shown.check(token())).principal == "alice"
-        clock.now += 3_601
-        await shown.check(token())  # nobody waits for the fetch
-        for _ in range(1_000):
-            if source.asked == 2:
-                break
-            await asyncio.sleep(0.01)
-        await asyncio.sleep(0.1)
-        with pytest.raises(BadToken):
+@on_event_loop
+async def test_a_key_that_the_issuer_has_since_is_fetched_once_in_a_while() -> None:
+    clock = Clock()
+    source = Source(key_set(P_256), key_set(P_256), key_set(P_256, RSA))
+    keys = SigningKeys(source, clock)
+    shown = Tokens(RULES, keys, lambda: NOW, clock)
+    for _ in range(100):
+        with pytest.raises(BadToken, match="names key 'rsa'"):
             await shown.check(token())
+    assert source.asked == 1
+    clock.now += AGAIN_S
+    many = [shown.check(token()) for _ in range(50)]
+    results = await asyncio.gather(*many, return_exceptions=True)
+    assert all(isinstance(each, BadToken) for each in results)
+    assert source.asked == 2
+    clock.now += AGAIN_S
+    assert (await shown.check(token())).principal == "alice"
+    assert source.asked == 3
 
-    asyncio.run(check())
+
+@on_event_loop
+async def test_a_key_that_the_issuer_took_back_goes_within_the_hour() -> None:
+    clock = Clock()
+    source = Source(key_set(), key_set(P_256))
+    shown = Tokens(RULES, SigningKeys(source, clock), lambda: NOW, clock)
+    assert (await shown.check(token())).principal == "alice"
+    clock.now += 3_601
+    await shown.check(token())  # nobody waits for the fetch
+    for _ in range(1_000):
+        if source.asked == 2:
+            break
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.1)
+    with pytest.raises(BadToken):
+        await shown.check(token())
 
 
 def test_a_page_that_fails_leaves_the_old_keys(caplog: pytest.LogCaptureFixture) -> None:
@@ -316,20 +311,18 @@ def test_a_page_is_believed_by_its_certificate(tmp_path: Path) -> None:
         assert page.asked == 1
 
 
-def test_keys_in_a_file(tmp_path: Path) -> None:
+@on_event_loop
+async def test_keys_in_a_file(tmp_path: Path) -> None:
     path = tmp_path / "keys.json"
 
-    async def check() -> None:
-        clock = Clock()
-        shown = Tokens(RULES, SigningKeys(KeysFile(path), clock), lambda: NOW, clock)
-        with pytest.raises(LoginRefused, match="OAUTHBEARER") as refusal:
-            await say(BearerExchange(shown), token())
-        assert "no such file" in refusal.value.why
-        path.write_bytes(key_set())
-        clock.now += AGAIN_S
-        assert (await shown.check(token())).principal == "alice"
-
-    asyncio.run(check())
+    clock = Clock()
+    shown = Tokens(RULES, SigningKeys(KeysFile(path), clock), lambda: NOW, clock)
+    with pytest.raises(LoginRefused, match="OAUTHBEARER") as refusal:
+        await say(BearerExchange(shown), token())
+    assert "no such file" in refusal.value.why
+    path.write_bytes(key_set())
+    clock.now += AGAIN_S
+    assert (await shown.check(token())).principal == "alice"
 
 
 # What is said

@@ -10,6 +10,7 @@ from broker.logins.failures import (
     Scores,
     delay,
 )
+from harness.event_loops import on_event_loop
 
 
 class Clock:
@@ -69,27 +70,25 @@ def test_time_heals() -> None:
     assert clock.slept == [FIRST_DELAY]
 
 
-def test_so_many_are_held_back_and_the_rest_not_looked_at() -> None:
-    async def many() -> None:
-        go = asyncio.Event()
+@on_event_loop
+async def test_so_many_are_held_back_and_the_rest_not_looked_at() -> None:
+    go = asyncio.Event()
 
-        async def sleep(_seconds: float) -> None:
-            await go.wait()
+    async def sleep(_seconds: float) -> None:
+        await go.wait()
 
-        failures = Failures(lambda: 0.0, sleep)
-        held = [
-            asyncio.ensure_future(failures.hold("1.2.3.4", "alice"))
-            for _ in range(MOST_HELD_OF_ADDRESS)
-        ]
-        await asyncio.sleep(0)
-        assert failures.is_swamped("1.2.3.4")
-        assert not failures.is_swamped("1.2.3.5")
-        await asyncio.wait_for(failures.hold("1.2.3.4", "alice"), 1.0)  # at once
-        go.set()
-        await asyncio.gather(*held)
-        assert not failures.is_swamped("1.2.3.4")
-
-    asyncio.run(many())
+    failures = Failures(lambda: 0.0, sleep)
+    held = [
+        asyncio.ensure_future(failures.hold("1.2.3.4", "alice"))
+        for _ in range(MOST_HELD_OF_ADDRESS)
+    ]
+    await asyncio.sleep(0)
+    assert failures.is_swamped("1.2.3.4")
+    assert not failures.is_swamped("1.2.3.5")
+    await asyncio.wait_for(failures.hold("1.2.3.4", "alice"), 1.0)  # at once
+    go.set()
+    await asyncio.gather(*held)
+    assert not failures.is_swamped("1.2.3.4")
 
 
 def test_what_is_remembered_is_bounded() -> None:

@@ -36,7 +36,6 @@ from tests.broker.storage.log_files import (
     reopen,
 )
 from wire.batch import read_header, stamp
-from wire.records import records
 
 # What is tested is the order of steps, not the disk: thousands of syncs need not wait for one.
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
@@ -412,8 +411,3 @@ LogMachine.TestCase.settings = settings(
     max_examples=max(settings().max_examples, 100), stateful_step_count=40
 )
 test_a_log_behaves_as_its_model = LogMachine.TestCase
-
-
-def test_the_model_builds_batches_that_can_be_read() -> None:
-    sent = batch(3, timestamps=[NOW, NOW + 5, NOW - 5])
-    assert [record.timestamp - NOW for record in records(sent)] == [0, 5, -5]

@@ -14,6 +14,7 @@ from tests.broker.storage.log_files import (
     create,
     flip,
     flush,
+    grow,
     log_file,
     names,
     read_on,
@@ -94,8 +95,7 @@ def test_a_missing_end(tmp_path: Path) -> None:
 
 def test_records_that_were_deleted_do_not_come_back(tmp_path: Path) -> None:
     log = create(tmp_path)
-    for _ in range(10):
-        append(log, batch(3))
+    grow(log, 10, 3, flushed=False)
     checkpoint(log)
     log.delete_before(20)
     flush(log)
