@@ -87,10 +87,7 @@ def documented(
 
 @given(SETS, st.tuples(PRINCIPALS, HOSTS, REAL_OPERATIONS, NAMES), st.booleans(), st.booleans())
 def test_answers_are_those_that_kafka_documents(
-    acls: Acls,
-    asked: Asked,
-    has_super_user: bool,
-    allow_if_no_acl: bool,
+    acls: Acls, asked: Asked, has_super_user: bool, allow_if_no_acl: bool
 ) -> None:
     principal, host, operation, name = asked
     super_users = frozenset(["bob"] if has_super_user else [])

@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,33 +22,17 @@ def broker_settings() -> dict[str, Any]:
     return {}
 
 
-def started(zookeeper: EmbeddedZooKeeper, directory: Path, **settings: Any) -> RunningBroker:
-    address = f"{zookeeper.address}/t{uuid.uuid4().hex[:12]}"
-    place = {"id": 1, "data_dir": str(directory), "zookeeper": address}
-    config = BrokerConfig(**place, port=0, http_port=0, **settings)  # type: ignore[arg-type]
-    return RunningBroker(config, address)
-
-
-@pytest.fixture(scope="session")
-def plain_broker(
-    zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[RunningBroker]:
-    """For all modules that want nothing special of their broker."""
-    with started(zookeeper, tmp_path_factory.mktemp("broker")) as broker:
-        yield broker
-
-
 @pytest.fixture(scope="module")
 def running(
-    request: pytest.FixtureRequest,
     zookeeper: EmbeddedZooKeeper,
     tmp_path_factory: pytest.TempPathFactory,
     broker_settings: dict[str, Any],
 ) -> Iterator[RunningBroker]:
-    if not broker_settings:
-        yield request.getfixturevalue("plain_broker")
-        return
-    with started(zookeeper, tmp_path_factory.mktemp("broker"), **broker_settings) as broker:
+    """Not for longer: its threads would disturb hypothesis in other modules."""
+    address = f"{zookeeper.address}/t{uuid.uuid4().hex[:12]}"
+    place = {"id": 1, "data_dir": str(tmp_path_factory.mktemp("broker")), "zookeeper": address}
+    config = BrokerConfig(**place, port=0, http_port=0, **broker_settings)  # type: ignore[arg-type]
+    with RunningBroker(config, address) as broker:
         yield broker
 
 

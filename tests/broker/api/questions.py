@@ -113,10 +113,7 @@ QUESTIONS: dict[int, tuple[Ask, ...]] = {
     37: (lambda client, topic: ask.extend(client, topic, 2),),
     42: (lambda client, _: ask_deleted_groups(client, "group"),),
     43: (ask_elected,),
-    44: (
-        ask.change_configs,
-        lambda client, _: ask.change_configs(client, "2", kind=ask.OF_BROKER),
-    ),
+    44: (ask.change_configs, lambda client, _: ask.change_configs(client, "2", kind=ask.OF_BROKER)),
     45: (ask_reassigned,),
     46: (
         lambda client, _: client.ask(

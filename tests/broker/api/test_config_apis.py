@@ -118,10 +118,7 @@ def test_single_configs_are_changed(client: RawClient, new_topic: NewTopic) -> N
     assert value(client, name, "segment.bytes") == ("1000000", ConfigSource.TOPIC_CONFIG)
     assert value(client, name, "flush.ms") == ("100", ConfigSource.DEFAULT_CONFIG)
     assert value(client, name, "retention.ms") == ("9", ConfigSource.TOPIC_CONFIG)
-    assert value(client, name, "cleanup.policy") == (
-        "delete,compact",
-        ConfigSource.TOPIC_CONFIG,
-    )
+    assert value(client, name, "cleanup.policy") == ("delete,compact", ConfigSource.TOPIC_CONFIG)
 
 
 def test_a_change_takes_effect(client: RawClient, new_topic: NewTopic) -> None:

@@ -57,21 +57,6 @@ def test_who_is_older_or_wants_none_has_no_session(
         assert (answer.session_id, list(told(answer))) == (0, [(name, 0)])
 
 
-def test_partitions_come_and_go(client: RawClient, new_topic: NewTopic) -> None:
-    name, other = new_topic(2), new_topic(2)
-    session = ClientSession(client)
-    session.fetch({(name, 0): 0, (name, 1): 0})
-    added = session.fetch({(other, 1): 0})
-    assert list(added) == [(other, 1)], "of what it was never told"
-    for topic, index in ((name, 0), (name, 1), (other, 0), (other, 1)):
-        client.produce(topic, batch(1), index)
-    assert set(session.fetch(forget=[(name, 0)])) == {(name, 1), (other, 1)}
-    assert set(session.fetch(forget=[(name, 1)])) == {(other, 1)}
-    assert session.id
-    assert session.fetch(forget=[(other, 1)]) == {}
-    assert session.id == 0, "nothing was left of it"
-
-
 def code_of(client: RawClient, request: FetchRequest) -> ErrorCode:
     answer = client.ask(fetch.API, 12, request)
     assert not answer.error_code or (answer.session_id, answer.responses) == (0, ())
@@ -128,23 +113,6 @@ def test_a_session_waits_for_as_much_as_is_wanted(
         (name, 0): [0, 1],
         (name, 1): [0],
     }
-
-
-def test_of_two_requests_in_a_session_the_later_one_is_answered(
-    running: RunningBroker, client: RawClient, new_topic: NewTopic
-) -> None:
-    name = new_topic()
-    session = ClientSession(client)
-    session.fetch({(name, 0): 0})
-    session.begin()
-    with running.client() as other:
-        fetched(other, whole({(name, 0): 0}))
-        later = ClientSession(other)
-        later.id, later.epoch = session.id, 2
-        assert later.fetch() == {}
-        assert later.id == session.id
-    answer = client.finish(fetch.API, 12)
-    assert answer.error_code is ErrorCode.invalid_fetch_session_epoch
 
 
 def test_a_session_outlives_its_connection(

@@ -9,12 +9,7 @@ import pytest
 from tests.broker.api.requests import delete_before, end_of_epoch, list_offset, producers
 from tests.broker.api.running_broker import RawClient, RunningBroker, batch
 from wire.errors import ErrorCode
-from wire.messages import (
-    delete_records,
-    describe_log_dirs,
-    list_offsets,
-    offset_for_leader_epoch,
-)
+from wire.messages import delete_records, describe_log_dirs, list_offsets, offset_for_leader_epoch
 from wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from wire.messages.list_offsets import EARLIEST, LATEST, MAX_TIMESTAMP
 

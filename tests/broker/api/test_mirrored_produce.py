@@ -1,29 +1,40 @@
-"""A Produce of the mirror: what is taken at its own offsets, and what is refused."""
+"""A Produce of the mirror: what is taken at its own offsets, and what is refused; and a copy's log
+that begins anew while its broker looks whether the files of its logs are there."""
 
-from collections.abc import Callable
-from typing import Any
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import pytest
 
+from broker.errors import ApiError
+from broker.partition import Partition
+from cluster import topics
 from harness.waiting import wait_until
 from tests.broker.api.mirroring import MARK, fetched, mirror, request, source_batch, source_bytes
 from tests.broker.api.requests import (
     OF_TOPIC,
     ask_producer_id,
     change_configs,
-    delete_before,
     describe_config,
     list_offset,
     replace_configs,
     unused,
 )
-from tests.broker.api.running_broker import RawClient, RunningBroker, batch
-from wire.batch import CONTROL, TRANSACTIONAL, headers
+from tests.broker.api.running_broker import PATIENCE, RawClient, RunningBroker, batch
+from wire.batch import TRANSACTIONAL, headers
 from wire.errors import ErrorCode
 from wire.messages import produce
 from wire.messages.incremental_alter_configs import ConfigOperation
 from wire.messages.list_offsets import EARLIEST, LATEST
-from wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from wire.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    TopicProduceData,
+)
 from wire.mirrored import ACCEPT_GAP, MIRROR_ID, MIRROR_OF
 
 NewTopic = Callable[..., str]
@@ -70,15 +81,6 @@ def test_batches_keep_their_offsets_and_bytes(client: RawClient, copy: str, vers
     assert source_bytes(found) == source_bytes(sent)
     assert {header.leader_epoch for _, header in headers(found)} == {0}
     assert end_of(client, copy) == 7
-
-
-def test_what_is_there_is_compared_and_not_written_again(client: RawClient, copy: str) -> None:
-    first, second, third = source_batch(0), source_batch(3), source_batch(6)
-    mirror(client, copy, first + second)
-    again = mirror(client, copy, first + second)
-    assert (again.error_code, again.base_offset) == (ErrorCode.none, 0)
-    assert mirror(client, copy, second + third).error_code is ErrorCode.none
-    assert source_bytes(stored(client, copy)) == source_bytes(first + second + third)
 
 
 def test_what_differs_is_refused_for_good(client: RawClient, copy: str) -> None:
@@ -148,19 +150,6 @@ def test_a_log_does_not_begin_with_what_is_no_batch(client: RawClient, copy: str
     assert end_of(client, copy) == 0
 
 
-def test_transactional_and_control_batches_are_taken_as_they_are(
-    client: RawClient, copy: str
-) -> None:
-    mine: dict[str, Any] = {"producer_id": 9, "producer_epoch": 0}
-    sent = (
-        source_batch(0, base_sequence=10, attributes=TRANSACTIONAL, **mine)
-        + source_batch(3, 1, attributes=TRANSACTIONAL | CONTROL, **mine)
-        + source_batch(4, base_sequence=40, attributes=TRANSACTIONAL, **mine)
-    )
-    assert mirror(client, copy, sent).error_code is ErrorCode.none
-    assert source_bytes(stored(client, copy)) == source_bytes(sent)
-
-
 def test_who_reads_committed_messages_only_is_refused_where_there_are_transactions(
     client: RawClient, copy: str
 ) -> None:
@@ -223,13 +212,6 @@ def test_two_that_copy_the_same_do_no_harm(running: RunningBroker, copy: str) ->
                 )
                 assert answer.error_code is ErrorCode.none
         assert source_bytes(stored(one, copy)) == source_bytes(b"".join(parts))
-
-
-def test_what_the_copy_has_deleted_is_not_asked_for(client: RawClient, copy: str) -> None:
-    mirror(client, copy, source_batch(0) + source_batch(3))
-    delete_before(client, copy, 3)
-    answer = mirror(client, copy, source_batch(0, content=b"?") + source_batch(3))
-    assert answer.error_code is ErrorCode.none
 
 
 # What is refused
@@ -385,3 +367,131 @@ def test_a_copy_is_a_copy_from_its_first_moment(client: RawClient) -> None:
     name = unused()
     client.create(name, 1, {MIRROR_OF: MARK})
     assert client.produce(name, batch(1_000)).error_code is ErrorCode.policy_violation
+
+
+T = TypeVar("T")
+
+
+class OneThread:
+    """On which logs begin anew, one after the other, in turns with pauses."""
+
+    def __init__(self) -> None:
+        self.pool = ThreadPoolExecutor(1)
+        self._pauses: list[threading.Event] = []
+
+    def pause(self) -> threading.Event:
+        """What is to be done from now on is done when that is set."""
+        self._pauses.append(threading.Event())
+        self.pool.submit(self._pauses[-1].wait, PATIENCE)
+        return self._pauses[-1]
+
+    def go_on(self) -> None:
+        for each in self._pauses:
+            each.set()
+
+
+@pytest.fixture
+def thread(running: RunningBroker) -> Iterator[OneThread]:
+    loop, one = running.broker.loop, OneThread()
+    loop.call_soon_threadsafe(loop.set_default_executor, one.pool)
+    yield one
+    one.go_on()
+    loop.call_soon_threadsafe(loop.set_default_executor, ThreadPoolExecutor())
+
+
+@pytest.fixture
+def other(new_topic: NewTopic) -> str:
+    return new_topic(configs={MIRROR_OF: MARK})
+
+
+def on_loop(running: RunningBroker, work: Coroutine[object, object, T]) -> T:
+    return asyncio.run_coroutine_threadsafe(work, running.broker.loop).result(PATIENCE)
+
+
+def begin(client: RawClient, partition: Partition, batch: bytes) -> None:
+    """Returns when the log waits for the thread."""
+    client.begin(produce.API, 9, request(partition.topic, batch))
+    wait_until(lambda: partition.goes_back, within=PATIENCE, what="the log begins anew")
+
+
+def answered(client: RawClient) -> PartitionProduceResponse:
+    ((answer,),) = (each.partition_responses for each in client.finish(produce.API, 9).responses)
+    return answer
+
+
+def is_here(running: RunningBroker, topic: str) -> bool:
+    try:
+        running.broker.partitions.find(topic, 0)
+    except ApiError:
+        return False
+    return True
+
+
+def begin_to_delete(running: RunningBroker, client: RawClient, topic: str) -> None:
+    """Its log has just begun anew, which holds up all that follows from the map."""
+    broker = running.broker
+    begin(client, broker.partitions.find(topic, 0), source_batch(48))
+    epoch = on_loop(running, broker.topics.controllership(20_000))
+    topics.mark_deleted(broker.session, epoch, topic)
+    wait_until(lambda: not is_here(running, topic), within=PATIENCE, what="it is being deleted")
+
+
+def test_its_files_are_not_missed(
+    running: RunningBroker, client: RawClient, copy: str, thread: OneThread
+) -> None:
+    partitions = running.broker.partitions
+    partition = partitions.find(copy, 0)
+    first, second = source_batch(48), source_batch(51)
+    thread.pause()
+    begin(client, partition, first)
+    partition.log.active_path.unlink()  # as the log itself does
+    on_loop(running, partitions.look_for_removed())
+    on_loop(running, partitions.caught_up())
+    thread.go_on()
+    answer = answered(client)
+    assert (answer.error_code, answer.base_offset) == (ErrorCode.none, 48)
+    assert partitions.find(copy, 0) is partition
+    assert mirror(client, copy, second).error_code is ErrorCode.none
+    assert source_bytes(stored(client, copy, 48)) == source_bytes(first + second)
+
+
+def test_one_whose_files_were_removed_begins_before_it_is_opened_anew(
+    running: RunningBroker, client: RawClient, copy: str, other: str, thread: OneThread
+) -> None:
+    partitions, sent = running.broker.partitions, source_batch(48)
+    partition = partitions.find(copy, 0)
+    before = thread.pause()
+    with running.client() as another:
+        begin_to_delete(running, another, other)
+        thread.pause()
+        partition.log.active_path.unlink()
+        on_loop(running, partitions.look_for_removed())
+        begin(client, partition, sent)
+        before.set()
+        wait_until(
+            lambda: other in partitions.applied.deleting, within=PATIENCE, what="it is deleted"
+        )
+    on_loop(running, asyncio.sleep(0))
+    assert partitions.find(copy, 0) is partition
+    thread.go_on()
+    answered(client)  # or refused: it may have been opened anew before that was flushed
+    on_loop(running, partitions.caught_up())
+    assert partitions.find(copy, 0) is not partition
+    assert mirror(client, copy, sent).error_code is ErrorCode.none
+    assert source_bytes(stored(client, copy, 48)) == source_bytes(sent)
+
+
+def test_what_the_map_has_said_last_holds_where_files_were_removed(
+    running: RunningBroker, client: RawClient, copy: str, other: str, thread: OneThread
+) -> None:
+    partitions = running.broker.partitions
+    partition = partitions.find(copy, 0)
+    before = thread.pause()
+    begin_to_delete(running, client, other)
+    thread.pause()  # the map does not forget the topic yet
+    partition.log.active_path.unlink()
+    on_loop(running, partitions.look_for_removed())
+    before.set()
+    on_loop(running, partitions.caught_up())
+    assert partitions.find(copy, 0) is not partition
+    assert not is_here(running, other)

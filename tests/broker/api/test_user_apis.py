@@ -95,10 +95,7 @@ def test_the_life_of_a_user(client: RawClient) -> None:
     everybody = described(client)
     assert everybody.keys() >= {"anna", "ben"}
     assert list(everybody) == sorted(everybody)
-    both = (
-        deletion("anna"),
-        upsertion("anna", mechanism=1, salted_password=b"s" * 32),
-    )
+    both = (deletion("anna"), upsertion("anna", mechanism=1, salted_password=b"s" * 32))
     assert alter_users(client, *both) == {"anna": ok}
     assert described(client, "anna") == {"anna": (ErrorCode.none, [(1, 4096)])}
     assert alter_users(client, deletion("anna", 1)) == {"anna": ok}

@@ -9,7 +9,7 @@ from broker.counting.leading import MOST_UNASKED
 from broker.counting.reports import Led
 from broker.storage.log import Log
 from ledger.counting.batches import Json
-from tests.broker.counting.test_following import Counted, led_at, under
+from tests.broker.counting.counted import Counted, led_at, under
 from tests.broker.storage.log_files import append, batch, create, flush, grow
 
 EACH = 3_000  # records of a batch
@@ -43,8 +43,7 @@ def beginnings(counted: Counted) -> list[tuple[int, int]]:
     """Of leader epochs, as they were told."""
     return [
         (passage["leader_epoch"], stretch["first"])
-        for entry in counted.told
-        for passage in entry["passages"]
+        for passage in counted.passages
         for stretch in passage["offsets"]
         if not stretch["count"]
     ]

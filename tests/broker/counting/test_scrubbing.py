@@ -16,13 +16,7 @@ from ledger.counting.entries import Speaker
 from ledger.counting.journal import CountingJournal
 from ledger.counting.told import EpochStart
 from ledger.names import topic_id_text
-from tests.broker.storage.log_files import (
-    create,
-    grow,
-    log_file,
-    names,
-    overwrite,
-)
+from tests.broker.storage.log_files import create, grow, log_file, names, overwrite
 
 HOUR = 3_600_000
 WHOLE = Checks(scrub_seconds=3600.0, scrub_bytes_per_second=1000, young_seconds=0)

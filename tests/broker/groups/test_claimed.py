@@ -202,10 +202,7 @@ async def test_of_several_brokers_one_shows_it(session: Session, connect: Connec
             groups.create_group(session, kafka)
 
     known = snapshot(1, 2)
-    async with (
-        a_coordinator(session, 1) as one,
-        a_coordinator(connect(), 2) as two,
-    ):
+    async with a_coordinator(session, 1) as one, a_coordinator(connect(), 2) as two:
         listed = []
         for coordinator in (one, two):
             coordinator.follow(known)

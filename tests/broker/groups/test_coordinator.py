@@ -10,13 +10,7 @@ from msgspec.structs import replace
 from broker.errors import ApiError
 from broker.groups.placement import first_of
 from broker.groups.registry import CoordinatorRules, now_ms
-from broker.groups.values import (
-    NO_GENERATION,
-    NO_MEMBER,
-    Leaving,
-    Protocol,
-    State,
-)
+from broker.groups.values import NO_GENERATION, NO_MEMBER, Leaving, Protocol, State
 from cluster import groups
 from cluster.group_offsets import read_offsets
 from cluster.session import Session
@@ -119,22 +113,6 @@ async def test_all_who_ask_while_a_group_is_loaded_get_the_same(session: Session
         ]
         codes = {(await each).code for each in asked}
         assert codes == {ErrorCode.member_id_required}
-
-
-@on_event_loop
-async def test_a_member_that_goes_while_it_waits_is_waited_for_no_more(session: Session) -> None:
-    async with a_coordinator(session) as coordinator:
-        first = await a_member(coordinator)
-        waiting = asyncio.ensure_future(coordinator.join(GROUP, joining()))
-
-        async def are(count: int) -> bool:
-            return len((await coordinator.describe(GROUP)).members) == count
-
-        await wait_until_awaited(lambda: are(2))
-        waiting.cancel()
-        await wait_until_awaited(lambda: are(1))
-        again = await coordinator.join(GROUP, joining(first.member_id))
-        assert (again.code, len(again.members)) == (ErrorCode.none, 1)
 
 
 @on_event_loop

@@ -312,8 +312,7 @@ def _told_often(leader: ScriptedLeader, before: int) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "code"),
-    [(3, 4, "fenced leader epoch"), (4, 3, "unknown leader epoch")],
+    ("ours", "theirs", "code"), [(3, 4, "fenced leader epoch"), (4, 3, "unknown leader epoch")]
 )
 @on_uvloop
 async def test_another_epoch_is_waited_for(

@@ -1,6 +1,5 @@
 """What cleaning leaves of sealed segments, batch by batch."""
 
-import pickle
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -312,14 +311,6 @@ def test_a_segment_deleted_meanwhile_makes_it_fail_and_nothing_is_left(tmp_path:
     with pytest.raises(FileNotFoundError):
         clean(job(tmp_path, segments, first_dirty=1))
     assert [path.name for path in tmp_path.iterdir()] == ["00000000000000000001.log"]
-
-
-def test_a_job_and_its_result_can_go_to_another_process(tmp_path: Path) -> None:
-    segments = store(tmp_path, [[batch(0, (b"a", b"1"), (b"a", b"2"))]])
-    asked = job(tmp_path, segments)
-    assert pickle.loads(pickle.dumps(asked)) == asked
-    done = clean(asked)
-    assert pickle.loads(pickle.dumps(done)) == done
 
 
 @given(st.lists(st.tuples(st.binary(max_size=2), st.integers(0, 2**62)), max_size=300))

@@ -185,7 +185,7 @@ def test_of_each_key_the_last_record_stays_whatever_happens(steps: list[tuple[An
 
 
 @pytest.mark.not_quick("goes on from a crash at each of very many steps")
-@settings(max_examples=max(settings.default.max_examples // 10, 5))  # type: ignore[union-attr]
+@settings(max_examples=max(settings.default.max_examples // 25, 4))  # type: ignore[union-attr]
 @given(st.lists(PAIRS, min_size=10, max_size=40), st.integers(0, 2), st.data())
 def test_a_crash_at_any_step_of_a_swap_leaves_the_old_or_the_new(
     batches: list[list[tuple[int, bytes | None]]], passes: int, data: st.DataObject

@@ -16,15 +16,7 @@ from broker.storage.compared import append_kept, count_known, first_offset, sour
 from broker.storage.config import LogConfig
 from broker.storage.errors import Differs
 from broker.storage.log import Log
-from tests.broker.storage.log_files import (
-    NOW,
-    TOPIC_ID,
-    flush,
-    log_file,
-    names,
-    read_on,
-    reopen,
-)
+from tests.broker.storage.log_files import NOW, TOPIC_ID, flush, log_file, names, read_on, reopen
 from wire.batch import CONTROL, CRC_START, TRANSACTIONAL, BatchHeader, read_header
 from wire.errors import BatchError, ErrorCode
 from wire.records import Codec, Record, build_batch
@@ -93,8 +85,7 @@ def test_what_differs_is_named_with_offset_and_both_crcs(log: Log) -> None:
 
 
 @pytest.mark.parametrize(
-    ("there", "sent"),
-    [((0, 6), (0, 3)), ((0, 3), (0, 6)), ((0, 6), (3, 3)), ((0, 4), (2, 4))],
+    ("there", "sent"), [((0, 6), (0, 3)), ((0, 3), (0, 6)), ((0, 6), (3, 3)), ((0, 4), (2, 4))]
 )
 def test_a_batch_of_other_bounds_differs(
     log: Log, there: tuple[int, int], sent: tuple[int, int]

@@ -136,17 +136,6 @@ def test_a_relative_offset_never_overflows(tmp_path: Path) -> None:
     assert names(log, ".log") == [0, most, 2 * most]
 
 
-def test_reconfiguring_takes_effect_with_the_next_append(tmp_path: Path) -> None:
-    log = create(tmp_path)
-    grow(log, 5, size=500, flushed=False)
-    log.reconfigure(LogConfig(segment_bytes=1000))
-    append(log, batch(size=500))
-    assert names(log, ".log") == [0, 5]
-    log.reconfigure(LogConfig(segment_ms=10))
-    append(log, batch(size=500), NOW + 20)
-    assert names(log, ".log") == [0, 5, 6]
-
-
 def test_a_duplicate_is_answered_with_its_original(tmp_path: Path) -> None:
     log = create(tmp_path)
     append(log, batch(4))

@@ -50,6 +50,8 @@ def test_nothing_is_lost_when_a_process_is_killed(tmp_path: Path) -> None:
 def test_a_tail_torn_at_any_byte_is_cut_off(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Which is said in one line."""
+    caplog.set_level(logging.INFO)
     log = filled(tmp_path, 5)
     last, end = positions(log)[-2:]
     original = log_file(log).read_bytes()
@@ -61,8 +63,10 @@ def test_a_tail_torn_at_any_byte_is_cut_off(
         assert again.end_offset == 12
         assert log_file(log).read_bytes() == original[:last]
         torn = [message for message in caplog.messages if "torn tail" in message]
-        assert len(torn) == (size > last)
-        assert all(f"bytes={size - last} next_offset=12" in message for message in torn)
+        said = f"truncating torn tail path={log_file(log)} position={last} bytes={size - last} "
+        assert torn == [each for each in caplog.messages if each.startswith(said)]
+        assert all("next_offset=12" in message for message in torn)
+        assert len(caplog.messages) == len(torn) == (size > last)
         assert offsets(again) == [0, 3, 6, 9]
         assert append(again, batch(3, producer=(5, 0, 12))).base_offset == 12
         again.abandon()
@@ -345,24 +349,6 @@ def test_a_clean_stop_is_believed_only_where_the_log_confirms_it(tmp_path: Path)
     assert reopen(log, clean=True).end_offset == 12
 
 
-def test_deleted_records_stay_deleted(tmp_path: Path) -> None:
-    log = create(tmp_path, segment_bytes=3000)
-    grow(log, 60, 3)
-    log.delete_before(100)
-    log.delete_before(101)
-    flush(log)
-    log.abandon()
-    assert names(log, ".start") == [101]
-    again = Log.open(
-        log.directory, log.config, recovery_point=0, start_offset=0, clean=False, now_ms=NOW
-    )
-    assert (again.start_offset, again.end_offset) == (101, 180)
-    again.delete_before(180)
-    flush(again)
-    assert names(log, ".log") == [180]
-    assert reopen(again, recovery_point=0).start_offset == 180
-
-
 def test_a_file_that_cannot_be_read_is_an_error_of_this_log(tmp_path: Path) -> None:
     log = filled(tmp_path)
     log_file(log).unlink()
@@ -370,17 +356,6 @@ def test_a_file_that_cannot_be_read_is_an_error_of_this_log(tmp_path: Path) -> N
     with pytest.raises(Exception, match="topic-0") as error:
         reopen(log)
     assert error.type.__name__ in ("BytesUnreadable", "CorruptLog")
-
-
-def test_recovery_says_what_it_did_in_one_line(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    log = filled(tmp_path, 5, flushed=False)
-    os.truncate(log_file(log), positions(log)[-1] - 7)
-    with caplog.at_level(logging.INFO):
-        reopen(log)
-    assert len(caplog.messages) == 1
-    assert caplog.messages[0].startswith(f"truncating torn tail path={log_file(log)} position=")
 
 
 # Indexes that are missing, cut short, overwritten or too long: never trusted over the log
