@@ -30,6 +30,7 @@ from wire.messages import fetch
 from wire.messages.fetch import EpochEndOffset, FetchRequest, LeaderIdAndEpoch, PartitionData
 from wire.messages.list_offsets import EARLIEST, LATEST, MAX_TIMESTAMP
 
+NewReplicated = Callable[..., "Replicated"]
 NOBODY = LeaderIdAndEpoch()
 HERE, THERE = "rack-of-1", "rack-of-2"
 
@@ -100,12 +101,12 @@ class Replicated:
 
 
 @pytest.fixture
-def new_replicated(running: RunningBroker) -> Callable[..., Replicated]:
+def new_replicated(running: RunningBroker) -> NewReplicated:
     return lambda *replicas, partitions=1: Replicated(running, *replicas, partitions=partitions)
 
 
 @pytest.fixture
-def topic(new_replicated: Callable[..., Replicated]) -> Replicated:
+def topic(new_replicated: NewReplicated) -> Replicated:
     return new_replicated(1, 2)
 
 
@@ -178,7 +179,7 @@ def test_a_consumer_waits_for_what_is_committed(
 
 
 def test_a_follower_waits_for_what_is_appended(
-    client: RawClient, follower: RawClient, new_replicated: Callable[..., Replicated]
+    client: RawClient, follower: RawClient, new_replicated: NewReplicated
 ) -> None:
     """Of a hundred partitions it is told about one, before that is flushed or committed."""
     topic = new_replicated(1, 2, partitions=100)
@@ -199,7 +200,7 @@ def test_a_follower_waits_for_what_is_appended(
 
 
 def test_a_follower_is_given_no_crumbs(
-    client: RawClient, follower: RawClient, new_replicated: Callable[..., Replicated]
+    client: RawClient, follower: RawClient, new_replicated: NewReplicated
 ) -> None:
     """What one partition has left of an answer is given to the next if it is a quarter of what was
     asked for of that, or more. A consumer takes what there is."""
@@ -458,7 +459,7 @@ def test_a_consumer_is_sent_to_a_replica_in_its_rack(
 
 
 def test_nobody_is_sent_where_he_cannot_come_in(
-    client: RawClient, follower: RawClient, new_replicated: Callable[..., Replicated]
+    client: RawClient, follower: RawClient, new_replicated: NewReplicated
 ) -> None:
     topic = new_replicated(1, 3)
     append(client, topic.name, 1)

@@ -3,12 +3,10 @@
 import asyncio
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from broker.logins.exchange import LoginRefused
 from broker.logins.failures import MOST_HELD_OF_ADDRESS
@@ -177,29 +175,3 @@ async def test_who_says_more_before_the_answer_is_refused() -> None:
         with pytest.raises(LoginRefused):
             await first
         assert not login.done
-
-
-@settings(max_examples=25)  # each refusal is held back
-@given(
-    mechanism=st.sampled_from(sorted(EVERY)),
-    messages=st.lists(st.binary(max_size=100), min_size=1, max_size=4),
-)
-@on_event_loop
-async def test_whatever_is_said_ends_in_a_refusal(
-    rules: TokenRules, mechanism: str, messages: list[bytes]
-) -> None:
-    with serving(rules) as logins:
-        login = logins.begin(mechanism, "1.2.3.4")
-        for each in messages:
-            with suppress(LoginRefused):
-                await login.step(each)
-            assert not login.done
-
-
-@on_event_loop
-async def test_a_message_that_is_too_long() -> None:
-    with serving() as logins:
-        for mechanism in sorted(logins.mechanisms):
-            with pytest.raises(LoginRefused) as refusal:
-                await logins.begin(mechanism, "1.2.3.4").step(b"x" * 100_000)
-            assert "100000 bytes" in refusal.value.why

@@ -1,23 +1,21 @@
 """What of another log's batches is there, what comes next, and what contradicts the copy."""
 
 import os
-import shutil
-import tempfile
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from broker.storage.compared import append_kept, count_known, first_offset, source_runs
 from broker.storage.config import LogConfig
 from broker.storage.errors import Differs
 from broker.storage.log import Log
 from tests.broker.storage.log_files import NOW, TOPIC_ID, flush, log_file, names, read_on, reopen
-from wire.batch import CONTROL, CRC_START, TRANSACTIONAL, BatchHeader, read_header
+from wire.batch import CONTROL, CRC_START, TRANSACTIONAL, read_header
 from wire.errors import BatchError, ErrorCode
 from wire.records import Codec, Record, build_batch
 
@@ -232,142 +230,90 @@ def test_no_bytes_do_anything_but_be_refused(data: bytes) -> None:
 # Against a model
 
 
-class CopyMachine(RuleBasedStateMachine):
-    """A source's log grows and is copied, in any portions, again and again, by who forgets how far
-    it came; the copy crashes, loses its unflushed end, deletes. It never has anything but the
-    source's batches, in their order and without a gap that the source has not."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.directory = Path(tempfile.mkdtemp(dir=MEMORY))
-        self.source: list[bytes] = []
-        self.flushed = 0
-
-    @initialize(
-        segment_bytes=st.sampled_from([300, 1000, 5000]),
-        interval=st.sampled_from([0, 100, 4096]),
-        compacts=st.booleans(),
-    )
-    def begin(self, segment_bytes: int, interval: int, compacts: bool) -> None:
-        self.compacts = compacts
-        self.config = LogConfig(
-            segment_bytes=segment_bytes, index_interval_bytes=interval, compact=compacts
-        )
-        self.log = Log.create(self.directory / "topic-0", TOPIC_ID, self.config)
-
-    def teardown(self) -> None:
-        if hasattr(self, "log"):
-            self.log.abandon()
-        shutil.rmtree(self.directory)
-
-    @property
-    def headers(self) -> list[BatchHeader]:
-        return [read_header(each) for each in self.source]
-
-    @rule(
-        count=st.integers(1, 4),
-        size=st.integers(0, 200),
-        hole=st.integers(0, 5),
-        attributes=st.sampled_from([0, TRANSACTIONAL, TRANSACTIONAL | CONTROL]),
-    )
-    def grow(self, count: int, size: int, hole: int, attributes: int) -> None:
-        end = self.headers[-1].next_offset if self.source else 0
-        base = end + hole if self.compacts else end
-        self.source.append(
-            source_batch(base, count, content=os.urandom(size), attributes=attributes)
-        )
-
-    @precondition(lambda self: self.source)
-    @rule(data=st.data())
-    def copy(self, data: st.DataObject) -> None:
-        """Any stretch that begins no later than the copy ends."""
-        first = data.draw(st.integers(0, self._copied()))
-        last = data.draw(st.integers(first, len(self.source)))
-        before = self._copied()
-        new = take(self.log, b"".join(self.source[first:last]), compacts=self.compacts)
-        assert new == max(0, last - before)
-        assert self._copied() == max(before, last)
-
-    @precondition(lambda self: self.log.end_offset > self.log.start_offset)
-    @rule(data=st.data())
-    def contradict(self, data: st.DataObject) -> None:
-        """The source has lost its end and has written another."""
-        there = [
-            header
-            for header in self.headers[: self._copied()]
-            if header.base_offset >= self.log.start_offset
-        ]
-        if not there or self.compacts:
-            return
-        header = data.draw(st.sampled_from(there))
-        count = header.last_offset_delta + 1
-        other = source_batch(header.base_offset, count, content=os.urandom(8) + b"other")
-        end = self.log.end_offset
-        with pytest.raises(Differs, match=f"^differs: at offset {header.base_offset} "):
-            take(self.log, other)
-        assert self.log.end_offset == end
-
-    @rule()
-    def flush(self) -> None:
-        flush(self.log)
-        self.flushed = self.log.end_offset
-
-    @rule(data=st.data())
-    def delete(self, data: st.DataObject) -> None:
-        self.log.delete_before(data.draw(st.integers(0, self.log.exposed_offset)))
-
-    @rule(clean=st.booleans())
-    def stop(self, clean: bool) -> None:
-        self.log.close()
-        self.log = reopen(self.log, clean=clean)
-        self.flushed = self.log.end_offset
-
-    @rule()
-    def kill(self) -> None:
-        end = self.log.end_offset
-        self.log.abandon()
-        self.log = reopen(self.log, recovery_point=0)
-        assert self.log.end_offset == end
-        self.flushed = end
-
-    @precondition(lambda self: self.log.end_offset > self.log.flushed_offset)
-    @rule(data=st.data())
-    def lose_power(self, data: st.DataObject) -> None:
-        """The last segment ends at any byte behind what was flushed."""
-        base = names(self.log, ".log")[-1]
-        kept = sum(
-            header.size
-            for header in self.headers
-            if base <= header.base_offset and header.next_offset <= self.flushed
-        )
-        self.log.abandon()
-        path = log_file(self.log, base)
-        os.truncate(path, data.draw(st.integers(kept, path.stat().st_size)))
-        self.log = reopen(self.log)
-        assert self.log.end_offset >= self.flushed
-        self.flushed = self.log.end_offset
-
-    def _copied(self) -> int:
-        """How many batches of the source are there, or were."""
-        end = self.log.end_offset
-        return sum(header.next_offset <= end for header in self.headers)
-
-    @invariant()
-    def is_the_source(self) -> None:
-        if not hasattr(self, "log"):
-            return
-        start = self.log.start_offset
-        expected = [
-            source_bytes(content)
-            for content, header in zip(self.source, self.headers, strict=True)
-            if start < header.next_offset <= self.log.exposed_offset
-        ]
-        assert [source_bytes(each) for each in stored(self.log)] == expected
-        ends = {0, *(header.next_offset for header in self.headers)}
-        assert self.log.end_offset in ends or self.compacts
-
-
-CopyMachine.TestCase.settings = settings(
-    max_examples=max(settings().max_examples, 60), stateful_step_count=40
+PORTIONS = st.tuples(st.integers(0, 30), st.integers(0, 30))
+BATCHES = st.tuples(
+    st.integers(1, 4),
+    st.integers(0, 200),
+    st.integers(0, 5),
+    st.sampled_from([0, TRANSACTIONAL, TRANSACTIONAL | CONTROL]),
 )
-test_a_copy_is_never_anything_but_its_source = CopyMachine.TestCase
+
+
+@given(
+    made=st.lists(BATCHES, min_size=1, max_size=30),
+    steps=st.lists(PORTIONS | st.sampled_from(["kill", "stop", "lose power", "delete"])),
+    compacts=st.booleans(),
+    segment_bytes=st.sampled_from([300, 1000, 5000]),
+    data=st.data(),
+)
+def test_a_copy_is_never_anything_but_its_source(
+    made: list[tuple[int, int, int, int]],
+    steps: list[str | tuple[int, int]],
+    compacts: bool,
+    segment_bytes: int,
+    data: st.DataObject,
+) -> None:
+    """It is copied in any portions, again and again, by who forgets how far it came; the copy
+    crashes, loses its unflushed end, deletes. It has nothing but the source's batches, in their
+    order and without a gap that the source has not."""
+    source, end = [], 0
+    for count, size, hole, attributes in made:
+        end += hole if compacts else 0
+        source.append(source_batch(end, count, content=os.urandom(size), attributes=attributes))
+        end += count
+    ends = [read_header(each).next_offset for each in source]
+    config = LogConfig(segment_bytes=segment_bytes, index_interval_bytes=100, compact=compacts)
+    with TemporaryDirectory(dir=MEMORY) as directory:
+        log = Log.create(Path(directory) / "topic-0", TOPIC_ID, config)
+        copied = 0
+        for step in steps:
+            flushed = log.flushed_offset
+            match step:
+                case (first, last) if isinstance(first, int) and isinstance(last, int):
+                    sent = source[min(first, copied) : last]
+                    new = take(log, b"".join(sent), compacts=compacts)
+                    reached = min(first, copied) + len(sent)
+                    assert new == max(0, reached - copied)
+                    copied = max(copied, reached)
+                    if first % 2:
+                        flush(log)
+                case "kill":
+                    log.abandon()
+                    log = reopen(log, recovery_point=0)
+                case "stop":
+                    log.close()
+                    log = reopen(log, clean=True)
+                case "lose power" if log.end_offset > flushed:
+                    # The last segment ends at any byte behind what was flushed.
+                    base = names(log, ".log")[-1]
+                    whole = [read_header(each) for each in source[:copied]]
+                    kept = sum(
+                        header.size
+                        for header in whole
+                        if base <= header.base_offset and header.next_offset <= flushed
+                    )
+                    path = log_file(log, base)
+                    log.abandon()
+                    os.truncate(path, data.draw(st.integers(kept, path.stat().st_size)))
+                    log = reopen(log)
+                    assert log.end_offset >= flushed
+                    copied = sum(each <= log.end_offset for each in ends)
+                case "delete":
+                    log.delete_before(data.draw(st.integers(0, log.exposed_offset)))
+            start, exposed = log.start_offset, log.exposed_offset
+            expected = [
+                source_bytes(content)
+                for content, next_offset in zip(source, ends, strict=True)
+                if start < next_offset <= exposed
+            ]
+            assert [source_bytes(each) for each in stored(log)] == expected
+            assert compacts or log.end_offset == (ends[copied - 1] if copied else 0)
+            visible = [each for each in source[:copied] if read_header(each).base_offset >= start]
+            if visible and not compacts:
+                header = read_header(data.draw(st.sampled_from(visible)))
+                other = source_batch(
+                    header.base_offset, header.last_offset_delta + 1, content=b"another"
+                )
+                with pytest.raises(Differs, match=f"^differs: at offset {header.base_offset} "):
+                    take(log, other)
+        log.abandon()
