@@ -42,9 +42,9 @@ def start(
     return RunningBroker(config, zookeeper)
 
 
-def created(running: RunningBroker, *numbers: int, **more: Any) -> str:
+def created(running: RunningBroker, *wanted: Any, **more: Any) -> str:
     """A new topic, of so many partitions with so many replicas."""
     name = unused()
-    work = running.broker.topics.create(NewTopic(name, *numbers, **more), timeout_ms=TIMEOUT)
+    work = running.broker.topics.create(NewTopic(name, *wanted, **more), timeout_ms=TIMEOUT)
     run(running, work)
     return name

@@ -213,3 +213,23 @@ def test_words_are_kafkas() -> None:
         *("Create", "Alter", "Describe", "ClusterAction", "DescribeConfigs", "AlterConfigs"),
         "IdempotentWrite",
     ]
+
+
+def test_beginnings_of_names_that_begin_each_other() -> None:
+    def to(principal: str) -> tuple[Acl, ...]:
+        return (Acl(f"User:{principal}", "*", Operation.READ, ALLOW),)
+
+    prefixes = {"a": "p1", "a.b": "p2", "a.b.c.": "p3", "a.c": "p4", "b": "p5"}
+    permissions = Permissions(
+        {ResourcePattern(TOPIC, name, PREFIXED): to(who) for name, who in prefixes.items()}
+    )
+    for name in ("a", "a.b", "a.b.c", "a.b.c.d", "a.bz", "a.cz", "az", "b", "c", "0"):
+        for prefix, who in prefixes.items():
+            allowed = permissions.allows(who, HOST, Operation.READ, TOPIC, name)
+            assert allowed is name.startswith(prefix), (name, prefix)
+
+
+def test_every_name_is_also_meant_by_a_prefix_of_a_star_only_literally() -> None:
+    star = ResourcePattern(TOPIC, "*", PREFIXED)
+    permissions = Permissions({star: (Acl("User:*", "*", Operation.READ, ALLOW),)})
+    assert not permissions.allows("alice", HOST, Operation.READ, TOPIC, "views")

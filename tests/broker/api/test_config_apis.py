@@ -100,14 +100,8 @@ def test_a_resource_twice_is_told_once(client: RawClient) -> None:
     assert {each.error_code for each in others} == {ErrorCode.invalid_request}
 
 
-def test_configs_are_replaced(client: RawClient, new_topic: NewTopic) -> None:
-    name = new_topic(configs={"segment.bytes": "1000000", "flush.ms": "5"})
-    assert replace_configs(client, name, {"flush.ms": "7"}) is ErrorCode.none
-    assert value(client, name, "flush.ms") == ("7", ConfigSource.TOPIC_CONFIG)
-    assert value(client, name, "segment.bytes") == ("1073741824", ConfigSource.DEFAULT_CONFIG)
-
-
-def test_single_configs_are_changed(client: RawClient, new_topic: NewTopic) -> None:
+def test_configs_are_replaced_or_changed_one_by_one(client: RawClient, new_topic: NewTopic) -> None:
+    own, default = ConfigSource.TOPIC_CONFIG, ConfigSource.DEFAULT_CONFIG
     name = new_topic(configs={"segment.bytes": "1000000", "flush.ms": "5"})
     steps = (
         ("flush.ms", DELETE, None),
@@ -115,10 +109,13 @@ def test_single_configs_are_changed(client: RawClient, new_topic: NewTopic) -> N
         ("cleanup.policy", APPEND, "compact"),
     )
     assert change_configs(client, name, *steps) is ErrorCode.none
-    assert value(client, name, "segment.bytes") == ("1000000", ConfigSource.TOPIC_CONFIG)
-    assert value(client, name, "flush.ms") == ("100", ConfigSource.DEFAULT_CONFIG)
-    assert value(client, name, "retention.ms") == ("9", ConfigSource.TOPIC_CONFIG)
-    assert value(client, name, "cleanup.policy") == ("delete,compact", ConfigSource.TOPIC_CONFIG)
+    assert value(client, name, "segment.bytes") == ("1000000", own)
+    assert value(client, name, "flush.ms") == ("100", default)
+    assert value(client, name, "retention.ms") == ("9", own)
+    assert value(client, name, "cleanup.policy") == ("delete,compact", own)
+    assert replace_configs(client, name, {"flush.ms": "7"}) is ErrorCode.none
+    assert value(client, name, "flush.ms") == ("7", own)
+    assert value(client, name, "segment.bytes") == ("1073741824", default)
 
 
 def test_a_change_takes_effect(client: RawClient, new_topic: NewTopic) -> None:
@@ -131,39 +128,33 @@ def test_a_change_takes_effect(client: RawClient, new_topic: NewTopic) -> None:
     assert client.produce(name, large).error_code is ErrorCode.none
 
 
-def test_validation_changes_nothing(client: RawClient, new_topic: NewTopic) -> None:
-    name = new_topic()
-    before = value(client, name, "flush.ms")
+def test_validation_and_one_bad_config_change_nothing(
+    client: RawClient, new_topic: NewTopic
+) -> None:
+    name, good, invalid = new_topic(), ("flush.ms", SET, "7"), ErrorCode.invalid_config
     assert replace_configs(client, name, {"flush.ms": "7"}, validate_only=True) is ErrorCode.none
-    steps = (("flush.ms", SET, "7"),)
-    assert change_configs(client, name, *steps, validate_only=True) is ErrorCode.none
-    bad = (("flush.ms", SET, "soon"),)
-    assert change_configs(client, name, *bad, validate_only=True) is ErrorCode.invalid_config
-    assert value(client, name, "flush.ms") == before
-
-
-def test_one_bad_config_spoils_all_of_its_resource(client: RawClient, new_topic: NewTopic) -> None:
-    name, both = new_topic(), {"flush.ms": "7", "segment.bytes": "?"}
-    assert replace_configs(client, name, both) is ErrorCode.invalid_config
-    steps = (("flush.ms", SET, "7"), ("no.such", SET, "1"))
-    assert change_configs(client, name, *steps) is ErrorCode.invalid_config
+    assert change_configs(client, name, good, validate_only=True) is ErrorCode.none
+    assert change_configs(client, name, ("flush.ms", SET, "soon"), validate_only=True) is invalid
+    # It spoils all of its resource.
+    assert replace_configs(client, name, {"flush.ms": "7", "segment.bytes": "?"}) is invalid
+    assert change_configs(client, name, good, ("no.such", SET, "1")) is invalid
     assert value(client, name, "flush.ms") == ("100", ConfigSource.DEFAULT_CONFIG)
 
 
 def test_alterations_that_cannot_be(client: RawClient, new_topic: NewTopic) -> None:
-    name = new_topic()
+    name, seven, step = new_topic(), {"flush.ms": "7"}, ("flush.ms", SET, "7")
     unknown = ErrorCode.unknown_topic_or_partition
-    assert replace_configs(client, "never-created", {"flush.ms": "7"}) is unknown
-    assert change_configs(client, "never-created", ("flush.ms", SET, "7")) is unknown
+    assert replace_configs(client, "never-created", seven) is unknown
+    assert change_configs(client, "never-created", step) is unknown
     for code in (
         replace_configs(client, name, {"flush.ms": None}),
-        replace_configs(client, "1", {"flush.ms": "7"}, kind=OF_BROKER),
-        replace_configs(client, "1", {"flush.ms": "7"}, kind=99),
+        replace_configs(client, "1", seven, kind=OF_BROKER),
+        replace_configs(client, "1", seven, kind=99),
         change_configs(client, name, ("flush.ms", SET, None)),
         change_configs(client, name, ("flush.ms", APPEND, "7")),
         change_configs(client, name, ("flush.ms", 9, "7")),
-        change_configs(client, name, ("flush.ms", SET, "7"), ("flush.ms", SET, "8")),
-        change_configs(client, "1", ("flush.ms", SET, "7"), kind=OF_BROKER),
+        change_configs(client, name, step, ("flush.ms", SET, "8")),
+        change_configs(client, "1", step, kind=OF_BROKER),
     ):
         assert code is ErrorCode.invalid_request
 

@@ -115,6 +115,23 @@ def test_a_session_waits_for_as_much_as_is_wanted(
     }
 
 
+def test_of_two_requests_in_a_session_the_later_one_is_answered(
+    running: RunningBroker, client: RawClient, new_topic: NewTopic
+) -> None:
+    name = new_topic()
+    session = ClientSession(client)
+    session.fetch({(name, 0): 0})
+    session.begin()
+    with running.client() as other:
+        fetched(other, whole({(name, 0): 0}))
+        later = ClientSession(other)
+        later.id, later.epoch = session.id, 2
+        assert later.fetch() == {}
+        assert later.id == session.id
+    answer = client.finish(fetch.API, 12)
+    assert answer.error_code is ErrorCode.invalid_fetch_session_epoch
+
+
 def test_a_session_outlives_its_connection(
     running: RunningBroker, client: RawClient, new_topic: NewTopic
 ) -> None:

@@ -132,6 +132,11 @@ def consume(client: RawClient, topic: Replicated, offset: int, **more: Any) -> P
     return fetched(client, whole({topic.key: offset}, **more))
 
 
+def append_flushed(client: RawClient, topic: "Replicated", *timestamps: int) -> None:
+    append(client, topic.name, *timestamps)
+    flush_is_over(topic)
+
+
 def flush_is_over(topic: Replicated, index: int = 0) -> None:
     topic.wait(lambda each: each.log.flushed_offset == each.log.end_offset, index)
 
@@ -143,8 +148,7 @@ def test_a_follower_reads_what_consumers_do_not_see(
     client: RawClient, follower: RawClient, topic: Replicated
 ) -> None:
     append(client, topic.name, 1, 2)
-    append(client, topic.name, 3)
-    flush_is_over(topic)
+    append_flushed(client, topic, 3)
     data = follow(follower, topic, 0)
     assert (offsets_in(data), data.high_watermark) == ([0, 2], 0)
     assert (offsets_in(consume(client, topic, 0)), data.last_stable_offset) == ([], 0)
@@ -161,8 +165,7 @@ def test_a_follower_reads_what_consumers_do_not_see(
 def test_a_consumer_waits_for_what_is_committed(
     client: RawClient, follower: RawClient, running: RunningBroker, topic: Replicated
 ) -> None:
-    append(client, topic.name, 1)
-    flush_is_over(topic)
+    append_flushed(client, topic, 1)
     client.begin(fetch.API, 12, whole({topic.key: 0}, wait=20_000))
     assert follow(follower, topic, 0).high_watermark == 0
     follow(follower, topic, 1)
@@ -172,8 +175,7 @@ def test_a_consumer_waits_for_what_is_committed(
     session.fetch({topic.key: 1})
     session.begin()
     with running.client() as other:
-        append(other, topic.name, 2)
-        flush_is_over(topic)
+        append_flushed(other, topic, 2)
     follow(follower, topic, 2)
     assert offsets_in(session.finish()[topic.key]) == [1]
 
@@ -255,8 +257,7 @@ def test_who_has_no_replica_is_no_follower(client: RawClient, topic: Replicated)
 def test_where_a_leaders_log_lies_is_told_to_who_is_outside_of_it(
     client: RawClient, topic: Replicated
 ) -> None:
-    append(client, topic.name, 1, 2)
-    flush_is_over(topic)
+    append_flushed(client, topic, 1, 2)
     follow(client, topic, 2)
     data = follow(client, topic, 3)
     assert data.error_code is ErrorCode.offset_out_of_range
@@ -403,11 +404,9 @@ def test_who_waits_is_told_when_a_leader_is_deposed(
 def test_a_new_leader_tells_no_end_before_it_knows_what_is_committed(
     client: RawClient, follower: RawClient, running: RunningBroker, topic: Replicated
 ) -> None:
-    append(client, topic.name, 10, 20)
-    flush_is_over(topic)
+    append_flushed(client, topic, 10, 20)
     follow(follower, topic, 2)
-    append(client, topic.name, 30)
-    flush_is_over(topic)
+    append_flushed(client, topic, 30)
     topic.lose_leader(1)
     topic.lead_again(2)
 
@@ -437,8 +436,7 @@ def test_a_new_leader_tells_no_end_before_it_knows_what_is_committed(
 def test_a_consumer_is_sent_to_a_replica_in_its_rack(
     client: RawClient, follower: RawClient, topic: Replicated
 ) -> None:
-    append(client, topic.name, 1, 2)
-    flush_is_over(topic)
+    append_flushed(client, topic, 1, 2)
     assert consume(client, topic, 0, rack=THERE).preferred_read_replica == -1, "it has nothing"
     follow(follower, topic, 1)
     data = consume(client, topic, 2, rack=THERE)
@@ -462,8 +460,7 @@ def test_nobody_is_sent_where_he_cannot_come_in(
     client: RawClient, follower: RawClient, new_replicated: NewReplicated
 ) -> None:
     topic = new_replicated(1, 3)
-    append(client, topic.name, 1)
-    flush_is_over(topic)
+    append_flushed(client, topic, 1)
     follow(follower, topic, 1, replica_id=3)
     data = consume(client, topic, 0, rack=THERE)
     assert (data.preferred_read_replica, offsets_in(data)) == (-1, [0])
@@ -472,8 +469,7 @@ def test_nobody_is_sent_where_he_cannot_come_in(
 def test_in_a_session_who_is_sent_elsewhere_is_told_so(
     client: RawClient, follower: RawClient, topic: Replicated
 ) -> None:
-    append(client, topic.name, 1)
-    flush_is_over(topic)
+    append_flushed(client, topic, 1)
     follow(follower, topic, 1)
     session = ClientSession(client, rack=THERE)
     for offsets in ({topic.key: 0}, {}):
@@ -485,11 +481,9 @@ def test_in_a_session_who_is_sent_elsewhere_is_told_so(
 def test_a_follower_serves_consumers_that_say_their_rack(
     client: RawClient, follower: RawClient, topic: Replicated
 ) -> None:
-    append(client, topic.name, 1, 2)
-    flush_is_over(topic)
+    append_flushed(client, topic, 1, 2)
     follow(follower, topic, 2)
-    append(client, topic.name, 3)
-    flush_is_over(topic)
+    append_flushed(client, topic, 3)
     topic.lose_leader(1)
 
     data = consume(client, topic, 0, rack=HERE, epoch=1)

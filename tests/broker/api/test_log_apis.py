@@ -39,28 +39,18 @@ def test_offsets_of_a_log(client: RawClient, new_topic: NewTopic, version: int) 
         assert found(MAX_TIMESTAMP) == (4, 4000)
 
 
-def test_offsets_of_an_empty_log(client: RawClient, new_topic: NewTopic) -> None:
-    name = new_topic()
-    assert list_offset(client, name, EARLIEST).offset == 0
-    assert list_offset(client, name, LATEST).offset == 0
-    assert list_offset(client, name, MAX_TIMESTAMP).offset == -1
-    assert list_offset(client, name, 0).offset == -1
-
-
 def test_offsets_that_cannot_be_told(client: RawClient, new_topic: NewTopic) -> None:
-    name = new_topic()
-    unknown = ErrorCode.unknown_topic_or_partition
+    name, unknown = new_topic(), ErrorCode.unknown_topic_or_partition
+    of_nothing = {EARLIEST: 0, LATEST: 0, MAX_TIMESTAMP: -1, 0: -1}
+    assert {each: list_offset(client, name, each).offset for each in of_nothing} == of_nothing
     assert list_offset(client, "never-created", LATEST).error_code is unknown
-    assert list_offset(client, name, LATEST, index=1).error_code is unknown
-    assert list_offset(client, name, LATEST, index=-1).error_code is unknown
-    assert list_offset(client, name, LATEST, epoch=0).error_code is ErrorCode.none
-    assert list_offset(client, name, LATEST, epoch=1).error_code is ErrorCode.unknown_leader_epoch
+    for index in (1, -1):
+        assert list_offset(client, name, LATEST, index=index).error_code is unknown
+    for epoch, code in ((0, ErrorCode.none), (1, ErrorCode.unknown_leader_epoch)):
+        assert list_offset(client, name, LATEST, epoch=epoch).error_code is code
     assert list_offset(client, name, -9).error_code is ErrorCode.unsupported_version
-
-
-def test_an_offset_asked_for_twice(client: RawClient, new_topic: NewTopic) -> None:
-    answer = list_offset(client, new_topic(), LATEST, times=2)
-    assert answer.error_code is ErrorCode.invalid_request
+    twice = list_offset(client, name, LATEST, times=2)
+    assert twice.error_code is ErrorCode.invalid_request
 
 
 @pytest.mark.parametrize("version", delete_records.API.versions)

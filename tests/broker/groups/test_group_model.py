@@ -244,7 +244,10 @@ class GroupMachine(RuleBasedStateMachine):
             assert self.taken.generation >= self.durable.generation
         self.durable, self.taken = self.taken, None
 
-    @rule(dies=st.booleans(), save_arrives=st.booleans())
+    @rule(
+        dies=st.booleans(),
+        save_arrives=st.booleans(),
+    )
     def change_coordinator(self, dies: bool, save_arrives: bool) -> None:
         """The one before may have said so, or not; its last save may have arrived, or not."""
         if self.taken is not None and save_arrives:

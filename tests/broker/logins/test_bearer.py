@@ -20,6 +20,7 @@ from client.logins import exchange as clients_exchange
 from client.security import Login, Mechanism
 from harness.certificates import Authority
 from harness.event_loops import on_event_loop
+from harness.waiting import wait_until_async
 from tests.broker.logins.issuer import (
     AUDIENCE,
     ISSUER,
@@ -93,11 +94,8 @@ def test_a_good_token(key: Any, algorithm: str) -> None:
     assert principal(token(key=key, algorithm=algorithm)) == "alice"
 
 
-def test_an_audience_of_several() -> None:
+def test_an_audience_of_several_and_a_name_in_another_claim() -> None:
     assert principal(token(claims(aud=["others", AUDIENCE]))) == "alice"
-
-
-def test_the_name_may_be_in_another_claim() -> None:
     rules = msgspec.structs.replace(RULES, user_claim="azp")
     assert principal(token(claims(azp="web-1", sub=None)), rules) == "web-1"
     assert "no name in `azp`" in why(token(), rules)
@@ -135,18 +133,14 @@ def test_what_a_token_says_wrongly(said: Any, reason: str) -> None:
     assert reason in why(token(said))
 
 
-def test_the_issuers_clock_may_be_off() -> None:
-    assert principal(token(claims(exp=NOW - 29))) == "alice"
-    assert principal(token(claims(nbf=NOW + 29))) == "alice"
+def test_until_when_it_is_good() -> None:
+    """The issuer's clock may be off."""
+    for within in (claims(exp=NOW - 29), claims(nbf=NOW + 29)):
+        assert principal(token(within)) == "alice"
     strict = msgspec.structs.replace(RULES, leeway_seconds=0.0)
     assert "expired" in why(token(claims(exp=NOW)), strict)
-
-
-def test_until_when_it_is_good() -> None:
-    clock = 5_000.0
-    assert asyncio.run(tokens().check(token())).ends_at == clock + 630
-    for endless in (NOW + 1e9, 1e300):
-        assert asyncio.run(tokens().check(token(claims(exp=endless)))).ends_at == clock + 86_400
+    for exp, lasts in ((NOW + 600, 630), (NOW + 1e9, 86_400), (1e300, 86_400)):
+        assert asyncio.run(tokens().check(token(claims(exp=exp)))).ends_at == 5_000.0 + lasts
 
 
 def unsigned(header: dict[str, Any]) -> str:
@@ -257,40 +251,34 @@ async def test_a_key_that_the_issuer_took_back_goes_within_the_hour() -> None:
     assert (await shown.check(token())).principal == "alice"
     clock.now += 3_601
     await shown.check(token())  # nobody waits for the fetch
-    for _ in range(1_000):
-        if source.asked == 2:
-            break
-        await asyncio.sleep(0.01)
+    await wait_until_async(lambda: source.asked == 2)
     await asyncio.sleep(0.1)
     with pytest.raises(BadToken):
         await shown.check(token())
 
 
-def test_a_page_that_fails_leaves_the_old_keys(caplog: pytest.LogCaptureFixture) -> None:
+@on_event_loop
+async def test_a_page_that_fails_leaves_the_old_keys(caplog: pytest.LogCaptureFixture) -> None:
     with keys_page() as page:
-        asyncio.run(_with_a_page(page))
+        clock = Clock()
+        shown = Tokens(RULES, SigningKeys(KeysUrl(page.url), clock), lambda: NOW, clock)
+        page.status = 500
+        for _ in range(3):
+            with pytest.raises(LoginRefused) as refusal:
+                await say(BearerExchange(shown), token())
+            assert refusal.value.is_ours
+            assert "answers with 500" in refusal.value.why
+            clock.now += AGAIN_S
+        page.status = 200
+        assert (await shown.check(token())).principal == "alice"
+        assert page.asked == 4
+        page.body = b"nonsense"
+        for _ in range(2):
+            clock.now += AGAIN_S
+            with pytest.raises(BadToken):
+                await shown.check(token(kid="other"))
+        assert (await shown.check(token())).principal == "alice"
     assert caplog.text.count("keys of tokens cannot be had") == 2
-
-
-async def _with_a_page(page: KeysPage) -> None:
-    clock = Clock()
-    shown = Tokens(RULES, SigningKeys(KeysUrl(page.url), clock), lambda: NOW, clock)
-    page.status = 500
-    for _ in range(3):
-        with pytest.raises(LoginRefused) as refusal:
-            await say(BearerExchange(shown), token())
-        assert refusal.value.is_ours
-        assert "answers with 500" in refusal.value.why
-        clock.now += AGAIN_S
-    page.status = 200
-    assert (await shown.check(token())).principal == "alice"
-    assert page.asked == 4
-    page.body = b"nonsense"
-    for _ in range(2):
-        clock.now += AGAIN_S
-        with pytest.raises(BadToken):
-            await shown.check(token(kid="other"))
-    assert (await shown.check(token())).principal == "alice"
 
 
 def test_a_page_is_believed_by_its_certificate(tmp_path: Path) -> None:
@@ -332,13 +320,11 @@ async def say(exchange: BearerExchange, shown: str) -> Said:
     return await exchange.step(f"n,,\1auth=Bearer {shown}\1\1".encode())
 
 
-def test_our_own_client() -> None:
+@on_event_loop
+async def test_our_own_client() -> None:
     login = Login(mechanism=Mechanism.OAUTHBEARER, token_file="/x")
-
-    async def check() -> Said:
-        return await log_in(clients_exchange(login, token()), BearerExchange(tokens()))
-
-    assert asyncio.run(check()) == Said(b"", "alice", 5_630.0)
+    said = await log_in(clients_exchange(login, token()), BearerExchange(tokens()))
+    assert said == Said(b"", "alice", 5_630.0)
 
 
 @pytest.mark.parametrize(
@@ -379,9 +365,10 @@ def test_what_is_no_token(message: str, reason: str) -> None:
     assert not refusal.value.last_word
 
 
-def test_a_refused_token_is_told_as_the_standard_has_it() -> None:
+@on_event_loop
+async def test_a_refused_token_is_told_as_the_standard_has_it() -> None:
     with pytest.raises(LoginRefused) as refusal:
-        asyncio.run(say(BearerExchange(tokens()), token(claims(exp=1))))
+        await say(BearerExchange(tokens()), token(claims(exp=1)))
     assert json.loads(refusal.value.last_word) == {"status": "invalid_token"}
 
 

@@ -28,9 +28,13 @@ class Clock:
         self.now += seconds
 
 
-def test_each_failure_costs_more_up_to_a_bound() -> None:
+def failing() -> tuple[Clock, Failures]:
     clock = Clock()
-    failures = Failures(clock, clock.sleep)
+    return clock, Failures(clock, clock.sleep)
+
+
+def test_each_failure_costs_more_up_to_a_bound() -> None:
+    clock, failures = failing()
     for _ in range(30):
         asyncio.run(failures.hold("1.2.3.4", "alice"))
     assert clock.slept[0] == FIRST_DELAY
@@ -39,8 +43,7 @@ def test_each_failure_costs_more_up_to_a_bound() -> None:
 
 
 def test_others_pay_nothing_for_it() -> None:
-    clock = Clock()
-    failures = Failures(clock, clock.sleep)
+    clock, failures = failing()
     for _ in range(30):
         asyncio.run(failures.hold("1.2.3.4", "alice"))
     assert failures.pause("1.2.3.4") > 0
@@ -51,16 +54,14 @@ def test_others_pay_nothing_for_it() -> None:
 
 
 def test_who_guesses_one_user_from_many_addresses_waits_too() -> None:
-    clock = Clock()
-    failures = Failures(clock, clock.sleep)
+    clock, failures = failing()
     for number in range(30):
         asyncio.run(failures.hold(f"1.2.3.{number}", "alice"))
     assert clock.slept[-1] == LONGEST_DELAY
 
 
 def test_time_heals() -> None:
-    clock = Clock()
-    failures = Failures(clock, clock.sleep)
+    clock, failures = failing()
     for _ in range(20):
         asyncio.run(failures.hold("1.2.3.4", ""))
     clock.now += 600

@@ -269,7 +269,7 @@ def test_a_copy_is_never_anything_but_its_source(
         for step in steps:
             flushed = log.flushed_offset
             match step:
-                case (first, last) if isinstance(first, int) and isinstance(last, int):
+                case (int(first), int(last)):
                     sent = source[min(first, copied) : last]
                     new = take(log, b"".join(sent), compacts=compacts)
                     reached = min(first, copied) + len(sent)

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -147,6 +148,79 @@ def test_a_crash_at_any_step_is_gone_on_from(tmp_path: Path, way: str) -> None:
     kept.close()
 
 
+def test_a_producer_goes_on_where_the_log_does(tmp_path: Path) -> None:
+    kept = grown(tmp_path / "it")
+    kept.log.truncate(60, NOW)
+    assert append(kept.log, batch(3, producer=(5, 0, 57))).duplicate
+    again = append(kept.log, batch(3, producer=(5, 0, 60)))
+    assert again == (60, 62, False)
+    kept.close()
+
+
+def unseen(tmp_path: Path) -> Log:
+    """Ten batches of three; of none it is known whether others have it."""
+    log = create(tmp_path)
+    log.replicated(0)
+    for base_offset in range(0, 30, 3):
+        copied(log, base_offset)
+    flush(log)
+    return log
+
+
+def test_readers_see_what_the_other_replicas_have(tmp_path: Path) -> None:
+    log = unseen(tmp_path)
+    assert log.read(0, 1000) is None
+    log.replicated(12)
+    assert offsets(log) == [0, 3, 6, 9]
+    log.replicated(6)
+    assert offsets(log) == [0, 3, 6, 9], "what was seen once is seen"
+    log.truncate(20, NOW)
+    assert (log.end_offset, log.exposed_offset) == (18, 12)
+    assert offsets(log) == [0, 3, 6, 9]
+    log.truncate(8, NOW)
+    assert (log.end_offset, log.exposed_offset) == (6, 6)
+    copied(log, 6, epoch=1)
+    copied(log, 9, epoch=1)
+    flush(log)
+    assert offsets(log) == [0, 3]
+    log.replicated(9)
+    assert offsets(log) == [0, 3, 6]
+    log.replicated(inf)
+    assert offsets(log) == [0, 3, 6, 9]
+    log.abandon()
+
+
+def test_what_others_have_of_another_log_is_not_shown(tmp_path: Path) -> None:
+    log = unseen(tmp_path)
+    log.replicated(12)
+    log.truncate(8, NOW)
+    copied(log, 6, epoch=1, count=4)
+    copied(log, 10, epoch=1)
+    flush(log)
+    assert (log.end_offset, log.exposed_offset) == (13, 6), "its leader has not said so yet"
+    assert offsets(log) == [0, 3]
+    log.replicated(10)
+    assert offsets(log) == [0, 3, 6]
+    log.begin_anew(5, NOW)
+    copied(log, 5, epoch=2, count=4)
+    flush(log)
+    assert (log.exposed_offset, offsets(log)) == (5, [])
+    log.abandon()
+
+
+def test_what_was_seen_stays_seen_where_the_log_goes_back_to_it(tmp_path: Path) -> None:
+    log = create(tmp_path)
+    for base_offset in (0, 3, 6):
+        copied(log, base_offset)
+    flush(log)
+    log.replicated(inf)
+    copied(log, 9)
+    log.replicated(3)  # a new leader knows less at first
+    log.truncate(9, NOW)
+    assert (log.exposed_offset, offsets(log)) == (9, [0, 3, 6])
+    log.abandon()
+
+
 def with_gaps(tmp_path: Path) -> Log:
     """As a follower has a log that its leader compacted: 0 to 2, 10 to 12, 40 to 42, …"""
     log = create(tmp_path, segment_bytes=300)
@@ -204,3 +278,12 @@ def test_where_all_that_is_left_was_deleted(tmp_path: Path) -> None:
     again = reopen(log, recovery_point=0)
     assert (again.start_offset, offsets(again)) == (35, [35])
     again.abandon()
+
+
+def test_what_is_not_there_cannot_be_taken_back(tmp_path: Path) -> None:
+    kept = grown(tmp_path / "it")
+    before = contents(kept.log)
+    kept.log.truncate(90, NOW)
+    kept.log.truncate(1000, NOW)
+    assert contents(kept.log) == before
+    kept.close()

@@ -349,6 +349,24 @@ def test_a_clean_stop_is_believed_only_where_the_log_confirms_it(tmp_path: Path)
     assert reopen(log, clean=True).end_offset == 12
 
 
+def test_deleted_records_stay_deleted(tmp_path: Path) -> None:
+    log = create(tmp_path, segment_bytes=3000)
+    grow(log, 60, 3)
+    log.delete_before(100)
+    log.delete_before(101)
+    flush(log)
+    log.abandon()
+    assert names(log, ".start") == [101]
+    again = Log.open(
+        log.directory, log.config, recovery_point=0, start_offset=0, clean=False, now_ms=NOW
+    )
+    assert (again.start_offset, again.end_offset) == (101, 180)
+    again.delete_before(180)
+    flush(again)
+    assert names(log, ".log") == [180]
+    assert reopen(again, recovery_point=0).start_offset == 180
+
+
 def test_a_file_that_cannot_be_read_is_an_error_of_this_log(tmp_path: Path) -> None:
     log = filled(tmp_path)
     log_file(log).unlink()

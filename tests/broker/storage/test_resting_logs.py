@@ -51,6 +51,18 @@ def test_nothing_is_open_and_all_goes_on(tmp_path: Path) -> None:
     assert found.offset == 9
 
 
+def test_what_is_not_on_disk_keeps_its_files(tmp_path: Path) -> None:
+    log = rested(tmp_path)
+    append(log, batch())
+    assert not log.rest()
+    ticket = log.begin_flush()
+    assert ticket is not None
+    ticket.run()
+    assert not log.rest(), "a flush is under way"
+    log.complete_flush(ticket)
+    assert log.rest()
+
+
 def test_segments_that_were_read_rest_too(tmp_path: Path) -> None:
     gc.collect()
     before = len(OPEN)
