@@ -233,6 +233,30 @@ def test_transactions_and_what_cannot_be_read_stay_and_keep_their_tombstones(
     assert cleaning.counts.batches_left_alone == 2
 
 
+def test_what_does_not_fit_the_map_is_cleaned_in_the_next_pass(tmp_path: Path) -> None:
+    batches = [batch(i, (b"%d" % (i % 10), b"1")) for i in range(60)]
+    segments = store(tmp_path, [batches[i : i + 20] for i in range(0, 60, 20)])
+    expected = {i: (b"%d" % (i % 10), b"1") for i in range(50, 60)}
+    first_dirty, passes = 0, 0
+    while first_dirty < 60:
+        small = job(tmp_path, segments, first_dirty=first_dirty, map_bytes=10 * SLOT)
+        cleaning = clean(small)
+        assert cleaning.cleaned_to > first_dirty
+        first_dirty = cleaning.cleaned_to
+        segments = take_over(tmp_path, segments, cleaning)
+        passes += 1
+    assert passes > 2
+    content = b"".join(
+        layout.numbered(tmp_path, s.base_offset, layout.LOG).read_bytes() for s in segments
+    )
+    left = {
+        record.offset: (record.key, record.value)
+        for at, header in headers(content)
+        for record in records(content[at : at + header.size])
+    }
+    assert left == expected
+
+
 def test_a_tombstone_beyond_what_fits_the_map_stays_with_what_it_covers(tmp_path: Path) -> None:
     tombstone = build_batch(
         [Record(4, 0, b"a", None)], base_offset=4, base_timestamp=NOW - 1, attributes=DELETE_HORIZON
