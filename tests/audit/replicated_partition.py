@@ -36,7 +36,7 @@ from tests.audit.store.said import (
     run,
     window,
 )
-from tests.broker.counting.shown_ledger import ShownLedger
+from tests.broker.counting.counted import ShownLedger
 from tests.broker.storage.log_files import NOW as WRITTEN
 from tests.broker.storage.log_files import append, batch, flush, log_file, read_on
 from wire.batch import BatchHeader, check_batch, headers

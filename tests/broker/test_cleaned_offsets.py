@@ -8,35 +8,30 @@ FILE = "cleaner-offset-checkpoint"
 A, B, C = ("a", 0), ("a", 1), ("c", 0)
 
 
-def test_what_was_cleaned_is_known_after_a_restart(tmp_path: Path) -> None:
+def cleaned(directory: Path, *keys: tuple[str, int]) -> list[int]:
+    """As it is known after a restart."""
+    data = DataDirectory(directory)
+    found = [data.cleaned(key) for key in keys]
+    data.release()
+    return found
+
+
+def test_what_was_cleaned_is_known_after_a_restart_and_not_of_a_namesake(tmp_path: Path) -> None:
+    assert cleaned(tmp_path, A) == [0]
     data = DataDirectory(tmp_path)
-    assert data.cleaned(A) == 0
-    data.note_cleaned(A, 7)
-    data.note_cleaned(B, 9)
-    data.note_cleaned(C, 11)
+    for key, offset in ((A, 7), (B, 9), (C, 11)):
+        data.note_cleaned(key, offset)
     data.write_cleaned([A, B])
     assert (tmp_path / FILE).read_text() == "0\n2\na 0 7\na 1 9\n"
     data.release()
-    again = DataDirectory(tmp_path)
-    assert [again.cleaned(key) for key in (A, B, C)] == [7, 9, 0]
-    again.release()
-
-
-def test_a_new_partition_knows_nothing_of_its_namesake(tmp_path: Path) -> None:
+    assert cleaned(tmp_path, A, B, C) == [7, 9, 0]
     data = DataDirectory(tmp_path)
-    data.note_cleaned(A, 7)
-    data.note_cleaned(B, 9)
-    data.write_cleaned([A, B])
     data.forget_checkpoint(A)
     assert data.cleaned(A) == 0
     data.release()
-    again = DataDirectory(tmp_path)
-    assert [again.cleaned(key) for key in (A, B)] == [0, 9]
-    again.release()
+    assert cleaned(tmp_path, A, B) == [0, 9]
 
 
 def test_a_damaged_file_costs_a_cleaning_and_no_start(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text("0\n5\na 0 7\n")
-    data = DataDirectory(tmp_path)
-    assert data.cleaned(A) == 0
-    data.release()
+    assert cleaned(tmp_path, A) == [0]

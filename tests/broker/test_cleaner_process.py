@@ -14,6 +14,7 @@ from broker.cleaner_process import clean_in_process
 from broker.storage import layout
 from broker.storage.cleaner import CleaningJob
 from broker.storage.errors import CorruptLog
+from harness.event_loops import on_event_loop
 from tests.broker.storage.compacted_log import NOW, RETENTION, Story, filled, names
 
 
@@ -60,19 +61,18 @@ def make_endless(story: Story) -> None:
     os.mkfifo(fifo)
 
 
-def test_a_cleaning_that_is_cancelled_ends_its_process(tmp_path: Path) -> None:
+@on_event_loop
+async def test_a_cleaning_that_is_cancelled_ends_its_process(tmp_path: Path) -> None:
     story = filled(tmp_path)
     make_endless(story)
 
-    async def cancelled() -> None:
-        task = asyncio.create_task(clean_in_process(job_of(story)))
-        await asyncio.sleep(0.3)
-        assert not task.done()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
+    task = asyncio.create_task(clean_in_process(job_of(story)))
+    await asyncio.sleep(0.3)
+    assert not task.done()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
 
-    asyncio.run(cancelled())
     story.log.abandon()
 
 

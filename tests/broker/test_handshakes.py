@@ -1,4 +1,5 @@
-"""TLS handshakes that are begun and not finished: how many of one address."""
+"""TLS handshakes that are begun and not finished, how many of one address; and listeners that there
+cannot be."""
 
 import asyncio
 import contextlib
@@ -7,11 +8,15 @@ import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
+import pytest
+
 from broker.complaints import Complaints
 from broker.handshakes import Handshakes
 from broker.listeners import Listener, ListenerConfig
 from ground.server_tls import ListenerTls, ServerTls
 from harness.certificates import Authority
+from harness.event_loops import on_event_loop
 
 OF_AN_ADDRESS = 500
 
@@ -66,13 +71,25 @@ def is_closed(client: socket.socket) -> bool:
     return True
 
 
-def test_an_ipv6_address_stands_for_its_network(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with running(tmp_path) as broker:
-            for number in range(OF_AN_ADDRESS):
-                broker.connect(f"2001:db8::{number:x}")
-            assert len(broker.handshakes) == OF_AN_ADDRESS
-            assert is_closed(broker.connect("2001:db8::ffff"))
-            assert not is_closed(broker.connect("2001:db8:0:1::ffff"))
+@on_event_loop
+async def test_an_ipv6_address_stands_for_its_network(tmp_path: Path) -> None:
+    async with running(tmp_path) as broker:
+        for number in range(OF_AN_ADDRESS):
+            broker.connect(f"2001:db8::{number:x}")
+        assert len(broker.handshakes) == OF_AN_ADDRESS
+        assert is_closed(broker.connect("2001:db8::ffff"))
+        assert not is_closed(broker.connect("2001:db8:0:1::ffff"))
 
-    asyncio.run(run())
+
+@pytest.mark.parametrize(
+    ("logins", "why"),
+    [
+        (["PLAIN"], "has secrets sent as they are: add `tls`"),
+        (["SCRAM-SHA-512", "GSSAPI"], "Penstock's brokers take no tickets of Kerberos"),
+    ],
+)
+def test_logins_that_cannot_be(logins: list[str], why: str) -> None:
+    known = {"name": "LOCKED", "port": 9093}
+    assert msgspec.convert({**known, "logins": ["SCRAM-SHA-512"]}, ListenerConfig).knows_everybody
+    with pytest.raises(msgspec.ValidationError, match=why):
+        msgspec.convert({**known, "logins": logins}, ListenerConfig)

@@ -1,19 +1,18 @@
 """Leaders that clients ask for, where two brokers run."""
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from broker.config import ReplicationConfig
-from broker.topic_rules import NewTopic
 from cluster.partition_states import StateChange, change_states
 from cluster.values import NO_LEADER
 from cluster.zookeeper import EmbeddedZooKeeper
 from tests.broker.api.running_broker import RunningBroker
-from tests.broker.test_topics import TIMEOUT, Pair, fresh, run, start
+from tests.broker.pairs import TIMEOUT, Pair, created, start
 from wire.errors import ErrorCode
 from wire.messages.elect_leaders import (
     API,
@@ -22,24 +21,6 @@ from wire.messages.elect_leaders import (
     ElectLeadersResponse,
     TopicPartitions,
 )
-
-
-@pytest.fixture(scope="module")
-def pair(zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    """Two brokers of one cluster; the first is its controller."""
-    directory = tmp_path_factory.mktemp("brokers")
-    address = f"{zookeeper.address}/t{uuid.uuid4().hex[:12]}"
-    with start(directory, address, 1) as first, start(directory, address, 2) as second:
-        for each in (first, second):
-            each.broker.cluster.wait_for(lambda map_: map_.brokers.keys() == {1, 2})
-        yield first, second
-
-
-def topic(running: RunningBroker, *replicas: tuple[int, ...]) -> str:
-    name = fresh()
-    wanted = NewTopic(name, assignment=dict(enumerate(replicas)))
-    run(running, running.broker.topics.create(wanted, timeout_ms=TIMEOUT))
-    return name
 
 
 def let(running: RunningBroker, name: str, index: int, leader: int, isr: tuple[int, ...]) -> None:
@@ -81,7 +62,7 @@ def codes(response: ElectLeadersResponse) -> dict[tuple[str, int], ErrorCode]:
 @pytest.mark.parametrize("version", range(3))
 def test_the_preferred_leader_leads_again(pair: Pair, version: int) -> None:
     first, _ = pair
-    name = topic(first, (2, 1), (1, 2))
+    name = created(first, assignment={0: (2, 1), 1: (1, 2)})
     let(first, name, 0, 1, (2, 1))
     response = elect(first, {name: [0, 1, 9], "unknown": [0]}, version=version)
     assert response.error_code is ErrorCode.none
@@ -97,7 +78,7 @@ def test_the_preferred_leader_leads_again(pair: Pair, version: int) -> None:
 
 def test_of_all_partitions_only_those_are_told_of_that_needed_it(pair: Pair) -> None:
     first, _ = pair
-    name = topic(first, (2, 1), (1, 2))
+    name = created(first, assignment={0: (2, 1), 1: (1, 2)})
     let(first, name, 0, 1, (2, 1))
     answered = {key: code for key, code in codes(elect(first, None)).items() if key[0] == name}
     assert answered == {(name, 0): ErrorCode.none}
@@ -105,20 +86,17 @@ def test_of_all_partitions_only_those_are_told_of_that_needed_it(pair: Pair) -> 
 
 def test_where_nobody_in_sync_is_alive_one_leads_all_the_same(pair: Pair) -> None:
     first, _ = pair
-    name = topic(first, (1, 2), (1, 2))
+    name = created(first, assignment={0: (1, 2), 1: (1, 2)})
     let(first, name, 0, NO_LEADER, (9,))
     response = elect(first, {name: [0, 1]}, ElectionType.UNCLEAN)
-    assert codes(response) == {
-        (name, 0): ErrorCode.none,
-        (name, 1): ErrorCode.election_not_needed,
-    }
+    assert codes(response) == {(name, 0): ErrorCode.none, (name, 1): ErrorCode.election_not_needed}
     leads = first.broker.cluster.snapshot.topics[name].partitions[0]
     assert (leads.leader, leads.isr[0]) == (1, 1)
 
 
 def test_only_the_controller_elects(pair: Pair) -> None:
     first, second = pair
-    name = topic(first, (1, 2))
+    name = created(first, assignment={0: (1, 2)})
     response = elect(second, {name: [0]})
     assert response.error_code is ErrorCode.not_controller
     assert codes(response) == {(name, 0): ErrorCode.not_controller}
@@ -138,6 +116,6 @@ def test_leaders_return_by_themselves(zookeeper: EmbeddedZooKeeper, tmp_path: Pa
     ):
         view = second.broker.cluster
         first.broker.cluster.wait_for(lambda map_: map_.brokers.keys() == {1, 2})
-        name = topic(first, (2, 1))
+        name = created(first, assignment={0: (2, 1)})
         let(first, name, 0, 1, (1, 2))
         view.wait_for(lambda now: now.topics[name].partitions[0].leader == 2)

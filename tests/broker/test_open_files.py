@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.open_files import NoRoom, OpenLogs
+from broker.errors import BrokerError
+from broker.open_files import Descriptors, NoRoom, OpenLogs
 from broker.storage.config import LogConfig
 from broker.storage.files import OPEN
 from broker.storage.log import Log
@@ -110,26 +111,23 @@ def test_a_log_that_is_not_flushed_is_flushed_and_not_let_go_of(logs: list[OneLo
 
 
 @pytest.mark.not_quick("opens very many files")
-def test_who_writes_to_all_leaves_room_for_who_writes_to_one(logs: list[OneLog]) -> None:
+@pytest.mark.parametrize("in_turns", [False, True])
+def test_who_writes_to_all_leaves_room_for_who_writes_to_one(
+    logs: list[OneLog], in_turns: bool
+) -> None:
+    """Also where the two take turns. No log of the first can rest: none of them is flushed."""
     *many, one = logs
     refused = 0
     for each in many:
-        with contextlib.suppress(NoRoom):
-            each.write()
-            refused -= 1
-        refused += 1
-    assert refused
-    one.write("another client")
-
-
-def test_it_leaves_that_room_also_where_the_two_take_turns(logs: list[OneLog]) -> None:
-    """No log can rest: none of them is flushed."""
-    *many, one = logs
-    for each in many:
-        with contextlib.suppress(NoRoom):
+        try:
             each.write("who writes to all")
-        one.write("who writes to one")
-        flush(one.log)
+        except NoRoom:
+            refused += 1
+        if in_turns:
+            one.write("who writes to one")
+            flush(one.log)
+    assert refused
+    one.write("who writes to one")
 
 
 def test_who_may_have_less_of_the_room_does_not_make_others_wait(logs: list[OneLog]) -> None:
@@ -192,3 +190,20 @@ def test_unused_logs_come_to_rest(logs: list[OneLog]) -> None:
     piece = logs[1].log.read(0, 1000)
     assert piece is not None
     assert len(content(piece)) == piece.length
+
+
+@pytest.mark.parametrize(
+    ("most", "wanted", "connections"),
+    [(524_288, 20_000, 20_000), (4_096, 20_000, 3_000), (4_096, 500, 500), (256, 20_000, 120)],
+)
+def test_what_is_left_by_connections_is_for_logs(most: int, wanted: int, connections: int) -> None:
+    shares = Descriptors.of(most, wanted)
+    assert shares.connections == connections
+    kept = most - shares.connections - shares.log_files
+    assert 50 < kept < 100
+    assert shares.log_files >= 40
+
+
+def test_a_limit_that_is_too_low_is_named() -> None:
+    with pytest.raises(BrokerError, match=r"may have 100 files open, a broker needs 256 at least"):
+        Descriptors.of(100, 20_000)

@@ -17,6 +17,7 @@ from broker.storage.acknowledged import AcknowledgedFile
 from broker.storage.config import LogConfig
 from broker.storage.epochs import LeaderEpochs
 from broker.storage.identity import PARTITION_METADATA
+from broker.storage.log import Log
 from broker.withdrawals import UNKNOWN, Withdrawal, Withdrawals
 from cluster.errors import Unavailable
 from cluster.values import PartitionInfo
@@ -198,37 +199,32 @@ def test_a_file_that_was_cut(broker: Broker) -> None:
     again.log.abandon()
 
 
-def test_segments_that_are_gone_from_the_front(broker: Broker) -> None:
-    opened = broker.filled()
-    first, second, *_ = names(opened.log, ".log")
-    for suffix in (".log", ".index", ".timeindex"):
-        log_file(opened.log, first, suffix).unlink()
-    broker.restart()
-    assert broker.open().log.start_offset == second
-    assert broker.said == [(0, second, 1, 90)]
-
-
-def test_every_segment_is_gone(broker: Broker) -> None:
-    opened = broker.filled()
-    checkpoint(opened.log)
-    for path in opened.log.directory.iterdir():
-        if path.suffix in (".log", ".index", ".timeindex"):
-            path.unlink()
-    broker.restart()
-    assert broker.open().log.start_offset == 90
-    assert broker.said == [(0, 90, 1, 90)]
-
-
-def test_both_ends_are_gone(broker: Broker) -> None:
-    opened = broker.filled()
-    bases = names(opened.log, ".log")
-    for base in (bases[0], bases[-1]):
+def gone(log: Log, *bases: int) -> None:
+    for base in bases:
         for suffix in (".log", ".index", ".timeindex"):
-            log_file(opened.log, base, suffix).unlink()
+            log_file(log, base, suffix).unlink()
+
+
+@pytest.mark.parametrize("which", ["first", "all", "both ends"])
+def test_segments_that_are_gone(broker: Broker, which: str) -> None:
+    log = broker.filled().log
+    bases = names(log, ".log")
+    first, second, last = bases[0], bases[1], bases[-1]
+    if which == "first":
+        gone(log, first)
+        start, end, said = second, 90, [(0, second, 1, 90)]
+    elif which == "all":
+        checkpoint(log)
+        gone(log, *names(log, ".log"))
+        start, end, said = 90, 90, [(0, 90, 1, 90)]
+    else:
+        gone(log, first, last)
+        start, end = second, last
+        said = [(0, start, 1, end), (end, 90 - end, 1, end)]
     broker.restart()
-    assert broker.open().log.end_offset == bases[-1]
-    begin, end = bases[1], bases[-1]
-    assert broker.said == [(0, begin, 1, end), (end, 90 - end, 1, end)]
+    again = broker.open().log
+    assert (again.start_offset, again.end_offset) == (start, end)
+    assert broker.said == said
 
 
 def test_expired_and_deleted_records_are_not_lost(broker: Broker) -> None:
@@ -351,17 +347,9 @@ def test_statements_are_kept_until_they_are_told(tmp_path: Path) -> None:
 
 def a_withdrawal(topic: str) -> Withdrawal:
     return Withdrawal(
-        number=0,
-        topic=topic,
-        topic_id="id",
-        partition=0,
-        leader_epoch=1,
-        first=0,
-        count=5,
-        resumes=5,
-        reason="",
-        found_millis=0,
-    )
+        number=0, topic=topic, topic_id="id", partition=0, leader_epoch=1, first=0, count=5,
+        resumes=5, reason="", found_millis=0,
+    )  # fmt: skip
 
 
 # Where there are other replicas
@@ -413,13 +401,10 @@ def test_one_that_was_not_in_sync_has_lost_nothing(broker: Broker) -> None:
 
 
 def test_a_leader_that_starts_again_begins_an_epoch_and_a_follower_does_not(broker: Broker) -> None:
-    replicated(broker, leader=1, isr=(1, 2, 3))
-    assert broker.open().info.leader_epoch == 0  # it was made just now
-    broker.restart()
-    assert broker.open().info.leader_epoch == 1
-    replicated(broker, leader=2, isr=(1, 2, 3))
-    broker.restart()
-    assert broker.open().info.leader_epoch == 1
+    for leader, epoch in ((1, 0), (1, 1), (2, 1)):  # it was made just now
+        replicated(broker, leader=leader, isr=(1, 2, 3))
+        assert broker.open().info.leader_epoch == epoch
+        broker.restart()
 
 
 def test_no_more_is_shown_than_was_committed_when_it_was_last_written_down(broker: Broker) -> None:

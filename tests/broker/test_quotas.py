@@ -121,7 +121,7 @@ def test_without_such_a_quota_there_is_no_bound() -> None:
 def test_names_that_clients_choose_are_not_kept_for_ever() -> None:
     quotas = Quotas()
     quotas.follow(of({((CLIENT, None),): 100.0}), 0.0)
-    for number in range(50_000):
+    for number in range(30_000):
         meter = quotas.share_of("u", f"client-{number}", number / 1000).produce
         assert meter is not None
         meter.use(10, number / 1000)

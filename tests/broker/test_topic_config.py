@@ -143,17 +143,12 @@ def test_any_text_is_read_or_refused(name: str, text: str) -> None:
         assert key.read(text_of(value)) == value
 
 
-def test_compaction_lags_must_not_contradict_each_other() -> None:
+def test_cleanup_policies_and_lags_that_contradict_each_other() -> None:
+    for text, found in (("delete", (True, False)), ("compact,delete", (True, True))):
+        config = TopicConfig.parse({"cleanup.policy": text})
+        assert (config.deletes, config.compacts) == found
     message = refused({"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "9"})
     assert message == "min.compaction.lag.ms (10) is greater than max.compaction.lag.ms (9)"
-
-
-def test_cleanup_policies() -> None:
-    assert TopicConfig.parse({}).deletes
-    assert not TopicConfig.parse({}).compacts
-    both = TopicConfig.parse({"cleanup.policy": "compact,delete"})
-    assert both.deletes
-    assert both.compacts
 
 
 def test_the_old_bound_on_timestamps_stands_for_both_new_ones() -> None:
@@ -230,10 +225,8 @@ def test_incremental_changes() -> None:
         "retention.ms": "6",
         "cleanup.policy": "compact",
     }
-
-
-def test_an_override_of_another_release_can_be_removed() -> None:
-    assert changed({"of.a.later.release": "1"}, [ConfigChange("of.a.later.release", DELETE)]) == {}
+    of_later = {"of.a.later.release": "1"}
+    assert changed(of_later, [ConfigChange("of.a.later.release", DELETE)]) == {}
 
 
 @pytest.mark.parametrize(

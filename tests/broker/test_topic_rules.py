@@ -1,66 +1,57 @@
-"""What a topic may be asked to become: Kafka's codes for what it may not."""
+"""What a topic may be asked to become: Kafka's codes for what it may not; and assignments of
+partitions to brokers: legal, even, and over as many racks as there are."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import MappingProxyType
 from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from broker.errors import ApiError, ErrorCode
 from broker.topic_config import TopicDefaults
 from broker.topic_rules import (
     MOST_PARTITIONS,
     NewTopic,
+    assign,
     check_new_name,
     check_room,
     extension,
     placement,
 )
-from cluster.values import BrokerInfo, ClusterSnapshot, PartitionInfo, TopicInfo
+from cluster.values import ClusterSnapshot, TopicInfo
+from tests.cluster.conftest import a_broker, a_partition
 
 DEFAULTS = TopicDefaults(partitions=3, replication_factor=2)
 
 
-def broker(broker_id: int) -> BrokerInfo:
-    return BrokerInfo(
-        broker_id=broker_id,
-        host="127.0.0.1",
-        port=9092,
-        directory_id=UUID(int=broker_id),
-        location="here",
-        started_ms=0,
-        rack=f"rack-{broker_id}",
-    )
-
-
 def topic(name: str, *replicas: Sequence[int]) -> TopicInfo:
-    return TopicInfo(
-        name=name,
-        topic_id=UUID(int=1),
-        partitions=tuple(
-            PartitionInfo(
-                replicas=tuple(each),
-                leader=each[0],
-                leader_epoch=0,
-                isr=(each[0],),
-                controller_epoch=1,
-            )
-            for each in replicas
-        ),
-    )
+    partitions = tuple(a_partition(*each) for each in replicas)
+    return TopicInfo(name=name, topic_id=UUID(int=1), partitions=partitions)
 
 
 def cluster(
     *brokers: int, topics: Sequence[TopicInfo] = (), deleting: Sequence[str] = ()
 ) -> ClusterSnapshot:
     return ClusterSnapshot(
-        brokers=MappingProxyType({each: broker(each) for each in brokers}),
+        brokers=MappingProxyType({each: a_broker(each, rack=f"rack-{each}") for each in brokers}),
         topics=MappingProxyType({each.name: each for each in topics}),
         deleting=frozenset(deleting),
     )
 
 
 THREE = cluster(1, 2, 3)
+
+
+@contextmanager
+def refused(code: ErrorCode, match: str = "") -> Iterator[pytest.ExceptionInfo[ApiError]]:
+    with pytest.raises(ApiError) as error:
+        yield error
+    assert error.value.code is code
+    assert match in error.value.message
 
 
 def place(new: NewTopic, snapshot: ClusterSnapshot = THREE) -> tuple[tuple[int, ...], ...]:
@@ -93,15 +84,13 @@ def test_chance_picks_the_broker_that_comes_first() -> None:
     ],
 )
 def test_impossible_numbers(partitions: int, factor: int, code: ErrorCode) -> None:
-    with pytest.raises(ApiError) as error:
+    with refused(code):
         place(NewTopic("t", partitions, factor))
-    assert error.value.code is code
 
 
 def test_no_broker_at_all() -> None:
-    with pytest.raises(ApiError, match="larger than available brokers: 0") as error:
+    with refused(ErrorCode.invalid_replication_factor, "larger than available brokers: 0"):
         place(NewTopic("t", 1, 1), cluster())
-    assert error.value.code is ErrorCode.invalid_replication_factor
 
 
 def test_a_given_assignment_is_taken_as_it_is() -> None:
@@ -121,10 +110,8 @@ def test_a_given_assignment_is_taken_as_it_is() -> None:
     ],
 )
 def test_impossible_assignments(assignment: Mapping[int, Sequence[int]], says: str) -> None:
-    with pytest.raises(ApiError) as error:
+    with refused(ErrorCode.invalid_replica_assignment, says):
         place(NewTopic("t", assignment=assignment))
-    assert error.value.code is ErrorCode.invalid_replica_assignment
-    assert says in error.value.message
 
 
 @pytest.mark.parametrize(
@@ -142,9 +129,8 @@ def test_impossible_assignments(assignment: Mapping[int, Sequence[int]], says: s
 )
 def test_names_that_cannot_be_given(name: str, code: ErrorCode) -> None:
     snapshot = cluster(1, topics=[topic("a.b", (1,))], deleting=["going"])
-    with pytest.raises(ApiError) as error:
+    with refused(code):
         check_new_name(name, snapshot)
-    assert error.value.code is code
     check_new_name("a-b", snapshot)
 
 
@@ -175,22 +161,62 @@ def test_an_extension_can_be_given() -> None:
 def test_impossible_extensions(
     count: int, assignments: Sequence[Sequence[int]] | None, code: ErrorCode
 ) -> None:
-    with pytest.raises(ApiError) as error:
+    with refused(code):
         extension(topic("t", (1, 2), (2, 3)), count, assignments, THREE)
-    assert error.value.code is code
 
 
 def test_an_extension_needs_as_many_brokers_as_replicas() -> None:
-    with pytest.raises(ApiError) as error:
+    with refused(ErrorCode.invalid_replication_factor):
         extension(topic("t", (1, 2)), 2, None, cluster(1))
-    assert error.value.code is ErrorCode.invalid_replication_factor
 
 
 def test_a_broker_holds_so_many_partitions_and_no_more() -> None:
     snapshot = cluster(1, 2, topics=[topic("old", (1, 2), (1, 2))])
     being_made = [((1,), (2,))]
     check_room(((1,), (2,)), snapshot, being_made, 4)
-    with pytest.raises(ApiError, match=r"broker 2 has 3 partitions, and 4 are allowed") as error:
+    told = "broker 2 has 3 partitions, and 4 are allowed"
+    with refused(ErrorCode.invalid_partitions, told) as error:
         check_room(((1,), (2,), (2,)), snapshot, being_made, 4)
-    assert error.value.code is ErrorCode.invalid_partitions
     assert "`limits.partitions`" in error.value.message
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> dict[int, str | None]:
+    ids = draw(st.lists(st.integers(0, 1000), min_size=1, max_size=9, unique=True))
+    return {each: draw(st.sampled_from([None, "a", "b", "c"])) for each in ids}
+
+
+@given(clusters(), st.integers(1, 40), st.integers(0, 100), st.integers(0, 50), st.data())
+def test_assignments(
+    racks: dict[int, str | None], partitions: int, start: int, first: int, data: st.DataObject
+) -> None:
+    factor = data.draw(st.integers(1, len(racks)))
+    assignment = assign(racks, partitions, factor, start=start, first_partition=first)
+
+    assert len(assignment) == partitions
+    names = {broker: rack or broker for broker, rack in racks.items()}
+    for replicas in assignment:
+        assert len(replicas) == factor
+        assert len(set(replicas)) == factor
+        assert set(replicas) <= racks.keys()
+        used = {names[broker] for broker in replicas}
+        assert len(used) == min(factor, len(set(names.values())))
+    led = Counter(replicas[0] for replicas in assignment)
+    assert max(led.values()) - min(led.get(broker, 0) for broker in racks) <= 1
+
+
+def test_neighbours_differ_in_rack_and_followers_change_with_every_round() -> None:
+    racks = {1: "a", 2: "a", 3: "b", 4: "b"}
+    assert assign(racks, 8, 2, start=0) == (
+        (1, 3), (3, 2), (2, 4), (4, 1),
+        (1, 4), (3, 1), (2, 3), (4, 2),
+    )  # fmt: skip
+    assert assign({1: None, 2: None, 3: None}, 6, 2, start=0) == (
+        (1, 2), (2, 3), (3, 1),
+        (1, 3), (2, 1), (3, 2),
+    )  # fmt: skip
+
+
+def test_more_replicas_than_brokers_is_a_mistake_of_the_caller() -> None:
+    with pytest.raises(ValueError, match="2 replicas on 1 brokers"):
+        assign({1: None}, 1, 2, start=0)

@@ -2,68 +2,21 @@
 
 import asyncio
 import uuid
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
-from broker.config import BrokerConfig, ReplicationConfig
 from broker.errors import ApiError, ErrorCode
 from broker.topic_config import ConfigChange
 from broker.topic_rules import NewTopic
 from cluster import configs
 from cluster.zookeeper import EmbeddedZooKeeper
+from tests.broker.api.requests import unused
 from tests.broker.api.running_broker import RunningBroker
+from tests.broker.pairs import TIMEOUT, Pair, created, run, start
 from wire.messages.incremental_alter_configs import ConfigOperation
-
-T = TypeVar("T")
-TIMEOUT = 20_000
-DEFAULT_REPLICATION = ReplicationConfig()
-
-Pair = tuple[RunningBroker, RunningBroker]
-
-
-def run(running: RunningBroker, work: Coroutine[Any, Any, T]) -> T:
-    """Do something on a broker's own loop."""
-    return asyncio.run_coroutine_threadsafe(work, running.broker.loop).result(60)
-
-
-def start(
-    directory: Path,
-    zookeeper: str,
-    broker_id: int,
-    *,
-    session_seconds: float = 4,
-    replication: ReplicationConfig = DEFAULT_REPLICATION,
-) -> RunningBroker:
-    config = BrokerConfig(
-        id=broker_id,
-        data_dir=str(directory / str(broker_id)),
-        zookeeper=zookeeper,
-        port=0,
-        http_port=0,
-        rack=f"rack-{broker_id}",
-        zookeeper_session_seconds=session_seconds,
-        replication=replication,
-    )
-    return RunningBroker(config, zookeeper)
-
-
-@pytest.fixture(scope="module")
-def pair(zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    """Two brokers of one cluster; the first is its controller."""
-    directory = tmp_path_factory.mktemp("brokers")
-    address = f"{zookeeper.address}/t{uuid.uuid4().hex[:12]}"
-    with start(directory, address, 1) as first, start(directory, address, 2) as second:
-        for each in (first, second):
-            each.broker.cluster.wait_for(lambda map_: map_.brokers.keys() == {1, 2})
-        assert first.broker.cluster.snapshot.controller_id == 1
-        yield first, second
-
-
-def fresh() -> str:
-    return f"t{uuid.uuid4().hex[:10]}"
 
 
 def refused(running: RunningBroker, work: Coroutine[Any, Any, Any]) -> ErrorCode:
@@ -74,8 +27,7 @@ def refused(running: RunningBroker, work: Coroutine[Any, Any, Any]) -> ErrorCode
 
 def test_partitions_go_to_all_brokers(pair: Pair) -> None:
     first, second = pair
-    name = fresh()
-    run(first, first.broker.topics.create(NewTopic(name, 4, 1), timeout_ms=TIMEOUT))
+    name = created(first, 4, 1)
     info = second.broker.cluster.wait_for(lambda map_: name in map_.topics).topics[name]
     assert sorted(partition.leader for partition in info.partitions) == [1, 1, 2, 2]
     for partition in info.partitions:
@@ -86,8 +38,7 @@ def test_partitions_go_to_all_brokers(pair: Pair) -> None:
 
 def test_leaders_are_spread_and_all_replicas_are_in_sync_from_the_start(pair: Pair) -> None:
     first, _ = pair
-    name = fresh()
-    run(first, first.broker.topics.create(NewTopic(name, 2, 2), timeout_ms=TIMEOUT))
+    name = created(first, 2, 2)
     partitions = first.broker.cluster.snapshot.topics[name].partitions
     assert {partition.leader for partition in partitions} == {1, 2}
     for partition in partitions:
@@ -98,18 +49,17 @@ def test_leaders_are_spread_and_all_replicas_are_in_sync_from_the_start(pair: Pa
 
 def test_more_replicas_than_brokers_are_refused(pair: Pair) -> None:
     first, _ = pair
-    tripled = first.broker.topics.create(NewTopic(fresh(), 1, 3), timeout_ms=TIMEOUT)
+    tripled = first.broker.topics.create(NewTopic(unused(), 1, 3), timeout_ms=TIMEOUT)
     assert refused(first, tripled) is ErrorCode.invalid_replication_factor
 
 
 def test_only_the_controller_creates_deletes_and_extends(pair: Pair) -> None:
     first, second = pair
-    name = fresh()
-    run(first, first.broker.topics.create(NewTopic(name), timeout_ms=TIMEOUT))
+    name = created(first)
     second.broker.cluster.wait_for(lambda map_: name in map_.topics)
     topics = second.broker.topics
     code = ErrorCode.not_controller
-    assert refused(second, topics.create(NewTopic(fresh()), timeout_ms=TIMEOUT)) is code
+    assert refused(second, topics.create(NewTopic(unused()), timeout_ms=TIMEOUT)) is code
     assert refused(second, topics.delete(name, None, timeout_ms=TIMEOUT)) is code
     assert refused(second, topics.add_partitions(name, 3, timeout_ms=TIMEOUT)) is code
 
@@ -118,14 +68,13 @@ def test_a_topic_that_a_client_asks_another_broker_about_is_to_be_asked_for_agai
     pair: Pair,
 ) -> None:
     _, second = pair
-    code = refused(second, second.broker.topics.auto_create(fresh()))
+    code = refused(second, second.broker.topics.auto_create(unused()))
     assert code is ErrorCode.leader_not_available
 
 
 def test_configs_are_altered_through_any_broker(pair: Pair) -> None:
     first, second = pair
-    name = fresh()
-    run(first, first.broker.topics.create(NewTopic(name), timeout_ms=TIMEOUT))
+    name = created(first)
     second.broker.cluster.wait_for(lambda map_: name in map_.topics)
     steps = [ConfigChange("retention.ms", ConfigOperation.SET, " 5 ")]
     run(second, second.broker.topics.change_configs(name, steps))
@@ -136,8 +85,7 @@ def test_configs_are_altered_through_any_broker(pair: Pair) -> None:
 
 def test_two_changes_at_once_are_both_made(pair: Pair) -> None:
     first, second = pair
-    name = fresh()
-    run(first, first.broker.topics.create(NewTopic(name), timeout_ms=TIMEOUT))
+    name = created(first)
     second.broker.cluster.wait_for(lambda map_: name in map_.topics)
     wanted = {f"{what}.ms": "7" for what in ("retention", "segment", "flush", "file.delete.delay")}
     under_way = [
@@ -154,8 +102,7 @@ def test_two_changes_at_once_are_both_made(pair: Pair) -> None:
 
 def test_what_a_later_release_has_set_stays_and_can_be_removed(pair: Pair) -> None:
     first, _ = pair
-    name, session = fresh(), first.broker.session
-    run(first, first.broker.topics.create(NewTopic(name), timeout_ms=TIMEOUT))
+    name, session = created(first), first.broker.session
     configs.replace(session, configs.TopicResource(name), {"of.a.later.release": "1"})
     first.broker.cluster.wait_for(lambda map_: name in map_.topic_configs)
 
@@ -171,7 +118,7 @@ def test_what_a_later_release_has_set_stays_and_can_be_removed(pair: Pair) -> No
 
 def test_deleting_by_the_id_of_a_predecessor(pair: Pair) -> None:
     first, _ = pair
-    name = fresh()
+    name = unused()
     created = run(first, first.broker.topics.create(NewTopic(name), timeout_ms=TIMEOUT))
     stale = first.broker.topics.delete(name, uuid.uuid4(), timeout_ms=TIMEOUT)
     assert refused(first, stale) is ErrorCode.unknown_topic_id
@@ -184,7 +131,7 @@ def test_a_broker_that_was_away_deletes_what_was_deleted_meanwhile(
 ) -> None:
     """And whoever deletes a topic does not wait for it: its name can be used again."""
     address = f"{zookeeper.address}/t{uuid.uuid4().hex[:12]}"
-    gone, again, stays = fresh(), fresh(), fresh()
+    gone, again, stays = unused(), unused(), unused()
     data = tmp_path / "2"
 
     def lies_there() -> set[str]:
@@ -215,13 +162,12 @@ def test_without_zookeeper_a_change_is_refused_and_what_is_known_stands(tmp_path
     try:
         with start(tmp_path, server.address, 1, session_seconds=2) as alone:
             topics = alone.broker.topics
-            name = fresh()
-            run(alone, topics.create(NewTopic(name), timeout_ms=TIMEOUT))
+            name = created(alone)
             server.stop()
             steps = [ConfigChange("flush.ms", ConfigOperation.SET, "3")]
             code = refused(alone, topics.change_configs(name, steps))
             assert code is ErrorCode.request_timed_out
-            code = refused(alone, topics.create(NewTopic(fresh()), timeout_ms=1_000))
+            code = refused(alone, topics.create(NewTopic(unused()), timeout_ms=1_000))
             assert code in {ErrorCode.request_timed_out, ErrorCode.not_controller}
             assert name in alone.broker.cluster.snapshot.topics
     finally:

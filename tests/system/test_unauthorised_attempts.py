@@ -35,7 +35,7 @@ from client.users import users
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.secured_broker import USERS, SecuredBroker
 from harness.waiting import wait_until
-from tests.broker.api.test_authorization import codes
+from tests.broker.api.requests import codes
 from tests.system.mutating import TOPICS, message
 from tests.system.raw import Closed, RawConnection, int16, int32, request
 from tests.system.raw_login import AUTHENTICATE, HANDSHAKE, begun, logged_in, over_tls, said

@@ -1,9 +1,7 @@
 """A running broker for the tests of a module, with a real ZooKeeper behind it."""
 
-import time
 import uuid
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +9,8 @@ import pytest
 from broker.config import BrokerConfig
 from cluster import acls
 from cluster.zookeeper import EmbeddedZooKeeper
+from harness.waiting import wait_until
+from tests.broker.api.requests import unused
 from tests.broker.api.rules import Rules
 from tests.broker.api.running_broker import RawClient, RunningBroker
 from wire.acls import Acl, ResourcePattern
@@ -28,18 +28,10 @@ def running(
     tmp_path_factory: pytest.TempPathFactory,
     broker_settings: dict[str, Any],
 ) -> Iterator[RunningBroker]:
-    directory: Path = tmp_path_factory.mktemp("broker")
+    """Not for longer: its threads would disturb hypothesis in other modules."""
     address = f"{zookeeper.address}/t{uuid.uuid4().hex[:12]}"
-    config = BrokerConfig(
-        **{
-            "id": 1,
-            "data_dir": str(directory),
-            "zookeeper": address,
-            "port": 0,
-            "http_port": 0,
-            **broker_settings,
-        }
-    )
+    place = {"id": 1, "data_dir": str(tmp_path_factory.mktemp("broker")), "zookeeper": address}
+    config = BrokerConfig(**place, port=0, http_port=0, **broker_settings)  # type: ignore[arg-type]
     with RunningBroker(config, address) as broker:
         yield broker
 
@@ -55,7 +47,7 @@ def new_topic(client: RawClient) -> Callable[..., str]:
     """Creates a topic of a name that no other test has used."""
 
     def create(partitions: int = 1, configs: dict[str, str] | None = None) -> str:
-        name = f"t{uuid.uuid4().hex[:10]}"
+        name = unused()
         (result,) = client.create(name, partitions, configs).topics
         assert not result.error_code, (result.error_code, result.error_message)
         return name
@@ -77,10 +69,7 @@ def permit(running: RunningBroker) -> Iterator[Callable[[Rules], None]]:
         for pattern, added in wanted.items():
             acls.add(session, pattern, added)
         expected = {pattern: tuple(sorted(each)) for pattern, each in wanted.items()}
-        deadline = time.monotonic() + 10
-        while dict(running.broker.authorization.acls) != expected:
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
+        wait_until(lambda: dict(running.broker.authorization.acls) == expected, every=0.005)
 
     yield replace
     replace([])

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from tests.broker.api.running_broker import RawClient
+from wire.batch import headers
 from wire.errors import ErrorCode
 from wire.messages import fetch
 from wire.messages.fetch import (
@@ -67,6 +68,12 @@ def fetched(client: RawClient, request: FetchRequest, version: int = 12) -> Part
     """The answer about the one partition that is asked for."""
     (data,) = told(client.ask(fetch.API, version, request)).values()
     return data
+
+
+def offsets_in(data: PartitionData) -> list[int]:
+    """The base offsets of the batches in an answer."""
+    assert isinstance(data.records, memoryview | bytes)
+    return [header.base_offset for _, header in headers(memoryview(data.records))]
 
 
 class ClientSession:

@@ -1,13 +1,11 @@
 """The administration log of a broker under test, as somebody reads it who follows it."""
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 from ground.administration import Entry, read_entry
 from ground.administration_log import FILE_NAME
-
-_PATIENCE = 30.0
+from harness.waiting import wait_until
 
 
 class RememberedChanges:
@@ -22,11 +20,16 @@ class RememberedChanges:
             file.seek(self._from)
             return [read_entry(line) for line in file if line.endswith(b"\n")]
 
+    def some(self, count: int, is_it: Callable[[Entry], bool]) -> list[Entry]:
+        """Those that are it, once there are so many."""
+
+        def found() -> list[Entry]:
+            entries = [each for each in self.since() if is_it(each)]
+            return entries if len(entries) >= count else []
+
+        return wait_until(found, what=f"{count} entries")
+
     def one(self, is_it: Callable[[Entry], bool]) -> Entry:
-        """The only one that is it; waits for the first."""
-        deadline = time.monotonic() + _PATIENCE
-        while not (found := [each for each in self.since() if is_it(each)]):
-            assert time.monotonic() < deadline, self.since()
-            time.sleep(0.005)
-        (only,) = found
+        """The only one that is it."""
+        (only,) = self.some(1, is_it)
         return only

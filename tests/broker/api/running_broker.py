@@ -4,7 +4,6 @@ import asyncio
 import itertools
 import socket
 import threading
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from broker.broker import Broker
@@ -65,12 +64,7 @@ class RunningBroker:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def stop(self) -> None:
@@ -107,12 +101,7 @@ class RawClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._socket.close()
 
     def ask(self, api: Api[Request, Response], version: int, request: Request) -> Response:

@@ -2,7 +2,6 @@
 client, against a running broker."""
 
 import itertools
-import uuid
 from typing import Any
 
 import pytest
@@ -18,13 +17,13 @@ from confluent_kafka.admin import (
 from confluent_kafka.admin import ResourceType as Kind
 
 from broker.config import AuthorizationConfig
+from tests.broker.api.requests import acl, add_acls, find_acls, remove_acls, unused
 from tests.broker.api.running_broker import RawClient, RunningBroker
 from wire.acls import Operation, PatternType, Permission, ResourceType
 from wire.errors import ErrorCode
-from wire.messages import create_acls, delete_acls, describe_acls
-from wire.messages.create_acls import AclCreation, AclCreationResult, CreateAclsRequest
-from wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsFilterResult, DeleteAclsRequest
-from wire.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+from wire.messages import create_acls
+from wire.messages.create_acls import AclCreationResult
+from wire.messages.delete_acls import DeleteAclsFilterResult
 
 
 @pytest.fixture(scope="module")
@@ -34,74 +33,26 @@ def broker_settings() -> dict[str, Any]:
 
 @pytest.fixture
 def name() -> str:
-    return f"t{uuid.uuid4().hex[:10]}"
-
-
-def creation(name: str, **other: Any) -> AclCreation:
-    return AclCreation(
-        **{
-            "resource_type": ResourceType.TOPIC,
-            "resource_name": name,
-            "resource_pattern_type": PatternType.LITERAL,
-            "principal": "User:alice",
-            "host": "*",
-            "operation": Operation.READ,
-            "permission_type": Permission.ALLOW,
-            **other,
-        }
-    )
-
-
-def create(client: RawClient, *wanted: AclCreation, version: int = 3) -> list[AclCreationResult]:
-    request = CreateAclsRequest(creations=wanted)
-    return list(client.ask(create_acls.API, version, request).results)
-
-
-def fields(name: str | None, **other: Any) -> dict[str, Any]:
-    return {
-        "resource_type_filter": ResourceType.TOPIC,
-        "resource_name_filter": name,
-        "pattern_type_filter": PatternType.ANY,
-        "principal_filter": None,
-        "host_filter": None,
-        "operation": Operation.ANY,
-        "permission_type": Permission.ANY,
-        **other,
-    }
-
-
-def describe(
-    client: RawClient, name: str | None, version: int = 3, **other: Any
-) -> DescribeAclsResponse:
-    request = DescribeAclsRequest(**fields(name, **other))
-    return client.ask(describe_acls.API, version, request)
-
-
-def delete(
-    client: RawClient, name: str | None, version: int = 3, **other: Any
-) -> DeleteAclsFilterResult:
-    request = DeleteAclsRequest(filters=(DeleteAclsFilter(**fields(name, **other)),))
-    (result,) = client.ask(delete_acls.API, version, request).filter_results
-    return result
+    return unused()
 
 
 @pytest.mark.parametrize("version", create_acls.API.versions)
 def test_the_life_of_an_acl(client: RawClient, name: str, version: int) -> None:
-    wanted = creation(name), creation(name, operation=Operation.WRITE)
+    wanted = acl(name), acl(name, operation=Operation.WRITE)
     for _ in range(2):  # the second time it is there
-        assert create(client, *wanted, version=version) == [AclCreationResult()] * 2
-    (found,) = describe(client, name, version).resources
+        assert add_acls(client, *wanted, version=version) == [AclCreationResult()] * 2
+    (found,) = find_acls(client, name, version).resources
     assert (found.resource_type, found.resource_name) == (ResourceType.TOPIC, name)
     assert [each.operation for each in found.acls] == [Operation.READ, Operation.WRITE]
     assert {each.principal for each in found.acls} == {"User:alice"}
 
-    gone = delete(client, name, version, operation=Operation.READ)
+    gone = remove_acls(client, name, version, operation=Operation.READ)
     assert [each.operation for each in gone.matching_acls] == [Operation.READ]
-    (found,) = describe(client, name, version).resources
+    (found,) = find_acls(client, name, version).resources
     assert [each.operation for each in found.acls] == [Operation.WRITE]
-    assert len(delete(client, name, version).matching_acls) == 1
-    assert describe(client, name, version).resources == ()
-    assert delete(client, name, version) == DeleteAclsFilterResult()
+    assert len(remove_acls(client, name, version).matching_acls) == 1
+    assert find_acls(client, name, version).resources == ()
+    assert remove_acls(client, name, version) == DeleteAclsFilterResult()
 
 
 def test_filters_take_patterns_as_kafka_documents(client: RawClient, name: str) -> None:
@@ -110,13 +61,13 @@ def test_filters_take_patterns_as_kafka_documents(client: RawClient, name: str) 
         (name, literal), (name[:5], prefixed), (name[:7], prefixed), ("*", literal),
         (name + "x", literal), (name + "x", prefixed),
     }  # fmt: skip
-    results = create(
-        client, *(creation(each, resource_pattern_type=how) for each, how in sorted(made))
+    results = add_acls(
+        client, *(acl(each, resource_pattern_type=how) for each, how in sorted(made))
     )
     assert results == [AclCreationResult()] * len(made)
 
     def taken(asked: str | None, how: PatternType) -> set[tuple[str, int]]:
-        found = describe(client, asked, pattern_type_filter=how, principal_filter="User:alice")
+        found = find_acls(client, asked, pattern_type_filter=how, principal_filter="User:alice")
         return {(each.resource_name, each.pattern_type) for each in found.resources}
 
     try:
@@ -130,7 +81,7 @@ def test_filters_take_patterns_as_kafka_documents(client: RawClient, name: str) 
         assert taken(None, PatternType.ANY) == made
         assert taken(None, prefixed) == {each for each in made if each[1] is prefixed}
     finally:
-        delete(client, None)
+        remove_acls(client, None)
     assert taken(None, PatternType.ANY) == set()
 
 
@@ -154,36 +105,33 @@ def test_filters_take_patterns_as_kafka_documents(client: RawClient, name: str) 
 def test_what_cannot_be_made_is_refused_and_spoils_nothing_else(
     client: RawClient, name: str, other: dict[str, Any], said: str
 ) -> None:
-    refused, made = create(client, creation(name, **other), creation(name))
+    refused, made = add_acls(client, acl(name, **other), acl(name))
     assert refused.error_code is ErrorCode.invalid_request
     assert said in (refused.error_message or "")
     assert made == AclCreationResult()
-    delete(client, name)
+    remove_acls(client, name)
 
 
 def test_filters_that_mean_nothing_are_refused(client: RawClient) -> None:
     for other in ({"operation": 99}, {"pattern_type_filter": 0}, {"resource_type_filter": -1}):
-        assert describe(client, None, **other).error_code is ErrorCode.invalid_request
-        assert delete(client, None, **other).error_code is ErrorCode.invalid_request
+        assert find_acls(client, None, **other).error_code is ErrorCode.invalid_request
+        assert remove_acls(client, None, **other).error_code is ErrorCode.invalid_request
 
 
 def test_a_request_of_very_many_filters_is_refused(client: RawClient, name: str) -> None:
-    create(client, creation(name))
-    each = DeleteAclsFilter(**fields(name))
-    request = DeleteAclsRequest(filters=(each,) * 101)
-    results = client.ask(delete_acls.API, 3, request).filter_results
-    assert {each.error_code for each in results} == {ErrorCode.invalid_request}
-    assert len(describe(client, name).resources) == 1
-    delete(client, name)
+    add_acls(client, acl(name))
+    assert remove_acls(client, name, times=101).error_code is ErrorCode.invalid_request
+    assert len(find_acls(client, name).resources) == 1
+    remove_acls(client, name)
 
 
 @pytest.mark.parametrize("odd", ["../../brokers", "a/b", ".", "..", "%2F", "ü*?", "a\nb", "\x00"])
 def test_any_name_of_a_group_is_a_name(client: RawClient, odd: str) -> None:
     group = {"resource_type": ResourceType.GROUP}
-    assert create(client, creation(odd, **group)) == [AclCreationResult()]
-    (found,) = describe(client, odd, resource_type_filter=ResourceType.GROUP).resources
+    assert add_acls(client, acl(odd, **group)) == [AclCreationResult()]
+    (found,) = find_acls(client, odd, resource_type_filter=ResourceType.GROUP).resources
     assert found.resource_name == odd
-    assert len(delete(client, odd, resource_type_filter=ResourceType.GROUP).matching_acls) == 1
+    assert len(remove_acls(client, odd, resource_type_filter=ResourceType.GROUP).matching_acls) == 1
 
 
 # Foreign clients

@@ -4,7 +4,6 @@ The other replicas are on brokers that are in the map, and are played by the tes
 what a follower would ask for. Who leads is changed in the map, as a controller would change it.
 """
 
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,32 +18,21 @@ from cluster import brokers
 from cluster.controller import current_epoch
 from cluster.partition_states import StateChange, change_states
 from cluster.topics import create_topic, read_topic
-from cluster.values import BrokerInfo, Endpoint, PartitionInfo, TopicInfo
-from tests.broker.api.fetching import ClientSession, Key, asked, fetched, told, whole
+from cluster.values import Endpoint, TopicInfo
+from harness.waiting import wait_until
+from tests.broker.api import requests
+from tests.broker.api.fetching import ClientSession, Key, asked, fetched, offsets_in, told, whole
+from tests.broker.api.requests import list_offset, unused
 from tests.broker.api.running_broker import RawClient, RunningBroker, batch
-from wire.batch import headers
+from tests.cluster.conftest import a_broker, a_partition
 from wire.errors import ErrorCode
-from wire.messages import fetch, list_offsets, offset_for_leader_epoch, produce
+from wire.messages import fetch
 from wire.messages.fetch import EpochEndOffset, FetchRequest, LeaderIdAndEpoch, PartitionData
-from wire.messages.list_offsets import (
-    EARLIEST,
-    LATEST,
-    MAX_TIMESTAMP,
-    ListOffsetsPartition,
-    ListOffsetsPartitionResponse,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
-from wire.messages.offset_for_leader_epoch import (
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderPartition,
-    OffsetForLeaderTopic,
-)
-from wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from wire.messages.list_offsets import EARLIEST, LATEST, MAX_TIMESTAMP
 
+NewReplicated = Callable[..., "Replicated"]
 NOBODY = LeaderIdAndEpoch()
 HERE, THERE = "rack-of-1", "rack-of-2"
-PATIENCE = 20.0
 
 
 @pytest.fixture(scope="module")
@@ -59,16 +47,7 @@ def other_brokers(running: RunningBroker) -> None:
     for broker_id, listener in ((2, "PLAINTEXT"), (3, "ELSEWHERE")):
         # Nobody listens there: this broker finds no leader to copy from.
         endpoint = Endpoint(protocol="PLAINTEXT", host="127.0.0.1", port=1, name=listener)
-        info = BrokerInfo(
-            broker_id=broker_id,
-            host="127.0.0.1",
-            port=1,
-            directory_id=uuid.uuid4(),
-            location=f"nowhere:{broker_id}",
-            started_ms=0,
-            rack=THERE,
-            endpoints=(endpoint,),
-        )
+        info = a_broker(broker_id, port=1, rack=THERE, endpoints=(endpoint,))
         brokers.register(session, info)
     running.broker.cluster.wait_for(lambda map_: {1, 2, 3} <= map_.brokers.keys())
 
@@ -79,16 +58,10 @@ class Replicated:
     def __init__(self, running: RunningBroker, *replicas: int, partitions: int = 1) -> None:
         self._running = running
         self._session = running.broker.session
-        self.name = f"t{uuid.uuid4().hex[:10]}"
+        self.name = unused()
         self.topic_id = uuid.uuid4()
         epoch = current_epoch(self._session)
-        info = PartitionInfo(
-            replicas=replicas,
-            leader=1,
-            leader_epoch=0,
-            isr=replicas,
-            controller_epoch=epoch.epoch,
-        )
+        info = a_partition(*replicas, controller_epoch=epoch.epoch)
         topic = TopicInfo(name=self.name, topic_id=self.topic_id, partitions=(info,) * partitions)
         create_topic(self._session, epoch, topic, {})
         for index in range(partitions):
@@ -102,15 +75,13 @@ class Replicated:
         return self._running.broker.partitions.find(self.name, index)
 
     def wait(self, until: Callable[[Partition], bool], index: int = 0) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while True:
+        def holds() -> bool:
             try:
-                if until(self.partition(index)):
-                    return
+                return until(self.partition(index))
             except ApiError:
-                pass
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
+                return False
+
+        wait_until(holds)
 
     def change(self, index: int = 0, **changes: Any) -> None:
         """The map says so from now on, and the broker has heard it."""
@@ -130,12 +101,12 @@ class Replicated:
 
 
 @pytest.fixture
-def new_replicated(running: RunningBroker) -> Callable[..., Replicated]:
+def new_replicated(running: RunningBroker) -> NewReplicated:
     return lambda *replicas, partitions=1: Replicated(running, *replicas, partitions=partitions)
 
 
 @pytest.fixture
-def topic(new_replicated: Callable[..., Replicated]) -> Replicated:
+def topic(new_replicated: NewReplicated) -> Replicated:
     return new_replicated(1, 2)
 
 
@@ -147,12 +118,8 @@ def follower(running: RunningBroker) -> Iterator[RawClient]:
 
 def append(client: RawClient, name: str, *timestamps: int, index: int = 0) -> None:
     """With acks=1: it is in the leader's log, and no follower has it."""
-    data = PartitionProduceData(index=index, records=memoryview(batch(*timestamps)))
-    request = ProduceRequest(
-        acks=1, timeout=20_000, topic_data=(TopicProduceData(name=name, partition_data=(data,)),)
-    )
-    (topic,) = client.ask(produce.API, 9, request).responses
-    assert topic.partition_responses[0].error_code is ErrorCode.none
+    answer = client.produce(name, batch(*timestamps), index, acks=1)
+    assert answer.error_code is ErrorCode.none
 
 
 def follow(
@@ -165,9 +132,9 @@ def consume(client: RawClient, topic: Replicated, offset: int, **more: Any) -> P
     return fetched(client, whole({topic.key: offset}, **more))
 
 
-def offsets_in(data: PartitionData) -> list[int]:
-    assert isinstance(data.records, memoryview | bytes)
-    return [header.base_offset for _, header in headers(memoryview(data.records))]
+def append_flushed(client: RawClient, topic: "Replicated", *timestamps: int) -> None:
+    append(client, topic.name, *timestamps)
+    flush_is_over(topic)
 
 
 def flush_is_over(topic: Replicated, index: int = 0) -> None:
@@ -181,8 +148,7 @@ def test_a_follower_reads_what_consumers_do_not_see(
     client: RawClient, follower: RawClient, topic: Replicated
 ) -> None:
     append(client, topic.name, 1, 2)
-    append(client, topic.name, 3)
-    flush_is_over(topic)
+    append_flushed(client, topic, 3)
     data = follow(follower, topic, 0)
     assert (offsets_in(data), data.high_watermark) == ([0, 2], 0)
     assert (offsets_in(consume(client, topic, 0)), data.last_stable_offset) == ([], 0)
@@ -199,8 +165,7 @@ def test_a_follower_reads_what_consumers_do_not_see(
 def test_a_consumer_waits_for_what_is_committed(
     client: RawClient, follower: RawClient, running: RunningBroker, topic: Replicated
 ) -> None:
-    append(client, topic.name, 1)
-    flush_is_over(topic)
+    append_flushed(client, topic, 1)
     client.begin(fetch.API, 12, whole({topic.key: 0}, wait=20_000))
     assert follow(follower, topic, 0).high_watermark == 0
     follow(follower, topic, 1)
@@ -210,14 +175,13 @@ def test_a_consumer_waits_for_what_is_committed(
     session.fetch({topic.key: 1})
     session.begin()
     with running.client() as other:
-        append(other, topic.name, 2)
-        flush_is_over(topic)
+        append_flushed(other, topic, 2)
     follow(follower, topic, 2)
     assert offsets_in(session.finish()[topic.key]) == [1]
 
 
 def test_a_follower_waits_for_what_is_appended(
-    client: RawClient, follower: RawClient, new_replicated: Callable[..., Replicated]
+    client: RawClient, follower: RawClient, new_replicated: NewReplicated
 ) -> None:
     """Of a hundred partitions it is told about one, before that is flushed or committed."""
     topic = new_replicated(1, 2, partitions=100)
@@ -238,7 +202,7 @@ def test_a_follower_waits_for_what_is_appended(
 
 
 def test_a_follower_is_given_no_crumbs(
-    client: RawClient, follower: RawClient, new_replicated: Callable[..., Replicated]
+    client: RawClient, follower: RawClient, new_replicated: NewReplicated
 ) -> None:
     """What one partition has left of an answer is given to the next if it is a quarter of what was
     asked for of that, or more. A consumer takes what there is."""
@@ -293,8 +257,7 @@ def test_who_has_no_replica_is_no_follower(client: RawClient, topic: Replicated)
 def test_where_a_leaders_log_lies_is_told_to_who_is_outside_of_it(
     client: RawClient, topic: Replicated
 ) -> None:
-    append(client, topic.name, 1, 2)
-    flush_is_over(topic)
+    append_flushed(client, topic, 1, 2)
     follow(client, topic, 2)
     data = follow(client, topic, 3)
     assert data.error_code is ErrorCode.offset_out_of_range
@@ -366,15 +329,10 @@ def test_older_versions_say_nothing_of_epochs(client: RawClient, two_epochs: Rep
     assert (offsets_in(data), data.error_code) == ([3], ErrorCode.none)
 
 
-def end_of_epoch(client: RawClient, topic: Replicated, epoch: int, current: int = -1) -> Any:
-    wanted = OffsetForLeaderPartition(partition=0, leader_epoch=epoch, current_leader_epoch=current)
-    request = OffsetForLeaderEpochRequest(
-        replica_id=2, topics=(OffsetForLeaderTopic(topic=topic.name, partitions=(wanted,)),)
-    )
-    ((answer,),) = (
-        each.partitions for each in client.ask(offset_for_leader_epoch.API, 4, request).topics
-    )
-    return answer.error_code, answer.leader_epoch, answer.end_offset
+def end_of_epoch(
+    client: RawClient, topic: Replicated, epoch: int, current: int = -1
+) -> tuple[ErrorCode, int, int]:
+    return requests.end_of_epoch(client, topic.name, epoch, current, replica_id=2)
 
 
 def test_a_leader_knows_where_epochs_ended(client: RawClient, two_epochs: Replicated) -> None:
@@ -443,35 +401,22 @@ def test_who_waits_is_told_when_a_leader_is_deposed(
 # A new leader
 
 
-def found(
-    client: RawClient, topic: Replicated, timestamp: int, replica_id: int = -1
-) -> ListOffsetsPartitionResponse:
-    asked = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
-    request = ListOffsetsRequest(
-        replica_id=replica_id, topics=(ListOffsetsTopic(name=topic.name, partitions=(asked,)),)
-    )
-    ((answer,),) = (each.partitions for each in client.ask(list_offsets.API, 7, request).topics)
-    return answer
-
-
 def test_a_new_leader_tells_no_end_before_it_knows_what_is_committed(
     client: RawClient, follower: RawClient, running: RunningBroker, topic: Replicated
 ) -> None:
-    append(client, topic.name, 10, 20)
-    flush_is_over(topic)
+    append_flushed(client, topic, 10, 20)
     follow(follower, topic, 2)
-    append(client, topic.name, 30)
-    flush_is_over(topic)
+    append_flushed(client, topic, 30)
     topic.lose_leader(1)
     topic.lead_again(2)
 
     for timestamp in (LATEST, 25):
-        answer = found(client, topic, timestamp)
+        answer = list_offset(client, topic.name, timestamp)
         assert (answer.error_code, answer.offset) == (ErrorCode.offset_not_available, -1)
-    assert found(client, topic, EARLIEST).offset == 0
-    assert found(client, topic, 15).offset == 1
-    assert found(client, topic, MAX_TIMESTAMP).offset == 1
-    assert found(client, topic, LATEST, replica_id=2).offset == 3
+    assert list_offset(client, topic.name, EARLIEST).offset == 0
+    assert list_offset(client, topic.name, 15).offset == 1
+    assert list_offset(client, topic.name, MAX_TIMESTAMP).offset == 1
+    assert list_offset(client, topic.name, LATEST, replica_id=2).offset == 3
     # An earlier leader may have shown it: a consumer that has come so far has to wait.
     data = consume(client, topic, 3)
     assert (data.error_code, data.high_watermark) == (ErrorCode.none, 2)
@@ -481,8 +426,8 @@ def test_a_new_leader_tells_no_end_before_it_knows_what_is_committed(
     follow(follower, topic, 3)
     (answered,) = client.finish(fetch.API, 12).responses
     assert offsets_in(answered.partitions[0]) == [2]
-    assert found(client, topic, LATEST).offset == 3
-    assert found(client, topic, 35).error_code is ErrorCode.none
+    assert list_offset(client, topic.name, LATEST).offset == 3
+    assert list_offset(client, topic.name, 35).error_code is ErrorCode.none
 
 
 # The nearest replica
@@ -491,8 +436,7 @@ def test_a_new_leader_tells_no_end_before_it_knows_what_is_committed(
 def test_a_consumer_is_sent_to_a_replica_in_its_rack(
     client: RawClient, follower: RawClient, topic: Replicated
 ) -> None:
-    append(client, topic.name, 1, 2)
-    flush_is_over(topic)
+    append_flushed(client, topic, 1, 2)
     assert consume(client, topic, 0, rack=THERE).preferred_read_replica == -1, "it has nothing"
     follow(follower, topic, 1)
     data = consume(client, topic, 2, rack=THERE)
@@ -513,11 +457,10 @@ def test_a_consumer_is_sent_to_a_replica_in_its_rack(
 
 
 def test_nobody_is_sent_where_he_cannot_come_in(
-    client: RawClient, follower: RawClient, new_replicated: Callable[..., Replicated]
+    client: RawClient, follower: RawClient, new_replicated: NewReplicated
 ) -> None:
     topic = new_replicated(1, 3)
-    append(client, topic.name, 1)
-    flush_is_over(topic)
+    append_flushed(client, topic, 1)
     follow(follower, topic, 1, replica_id=3)
     data = consume(client, topic, 0, rack=THERE)
     assert (data.preferred_read_replica, offsets_in(data)) == (-1, [0])
@@ -526,8 +469,7 @@ def test_nobody_is_sent_where_he_cannot_come_in(
 def test_in_a_session_who_is_sent_elsewhere_is_told_so(
     client: RawClient, follower: RawClient, topic: Replicated
 ) -> None:
-    append(client, topic.name, 1)
-    flush_is_over(topic)
+    append_flushed(client, topic, 1)
     follow(follower, topic, 1)
     session = ClientSession(client, rack=THERE)
     for offsets in ({topic.key: 0}, {}):
@@ -539,11 +481,9 @@ def test_in_a_session_who_is_sent_elsewhere_is_told_so(
 def test_a_follower_serves_consumers_that_say_their_rack(
     client: RawClient, follower: RawClient, topic: Replicated
 ) -> None:
-    append(client, topic.name, 1, 2)
-    flush_is_over(topic)
+    append_flushed(client, topic, 1, 2)
     follow(follower, topic, 2)
-    append(client, topic.name, 3)
-    flush_is_over(topic)
+    append_flushed(client, topic, 3)
     topic.lose_leader(1)
 
     data = consume(client, topic, 0, rack=HERE, epoch=1)

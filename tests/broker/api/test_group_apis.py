@@ -1,7 +1,5 @@
 """The APIs of consumer groups against a running broker: who waits, what is refused and noted."""
 
-import time
-import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -10,26 +8,27 @@ import pytest
 from broker.config import AuthorizationConfig, GroupsConfig
 from broker.permissions import bits
 from ground.administration import OK, Kind
-from tests.broker.api.questions import ask_commit, ask_committed, ask_join
+from harness.waiting import wait_until
+from tests.broker.api.questions import ask_deleted_groups
 from tests.broker.api.remembered import RememberedChanges
+from tests.broker.api.requests import (
+    beat,
+    commit,
+    committed,
+    describe_group,
+    join,
+    joining,
+    leave,
+    sync,
+    unused,
+)
 from tests.broker.api.rules import EVERYTHING, Rules, rule
 from tests.broker.api.running_broker import RawClient, RunningBroker
 from wire.acls import OPERATIONS_ON, Operation, ResourceType
 from wire.errors import ErrorCode
-from wire.messages import (
-    delete_groups,
-    describe_groups,
-    heartbeat,
-    join_group,
-    leave_group,
-    list_groups,
-    offset_commit,
-    offset_fetch,
-    sync_group,
-)
+from wire.messages import describe_groups, join_group, list_groups
 
 GROUP, TOPIC, CLUSTER = ResourceType.GROUP, ResourceType.TOPIC, ResourceType.CLUSTER
-WITHIN = 60.0
 LONGEST_METADATA = 100
 
 
@@ -48,74 +47,19 @@ def everybody(permit: Callable[[Rules], None]) -> None:
 
 @pytest.fixture
 def group() -> str:
-    return f"group-{uuid.uuid4().hex[:10]}"
+    return unused("group")
 
 
-def joining(group: str, member_id: str = "") -> join_group.JoinGroupRequest:
-    return join_group.JoinGroupRequest(
-        group_id=group,
-        session_timeout=30_000,
-        rebalance_timeout=30_000,
-        member_id=member_id,
-        protocol_type="consumer",
-        protocols=(join_group.JoinGroupRequestProtocol(name="range", metadata=b""),),
-    )
+def beat_of(client: RawClient, group: str, member: join_group.JoinGroupResponse) -> ErrorCode:
+    return beat(client, group, member.member_id, member.generation_id).error_code
 
 
-def join(client: RawClient, group: str) -> join_group.JoinGroupResponse:
-    """In a version that asks once."""
-    return client.ask(join_group.API, 3, joining(group))
-
-
-def beat(client: RawClient, group: str, member: join_group.JoinGroupResponse) -> ErrorCode:
-    request = heartbeat.HeartbeatRequest(
-        group_id=group, generation_id=member.generation_id, member_id=member.member_id
-    )
-    return client.ask(heartbeat.API, 4, request).error_code
-
-
-def described(client: RawClient, group: str, *, asks: bool = False) -> Any:
-    request = describe_groups.DescribeGroupsRequest(
-        groups=(group,), include_authorized_operations=asks
-    )
-    (found,) = client.ask(describe_groups.API, 5, request).groups
-    return found
-
-
-def commit(client: RawClient, group: str, *partitions: tuple[str, int, str]) -> list[ErrorCode]:
-    request = offset_commit.OffsetCommitRequest(
-        group_id=group,
-        topics=tuple(
-            offset_commit.OffsetCommitRequestTopic(
-                name=topic,
-                partitions=(
-                    offset_commit.OffsetCommitRequestPartition(
-                        partition_index=index, committed_offset=7, committed_metadata=metadata
-                    ),
-                ),
-            )
-            for topic, index, metadata in partitions
-        ),
-    )
-    answer = client.ask(offset_commit.API, 8, request)
-    return [each.partitions[0].error_code for each in answer.topics]
-
-
-def committed(client: RawClient, group: str) -> dict[str, int]:
-    asked = offset_fetch.OffsetFetchRequestGroup(group_id=group, topics=None)
-    answer = client.ask(offset_fetch.API, 8, offset_fetch.OffsetFetchRequest(groups=(asked,)))
+def offsets(client: RawClient, group: str) -> dict[str, int]:
     return {
         topic.name: each.committed_offset
-        for topic in answer.groups[0].topics
+        for topic in committed(client, group).topics
         for each in topic.partitions
     }
-
-
-def becomes(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WITHIN
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_one_who_waits_to_join_keeps_only_himself_waiting(
@@ -124,9 +68,9 @@ def test_one_who_waits_to_join_keeps_only_himself_waiting(
     first = join(client, group)
     with running.client() as waiting:
         waiting.begin(join_group.API, 3, joining(group))
-        becomes(lambda: beat(client, group, first) is ErrorCode.rebalance_in_progress)
-        assert described(client, group).group_state == "PreparingRebalance"
-        again = client.ask(join_group.API, 3, joining(group, first.member_id))
+        wait_until(lambda: beat_of(client, group, first) is ErrorCode.rebalance_in_progress)
+        assert describe_group(client, group).group_state == "PreparingRebalance"
+        again = join(client, group, first.member_id)
         assert (again.generation_id, len(again.members)) == (2, 2)
         joined = waiting.finish(join_group.API, 3)
         assert (joined.generation_id, joined.leader) == (2, first.member_id)
@@ -138,9 +82,9 @@ def test_one_who_goes_while_he_waits_is_no_member(
     first = join(client, group)
     with running.client() as waiting:
         waiting.begin(join_group.API, 3, joining(group))
-        becomes(lambda: len(described(client, group).members) == 2)
-    becomes(lambda: len(described(client, group).members) == 1)
-    again = client.ask(join_group.API, 3, joining(group, first.member_id))
+        wait_until(lambda: len(describe_group(client, group).members) == 2)
+    wait_until(lambda: len(describe_group(client, group).members) == 1)
+    again = join(client, group, first.member_id)
     assert [each.member_id for each in again.members] == [first.member_id]
 
 
@@ -152,8 +96,8 @@ def test_a_request_behind_one_that_waits_is_answered_after_it(
         waiting.begin(join_group.API, 3, joining(group))
         request = list_groups.ListGroupsRequest()
         waiting.begin(list_groups.API, 4, request)
-        becomes(lambda: beat(client, group, first) is ErrorCode.rebalance_in_progress)
-        client.ask(join_group.API, 3, joining(group, first.member_id))
+        wait_until(lambda: beat_of(client, group, first) is ErrorCode.rebalance_in_progress)
+        join(client, group, first.member_id)
         assert waiting.finish(join_group.API, 3).generation_id == 2
         listed = waiting.finish(list_groups.API, 4).groups
         assert group in {each.group_id for each in listed}
@@ -179,7 +123,7 @@ def test_what_cannot_be_committed_keeps_nothing_else_from_it(
         ErrorCode.unknown_topic_or_partition,
         ErrorCode.offset_metadata_too_large,
     ]
-    assert committed(client, group) == {one: 7}
+    assert offsets(client, group) == {one: 7}
 
 
 def test_of_topics_that_may_not_be_described_no_offset_is_told(
@@ -187,12 +131,12 @@ def test_of_topics_that_may_not_be_described_no_offset_is_told(
 ) -> None:
     one, other = new_topic(), new_topic()
     for topic in (one, other):
-        ask_commit(client, topic)
+        commit(client, "group", (topic, 0, ""))
     permit([rule(Operation.DESCRIBE, TOPIC, one), rule(Operation.DESCRIBE, GROUP)])
-    told = committed(client, "group")
-    assert told.get(one) == 1
+    told = offsets(client, "group")
+    assert told.get(one) == 7
     assert other not in told
-    (hidden,) = ask_committed(client, other).groups[0].topics
+    (hidden,) = committed(client, "group", other).topics
     assert hidden.partitions[0].error_code is ErrorCode.topic_authorization_failed
 
 
@@ -219,30 +163,25 @@ def test_listed_are_the_groups_that_one_may_describe(
 def test_what_one_may_do_with_a_group_is_told_to_who_asks(
     client: RawClient, permit: Callable[[Rules], None], group: str
 ) -> None:
-    assert described(client, group).authorized_operations == describe_groups.NOT_ASKED
-    told = described(client, group, asks=True).authorized_operations
+    assert describe_group(client, group).authorized_operations == describe_groups.NOT_ASKED
+    told = describe_group(client, group, asks=True).authorized_operations
     assert told == bits(OPERATIONS_ON[GROUP])
     permit([rule(Operation.READ, GROUP)])
-    told = described(client, group, asks=True).authorized_operations
+    told = describe_group(client, group, asks=True).authorized_operations
     assert told == bits([Operation.READ, Operation.DESCRIBE])
 
 
 def test_a_group_that_nobody_has_is_dead_and_has_no_members(client: RawClient, group: str) -> None:
-    found = described(client, group)
+    found = describe_group(client, group)
     assert (found.error_code, found.group_state, found.members) == (ErrorCode.none, "Dead", ())
-    nobody = join_group.JoinGroupResponse(generation_id=1, member_id="nobody")
-    assert beat(client, group, nobody) is ErrorCode.unknown_member_id
-    request = sync_group.SyncGroupRequest(group_id=group, generation_id=1, member_id="nobody")
-    assert client.ask(sync_group.API, 5, request).error_code is ErrorCode.unknown_member_id
-    leaves = leave_group.MemberIdentity(member_id="nobody")
-    left = client.ask(
-        leave_group.API, 5, leave_group.LeaveGroupRequest(group_id=group, members=(leaves,))
-    )
+    assert beat(client, group).error_code is ErrorCode.unknown_member_id
+    assert sync(client, group).error_code is ErrorCode.unknown_member_id
+    left = leave(client, group, "nobody")
     assert left.error_code is ErrorCode.none
     assert [each.error_code for each in left.members] == [ErrorCode.unknown_member_id]
-    asked = client.ask(join_group.API, 9, joining(group, "nobody"))
+    asked = join(client, group, "nobody", version=9)
     assert asked.error_code is ErrorCode.unknown_member_id
-    assert committed(client, group) == {}
+    assert offsets(client, group) == {}
 
 
 @pytest.mark.parametrize("name", ["", "x" * 250])
@@ -256,7 +195,7 @@ def test_one_without_a_group_has_offsets_under_any_name(
     topic = new_topic()
     for name in ("", "..", "ä/b", "x" * 249):
         assert commit(client, name, (topic, 0, "")) == [ErrorCode.none]
-        assert committed(client, name)[topic] == 7
+        assert offsets(client, name)[topic] == 7
 
 
 def test_who_deletes_groups_and_offsets_is_remembered(
@@ -265,19 +204,18 @@ def test_who_deletes_groups_and_offsets_is_remembered(
     changes = RememberedChanges(running.broker.config.data_dir)
     topic = new_topic()
     assert commit(client, group, (topic, 0, "")) == [ErrorCode.none]
-    request = delete_groups.DeleteGroupsRequest(groups_names=(group,))
-    (result,) = client.ask(delete_groups.API, 2, request).results
+    (result,) = ask_deleted_groups(client, group)
     assert result.error_code is ErrorCode.none
     noted = changes.one(lambda each: each.name == group)
     assert (noted.action, noted.kind, noted.result) == ("delete", Kind.GROUP.value, OK)
-    assert described(client, group).group_state == "Dead"
+    assert describe_group(client, group).group_state == "Dead"
 
 
 def test_groups_are_in_the_metrics(client: RawClient, running: RunningBroker, group: str) -> None:
     join(client, group)
     exposed = running.broker._metrics.exposition().decode()
     assert 'penstock_broker_groups{state="CompletingRebalance"}' in exposed
-    assert ask_join(client, "").error_code is ErrorCode.member_id_required
+    assert join(client, "group", version=9).error_code is ErrorCode.member_id_required
     samples = dict(line.rsplit(" ", 1) for line in exposed.splitlines() if not line.startswith("#"))
     assert float(samples["penstock_broker_group_members"]) >= 1
     assert float(samples["penstock_broker_group_rebalances_total"]) >= 1

@@ -6,98 +6,14 @@ from typing import Any
 
 import pytest
 
+from tests.broker.api.requests import delete_before, end_of_epoch, list_offset, producers
 from tests.broker.api.running_broker import RawClient, RunningBroker, batch
 from wire.errors import ErrorCode
-from wire.messages import (
-    delete_records,
-    describe_log_dirs,
-    describe_producers,
-    list_offsets,
-    offset_for_leader_epoch,
-)
-from wire.messages.delete_records import (
-    DeleteRecordsPartition,
-    DeleteRecordsPartitionResult,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
+from wire.messages import delete_records, describe_log_dirs, list_offsets, offset_for_leader_epoch
 from wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
-from wire.messages.describe_producers import (
-    DescribeProducersRequest,
-    PartitionResponse,
-    TopicRequest,
-)
-from wire.messages.list_offsets import (
-    EARLIEST,
-    LATEST,
-    MAX_TIMESTAMP,
-    ListOffsetsPartition,
-    ListOffsetsPartitionResponse,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
-from wire.messages.offset_for_leader_epoch import (
-    EpochEndOffset,
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderPartition,
-    OffsetForLeaderTopic,
-)
+from wire.messages.list_offsets import EARLIEST, LATEST, MAX_TIMESTAMP
 
 NewTopic = Callable[..., str]
-
-
-def offset(
-    client: RawClient,
-    name: str,
-    timestamp: int,
-    *,
-    version: int = 7,
-    index: int = 0,
-    epoch: int = -1,
-) -> ListOffsetsPartitionResponse:
-    asked = ListOffsetsPartition(
-        partition_index=index, timestamp=timestamp, current_leader_epoch=epoch
-    )
-    request = ListOffsetsRequest(topics=(ListOffsetsTopic(name=name, partitions=(asked,)),))
-    ((answer,),) = (
-        topic.partitions for topic in client.ask(list_offsets.API, version, request).topics
-    )
-    return answer
-
-
-def delete_before(
-    client: RawClient, name: str, before: int, *, version: int = 2, index: int = 0
-) -> DeleteRecordsPartitionResult:
-    wanted = DeleteRecordsPartition(partition_index=index, offset=before)
-    request = DeleteRecordsRequest(
-        topics=(DeleteRecordsTopic(name=name, partitions=(wanted,)),), timeout=10_000
-    )
-    ((answer,),) = (
-        topic.partitions for topic in client.ask(delete_records.API, version, request).topics
-    )
-    return answer
-
-
-def end_of_epoch(
-    client: RawClient, name: str, epoch: int, *, version: int = 4, index: int = 0, known: int = -1
-) -> EpochEndOffset:
-    asked = OffsetForLeaderPartition(
-        partition=index, leader_epoch=epoch, current_leader_epoch=known
-    )
-    request = OffsetForLeaderEpochRequest(
-        topics=(OffsetForLeaderTopic(topic=name, partitions=(asked,)),)
-    )
-    ((answer,),) = (
-        topic.partitions
-        for topic in client.ask(offset_for_leader_epoch.API, version, request).topics
-    )
-    return answer
-
-
-def producers(client: RawClient, name: str, *indexes: int) -> tuple[PartitionResponse, ...]:
-    request = DescribeProducersRequest(topics=(TopicRequest(name=name, partition_indexes=indexes),))
-    (topic,) = client.ask(describe_producers.API, 0, request).topics
-    return topic.partitions
 
 
 @pytest.mark.parametrize("version", list_offsets.API.versions)
@@ -107,7 +23,7 @@ def test_offsets_of_a_log(client: RawClient, new_topic: NewTopic, version: int) 
     client.produce(name, batch(2500, 4000))
 
     def found(timestamp: int) -> tuple[int, int]:
-        answer = offset(client, name, timestamp, version=version)
+        answer = list_offset(client, name, timestamp, version=version)
         assert answer.error_code is ErrorCode.none
         if version >= 4 and answer.offset >= 0:
             assert answer.leader_epoch == 0
@@ -123,31 +39,18 @@ def test_offsets_of_a_log(client: RawClient, new_topic: NewTopic, version: int) 
         assert found(MAX_TIMESTAMP) == (4, 4000)
 
 
-def test_offsets_of_an_empty_log(client: RawClient, new_topic: NewTopic) -> None:
-    name = new_topic()
-    assert offset(client, name, EARLIEST).offset == 0
-    assert offset(client, name, LATEST).offset == 0
-    assert offset(client, name, MAX_TIMESTAMP).offset == -1
-    assert offset(client, name, 0).offset == -1
-
-
 def test_offsets_that_cannot_be_told(client: RawClient, new_topic: NewTopic) -> None:
-    name = new_topic()
-    unknown = ErrorCode.unknown_topic_or_partition
-    assert offset(client, "never-created", LATEST).error_code is unknown
-    assert offset(client, name, LATEST, index=1).error_code is unknown
-    assert offset(client, name, LATEST, index=-1).error_code is unknown
-    assert offset(client, name, LATEST, epoch=0).error_code is ErrorCode.none
-    assert offset(client, name, LATEST, epoch=1).error_code is ErrorCode.unknown_leader_epoch
-    assert offset(client, name, -9).error_code is ErrorCode.unsupported_version
-
-
-def test_an_offset_asked_for_twice(client: RawClient, new_topic: NewTopic) -> None:
-    name = new_topic()
-    asked = ListOffsetsPartition(partition_index=0, timestamp=LATEST)
-    request = ListOffsetsRequest(topics=(ListOffsetsTopic(name=name, partitions=(asked,) * 2),))
-    (topic,) = client.ask(list_offsets.API, 7, request).topics
-    assert {each.error_code for each in topic.partitions} == {ErrorCode.invalid_request}
+    name, unknown = new_topic(), ErrorCode.unknown_topic_or_partition
+    of_nothing = {EARLIEST: 0, LATEST: 0, MAX_TIMESTAMP: -1, 0: -1}
+    assert {each: list_offset(client, name, each).offset for each in of_nothing} == of_nothing
+    assert list_offset(client, "never-created", LATEST).error_code is unknown
+    for index in (1, -1):
+        assert list_offset(client, name, LATEST, index=index).error_code is unknown
+    for epoch, code in ((0, ErrorCode.none), (1, ErrorCode.unknown_leader_epoch)):
+        assert list_offset(client, name, LATEST, epoch=epoch).error_code is code
+    assert list_offset(client, name, -9).error_code is ErrorCode.unsupported_version
+    twice = list_offset(client, name, LATEST, times=2)
+    assert twice.error_code is ErrorCode.invalid_request
 
 
 @pytest.mark.parametrize("version", delete_records.API.versions)
@@ -156,10 +59,10 @@ def test_records_are_deleted(client: RawClient, new_topic: NewTopic, version: in
     client.produce(name, batch(*range(10)))
     first = delete_before(client, name, 4, version=version)
     assert (first.error_code, first.low_watermark) == (ErrorCode.none, 4)
-    assert offset(client, name, EARLIEST).offset == 4
+    assert list_offset(client, name, EARLIEST).offset == 4
     assert delete_before(client, name, 2, version=version).low_watermark == 4
     assert delete_before(client, name, -1, version=version).low_watermark == 10
-    assert offset(client, name, EARLIEST).offset == offset(client, name, LATEST).offset == 10
+    assert {list_offset(client, name, each).offset for each in (EARLIEST, LATEST)} == {10}
     assert client.produce(name, batch(1)).base_offset == 10
 
 
@@ -174,21 +77,19 @@ def test_records_that_cannot_be_deleted(client: RawClient, new_topic: NewTopic) 
     assert delete_before(client, kept, -1).error_code is ErrorCode.policy_violation
     unknown = delete_before(client, name, -1, index=7)
     assert unknown.error_code is ErrorCode.unknown_topic_or_partition
-    assert offset(client, name, EARLIEST).offset == 0
+    assert list_offset(client, name, EARLIEST).offset == 0
 
 
 @pytest.mark.parametrize("version", offset_for_leader_epoch.API.versions)
 def test_ends_of_epochs(client: RawClient, new_topic: NewTopic, version: int) -> None:
     name = new_topic()
     client.produce(name, batch(1, 2, 3))
-    known = end_of_epoch(client, name, 0, version=version)
-    assert (known.error_code, known.leader_epoch, known.end_offset) == (ErrorCode.none, 0, 3)
-    later = end_of_epoch(client, name, 5, version=version)
-    assert (later.error_code, later.leader_epoch, later.end_offset) == (ErrorCode.none, -1, -1)
-    fenced = end_of_epoch(client, name, 0, version=version, known=3)
-    assert fenced.error_code is ErrorCode.unknown_leader_epoch
-    missing = end_of_epoch(client, name, 0, version=version, index=9)
-    assert missing.error_code is ErrorCode.unknown_topic_or_partition
+    none, unknown = ErrorCode.none, ErrorCode.unknown_topic_or_partition
+    assert end_of_epoch(client, name, 0, version=version) == (none, 0, 3)
+    assert end_of_epoch(client, name, 5, version=version) == (none, -1, -1)
+    fenced, *_ = end_of_epoch(client, name, 0, 3, version=version)
+    assert fenced is ErrorCode.unknown_leader_epoch
+    assert end_of_epoch(client, name, 0, version=version, index=9)[0] is unknown
 
 
 def test_producers_are_told(client: RawClient, new_topic: NewTopic) -> None:

@@ -1,37 +1,37 @@
-"""A Produce of the mirror: what is taken at its own offsets, and what is refused."""
+"""A Produce of the mirror: what is taken at its own offsets, and what is refused; and a copy's log
+that begins anew while its broker looks whether the files of its logs are there."""
 
-import time
-import uuid
-from collections.abc import Callable
-from typing import Any
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import pytest
 
-from tests.broker.api.mirroring import (
-    MARK,
-    fetched,
-    mirror,
-    request,
-    source_batch,
-    source_bytes,
+from broker.errors import ApiError
+from broker.partition import Partition
+from cluster import topics
+from harness.waiting import wait_until
+from tests.broker.api.mirroring import MARK, fetched, mirror, request, source_batch, source_bytes
+from tests.broker.api.requests import (
+    OF_TOPIC,
+    ask_producer_id,
+    change_configs,
+    describe_config,
+    list_offset,
+    replace_configs,
+    unused,
 )
-from tests.broker.api.running_broker import RawClient, RunningBroker, batch
-from wire.batch import CONTROL, TRANSACTIONAL, headers
+from tests.broker.api.running_broker import PATIENCE, RawClient, RunningBroker, batch
+from wire.batch import TRANSACTIONAL, headers
 from wire.errors import ErrorCode
-from wire.messages import (
-    alter_configs,
-    create_topics,
-    delete_records,
-    describe_configs,
-    incremental_alter_configs,
-    init_producer_id,
-    list_offsets,
-    produce,
-)
-from wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from wire.messages import produce
 from wire.messages.incremental_alter_configs import ConfigOperation
+from wire.messages.list_offsets import EARLIEST, LATEST
 from wire.messages.produce import (
     PartitionProduceData,
+    PartitionProduceResponse,
     ProduceRequest,
     TopicProduceData,
 )
@@ -52,57 +52,20 @@ def stored(client: RawClient, topic: str, offset: int = 0) -> bytes:
     return bytes(found.records)
 
 
-def end_of(client: RawClient, topic: str, timestamp: int = list_offsets.LATEST) -> int:
-    asked = list_offsets.ListOffsetsPartition(partition_index=0, timestamp=timestamp)
-    answer = client.ask(
-        list_offsets.API,
-        7,
-        list_offsets.ListOffsetsRequest(
-            topics=(list_offsets.ListOffsetsTopic(name=topic, partitions=(asked,)),)
-        ),
-    )
-    ((found,),) = (each.partitions for each in answer.topics)
+def end_of(client: RawClient, topic: str, timestamp: int = LATEST) -> int:
+    found = list_offset(client, topic, timestamp)
     assert found.error_code is ErrorCode.none
     return found.offset
 
 
 def offsets_refused(client: RawClient, topic: str) -> ErrorCode:
     """What is said of the end to who reads committed messages only."""
-    asked = list_offsets.ListOffsetsPartition(partition_index=0, timestamp=list_offsets.LATEST)
-    answer = client.ask(
-        list_offsets.API,
-        7,
-        list_offsets.ListOffsetsRequest(
-            isolation_level=1,
-            topics=(list_offsets.ListOffsetsTopic(name=topic, partitions=(asked,)),),
-        ),
-    )
-    ((found,),) = (each.partitions for each in answer.topics)
-    return found.error_code
+    return list_offset(client, topic, LATEST, isolation_level=1).error_code
 
 
 def alter(client: RawClient, topic: str, name: str, value: str | None) -> ErrorCode:
     operation = ConfigOperation.DELETE if value is None else ConfigOperation.SET
-    change = incremental_alter_configs.AlterableConfig(
-        name=name, config_operation=operation, value=value
-    )
-    resource = incremental_alter_configs.AlterConfigsResource(
-        resource_type=2, resource_name=topic, configs=(change,)
-    )
-    (answer,) = client.ask(
-        incremental_alter_configs.API,
-        1,
-        incremental_alter_configs.IncrementalAlterConfigsRequest(resources=(resource,)),
-    ).responses
-    return answer.error_code
-
-
-def until(what: Callable[[], bool]) -> None:
-    """Configs are known to a partition a moment after they are set."""
-    due = time.monotonic() + 20
-    while not what():
-        assert time.monotonic() < due
-        time.sleep(0.02)
+    return change_configs(client, topic, (name, operation, value))
 
 
 # What is taken
@@ -120,21 +83,11 @@ def test_batches_keep_their_offsets_and_bytes(client: RawClient, copy: str, vers
     assert end_of(client, copy) == 7
 
 
-def test_what_is_there_is_compared_and_not_written_again(client: RawClient, copy: str) -> None:
-    first, second, third = source_batch(0), source_batch(3), source_batch(6)
-    mirror(client, copy, first + second)
-    again = mirror(client, copy, first + second)
-    assert (again.error_code, again.base_offset) == (ErrorCode.none, 0)
-    assert mirror(client, copy, second + third).error_code is ErrorCode.none
-    assert source_bytes(stored(client, copy)) == source_bytes(first + second + third)
-
-
 def test_what_differs_is_refused_for_good(client: RawClient, copy: str) -> None:
     mirror(client, copy, source_batch(0) + source_batch(3))
     answer = mirror(client, copy, source_batch(3, content=b"other") + source_batch(6))
     assert answer.error_code is ErrorCode.invalid_record
-    assert answer.error_message is not None
-    assert answer.error_message.startswith("differs: at offset 3 the source has ")
+    assert (answer.error_message or "").startswith("differs: at offset 3 the source has ")
     assert end_of(client, copy) == 6
 
 
@@ -142,8 +95,9 @@ def test_a_gap_is_refused_with_both_ends(client: RawClient, copy: str) -> None:
     mirror(client, copy, source_batch(0, 100))
     answer = mirror(client, copy, source_batch(150))
     assert answer.error_code is ErrorCode.out_of_order_sequence_number
-    assert answer.error_message is not None
-    assert answer.error_message.startswith("gap: the log ends at 100, the batch begins at 150")
+    assert (answer.error_message or "").startswith(
+        "gap: the log ends at 100, the batch begins at 150"
+    )
     assert end_of(client, copy) == 100
 
 
@@ -151,13 +105,13 @@ def test_what_comes_before_a_gap_stays(client: RawClient, copy: str) -> None:
     sent = source_batch(0) + source_batch(5)
     answer = mirror(client, copy, sent)
     assert answer.error_code is ErrorCode.out_of_order_sequence_number
-    until(lambda: end_of(client, copy) == 3)
+    wait_until(lambda: end_of(client, copy) == 3)
 
 
 def test_an_accepted_gap_is_taken_and_no_other(client: RawClient, copy: str) -> None:
     mirror(client, copy, source_batch(0))
     assert alter(client, copy, ACCEPT_GAP, "1:3-50,0:3-40") is ErrorCode.none
-    until(lambda: mirror(client, copy, source_batch(40)).error_code is ErrorCode.none)
+    wait_until(lambda: mirror(client, copy, source_batch(40)).error_code is ErrorCode.none)
     answer = mirror(client, copy, source_batch(50))
     assert answer.error_code is ErrorCode.out_of_order_sequence_number
     assert end_of(client, copy) == 43
@@ -185,7 +139,7 @@ def test_an_empty_log_begins_where_its_first_batch_does(
     answer = mirror(client, copy, sent)
     assert (answer.error_code, answer.base_offset) == (ErrorCode.none, base)
     assert answer.log_start_offset == base
-    assert end_of(client, copy, list_offsets.EARLIEST) == base
+    assert end_of(client, copy, EARLIEST) == base
     assert end_of(client, copy) == base + 6
     assert source_bytes(stored(client, copy, base)) == source_bytes(sent)
 
@@ -194,19 +148,6 @@ def test_a_log_does_not_begin_with_what_is_no_batch(client: RawClient, copy: str
     answer = mirror(client, copy, source_batch(912)[:-1])
     assert answer.error_code is ErrorCode.corrupt_message
     assert end_of(client, copy) == 0
-
-
-def test_transactional_and_control_batches_are_taken_as_they_are(
-    client: RawClient, copy: str
-) -> None:
-    mine: dict[str, Any] = {"producer_id": 9, "producer_epoch": 0}
-    sent = (
-        source_batch(0, base_sequence=10, attributes=TRANSACTIONAL, **mine)
-        + source_batch(3, 1, attributes=TRANSACTIONAL | CONTROL, **mine)
-        + source_batch(4, base_sequence=40, attributes=TRANSACTIONAL, **mine)
-    )
-    assert mirror(client, copy, sent).error_code is ErrorCode.none
-    assert source_bytes(stored(client, copy)) == source_bytes(sent)
 
 
 def test_who_reads_committed_messages_only_is_refused_where_there_are_transactions(
@@ -273,21 +214,6 @@ def test_two_that_copy_the_same_do_no_harm(running: RunningBroker, copy: str) ->
         assert source_bytes(stored(one, copy)) == source_bytes(b"".join(parts))
 
 
-def test_what_the_copy_has_deleted_is_not_asked_for(client: RawClient, copy: str) -> None:
-    mirror(client, copy, source_batch(0) + source_batch(3))
-    wanted = delete_records.DeleteRecordsPartition(partition_index=0, offset=3)
-    client.ask(
-        delete_records.API,
-        2,
-        delete_records.DeleteRecordsRequest(
-            topics=(delete_records.DeleteRecordsTopic(name=copy, partitions=(wanted,)),),
-            timeout=10_000,
-        ),
-    )
-    answer = mirror(client, copy, source_batch(0, content=b"?") + source_batch(3))
-    assert answer.error_code is ErrorCode.none
-
-
 # What is refused
 
 
@@ -306,19 +232,18 @@ def test_the_mirror_may_not_write_to_what_is_no_copy(
     name = new_topic()
     answer = mirror(client, name, source_batch(0))
     assert answer.error_code is ErrorCode.policy_violation
-    assert answer.error_message is not None
-    assert "penstock.mirror.of" in answer.error_message
+    assert "penstock.mirror.of" in (answer.error_message or "")
     assert end_of(client, name) == 0
 
 
 def test_a_topic_is_opened_and_closed_by_its_mark(client: RawClient, copy: str) -> None:
     mirror(client, copy, source_batch(0))
     assert alter(client, copy, MIRROR_OF, None) is ErrorCode.none
-    until(lambda: client.produce(copy, batch(1_000)).error_code is ErrorCode.none)
+    wait_until(lambda: client.produce(copy, batch(1_000)).error_code is ErrorCode.none)
     refused = mirror(client, copy, source_batch(4)).error_code
     assert refused is ErrorCode.policy_violation
     assert alter(client, copy, MIRROR_OF, MARK) is ErrorCode.none
-    until(lambda: mirror(client, copy, source_batch(4)).error_code is ErrorCode.none)
+    wait_until(lambda: mirror(client, copy, source_batch(4)).error_code is ErrorCode.none)
     assert end_of(client, copy) == 7
 
 
@@ -329,7 +254,7 @@ def test_an_idempotent_producer_goes_on_in_a_copy_that_was_opened(
     mirror(client, copy, source_batch(0, base_sequence=10, **mine))
     alter(client, copy, MIRROR_OF, None)
     following = batch(1_000, base_sequence=13, **mine)
-    until(lambda: client.produce(copy, following).error_code is ErrorCode.none)
+    wait_until(lambda: client.produce(copy, following).error_code is ErrorCode.none)
     assert client.produce(copy, following).base_offset == 3
     answer = client.produce(copy, batch(1_000, base_sequence=20, **mine))
     assert answer.error_code is ErrorCode.out_of_order_sequence_number
@@ -351,13 +276,7 @@ def test_other_transactions_are_refused_as_ever(client: RawClient, copy: str) ->
     for name in (f"{MIRROR_ID}-2", "mine", ""):
         answer = mirror(client, copy, source_batch(0), transactional_id=name)
         assert answer.error_code is ErrorCode.transactional_id_authorization_failed
-    begun = client.ask(
-        init_producer_id.API,
-        4,
-        init_producer_id.InitProducerIdRequest(
-            transactional_id=MIRROR_ID, transaction_timeout=60_000
-        ),
-    )
+    begun = ask_producer_id(client, transactional_id=MIRROR_ID, transaction_timeout=60_000)
     assert begun.error_code is ErrorCode.transactional_id_authorization_failed
 
 
@@ -406,25 +325,19 @@ def test_a_bad_partition_does_not_spoil_the_others(client: RawClient, new_topic:
 # The mark
 
 
-def described(client: RawClient, topic: str, name: str) -> str | None:
-    resource = describe_configs.DescribeConfigsResource(
-        resource_type=2, resource_name=topic, configuration_keys=(name,)
-    )
-    request = describe_configs.DescribeConfigsRequest(
-        resources=(resource,), include_documentation=True
-    )
-    (result,) = client.ask(describe_configs.API, 4, request).results
-    (config,) = result.configs
-    assert config.documentation
-    return config.value
+def config(client: RawClient, topic: str, name: str) -> str | None:
+    found = describe_config(client, OF_TOPIC, topic, name, include_documentation=True)
+    (entry,) = found.configs
+    assert entry.documentation
+    return entry.value
 
 
 def test_the_mark_is_shown_and_a_topic_has_none_by_itself(
     client: RawClient, copy: str, new_topic: NewTopic
 ) -> None:
-    assert described(client, copy, MIRROR_OF) == MARK
-    assert described(client, new_topic(), MIRROR_OF) == ""
-    assert described(client, copy, ACCEPT_GAP) == ""
+    assert config(client, copy, MIRROR_OF) == MARK
+    assert config(client, new_topic(), MIRROR_OF) == ""
+    assert config(client, copy, ACCEPT_GAP) == ""
 
 
 @pytest.mark.parametrize(
@@ -442,29 +355,143 @@ def test_the_mark_is_shown_and_a_topic_has_none_by_itself(
 def test_a_mark_that_says_nothing_is_refused(
     client: RawClient, copy: str, key: str, value: str, problem: str
 ) -> None:
-    (made,) = client.create(f"t{uuid.uuid4().hex[:10]}", 1, {key: value}).topics
+    (made,) = client.create(unused(), 1, {key: value}).topics
     assert made.error_code is ErrorCode.invalid_config
-    assert made.error_message is not None
-    assert problem in made.error_message
+    assert problem in (made.error_message or "")
     assert alter(client, copy, key, value) is ErrorCode.invalid_config
-    config = alter_configs.AlterableConfig(name=key, value=value)
-    resource = alter_configs.AlterConfigsResource(
-        resource_type=2, resource_name=copy, configs=(config,)
-    )
-    (answer,) = client.ask(
-        alter_configs.API, 2, alter_configs.AlterConfigsRequest(resources=(resource,))
-    ).responses
-    assert answer.error_code is ErrorCode.invalid_config
-    assert described(client, copy, MIRROR_OF) == MARK
+    assert replace_configs(client, copy, {key: value}) is ErrorCode.invalid_config
+    assert config(client, copy, MIRROR_OF) == MARK
 
 
 def test_a_copy_is_a_copy_from_its_first_moment(client: RawClient) -> None:
-    name = f"t{uuid.uuid4().hex[:10]}"
-    topic = CreatableTopic(
-        name=name,
-        num_partitions=1,
-        replication_factor=1,
-        configs=(CreatableTopicConfig(name=MIRROR_OF, value=MARK),),
-    )
-    client.ask(create_topics.API, 7, CreateTopicsRequest(topics=(topic,), timeout=20_000))
+    name = unused()
+    client.create(name, 1, {MIRROR_OF: MARK})
     assert client.produce(name, batch(1_000)).error_code is ErrorCode.policy_violation
+
+
+T = TypeVar("T")
+
+
+class OneThread:
+    """On which logs begin anew, one after the other, in turns with pauses."""
+
+    def __init__(self) -> None:
+        self.pool = ThreadPoolExecutor(1)
+        self._pauses: list[threading.Event] = []
+
+    def pause(self) -> threading.Event:
+        """What is to be done from now on is done when that is set."""
+        self._pauses.append(threading.Event())
+        self.pool.submit(self._pauses[-1].wait, PATIENCE)
+        return self._pauses[-1]
+
+    def go_on(self) -> None:
+        for each in self._pauses:
+            each.set()
+
+
+@pytest.fixture
+def thread(running: RunningBroker) -> Iterator[OneThread]:
+    loop, one = running.broker.loop, OneThread()
+    loop.call_soon_threadsafe(loop.set_default_executor, one.pool)
+    yield one
+    one.go_on()
+    loop.call_soon_threadsafe(loop.set_default_executor, ThreadPoolExecutor())
+
+
+@pytest.fixture
+def other(new_topic: NewTopic) -> str:
+    return new_topic(configs={MIRROR_OF: MARK})
+
+
+def on_loop(running: RunningBroker, work: Coroutine[object, object, T]) -> T:
+    return asyncio.run_coroutine_threadsafe(work, running.broker.loop).result(PATIENCE)
+
+
+def begin(client: RawClient, partition: Partition, batch: bytes) -> None:
+    """Returns when the log waits for the thread."""
+    client.begin(produce.API, 9, request(partition.topic, batch))
+    wait_until(lambda: partition.goes_back, within=PATIENCE, what="the log begins anew")
+
+
+def answered(client: RawClient) -> PartitionProduceResponse:
+    ((answer,),) = (each.partition_responses for each in client.finish(produce.API, 9).responses)
+    return answer
+
+
+def is_here(running: RunningBroker, topic: str) -> bool:
+    try:
+        running.broker.partitions.find(topic, 0)
+    except ApiError:
+        return False
+    return True
+
+
+def begin_to_delete(running: RunningBroker, client: RawClient, topic: str) -> None:
+    """Its log has just begun anew, which holds up all that follows from the map."""
+    broker = running.broker
+    begin(client, broker.partitions.find(topic, 0), source_batch(48))
+    epoch = on_loop(running, broker.topics.controllership(20_000))
+    topics.mark_deleted(broker.session, epoch, topic)
+    wait_until(lambda: not is_here(running, topic), within=PATIENCE, what="it is being deleted")
+
+
+def test_its_files_are_not_missed(
+    running: RunningBroker, client: RawClient, copy: str, thread: OneThread
+) -> None:
+    partitions = running.broker.partitions
+    partition = partitions.find(copy, 0)
+    first, second = source_batch(48), source_batch(51)
+    thread.pause()
+    begin(client, partition, first)
+    partition.log.active_path.unlink()  # as the log itself does
+    on_loop(running, partitions.look_for_removed())
+    on_loop(running, partitions.caught_up())
+    thread.go_on()
+    answer = answered(client)
+    assert (answer.error_code, answer.base_offset) == (ErrorCode.none, 48)
+    assert partitions.find(copy, 0) is partition
+    assert mirror(client, copy, second).error_code is ErrorCode.none
+    assert source_bytes(stored(client, copy, 48)) == source_bytes(first + second)
+
+
+def test_one_whose_files_were_removed_begins_before_it_is_opened_anew(
+    running: RunningBroker, client: RawClient, copy: str, other: str, thread: OneThread
+) -> None:
+    partitions, sent = running.broker.partitions, source_batch(48)
+    partition = partitions.find(copy, 0)
+    before = thread.pause()
+    with running.client() as another:
+        begin_to_delete(running, another, other)
+        thread.pause()
+        partition.log.active_path.unlink()
+        on_loop(running, partitions.look_for_removed())
+        begin(client, partition, sent)
+        before.set()
+        wait_until(
+            lambda: other in partitions.applied.deleting, within=PATIENCE, what="it is deleted"
+        )
+    on_loop(running, asyncio.sleep(0))
+    assert partitions.find(copy, 0) is partition
+    thread.go_on()
+    answered(client)  # or refused: it may have been opened anew before that was flushed
+    on_loop(running, partitions.caught_up())
+    assert partitions.find(copy, 0) is not partition
+    assert mirror(client, copy, sent).error_code is ErrorCode.none
+    assert source_bytes(stored(client, copy, 48)) == source_bytes(sent)
+
+
+def test_what_the_map_has_said_last_holds_where_files_were_removed(
+    running: RunningBroker, client: RawClient, copy: str, other: str, thread: OneThread
+) -> None:
+    partitions = running.broker.partitions
+    partition = partitions.find(copy, 0)
+    before = thread.pause()
+    begin_to_delete(running, client, other)
+    thread.pause()  # the map does not forget the topic yet
+    partition.log.active_path.unlink()
+    on_loop(running, partitions.look_for_removed())
+    before.set()
+    on_loop(running, partitions.caught_up())
+    assert partitions.find(copy, 0) is not partition
+    assert not is_here(running, other)

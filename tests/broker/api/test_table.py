@@ -1,10 +1,16 @@
-"""The table of what is served, held against the messages that there are."""
+"""The table of what is served, held against the messages that there are; and told to clients."""
 
 import inspect
 
+import pytest
+
+from broker.api import table
 from broker.api.table import TABLE
+from tests.broker.api.running_broker import RawClient
 from tests.wire.apis import APIS
-from wire.messages import add_partitions_to_txn, end_txn, produce, sasl_handshake
+from wire.errors import ErrorCode
+from wire.messages import add_partitions_to_txn, api_versions, end_txn, produce, sasl_handshake
+from wire.messages.api_versions import ApiVersionsRequest
 
 ONLY_ASKED = {add_partitions_to_txn.API.key, end_txn.API.key}  # of Apache Kafka, by the mirror
 
@@ -31,3 +37,25 @@ def test_what_may_be_asked_is_what_is_spoken() -> None:
     for api in (produce.API, sasl_handshake.API):
         assert asked.pop(api.key) == range(spoken.pop(api.key).stop)
     assert asked == spoken
+
+
+ASK = ApiVersionsRequest(client_software_name="test", client_software_version="1.0")
+
+
+@pytest.mark.parametrize("version", api_versions.API.versions)
+def test_clients_are_told_the_table(client: RawClient, version: int) -> None:
+    answer = client.ask(api_versions.API, version, ASK)
+    assert answer.error_code is ErrorCode.none
+    told = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
+    assert told.keys() == table.APIS.keys()
+    assert told[0] == (0, 9)  # not from 3 on: librdkafka would not compress
+    assert told[3] == (0, 12)
+    assert told[23] == (2, 4)
+
+
+@pytest.mark.parametrize("name", ["bad name", "-x", "x-", "ü", "a\nb"])
+def test_software_names_are_kafkas(client: RawClient, name: str) -> None:
+    asked = ApiVersionsRequest(client_software_name=name, client_software_version="1")
+    answer = client.ask(api_versions.API, 3, asked)
+    assert answer.error_code is ErrorCode.invalid_request
+    assert client.ask(api_versions.API, 3, ASK).error_code is ErrorCode.none

@@ -14,7 +14,7 @@ from cluster.session import Session
 from cluster.values import NO_LEADER, ClusterSnapshot, ControllerEpoch, TopicInfo
 from cluster.view import ClusterView
 from tests.broker.controller.conftest import Live
-from tests.broker.controller.test_leaders import create, leading, states
+from tests.broker.controller.led_cluster import create, leading, states
 from tests.cluster.conftest import Connect, a_broker, a_partition, a_topic
 
 LONG: Final = 60.0

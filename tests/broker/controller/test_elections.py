@@ -1,4 +1,4 @@
-"""Who leads and who is in sync after brokers have come or gone."""
+"""Who leads and who is in sync after brokers have come or gone, and while replicas move."""
 
 from uuid import UUID
 
@@ -8,25 +8,15 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from broker.controller.elections import Brokers, due, elected, preferred
-from cluster.values import NO_LEADER, NO_VERSION, PartitionInfo, TopicInfo
+from broker.controller.reassignments import begun, cancelled, finished
+from cluster.values import NO_LEADER, NO_VERSION, Move, PartitionInfo, TopicInfo
+from tests.cluster.conftest import a_partition
 
 IDS = range(1, 6)
 
 
-def partition(
-    *replicas: int,
-    leader: int | None = None,
-    isr: tuple[int, ...] | None = None,
-    epoch: int = 3,
-) -> PartitionInfo:
-    return PartitionInfo(
-        replicas=replicas,
-        leader=replicas[0] if leader is None else leader,
-        leader_epoch=epoch,
-        isr=replicas if isr is None else isr,
-        controller_epoch=1,
-        version=7,
-    )
+def partition(*replicas: int, epoch: int = 3, **changes: object) -> PartitionInfo:
+    return a_partition(*replicas, leader_epoch=epoch, version=7, **changes)
 
 
 def live(*brokers: int, draining: tuple[int, ...] = ()) -> Brokers:
@@ -69,6 +59,8 @@ def test_where_it_is_allowed_one_that_is_not_in_sync_leads_alone() -> None:
     before = partition(1, 2, 3, isr=(1,))
     after = elected(before, live(2, 3), unclean=True)
     assert after == replace(before, leader=2, leader_epoch=4, isr=(2,), unclean=(4,))
+    in_sync = partition(1, 2, 3, isr=(1, 3))
+    assert elected(in_sync, live(2, 3), unclean=True).leader == 3, "one in sync is better"
 
 
 def test_the_state_keeps_which_epochs_began_without_one_in_sync() -> None:
@@ -83,11 +75,6 @@ def test_the_state_keeps_which_epochs_began_without_one_in_sync() -> None:
     assert after.unclean == tuple(range(after.leader_epoch - 7, after.leader_epoch + 1))
 
 
-def test_where_it_is_allowed_one_in_sync_is_better_all_the_same() -> None:
-    before = partition(1, 2, 3, isr=(1, 3))
-    assert elected(before, live(2, 3), unclean=True).leader == 3
-
-
 def test_a_draining_leader_makes_way_and_stays_in_sync() -> None:
     before = partition(1, 2, 3)
     after = elected(before, live(1, 2, 3, draining=(1, 2)))
@@ -98,22 +85,15 @@ def test_a_draining_leader_stays_if_no_other_can_lead() -> None:
     before = partition(1, 2, 3, isr=(1, 2))
     assert elected(before, live(1, 2, 3, draining=(1, 2))) is before
     assert elected(before, live(1, 3, draining=(1,))) == replace(before, isr=(1,))
-
-
-def test_a_draining_one_leads_if_it_alone_can() -> None:
-    before = partition(1, 2)
-    assert elected(before, live(2, draining=(2,))).leader == 2
+    assert elected(partition(1, 2), live(2, draining=(2,))).leader == 2, "or leads, if it alone can"
 
 
 def test_a_partition_that_nobody_was_ever_in_sync_of_begins() -> None:
     before = partition(1, 2, leader=NO_LEADER, isr=())
     assert elected(before, live(2)) == replace(before, leader=2, leader_epoch=4, isr=(2,))
     assert elected(before, live()) is before
-
-
-def test_a_partition_without_replicas_is_left_alone() -> None:
-    before = replace(partition(1), replicas=(), leader=NO_LEADER, isr=())
-    assert elected(before, live(1)) is before
+    nothing = replace(before, replicas=())
+    assert elected(nothing, live(1)) is nothing
 
 
 def test_a_leader_that_is_no_replica_any_more_makes_way() -> None:
@@ -181,3 +161,93 @@ def test_only_what_is_due_is_changed(unclean: bool) -> None:
     ]
     assert [each.after.leader for each in changes] == [1, 1, 1 if unclean else NO_LEADER]
     assert {each.after.version for each in changes} == {7}
+
+
+# Replicas that move: who leads, who is in sync, and when it is over
+
+TARGETS = st.lists(st.sampled_from(IDS), min_size=1, max_size=4, unique=True).map(tuple)
+
+
+def test_from_two_brokers_to_two_others() -> None:
+    all_ = live(1, 2, 3, 4)
+    before = partition(1, 2)
+    moving = begun(before, (3, 4), all_)
+    move = Move(target=(3, 4), origin=(1, 2))
+    assert moving == replace(before, replicas=(3, 4, 1, 2), move=move)
+    assert (move.adding, move.removing) == ((3, 4), (1, 2))
+    half = replace(moving, isr=(1, 2, 3))
+    assert finished(half, all_) is None
+    arrived = finished(replace(moving, isr=(1, 2, 4, 3)), all_)
+    assert arrived == partition(3, 4, leader=3, isr=(4, 3), epoch=4)
+
+
+def test_a_leader_that_stays_leads_on() -> None:
+    all_ = live(1, 2, 3)
+    moving = begun(partition(1, 2), (3, 1), all_)
+    assert moving is not None
+    arrived = finished(replace(moving, isr=(1, 2, 3)), all_)
+    assert arrived == partition(3, 1, leader=1, isr=(1, 3))
+
+
+def test_what_was_begun_is_taken_back() -> None:
+    all_ = live(1, 2, 3)
+    before = partition(1, 2)
+    moving = begun(before, (3,), all_)
+    assert moving is not None
+    assert cancelled(moving, all_) == before
+    assert begun(moving, (1, 2), all_) == before
+    assert cancelled(replace(moving, leader=3, isr=(3, 2)), all_) == replace(
+        before, leader=2, isr=(2,), leader_epoch=4
+    )
+    assert cancelled(replace(moving, leader=3, isr=(3,)), all_) is None  # they lack something
+    assert finished(before, all_) is None, "nothing is under way"
+
+
+def test_a_move_gets_another_target() -> None:
+    all_ = live(1, 2, 3, 4)
+    moving = begun(partition(1, 2), (3, 2), all_)
+    assert moving is not None
+    again = begun(replace(moving, isr=(1, 2, 3)), (4, 2), all_)
+    assert again is not None
+    assert again.replicas == (4, 2, 1)
+    assert again.isr == (1, 2)
+    assert again.move == Move(target=(4, 2), origin=(1, 2))
+
+
+@given(partitions(), TARGETS, TARGETS, st.tuples(brokers(), brokers()), st.data())
+def test_somebody_in_sync_always_stays(
+    before: PartitionInfo,
+    target: tuple[int, ...],
+    other: tuple[int, ...],
+    then_and_later: tuple[Brokers, Brokers],
+    data: st.DataObject,
+) -> None:
+    then, later = then_and_later
+    moving = begun(before, target, then)
+    if moving is None:
+        return
+    assert set(moving.replicas) >= set(target)
+    caught_up = data.draw(st.lists(st.sampled_from(moving.replicas), unique=True))
+    leader_and_more = [each for each in caught_up if each not in moving.isr]
+    moving = replace(moving, isr=(*moving.isr, *leader_and_more))
+    for after in (
+        finished(moving, later),
+        begun(moving, other, later),
+        cancelled(moving, later) if moving.move else None,
+    ):
+        if after is None:
+            continue
+        assert elected(after, later) is after
+        assert after.isr
+        if after.leader != NO_LEADER:
+            assert after.leader in after.isr
+            assert set(after.isr) <= later.live & set(after.replicas)
+            assert set(after.isr) <= set(moving.isr)
+        else:
+            assert set(after.replicas) >= set(moving.replicas)
+    arrived = finished(moving, later)
+    if arrived is not None:
+        assert moving.move is not None
+        assert arrived.replicas == moving.move.target
+        assert arrived.move is None
+        assert set(moving.move.target) <= set(moving.isr)

@@ -1,15 +1,13 @@
 """The controller follows a real map, whose brokers come and go with their sessions."""
 
 import threading
-import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 from msgspec.structs import replace
 
 from broker.controller.elections import Brokers
-from broker.controller.leaders import UNCLEAN, Leaders
+from broker.controller.leaders import UNCLEAN
 from broker.controller.reassignments import begun
 from cluster import configs, paths
 from cluster.controller import write_fenced
@@ -18,54 +16,20 @@ from cluster.operations import Set
 from cluster.partition_states import StateChange, change_states
 from cluster.reassignments import change_replicas
 from cluster.session import Session
-from cluster.topics import create_topic, mark_deleted
+from cluster.topics import mark_deleted
 from cluster.values import (
     NO_LEADER,
     ClusterSnapshot,
     ControllerEpoch,
     Move,
-    PartitionInfo,
     TopicInfo,
 )
 from cluster.view import ClusterView
 from tests.broker.controller.conftest import Live
+from tests.broker.controller.led_cluster import create, leading, states
 from tests.cluster.conftest import a_partition
 
-State = tuple[int, int, tuple[int, ...]]
 MOST_TRANSACTIONS = 3
-
-
-@contextmanager
-def leading(
-    session: Session, epoch: ControllerEpoch | None
-) -> Iterator[tuple[Leaders, ClusterView]]:
-    view = ClusterView(session)
-    leaders = Leaders(session, view, {})
-    view.start(lambda _: leaders.follow())
-    leaders.start()
-    leaders.lead(epoch)
-    try:
-        yield leaders, view
-    finally:
-        leaders.close()
-        view.close()
-
-
-def create(
-    session: Session, epoch: ControllerEpoch, *partitions: PartitionInfo, name: str = "views"
-) -> TopicInfo:
-    topic = TopicInfo(name=name, topic_id=uuid.uuid4(), partitions=partitions)
-    create_topic(session, epoch, topic, {})
-    return topic
-
-
-def states(
-    snapshot: ClusterSnapshot, name: str = "views"
-) -> list[tuple[int, int, tuple[int, ...]]]:
-    topic = snapshot.topics.get(name)
-    if topic is None:
-        return []
-    return [(each.leader, each.leader_epoch, each.isr) for each in topic.partitions]
 
 
 def test_a_broker_dies_and_comes_back(session: Session, epoch: ControllerEpoch, live: Live) -> None:

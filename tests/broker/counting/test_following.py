@@ -2,127 +2,36 @@
 that go."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from broker.config import Checks
-from broker.counting.following import LogFollowing
-from broker.counting.reports import (
-    SIZE_BYTES,
-    CountingReport,
-    CountingResult,
-    Led,
-    LostOffsets,
-    Task,
-    framed,
-)
-from broker.storage.log import Log
-from client.security import Security
-from ledger.counting.batches import Json
-from ledger.counting.counter import Counter
-from ledger.counting.entries import Speaker
-from ledger.counting.journal import CountingJournal
-from ledger.counting.told import EpochStart
+from broker.counting.reports import SIZE_BYTES, CountingReport, Led, LostOffsets, framed
 from schemas.envelope import Decoder, Encoder
 from schemas.event_schemas import LEDGER, built_in
-from schemas.remote.address import RegistryAddress
-from tests.broker.counting.shown_ledger import ShownLedger
+from tests.broker.counting.counted import Counted, led_at, under
 from tests.broker.storage.compacted_log import Story, filled, flush
-from tests.broker.storage.log_files import append, batch, create, log_file, overwrite, positions
+from tests.broker.storage.log_files import (
+    append,
+    batch,
+    create,
+    grow,
+    log_file,
+    overwrite,
+    positions,
+)
 from wire.mirrored import MirrorOf
 from wire.records import Codec
 
 
-class Counted:
-    """A counter of a data directory, and what it has told."""
-
-    def __init__(self, directory: Path, checks: Checks | None = None) -> None:
-        self.told: list[Json] = []
-        self.is_silent = False
-        self.journal = CountingJournal(directory / "ledger-counter", "broker")
-        speaker = Speaker(self.journal.source, "h", "a", "dc1", 60_000)
-        task = Task(
-            str(directory),
-            "",
-            Security(),
-            RegistryAddress(""),
-            "dc1",
-            "h",
-            60_000,
-            10.0,
-            checks or Checks(),
-        )
-        self.ledger = ShownLedger()
-        counter = Counter(self.journal, speaker, self)
-        self._following = LogFollowing(task, counter, self.ledger)
-
-    def send(self, entry: Json) -> None:
-        if self.is_silent:
-            raise ConnectionRefusedError("nobody is there")
-        self.told.append(entry)
-
-    def told_of(self, led: Led, lost: LostOffsets) -> CountingResult:
-        return self._following.look(CountingReport([led], [], [lost]))
-
-    def look(self, *led: Led, not_served: Sequence[tuple[str, int]] = ()) -> str:
-        return self._following.look(CountingReport(list(led), list(not_served))).trouble
-
-    def offsets(self, topic_id: str = "one") -> list[tuple[int, int]]:
-        return [
-            (each["first"], each["first"] + each["count"])
-            for entry in self.told
-            for passage in entry["passages"]
-            if passage["topic_id"] == topic_id
-            for each in passage["offsets"]
-            if each["count"]
-        ]
-
-    @property
-    def epochs(self) -> list[int]:
-        return [
-            passage["leader_epoch"]
-            for entry in self.told
-            for passage in entry["passages"]
-            if any(each["count"] for each in passage["offsets"])
-        ]
-
-    @property
-    def known(self) -> set[str]:
-        return {key.topic_id for key in self.journal.places}
-
-
-def led_at(log: Log, epoch: int) -> Led:
-    """Its leader writes from now on under this epoch."""
-    start, exposed, end = log.start_offset, log.exposed_offset, log.end_offset
-    epochs = [EpochStart(*each) for each in log.epochs.entries]
-    if log.epochs.latest < epoch:
-        epochs.append(EpochStart(epoch, end))
-    return Led(
-        "t",
-        "one",
-        0,
-        str(log.directory),
-        start,
-        exposed,
-        epoch,
-        compacts=False,
-        end=end,
-        epochs=epochs,
-    )
-
-
-def under(led: Led, epoch: int, first: int) -> Led:
-    """Another leader epoch began there."""
-    before = [each for each in led.epochs if each.first < first]
-    return led._replace(leader_epoch=epoch, epochs=[*before, EpochStart(epoch, first)])
-
-
 @pytest.fixture
-def story(tmp_path: Path) -> Story:
-    return filled(tmp_path)
+def story(tmp_path: Path) -> Iterator[Story]:
+    story = filled(tmp_path)
+    yield story
+    story.log.abandon()
 
 
 @pytest.fixture
@@ -144,7 +53,6 @@ def test_only_what_is_new_is_told(story: Story, counted: Counted) -> None:
     flush(story.log)
     assert counted.look(led_of(story)) == ""
     assert counted.offsets() == [(0, end), (end, end + 1)]
-    story.log.abandon()
 
 
 def test_what_is_gone_before_it_is_counted_is_not_claimed(story: Story, counted: Counted) -> None:
@@ -154,7 +62,6 @@ def test_what_is_gone_before_it_is_counted_is_not_claimed(story: Story, counted:
     counted.look(led_of(story)._replace(start=41))
     # The batch in which the log begins now is told whole.
     assert counted.offsets() == [(0, 4), (40, story.log.end_offset)]
-    story.log.abandon()
 
 
 def test_after_a_log_was_cut_counting_goes_on_at_its_end(story: Story, counted: Counted) -> None:
@@ -173,7 +80,6 @@ def test_after_a_log_was_cut_counting_goes_on_at_its_end(story: Story, counted: 
     counted.look(later._replace(exposed=50, end=50))
     counted.look(later._replace(exposed=60, end=60))
     assert counted.epochs == [3, 3, 7]
-    story.log.abandon()
 
 
 def test_a_topic_made_anew_begins_at_its_beginning(story: Story, counted: Counted) -> None:
@@ -181,7 +87,6 @@ def test_a_topic_made_anew_begins_at_its_beginning(story: Story, counted: Counte
     counted.look(led_of(story)._replace(topic_id="two"))
     assert counted.offsets("two") == counted.offsets("one")
     assert counted.known == {"two"}
-    story.log.abandon()
 
 
 def test_a_partition_is_forgotten_when_its_directory_is_gone(
@@ -223,7 +128,6 @@ def test_damage_in_one_is_named_and_does_not_keep_the_others(
     told = [offset for a, b in counted.offsets("bad") for offset in range(a, b)]
     assert sorted(named + told) == list(range(story.log.end_offset))
     assert named[-1] == end - 1
-    story.log.abandon()
 
 
 def lost_of(story: Story, first: int, epoch: int, resumes: int) -> LostOffsets:
@@ -258,7 +162,6 @@ def test_a_loss_is_told_before_anything_else_and_counting_goes_back(
     # Handed in once more, as after a crash, it is said again, and counted is nothing.
     counted.told_of(again, lost)
     assert counted.offsets() == [(0, 80), (60, 110)]
-    story.log.abandon()
 
 
 def test_a_loss_is_journalled_although_nobody_can_be_told(story: Story, tmp_path: Path) -> None:
@@ -270,7 +173,6 @@ def test_a_loss_is_journalled_although_nobody_can_be_told(story: Story, tmp_path
     again = Counted(tmp_path)
     again.look(led_of(story))
     assert [len(each.get("withdrawn", [])) for each in again.told] == [1, 0]
-    story.log.abandon()
 
 
 def test_a_passage_is_of_one_leader_epoch(tmp_path: Path) -> None:
@@ -297,9 +199,7 @@ def test_a_passage_is_of_one_leader_epoch(tmp_path: Path) -> None:
 def test_a_batch_with_a_wrong_crc_is_named_and_not_counted(tmp_path: Path, checks: bool) -> None:
     """Where CRCs are not computed, only batches that have to be opened show it."""
     log = create(tmp_path)
-    for _ in range(10):
-        append(log, batch(3))
-    flush(log)
+    grow(log, 10, 3)
     overwrite(log_file(log), positions(log)[4] + 75, b"spoilt")
     counted = Counted(tmp_path, Checks(landed=checks))
     led = led_at(log, 0)
@@ -324,7 +224,7 @@ def test_of_a_copy_it_is_told_what_it_is_a_copy_of(tmp_path: Path) -> None:
     flush(log)
     assert counted.look(led_at(log, 0)) == "", "it was opened for others to write"
     origin = {"cluster": "dc1", "topic": "clicks", "topic_id": "abc" + 19 * "x"}
-    passages = [passage for entry in counted.told for passage in entry["passages"]]
+    passages = counted.passages
     assert [(each["offsets"][-1], each.get("origin")) for each in passages if each["windows"]] == [
         ({"first": 0, "count": 3}, origin),
         ({"first": 3, "count": 2}, None),

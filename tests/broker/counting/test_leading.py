@@ -9,8 +9,8 @@ from broker.counting.leading import MOST_UNASKED
 from broker.counting.reports import Led
 from broker.storage.log import Log
 from ledger.counting.batches import Json
-from tests.broker.counting.test_following import Counted, led_at, under
-from tests.broker.storage.log_files import append, batch, create, flush
+from tests.broker.counting.counted import Counted, led_at, under
+from tests.broker.storage.log_files import append, batch, create, flush, grow
 
 EACH = 3_000  # records of a batch
 BATCHES = 5
@@ -21,9 +21,7 @@ END = BATCHES * EACH
 def log(tmp_path: Path) -> Iterator[Log]:
     """Of five batches, which another broker has led."""
     log = create(tmp_path)
-    for _ in range(BATCHES):
-        append(log, batch(EACH, size=1))
-    flush(log)
+    grow(log, BATCHES, EACH, size=1)
     yield log
     log.abandon()
 
@@ -45,8 +43,7 @@ def beginnings(counted: Counted) -> list[tuple[int, int]]:
     """Of leader epochs, as they were told."""
     return [
         (passage["leader_epoch"], stretch["first"])
-        for entry in counted.told
-        for passage in entry["passages"]
+        for passage in counted.passages
         for stretch in passage["offsets"]
         if not stretch["count"]
     ]

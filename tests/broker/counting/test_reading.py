@@ -1,5 +1,6 @@
 """Batches read behind the broker's back: all of them once, while files come, change and go."""
 
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -36,8 +37,10 @@ def in_files(log: Log) -> list[int]:
 
 
 @pytest.fixture
-def story(tmp_path: Path) -> Story:
-    return filled(tmp_path)
+def story(tmp_path: Path) -> Iterator[Story]:
+    story = filled(tmp_path)
+    yield story
+    story.log.abandon()
 
 
 def test_a_log_is_read_over_all_its_segments(story: Story) -> None:
@@ -45,7 +48,6 @@ def test_a_log_is_read_over_all_its_segments(story: Story) -> None:
     found, place = read(story.log, Place(0))
     assert found == in_files(story.log)
     assert place.next_offset == story.log.end_offset
-    story.log.abandon()
 
 
 def test_what_is_not_exposed_is_not_read(story: Story) -> None:
@@ -53,7 +55,6 @@ def test_what_is_not_exposed_is_not_read(story: Story) -> None:
     story.append([(1, b"later")], Codec.NONE)
     found, _ = read(story.log, Place(0), exposed)
     assert found == in_files(story.log)[:-1]
-    story.log.abandon()
 
 
 def test_reading_goes_on_anywhere_with_and_without_the_hint(story: Story) -> None:
@@ -70,14 +71,12 @@ def test_reading_goes_on_anywhere_with_and_without_the_hint(story: Story) -> Non
     story.append([(1, b"new")], Codec.NONE)
     flush(story.log)
     assert read(story.log, place)[0] == in_files(story.log)[-1:]
-    story.log.abandon()
 
 
 def test_a_hint_of_other_files_is_not_believed(story: Story) -> None:
     whole = in_files(story.log)
     for byte in (1, 61, 10**9, -5):
         assert read(story.log, Place(whole[3], 0, byte))[0] == whole[3:]
-    story.log.abandon()
 
 
 def test_a_compacted_log_is_read_on(story: Story) -> None:
@@ -90,7 +89,6 @@ def test_a_compacted_log_is_read_on(story: Story) -> None:
     assert len(left) < len(places)
     for place in places:
         assert read(story.log, place)[0] == [each for each in left if each >= place.next_offset]
-    story.log.abandon()
 
 
 def test_an_open_segment_may_be_replaced(story: Story) -> None:
@@ -104,7 +102,6 @@ def test_an_open_segment_may_be_replaced(story: Story) -> None:
     with suppress(FileNotFoundError):  # merged into the one before: the next report goes on
         found += [header[0] for run in reading for header in run.headers]
     assert found == sorted(set(found))
-    story.log.abandon()
 
 
 def test_damage_in_the_middle_is_said(story: Story) -> None:
@@ -114,4 +111,3 @@ def test_damage_in_the_middle_is_said(story: Story) -> None:
     path.write_bytes(content)
     with pytest.raises(NoBatch, match=f"{path.name}: no batch at byte 0"):
         read(story.log, Place(0))
-    story.log.abandon()

@@ -16,7 +16,7 @@ from ledger.counting.entries import Speaker
 from ledger.counting.journal import CountingJournal
 from ledger.counting.told import EpochStart
 from ledger.names import topic_id_text
-from tests.broker.storage.log_files import append, batch, create, flush, log_file, names, overwrite
+from tests.broker.storage.log_files import create, grow, log_file, names, overwrite
 
 HOUR = 3_600_000
 WHOLE = Checks(scrub_seconds=3600.0, scrub_bytes_per_second=1000, young_seconds=0)
@@ -55,6 +55,9 @@ class Reader:
             self._directory, self._checks, counter, self.clock, lambda: self.clock.seconds
         )
 
+    def follow(self, *led: Led) -> None:
+        self.scrubbing.follow(CountingReport(list(led), []))
+
     @property
     def damaged(self) -> list[tuple[str, int, int]]:
         return [
@@ -83,9 +86,7 @@ class Reader:
 def a_log(directory: Path) -> Log:
     directory.mkdir()
     log = create(directory, segment_bytes=3000)
-    for _ in range(60):
-        append(log, batch(3, size=20))
-    flush(log)
+    grow(log, 60, 3, size=20)
     return log
 
 
@@ -109,7 +110,7 @@ def reader(tmp_path: Path) -> Reader:
 def test_each_round_reads_all_of_it_at_the_rate(log: Log, reader: Reader, tmp_path: Path) -> None:
     assert reader.scrubbing.step() is None, "nothing is known yet"
     other = a_log(tmp_path / "two")
-    reader.scrubbing.follow(CountingReport([led("t", log), led("u", other)], []))
+    reader.follow(led("t", log), led("u", other))
     size = log.size + other.size
     assert reader.round() == pytest.approx(size / 1000)
     assert reader.scrubbing.taken()[:3] == ([], size, reader.clock.now)
@@ -121,7 +122,7 @@ def test_each_round_reads_all_of_it_at_the_rate(log: Log, reader: Reader, tmp_pa
 def test_damage_is_journalled_and_told(log: Log, reader: Reader) -> None:
     second = names(log, ".log")[1]
     overwrite(log_file(log, second), 100, b"spoilt")
-    reader.scrubbing.follow(CountingReport([led("t", log)], []))
+    reader.follow(led("t", log))
     reader.round()
     assert reader.damaged == [("t", second, 3)]
     (found, *_), *_ = reader.scrubbing.taken()
@@ -131,30 +132,30 @@ def test_damage_is_journalled_and_told(log: Log, reader: Reader) -> None:
 
 def test_what_was_deleted_is_not_missed(log: Log, reader: Reader) -> None:
     overwrite(log_file(log, 0), 100, b"spoilt")
-    reader.scrubbing.follow(CountingReport([led("t", log, start=3)], []))
+    reader.follow(led("t", log, start=3))
     reader.round()
     assert reader.damaged == []
 
 
 def test_a_restart_goes_on_where_it_was(log: Log, reader: Reader, tmp_path: Path) -> None:
     other = a_log(tmp_path / "two")
-    report = CountingReport([led("t", log), led("u", other)], [])
-    reader.scrubbing.follow(report)
+    report = (led("t", log), led("u", other))
+    reader.follow(*report)
     while not (tmp_path / "scrub").exists():
         reader.clock.seconds += reader.scrubbing.step() or 0.0
     first = log_file(log, 0).stat().st_size
     reader.begin()
-    reader.scrubbing.follow(report)
+    reader.follow(*report)
     assert reader.round() == pytest.approx((log.size - first + other.size) / 1000)
     reader.begin()
-    reader.scrubbing.follow(report)
+    reader.follow(*report)
     assert reader.round() == 0
     assert reader.scrubbing.taken()[2] == reader.clock.now
 
 
 def test_what_goes_away_meanwhile_is_passed_over(log: Log, reader: Reader, tmp_path: Path) -> None:
     other = a_log(tmp_path / "two")
-    reader.scrubbing.follow(CountingReport([led("t", log), led("u", other)], []))
+    reader.follow(led("t", log), led("u", other))
     reader.scrubbing.step()
     for path in log.directory.glob("*.log"):
         path.unlink()
@@ -164,11 +165,19 @@ def test_what_goes_away_meanwhile_is_passed_over(log: Log, reader: Reader, tmp_p
     assert reader.scrubbing.taken()[2] == reader.clock.now
 
 
-def test_a_file_of_progress_that_cannot_be_read(log: Log, reader: Reader, tmp_path: Path) -> None:
-    (tmp_path / "scrub").write_bytes(b"{")
-    reader.begin()
-    reader.scrubbing.follow(CountingReport([led("t", log)], []))
-    assert reader.round() == pytest.approx(log.size / 1000)
+def test_a_file_of_progress_that_cannot_be_read_or_that_the_release_before_wrote(
+    log: Log, reader: Reader, tmp_path: Path
+) -> None:
+    before = (
+        f'{{"began_millis":1790000000000,"topic":"t","partition":0,"next_offset":'
+        f'{names(log, ".log")[2]},"is_over":false,"finished_millis":-1}}'
+    )
+    for progress in ("{", before):
+        (tmp_path / "scrub").write_text(progress)
+        reader.begin()
+        reader.follow(led("t", log))
+        assert reader.round() == pytest.approx(log.size / 1000), "it is not known of which topic"
+        assert reader.scrubbing.taken()[3] == [("t", 0, reader.clock.now, reader.clock.now)]
 
 
 YOUNG = Checks(scrub_seconds=0, young_seconds=60.0, young_bytes_per_second=1000)
@@ -190,7 +199,7 @@ def test_a_young_pass_reads_what_was_written_in_the_last_day(log: Log, tmp_path:
     reader = Reader(tmp_path, YOUNG)
     age_all(log, reader, old=2)
     first, _, *young = names(log, ".log")
-    reader.scrubbing.follow(CountingReport([led("t", log)], []))
+    reader.follow(led("t", log))
     size = sum(log_file(log, base).stat().st_size for base in young)
     assert reader.round() == pytest.approx(size / 1000)
     assert reader.scrubbing.taken()[3] == [("t", 0, reader.clock.now, -1)]
@@ -209,7 +218,7 @@ def test_a_young_pass_reads_what_was_written_in_the_last_day(log: Log, tmp_path:
 def test_a_log_that_is_all_young_is_read_whole(log: Log, tmp_path: Path) -> None:
     reader = Reader(tmp_path, YOUNG)
     age_all(log, reader, old=0)
-    reader.scrubbing.follow(CountingReport([led("t", log)], []))
+    reader.follow(led("t", log))
     reader.round()
     assert reader.reported == {"t": (reader.clock.now, reader.clock.now)}
     reader.clock.now += MINUTE
@@ -223,13 +232,13 @@ def test_a_log_that_is_all_young_is_read_whole(log: Log, tmp_path: Path) -> None
 
 def test_the_log_that_has_waited_longest_comes_first(log: Log, tmp_path: Path) -> None:
     reader = Reader(tmp_path, YOUNG)
-    report = CountingReport([led("t", log)], [])
-    reader.scrubbing.follow(report)
+    report = led("t", log)
+    reader.follow(report)
     reader.round()
     other = a_log(tmp_path / "two")
     overwrite(log_file(other, 0), 100, b"spoilt")
     reader.begin()
-    reader.scrubbing.follow(CountingReport([*report.led, led("u", other)], []))
+    reader.follow(report, led("u", other))
     for _ in range(2):
         reader.clock.seconds += reader.scrubbing.step() or 0.0
     assert [each[0] for each in reader.damaged] == ["u"]
@@ -239,7 +248,7 @@ def test_both_readings_have_a_rate_of_their_own(log: Log, tmp_path: Path) -> Non
     both = Checks(scrub_bytes_per_second=1000, young_bytes_per_second=4000)
     reader = Reader(tmp_path, both)
     age_all(log, reader, old=0)
-    reader.scrubbing.follow(CountingReport([led("t", log)], []))
+    reader.follow(led("t", log))
     assert reader.round() == pytest.approx(log.size / 1000), "at once, the slower is slower"
     found, count, _, checked = reader.scrubbing.taken()
     assert (found, count) == ([], 2 * log.size)
@@ -254,7 +263,7 @@ def test_a_log_whose_disk_fails_does_not_count_as_read(log: Log, tmp_path: Path)
         content = path.read_bytes()
         path.unlink()
         path.mkdir()  # reading it fails
-        reader.scrubbing.follow(CountingReport([led("t", log)], []))
+        reader.follow(led("t", log))
         reader.round()
         assert reader.scrubbing.taken()[3] == []
         path.rmdir()
@@ -274,7 +283,7 @@ def test_a_log_of_another_topic_of_that_name_is_not_damaged(
     for topic_id, damaged in ((now, []), (before, [("t", 0, 3)])):
         text = f"version: 0\ntopic_id: {topic_id_text(topic_id)}"
         (log.directory / "partition.metadata").write_text(text)
-        reader.scrubbing.follow(CountingReport([stale], []))
+        reader.follow(stale)
         reader.round()
         assert reader.damaged == damaged
         reader.clock.now += HOUR
@@ -287,10 +296,10 @@ def test_a_log_that_is_cut_meanwhile_is_not_damaged(log: Log, tmp_path: Path) ->
     content = file.read_bytes()
     for exposed in (last, last + 3):
         reader = Reader(tmp_path, YOUNG)
-        reader.scrubbing.follow(CountingReport([led("t", log)], []))
+        reader.follow(led("t", log))
         reader.scrubbing.step()
         file.write_bytes(content[: len(content) // 2])
-        reader.scrubbing.follow(CountingReport([led("t", log)._replace(exposed=exposed)], []))
+        reader.follow(led("t", log)._replace(exposed=exposed))
         reader.round()
         assert reader.damaged == []
         file.write_bytes(content)
@@ -305,33 +314,21 @@ def test_a_log_that_another_has_led_meanwhile_is_not_damaged(log: Log, tmp_path:
     before = log.size - len(content)
     for epoch, damaged in ((1, []), (0, [("t", last + 3, 6)])):
         reader = Reader(tmp_path, YOUNG)
-        reader.scrubbing.follow(CountingReport([led("t", log)], []))
+        reader.follow(led("t", log))
         count = 0
         while count <= before:
             reader.clock.seconds += reader.scrubbing.step() or 0.0
             count += reader.scrubbing.taken()[1]
-        reader.scrubbing.follow(CountingReport([led("t", log)._replace(leader_epoch=epoch)], []))
+        reader.follow(led("t", log)._replace(leader_epoch=epoch))
         reader.round()
         assert reader.damaged == damaged
 
 
 def test_times_are_known_after_a_restart(log: Log, tmp_path: Path) -> None:
     reader = Reader(tmp_path, YOUNG)
-    reader.scrubbing.follow(CountingReport([led("t", log)], []))
+    reader.follow(led("t", log))
     reader.round()
     (before,) = reader.scrubbing.taken()[3]
     reader.begin()
-    reader.scrubbing.follow(CountingReport([led("t", log)], []))
+    reader.follow(led("t", log))
     assert reader.scrubbing.taken()[3] == [before]
-
-
-def test_progress_as_the_release_before_wrote_it(log: Log, tmp_path: Path) -> None:
-    segments = names(log, ".log")
-    (tmp_path / "scrub").write_text(
-        f'{{"began_millis":1790000000000,"topic":"t","partition":0,"next_offset":{segments[2]},'
-        '"is_over":false,"finished_millis":-1}'
-    )
-    reader = Reader(tmp_path, WHOLE)
-    reader.scrubbing.follow(CountingReport([led("t", log)], []))
-    assert reader.round() == pytest.approx(log.size / 1000), "of which topic that was is not known"
-    assert reader.scrubbing.taken()[3] == [("t", 0, reader.clock.now, reader.clock.now)]

@@ -1,14 +1,13 @@
 """Groups of Penstock's own consumers, as the brokers show and change them for operators."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import pytest
 from msgspec.structs import replace
 
 from broker.errors import ApiError
 from broker.groups.coordinator import Coordinator
-from broker.groups.registry import CoordinatorRules, now_ms
+from broker.groups.registry import now_ms
 from broker.groups.values import NO_GENERATION, NO_MEMBER, State
 from cluster import group_members, groups
 from cluster.group_offsets import read_offsets
@@ -21,12 +20,13 @@ from cluster.values import (
     OwnedTopic,
     TopicPartition,
 )
-from tests.broker.groups.test_coordinator import (
+from harness.event_loops import on_event_loop, wait_until_awaited
+from harness.waiting import wait_until_async
+from tests.broker.groups.coordinators import (
     GROUP,
     OFFSET,
     RULES,
     a_coordinator,
-    becomes,
     create_topic,
     delete_topic,
     joining,
@@ -75,71 +75,43 @@ async def resets(coordinator: Coordinator, offset: int, partition: int = 0) -> E
     return await coordinator.commit(GROUP, NO_MEMBER, None, NO_GENERATION, wanted)
 
 
-def run(
-    session: Session,
-    main: Callable[[Coordinator], Awaitable[None]],
-    rules: CoordinatorRules = RULES,
+@on_event_loop
+async def test_while_it_has_members_it_is_shown_and_not_changed(
+    session: Session, at_work: Reader
 ) -> None:
-    async def all_of_it() -> None:
-        async with a_coordinator(session, rules=rules) as coordinator:
-            await main(coordinator)
-
-    asyncio.run(all_of_it())
-
-
-def test_it_is_shown_with_who_owns_what(session: Session, at_work: Reader) -> None:
-    async def main(coordinator: Coordinator) -> None:
+    async with a_coordinator(session) as coordinator:
         assert await coordinator.listed() == [(GROUP, "consumer", State.STABLE)]
         found = await coordinator.describe(GROUP)
-        assert (found.state, found.protocol_type, found.protocol) == (
-            State.STABLE,
-            "consumer",
-            "penstock",
-        )
+        kind = (found.state, found.protocol_type, found.protocol)
+        assert kind == (State.STABLE, "consumer", "penstock")
         [member] = found.members
         assert member.member_id == "worker-1"
         assert read_subscription(member.metadata).topics == ("views",)
         assigned = read_assignment(member.assignment).assigned_partitions
         assert [*pairs(assigned)] == [("views", 0), ("views", 1)]
-        assert (await coordinator.offsets(GROUP))[OFFSET].offset == 7
-
-    run(session, main)
-
-
-def test_nobody_joins_it_by_the_other_protocol(session: Session, at_work: Reader) -> None:
-    async def main(coordinator: Coordinator) -> None:
+        # Nobody joins it by the other protocol.
         with pytest.raises(ApiError) as refused:
             await coordinator.join(GROUP, joining())
         assert refused.value.code is ErrorCode.inconsistent_group_protocol
-        code = await coordinator.commit(GROUP, "someone", None, 3, {})
-        assert code is ErrorCode.unknown_member_id
-
-    run(session, main)
-
-
-def test_while_it_has_members_nobody_changes_it(session: Session, at_work: Reader) -> None:
-    async def main(coordinator: Coordinator) -> None:
-        assert await resets(coordinator, 3) is ErrorCode.unknown_member_id
+        unknown = ErrorCode.unknown_member_id
+        assert await coordinator.commit(GROUP, "someone", None, 3, {}) is unknown
+        assert await resets(coordinator, 3) is unknown
         assert await coordinator.delete(GROUP) is ErrorCode.non_empty_group
         other = TopicPartition("clicks", 0)
         code, codes = await coordinator.delete_offsets(GROUP, [OFFSET, other])
         assert code is ErrorCode.none
-        assert codes == {
-            OFFSET: ErrorCode.group_subscribed_to_topic,
-            other: ErrorCode.none,
-        }
+        assert codes == {OFFSET: ErrorCode.group_subscribed_to_topic, other: ErrorCode.none}
         assert (await coordinator.offsets(GROUP))[OFFSET].offset == 7
         at_work.commit(8)
 
-    run(session, main)
 
-
-def test_without_members_it_is_reset_and_members_go_on_there(
+@on_event_loop
+async def test_without_members_it_is_reset_and_members_go_on_there(
     session: Session, at_work: Reader, connect: Connect
 ) -> None:
     at_work.leave()
 
-    async def main(coordinator: Coordinator) -> None:
+    async with a_coordinator(session) as coordinator:
         assert await coordinator.listed() == [(GROUP, "consumer", State.EMPTY)]
         assert await resets(coordinator, 3) is ErrorCode.none
         assert await resets(coordinator, 4, partition=1) is ErrorCode.none
@@ -154,19 +126,17 @@ def test_without_members_it_is_reset_and_members_go_on_there(
         assert await coordinator.delete(GROUP) is ErrorCode.group_id_not_found
         assert await coordinator.listed() == []
 
-    run(session, main)
 
-
-def test_what_is_reset_is_of_the_topic_of_today(session: Session, at_work: Reader) -> None:
+@on_event_loop
+async def test_what_is_reset_is_of_the_topic_of_today(session: Session, at_work: Reader) -> None:
     at_work.leave()
     delete_topic(session, "views")
     create_topic(session, "views")
 
-    async def main(coordinator: Coordinator) -> None:
+    async with a_coordinator(session) as coordinator:
         assert await resets(coordinator, 4, partition=1) is ErrorCode.none
         assert [each.partition for each in await coordinator.offsets(GROUP)] == [1]
 
-    run(session, main)
     again = group_members.join(session, GROUP, "worker-2", ["views"])
     known = group_members.topic_of(session, "views")
     assert known is not None
@@ -174,36 +144,35 @@ def test_what_is_reset_is_of_the_topic_of_today(session: Session, at_work: Reade
     assert [each.partition for each in read_offsets(session, GROUP)] == [1]
 
 
-def test_what_was_committed_of_a_deleted_topic_goes(session: Session, at_work: Reader) -> None:
-    async def main(coordinator: Coordinator) -> None:
+@on_event_loop
+async def test_what_was_committed_of_a_deleted_topic_goes(
+    session: Session, at_work: Reader
+) -> None:
+    async with a_coordinator(session) as coordinator:
         delete_topic(session, "views")
         coordinator.follow(snapshot(1, topics=()))
 
         async def is_gone() -> bool:
-            return await coordinator.offsets(GROUP) == {}
+            return not await coordinator.offsets(GROUP)
 
-        await becomes(is_gone)
-
-    run(session, main)
+        await wait_until_awaited(is_gone)
 
 
-def test_it_expires_when_nobody_has_been_in_it_for_long(session: Session, at_work: Reader) -> None:
+@on_event_loop
+async def test_it_expires_when_nobody_has_been_in_it_for_long(
+    session: Session, at_work: Reader
+) -> None:
     at_work.commit(9, committed_ms=1)
 
-    async def main(coordinator: Coordinator) -> None:
+    async with a_coordinator(session, rules=SHORT) as coordinator:
         await asyncio.sleep(1.0)  # ten looks
         assert (await coordinator.offsets(GROUP))[OFFSET].offset == 9
         at_work.leave()
-
-        async def is_gone() -> bool:
-            return await asyncio.to_thread(groups.read_group, session, GROUP) is None
-
-        await becomes(is_gone)
-
-    run(session, main, SHORT)
+        await wait_until_async(lambda: groups.read_group(session, GROUP) is None)
 
 
-def test_who_comes_back_takes_back_that_nobody_is_there(
+@on_event_loop
+async def test_who_comes_back_takes_back_that_nobody_is_there(
     session: Session, at_work: Reader, connect: Connect
 ) -> None:
     at_work.commit(9, committed_ms=1)
@@ -215,19 +184,15 @@ def test_who_comes_back_takes_back_that_nobody_is_there(
         assert found is not None
         return found.info.empty_since_ms
 
-    async def main(coordinator: Coordinator) -> None:
-        async def is_noted() -> bool:
-            return await asyncio.to_thread(empty_since) is not None
-
-        await becomes(is_noted)
+    async with a_coordinator(session, rules=rules):
+        await wait_until_async(lambda: empty_since() is not None)
         again = connect()
         await asyncio.to_thread(group_members.join, again, GROUP, "worker-2", ["views"])
         assert await asyncio.to_thread(empty_since) is None
 
-    run(session, main, rules)
 
-
-def test_of_several_brokers_one_shows_it(session: Session, connect: Connect) -> None:
+@on_event_loop
+async def test_of_several_brokers_one_shows_it(session: Session, connect: Connect) -> None:
     names = [f"g{number}" for number in range(20)]
     for number, name in enumerate(names):
         if number % 2:
@@ -236,21 +201,15 @@ def test_of_several_brokers_one_shows_it(session: Session, connect: Connect) -> 
             kafka = GroupInfo(name=name, kind=GroupKind.KAFKA, coordinator=1)
             groups.create_group(session, kafka)
 
-    async def main() -> None:
-        known = snapshot(1, 2)
-        async with (
-            a_coordinator(session, 1) as one,
-            a_coordinator(connect(), 2) as two,
-        ):
-            listed = []
-            for coordinator in (one, two):
-                coordinator.follow(known)
-                listed.append([name for name, _, _ in await coordinator.listed()])
-            assert sorted(listed[0] + listed[1]) == sorted(names)
-            assert all(len(each) > 2 for each in listed)
-            other = next(name for name in listed[1] if int(name[1:]) % 2)
-            with pytest.raises(ApiError) as refused:
-                await one.describe(other)
-            assert refused.value.code is ErrorCode.not_coordinator
-
-    asyncio.run(main())
+    known = snapshot(1, 2)
+    async with a_coordinator(session, 1) as one, a_coordinator(connect(), 2) as two:
+        listed = []
+        for coordinator in (one, two):
+            coordinator.follow(known)
+            listed.append([name for name, _, _ in await coordinator.listed()])
+        assert sorted(listed[0] + listed[1]) == sorted(names)
+        assert all(len(each) > 2 for each in listed)
+        other = next(name for name in listed[1] if int(name[1:]) % 2)
+        with pytest.raises(ApiError) as refused:
+            await one.describe(other)
+        assert refused.value.code is ErrorCode.not_coordinator

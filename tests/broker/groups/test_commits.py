@@ -2,8 +2,8 @@
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Collection, Iterable
-from typing import TypeVar
+from collections.abc import AsyncIterator, Awaitable, Iterable
+from contextlib import asynccontextmanager
 
 from broker.groups.commits import Commits
 from broker.groups.counts import GroupCounts
@@ -11,9 +11,9 @@ from cluster import groups
 from cluster.group_offsets import GroupCommit, OffsetWriter, read_offsets
 from cluster.session import Session
 from cluster.values import CommittedOffset, GroupFence, GroupInfo, GroupKind, TopicPartition
+from harness.event_loops import on_event_loop
 from wire.errors import ErrorCode
 
-T = TypeVar("T")
 Offsets = dict[TopicPartition, CommittedOffset]
 PLENTY = 8 << 20
 
@@ -34,9 +34,6 @@ class SlowWriter(OffsetWriter):
         self.let.acquire()
         return super().commit(commits)
 
-    def delete(self, fence: GroupFence, partitions: Collection[TopicPartition]) -> None:
-        super().delete(fence, partitions)
-
 
 def a_group(session: Session, name: str) -> GroupFence:
     return groups.create_group(session, GroupInfo(name=name, kind=GroupKind.KAFKA, coordinator=1))
@@ -51,21 +48,17 @@ def at(offset: int, *partitions: int, metadata: str = "") -> Offsets:
     }
 
 
-def run(
-    session: Session,
-    use: Callable[[Commits, SlowWriter], Awaitable[T]],
-    most_bytes: int = PLENTY,
-) -> T:
-    async def main() -> T:
-        writer = SlowWriter(session)
-        commits = Commits(writer, GroupCounts(), most_bytes=most_bytes)
-        try:
-            return await use(commits, writer)
-        finally:
-            writer.let.release(1_000)
-            await commits.stop()
-
-    return asyncio.run(main())
+@asynccontextmanager
+async def committing(
+    session: Session, most_bytes: int = PLENTY
+) -> AsyncIterator[tuple[Commits, SlowWriter]]:
+    writer = SlowWriter(session)
+    commits = Commits(writer, GroupCounts(), most_bytes=most_bytes)
+    try:
+        yield commits, writer
+    finally:
+        writer.let.release(1_000)
+        await commits.stop()
 
 
 async def is_writing(writer: SlowWriter) -> None:
@@ -76,10 +69,11 @@ def begun(*work: Awaitable[ErrorCode]) -> "list[asyncio.Future[ErrorCode]]":
     return [asyncio.ensure_future(each) for each in work]
 
 
-def test_what_comes_while_others_are_written_shares_a_transaction(session: Session) -> None:
+@on_event_loop
+async def test_what_comes_while_others_are_written_shares_a_transaction(session: Session) -> None:
     one, other = a_group(session, "one"), a_group(session, "other")
 
-    async def use(commits: Commits, writer: SlowWriter) -> None:
+    async with committing(session) as (commits, writer):
         first = begun(commits.commit(one, at(1, 0)))
         await is_writing(writer)
         rest = begun(
@@ -95,16 +89,15 @@ def test_what_comes_while_others_are_written_shares_a_transaction(session: Sessi
             [GroupCommit(one, at(1, 0))],
             [GroupCommit(one, at(2, 0) | at(4, 1, 2)), GroupCommit(other, at(3, 0))],
         ]
-
-    run(session, use)
     assert read_offsets(session, "one") == at(2, 0) | at(4, 1, 2)
     assert read_offsets(session, "other") == at(3, 0)
 
 
-def test_nobody_waits_behind_a_group_that_commits_a_lot(session: Session) -> None:
+@on_event_loop
+async def test_nobody_waits_behind_a_group_that_commits_a_lot(session: Session) -> None:
     busy, quiet = a_group(session, "busy"), a_group(session, "quiet")
 
-    async def use(commits: Commits, writer: SlowWriter) -> None:
+    async with committing(session) as (commits, writer):
         waiting = begun(commits.commit(busy, at(0, 0)))
         await is_writing(writer)
         waiting += begun(*(commits.commit(busy, at(each, *range(400))) for each in range(1, 8)))
@@ -116,16 +109,15 @@ def test_nobody_waits_behind_a_group_that_commits_a_lot(session: Session) -> Non
         assert quiet in {each.fence for each in writer.rounds[1]}
         assert len(writer.rounds) > 3
         assert all(sum(len(each.offsets) for each in one) <= 1_000 for one in writer.rounds)
-
-    run(session, use)
     assert read_offsets(session, "busy") == at(7, *range(400))
 
 
-def test_nobody_waits_behind_a_client_that_commits_for_many_groups(session: Session) -> None:
+@on_event_loop
+async def test_nobody_waits_behind_a_client_that_commits_for_many_groups(session: Session) -> None:
     fences = [a_group(session, f"g{number}") for number in range(6)]
     *many, one = fences
 
-    async def use(commits: Commits, writer: SlowWriter) -> None:
+    async with committing(session) as (commits, writer):
         large = at(1, *range(400))
         work = begun(commits.commit(many[0], at(1, 0), "greedy"))
         await is_writing(writer)
@@ -139,14 +131,13 @@ def test_nobody_waits_behind_a_client_that_commits_for_many_groups(session: Sess
         assert one in [each.fence for each in writer.rounds[1]]
         assert {fence for each in writer.rounds for fence in [e.fence for e in each]} == {*fences}
 
-    run(session, use)
 
-
-def test_what_waits_of_one_client_is_bounded(session: Session) -> None:
+@on_event_loop
+async def test_what_waits_of_one_client_is_bounded(session: Session) -> None:
     fences = [a_group(session, f"g{number}") for number in range(4)]
     large = at(1, 0, metadata="x" * 1_000)
 
-    async def use(commits: Commits, writer: SlowWriter) -> None:
+    async with committing(session, most_bytes=10_000) as (commits, writer):
         work = begun(commits.commit(fences[0], at(1, 9)))
         await is_writing(writer)
         work += begun(*(commits.commit(fence, large, "greedy") for fence in fences[:3]))
@@ -158,29 +149,27 @@ def test_what_waits_of_one_client_is_bounded(session: Session) -> None:
         assert codes == [*[ErrorCode.none] * 3, later, ErrorCode.none]
         assert await commits.commit(fences[2], large, "greedy") is ErrorCode.none
 
-    run(session, use, most_bytes=10_000)
 
-
-def test_only_the_group_that_was_taken_over_is_refused(session: Session) -> None:
+@on_event_loop
+async def test_only_the_group_that_was_taken_over_is_refused(session: Session) -> None:
     stays, moves = a_group(session, "stays"), a_group(session, "moves")
 
-    async def use(commits: Commits, writer: SlowWriter) -> None:
+    async with committing(session) as (commits, writer):
         writer.let.release(10)
         assert await commits.commit(moves, at(1, 0)) is ErrorCode.none
         await asyncio.to_thread(groups.take_over, session, "moves", 2, GroupKind.KAFKA)
         waiting = begun(commits.commit(stays, at(5, 0)), commits.commit(moves, at(5, 0)))
         codes = [await each for each in waiting]
         assert codes == [ErrorCode.none, ErrorCode.not_coordinator]
-
-    run(session, use)
     assert read_offsets(session, "stays") == at(5, 0)
     assert read_offsets(session, "moves") == at(1, 0)
 
 
-def test_deletions_are_done_in_the_row_of_their_group(session: Session) -> None:
+@on_event_loop
+async def test_deletions_are_done_in_the_row_of_their_group(session: Session) -> None:
     fence = a_group(session, "one")
 
-    async def use(commits: Commits, writer: SlowWriter) -> None:
+    async with committing(session) as (commits, writer):
         waiting = begun(commits.commit(fence, at(1, 0, 1, 2)))
         await is_writing(writer)
         waiting += begun(
@@ -191,16 +180,15 @@ def test_deletions_are_done_in_the_row_of_their_group(session: Session) -> None:
         await asyncio.sleep(0)
         writer.let.release(10)
         assert {await each for each in waiting} == {ErrorCode.none}
-
-    run(session, use)
     assert read_offsets(session, "one") == at(1, 0) | at(3, 2)
 
 
-def test_what_waits_is_bounded_for_a_group_and_for_all(session: Session) -> None:
+@on_event_loop
+async def test_what_waits_is_bounded_for_a_group_and_for_all(session: Session) -> None:
     fences = [a_group(session, f"g{number}") for number in range(8)]
     large = at(1, 0, metadata="x" * 2_000)
 
-    async def use(commits: Commits, writer: SlowWriter) -> None:
+    async with committing(session, most_bytes=10_000) as (commits, writer):
         first = begun(commits.commit(fences[0], at(1, 9)))
         await is_writing(writer)
         waiting = begun(commits.commit(fences[0], large), commits.commit(fences[0], large))
@@ -214,19 +202,16 @@ def test_what_waits_is_bounded_for_a_group_and_for_all(session: Session) -> None
         assert codes == [ErrorCode.none] * 5 + [later] * 4
         assert await commits.commit(fences[7], large) is ErrorCode.none
 
-    run(session, use, most_bytes=10_000)
 
-
-def test_who_has_gone_has_committed_all_the_same(session: Session) -> None:
+@on_event_loop
+async def test_who_has_gone_has_committed_all_the_same(session: Session) -> None:
     fence = a_group(session, "one")
 
-    async def use(commits: Commits, writer: SlowWriter) -> None:
+    async with committing(session) as (commits, writer):
         (waiting,) = begun(commits.commit(fence, at(1, 0)))
         await is_writing(writer)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
         writer.let.release(10)
         assert await commits.commit(fence, at(2, 1)) is ErrorCode.none
-
-    run(session, use)
     assert read_offsets(session, "one") == at(1, 0) | at(2, 1)

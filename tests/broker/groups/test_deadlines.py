@@ -37,14 +37,6 @@ def test_they_are_those_of_a_dictionary(steps: list[tuple[str, int, int]]) -> No
         assert len(deadlines) == len(model)
 
 
-def test_the_earliest_comes_first() -> None:
-    deadlines: Deadlines[str] = Deadlines()
-    for key, at in (("c", 3.0), ("a", 1.0), ("b", 2.0)):
-        deadlines.put(key, at)
-    deadlines.put("a", 2.5)
-    assert [deadlines.take(3.0) for _ in range(4)] == ["b", "a", "c", None]
-
-
 def test_what_is_put_off_again_and_again_takes_no_more_room() -> None:
     deadlines: Deadlines[int] = Deadlines()
     for turn in range(1_000):

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from broker.groups.values import Leaving, Protocol, State
-from tests.broker.groups.group_scene import DELAY, REBALANCE, SESSION, Scene, with_most
+from tests.broker.groups.group_scene import DELAY, REBALANCE, SESSION, Asked, Scene, with_most
 from wire.errors import ErrorCode
 
 BOTH = (Protocol("sticky", b"s"), Protocol("range", b"r"))
@@ -67,7 +67,7 @@ def test_a_waiting_one_that_is_replaced_is_fenced(scene: Scene) -> None:
 
 
 def test_a_leader_that_comes_back_leads_and_assigns_nothing(scene: Scene) -> None:
-    """KIP-814."""
+    """KIP-814. Before version 9 it is not told that it leads."""
     _, follower = scene.static("left", "right")
     asked = scene.join(instance_id="left")
     scene.save()
@@ -75,16 +75,12 @@ def test_a_leader_that_comes_back_leads_and_assigns_nothing(scene: Scene) -> Non
     assert (back.leader, back.skip_assignment) == (back.member_id, True)
     assert {each.member_id for each in back.members} == {back.member_id, follower.member_id}
     assert scene.group.leader == back.member_id
-
-
-def test_before_version_9_it_is_not_told_that_it_leads(scene: Scene) -> None:
-    leader, _ = scene.static("left", "right")
     asked = scene.join(instance_id="left", version=8)
     scene.save()
-    back = asked.outcome
-    assert (back.leader, back.skip_assignment, back.members) == (leader.member_id, False, ())
-    assert scene.group.leader == back.member_id
-    scene.join(back.member_id, instance_id="left")
+    old = asked.outcome
+    assert (old.leader, old.skip_assignment, old.members) == (back.member_id, False, ())
+    assert scene.group.leader == old.member_id
+    scene.join(old.member_id, instance_id="left")
     assert scene.group.state is State.PREPARING, "a leader it is"
 
 
@@ -143,6 +139,7 @@ def test_who_comes_back_twice_before_it_is_saved(scene: Scene) -> None:
 
 
 def test_two_come_back_one_after_the_other(scene: Scene) -> None:
+    """Also to a full group."""
     scene.static("left", "right")
     first = scene.join(instance_id="left")
     assert scene.group.take_save() is not None
@@ -152,26 +149,24 @@ def test_two_come_back_one_after_the_other(scene: Scene) -> None:
     assert second.waits
     scene.save()
     assert second.code is ErrorCode.none
+    scene = Scene(with_most(2))
+    scene.static("left", "right")
+    assert scene.join(instance_id="middle").code is ErrorCode.group_max_size_reached
+    back = scene.join(instance_id="right")
+    scene.save()
+    assert back.code is ErrorCode.none
 
 
 def test_a_rebalance_that_begins_before_it_is_saved_takes_it_along(scene: Scene) -> None:
-    leader, _ = scene.static("left", "right")
+    """It waits with the rest until all have joined."""
+    leader, _, third = scene.static("left", "right", "third")
     asked = scene.join(instance_id="right")
     assert scene.group.take_save() is not None
     again = scene.join(leader.member_id, instance_id="left")
     scene.group.saved(scene.now)
-    assert (asked.outcome.generation, again.outcome.generation) == (2, 2)
-
-
-def test_while_others_have_yet_to_join_it_waits_with_the_rest(scene: Scene) -> None:
-    leader, _, third = scene.static("left", "right", "third")
-    asked = scene.join(instance_id="right")
-    assert scene.group.take_save() is not None
-    scene.join(leader.member_id, instance_id="left")
-    scene.group.saved(scene.now)
     assert asked.waits
     scene.join(third.member_id, instance_id="third")
-    assert asked.outcome.generation == 2
+    assert (asked.outcome.generation, again.outcome.generation) == (2, 2)
 
 
 @pytest.mark.parametrize("saved", [True, False])
@@ -202,10 +197,15 @@ def test_one_whose_save_takes_long_has_a_whole_session_then(scene: Scene) -> Non
     assert len(scene.group) == 0, "and is expected again"
 
 
-def test_who_does_not_join_again_stays_for_its_session(scene: Scene) -> None:
+def patient(scene: Scene) -> list[Asked]:
+    """Two static members that may be away for longer than a rebalance takes."""
     asked = [scene.join(instance_id=each, session=200.0) for each in ("left", "right")]
     scene.after(2 * DELAY)
-    leader, follower = scene.complete(*(each.outcome for each in asked))
+    return asked
+
+
+def test_who_does_not_join_again_stays_for_its_session(scene: Scene) -> None:
+    leader, follower = scene.complete(*(each.outcome for each in patient(scene)))
     again = scene.join(leader.member_id, instance_id="left", session=200.0)
     scene.after(REBALANCE)
     assert {each.instance_id for each in again.outcome.members} == {"left", "right"}
@@ -215,9 +215,7 @@ def test_who_does_not_join_again_stays_for_its_session(scene: Scene) -> None:
 
 
 def test_another_leads_where_the_leader_stays_away(scene: Scene) -> None:
-    asked = [scene.join(instance_id=each, session=200.0) for each in ("left", "right")]
-    scene.after(2 * DELAY)
-    _, follower = scene.complete(*(each.outcome for each in asked))
+    _, follower = scene.complete(*(each.outcome for each in patient(scene)))
     again = scene.join(follower.member_id, instance_id="right", session=200.0, protocols=OTHER)
     scene.after(REBALANCE)
     assert again.outcome.leader == follower.member_id
@@ -237,12 +235,6 @@ def test_where_nobody_joins_again_the_generation_waits(scene: Scene) -> None:
     assert again.outcome.generation == 2
 
 
-def test_when_all_have_vanished_the_group_is_empty(scene: Scene) -> None:
-    scene.static("left", "right")
-    scene.after(SESSION)
-    assert (scene.group.state, scene.group.generation) == (State.EMPTY, 2)
-
-
 def test_an_administrator_removes_by_instance_id(scene: Scene) -> None:
     scene.static("left", "right")
     left = scene.left(
@@ -251,15 +243,8 @@ def test_an_administrator_removes_by_instance_id(scene: Scene) -> None:
     )
     assert left.codes == (ErrorCode.none, ErrorCode.unknown_member_id)
     assert len(scene.group) == 1
-
-
-def test_it_comes_back_to_a_full_group() -> None:
-    scene = Scene(with_most(2))
-    scene.static("left", "right")
-    assert scene.join(instance_id="middle").code is ErrorCode.group_max_size_reached
-    back = scene.join(instance_id="right")
-    scene.save()
-    assert back.code is ErrorCode.none
+    scene.after(REBALANCE + SESSION)
+    assert scene.group.state is State.EMPTY
 
 
 def test_it_comes_back_to_another_coordinator(scene: Scene) -> None:

@@ -1,33 +1,27 @@
 """How members learn what they are to read: nobody before it is saved, everybody afterwards."""
 
+import pytest
 from msgspec.structs import replace
 
-from broker.groups.values import MemberRecord, Protocol, State
-from tests.broker.groups.group_scene import (
-    DELAY,
-    REBALANCE,
-    RULES,
-    SESSION,
-    Asked,
-    Scene,
-)
+from broker.groups.values import JoinOutcome, MemberRecord, Protocol, State
+from tests.broker.groups.group_scene import DELAY, REBALANCE, RULES, SESSION, Scene
 from wire.errors import ErrorCode
 
 OTHER = (Protocol("range", b"other topics"),)
 
 
-def joined(scene: Scene, count: int = 2, *, session: float = SESSION) -> list[Asked]:
-    asked = [scene.joins(session=session) for _ in range(count)]
+def joined(scene: Scene, *, session: float = SESSION) -> tuple[JoinOutcome, ...]:
+    """A leader and a follower, which have yet to sync."""
+    asked = [scene.joins(session=session) for _ in range(2)]
     scene.after(2 * DELAY)
-    scene.generation(*asked)
-    return asked
+    return scene.generation(*asked)
 
 
 # Assigning
 
 
 def test_all_are_told_when_it_is_saved(scene: Scene) -> None:
-    leader, follower = (each.outcome for each in joined(scene))
+    leader, follower = joined(scene)
     first = scene.sync(follower)
     assert scene.group.take_save() is None
     second = scene.sync(leader, {leader.member_id: b"1", follower.member_id: b"2"})
@@ -56,34 +50,20 @@ def test_all_are_told_when_it_is_saved(scene: Scene) -> None:
 
 
 def test_who_syncs_late_is_told_at_once(scene: Scene) -> None:
-    leader, follower = (each.outcome for each in joined(scene))
-    scene.sync(leader, {follower.member_id: b"2"})
-    scene.save()
-    assert scene.sync(follower).assignment.assignment == b"2"
-    assert scene.sync(follower).assignment.assignment == b"2"
-
-
-def test_whom_the_leader_forgets_reads_nothing(scene: Scene) -> None:
-    leader, follower = (each.outcome for each in joined(scene))
-    asked = scene.sync(follower)
-    scene.sync(leader, {"nobody": b"1"})
-    assert {each.assignment for each in scene.save().members} == {b""}
-    assert asked.code is ErrorCode.none
-    assert asked.assignment.assignment == b""
-
-
-def test_what_the_leader_assigns_first_counts(scene: Scene) -> None:
-    leader, _ = (each.outcome for each in joined(scene))
-    first = scene.sync(leader, {leader.member_id: b"1"})
-    second = scene.sync(leader, {leader.member_id: b"2"})
-    assert first.code is ErrorCode.rebalance_in_progress
-    assert scene.save().members[0].assignment == b"1"
-    assert second.assignment.assignment == b"1"
+    """Whom the leader forgets reads nothing; and what it assigns first counts."""
+    leader, follower = joined(scene)
+    early = scene.sync(leader, {follower.member_id: b"2", "nobody": b"3"})
+    later = scene.sync(leader, {leader.member_id: b"1", follower.member_id: b"4"})
+    assert early.code is ErrorCode.rebalance_in_progress
+    assert [each.assignment for each in scene.save().members] == [b"", b"2"]
+    assert (later.code, later.assignment.assignment) == (ErrorCode.none, b"")
+    for _ in range(2):
+        assert scene.sync(follower).assignment.assignment == b"2"
 
 
 def test_what_the_leader_assigns_is_bounded() -> None:
     scene = Scene(replace(RULES, most_bytes=10_000))
-    leader, follower = (each.outcome for each in joined(scene))
+    leader, follower = joined(scene)
     waiting = scene.sync(follower)
     asked = scene.sync(leader, {leader.member_id: bytes(5_000), follower.member_id: bytes(5_001)})
     assert {asked.code, waiting.code} == {ErrorCode.unknown_server_error}
@@ -95,7 +75,7 @@ def test_what_the_leader_assigns_is_bounded() -> None:
 
 
 def test_who_may_not_sync_is_told_why(scene: Scene) -> None:
-    leader, follower = (each.outcome for each in joined(scene))
+    leader, follower = joined(scene)
     unknown = scene.sync(replace(follower, member_id="nobody"))
     assert unknown.code is ErrorCode.unknown_member_id
     for generation in (0, 2, -1):
@@ -107,10 +87,7 @@ def test_who_may_not_sync_is_told_why(scene: Scene) -> None:
     assert protocol.code is ErrorCode.inconsistent_group_protocol
     assert scene.group.take_save() is None
     assert scene.sync(leader, {}, protocol_type="consumer", protocol="range").waits
-
-
-def test_while_a_rebalance_is_prepared_nobody_syncs(scene: Scene) -> None:
-    leader, follower = scene.stable(2)
+    scene.save()
     scene.join(leader.member_id)
     assert scene.sync(follower).code is ErrorCode.rebalance_in_progress
 
@@ -118,34 +95,38 @@ def test_while_a_rebalance_is_prepared_nobody_syncs(scene: Scene) -> None:
 # What goes before saving
 
 
-def test_a_rebalance_goes_before_what_is_assigned(scene: Scene) -> None:
-    leader, follower = (each.outcome for each in joined(scene))
+@pytest.mark.parametrize("taken", [True, False])
+def test_a_rebalance_goes_before_what_is_assigned(scene: Scene, taken: bool) -> None:
+    leader, follower = joined(scene)
     waiting = scene.sync(leader, {leader.member_id: b"1"})
-    assert scene.group.take_save() is not None
+    if taken:
+        assert scene.group.take_save() is not None
     again = scene.join(follower.member_id, protocols=OTHER)
     assert waiting.code is ErrorCode.rebalance_in_progress
-    scene.group.saved(scene.now)
+    if taken:
+        scene.group.saved(scene.now)
+    else:
+        assert scene.group.take_save() is None, "what is void is not saved"
     assert scene.group.state is State.PREPARING
     assert again.waits
     scene.join(leader.member_id)
     assert again.outcome.generation == 2
 
 
-def test_what_is_void_is_not_saved(scene: Scene) -> None:
-    leader, follower = (each.outcome for each in joined(scene))
-    scene.sync(leader, {})
-    scene.join(follower.member_id, protocols=OTHER)
-    assert scene.group.take_save() is None
-
-
-def test_a_save_of_an_old_generation_completes_no_new_one(scene: Scene) -> None:
-    leader, follower = (each.outcome for each in joined(scene))
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_save_of_an_old_generation_completes_and_harms_no_new_one(
+    scene: Scene, fails: bool
+) -> None:
+    leader, follower = joined(scene)
     scene.sync(leader, {})
     assert scene.group.take_save() is not None
     again = [scene.join(follower.member_id, protocols=OTHER), scene.join(leader.member_id)]
     waiting = scene.sync(again[1].outcome, {leader.member_id: b"new"})
     assert scene.group.take_save() is None, "one at a time"
-    scene.group.saved(scene.now)
+    if fails:
+        scene.group.not_saved(ErrorCode.unknown_server_error, scene.now)
+    else:
+        scene.group.saved(scene.now)
     assert waiting.waits
     assert scene.group.state is State.COMPLETING
     assert scene.save().generation == 2
@@ -153,7 +134,7 @@ def test_a_save_of_an_old_generation_completes_no_new_one(scene: Scene) -> None:
 
 
 def test_what_cannot_be_saved_is_told_and_all_join_again(scene: Scene) -> None:
-    leader, follower = (each.outcome for each in joined(scene))
+    leader, follower = joined(scene)
     waiting = [scene.sync(follower), scene.sync(leader, {})]
     assert scene.group.take_save() is not None
     scene.group.not_saved(ErrorCode.not_coordinator, scene.now)
@@ -163,24 +144,11 @@ def test_what_cannot_be_saved_is_told_and_all_join_again(scene: Scene) -> None:
     assert {each.outcome.generation for each in again} == {2}
 
 
-def test_a_failure_to_save_an_old_generation_harms_no_new_one(scene: Scene) -> None:
-    leader, follower = (each.outcome for each in joined(scene))
-    scene.sync(leader, {})
-    assert scene.group.take_save() is not None
-    scene.join(follower.member_id, protocols=OTHER)
-    again = scene.join(leader.member_id)
-    waiting = scene.sync(again.outcome, {})
-    scene.group.not_saved(ErrorCode.unknown_server_error, scene.now)
-    assert waiting.waits
-    scene.save()
-    assert waiting.code is ErrorCode.none
-
-
 # Who does not sync
 
 
 def test_who_never_syncs_is_removed(scene: Scene) -> None:
-    leader, follower = (each.outcome for each in joined(scene))
+    leader, follower = joined(scene)
     scene.sync(leader, {})
     scene.save()
     for _ in range(int(REBALANCE / 5) - 1):
@@ -193,7 +161,7 @@ def test_who_never_syncs_is_removed(scene: Scene) -> None:
 
 
 def test_a_leader_that_never_syncs_is_removed(scene: Scene) -> None:
-    leader, follower = (each.outcome for each in joined(scene, session=2 * REBALANCE))
+    leader, follower = joined(scene, session=2 * REBALANCE)
     waiting = scene.sync(follower)
     scene.after(REBALANCE - 0.1)
     assert waiting.waits
@@ -203,31 +171,23 @@ def test_a_leader_that_never_syncs_is_removed(scene: Scene) -> None:
     assert scene.beat(leader) is ErrorCode.unknown_member_id
 
 
-def test_where_all_have_synced_nobody_is_removed(scene: Scene) -> None:
-    leader, follower = scene.stable(2, session=3 * REBALANCE)
-    scene.after(2 * REBALANCE)
-    assert scene.beat(leader) is ErrorCode.none
-    assert scene.beat(follower) is ErrorCode.none
-
-
 # Being empty
-
-
-def test_an_empty_group_is_saved(scene: Scene) -> None:
-    (only,) = scene.stable(1)
-    scene.leave(only.member_id)
-    record = scene.save()
-    assert (record.generation, record.members, record.leader) == (2, (), None)
-    assert (record.protocol_type, record.protocol) == ("consumer", None)
 
 
 def test_that_it_was_empty_is_saved_also_when_it_is_not_any_more(scene: Scene) -> None:
     (only,) = scene.stable(1)
     scene.leave(only.member_id)
     scene.joins()
-    assert scene.save().members == ()
+    record = scene.save()
+    assert (record.generation, record.members, record.leader) == (2, (), None)
+    assert (record.protocol_type, record.protocol) == ("consumer", None)
     scene.after(DELAY)
     assert scene.group.state is State.COMPLETING
+    # Another coordinator goes on from there.
+    scene.taken_over(record)
+    asked = scene.joins()
+    scene.after(DELAY)
+    assert asked.outcome.generation == 3
 
 
 def test_where_that_cannot_be_saved_nothing_follows(scene: Scene) -> None:
@@ -244,7 +204,7 @@ def test_where_that_cannot_be_saved_nothing_follows(scene: Scene) -> None:
 
 
 def test_a_group_goes_on_with_another_coordinator(scene: Scene) -> None:
-    leader, follower = (each.outcome for each in joined(scene))
+    leader, follower = joined(scene)
     scene.sync(leader, {follower.member_id: b"2"})
     record = scene.save()
     scene.taken_over(record)
@@ -262,8 +222,7 @@ def test_a_group_goes_on_with_another_coordinator(scene: Scene) -> None:
 
 
 def test_a_generation_that_was_not_saved_is_unknown_to_another_coordinator(scene: Scene) -> None:
-    asked = joined(scene)
-    leader, follower = (each.outcome for each in asked)
+    leader, follower = joined(scene)
     scene.sync(leader, {})
     record = scene.save()
     scene.join(leader.member_id)
@@ -276,7 +235,7 @@ def test_a_generation_that_was_not_saved_is_unknown_to_another_coordinator(scene
 
 
 def test_who_does_not_come_along_is_missed_after_a_session(scene: Scene) -> None:
-    leader, _ = (each.outcome for each in joined(scene))
+    leader, _ = joined(scene)
     scene.sync(leader, {})
     scene.taken_over(scene.save())
     scene.after(SESSION - 0.1)
@@ -284,15 +243,6 @@ def test_who_does_not_come_along_is_missed_after_a_session(scene: Scene) -> None
     scene.after(0.1 + REBALANCE)
     assert scene.group.state is State.EMPTY
     assert scene.group.generation == 2
-
-
-def test_an_empty_group_goes_on_with_another_coordinator(scene: Scene) -> None:
-    (only,) = scene.stable(1)
-    scene.leave(only.member_id)
-    scene.taken_over(scene.save())
-    asked = scene.joins()
-    scene.after(DELAY)
-    assert asked.outcome.generation == 3
 
 
 # The end
@@ -318,7 +268,7 @@ def test_who_waits_is_told_that_the_group_is_not_here_any_more(scene: Scene) -> 
 
 
 def test_who_syncs_is_told_too_and_saving_ends(scene: Scene) -> None:
-    leader, _ = (each.outcome for each in joined(scene))
+    leader, _ = joined(scene)
     waiting = scene.sync(leader, {})
     assert scene.group.take_save() is not None
     scene.group.die(ErrorCode.not_coordinator)

@@ -19,6 +19,8 @@ from broker.logins.tokens import BadToken, TokenRules, Tokens
 from client.logins import exchange as clients_exchange
 from client.security import Login, Mechanism
 from harness.certificates import Authority
+from harness.event_loops import on_event_loop
+from harness.waiting import wait_until_async
 from tests.broker.logins.issuer import (
     AUDIENCE,
     ISSUER,
@@ -92,11 +94,8 @@ def test_a_good_token(key: Any, algorithm: str) -> None:
     assert principal(token(key=key, algorithm=algorithm)) == "alice"
 
 
-def test_an_audience_of_several() -> None:
+def test_an_audience_of_several_and_a_name_in_another_claim() -> None:
     assert principal(token(claims(aud=["others", AUDIENCE]))) == "alice"
-
-
-def test_the_name_may_be_in_another_claim() -> None:
     rules = msgspec.structs.replace(RULES, user_claim="azp")
     assert principal(token(claims(azp="web-1", sub=None)), rules) == "web-1"
     assert "no name in `azp`" in why(token(), rules)
@@ -134,18 +133,14 @@ def test_what_a_token_says_wrongly(said: Any, reason: str) -> None:
     assert reason in why(token(said))
 
 
-def test_the_issuers_clock_may_be_off() -> None:
-    assert principal(token(claims(exp=NOW - 29))) == "alice"
-    assert principal(token(claims(nbf=NOW + 29))) == "alice"
+def test_until_when_it_is_good() -> None:
+    """The issuer's clock may be off."""
+    for within in (claims(exp=NOW - 29), claims(nbf=NOW + 29)):
+        assert principal(token(within)) == "alice"
     strict = msgspec.structs.replace(RULES, leeway_seconds=0.0)
     assert "expired" in why(token(claims(exp=NOW)), strict)
-
-
-def test_until_when_it_is_good() -> None:
-    clock = 5_000.0
-    assert asyncio.run(tokens().check(token())).ends_at == clock + 630
-    for endless in (NOW + 1e9, 1e300):
-        assert asyncio.run(tokens().check(token(claims(exp=endless)))).ends_at == clock + 86_400
+    for exp, lasts in ((NOW + 600, 630), (NOW + 1e9, 86_400), (1e300, 86_400)):
+        assert asyncio.run(tokens().check(token(claims(exp=exp)))).ends_at == 5_000.0 + lasts
 
 
 def unsigned(header: dict[str, Any]) -> str:
@@ -216,12 +211,10 @@ def test_a_token_without_the_name_of_its_key() -> None:
         b'{"keys":[' + b" " * (1024 * 1024) + b"]}",
     ],
 )
-def test_a_set_without_the_key(body: bytes) -> None:
-    async def check() -> None:
-        with pytest.raises((BadToken, LoginRefused)):
-            await BearerExchange(tokens(body=body)).step(f"n,,\1auth=Bearer {token()}\1\1".encode())
-
-    asyncio.run(check())
+@on_event_loop
+async def test_a_set_without_the_key(body: bytes) -> None:
+    with pytest.raises((BadToken, LoginRefused)):
+        await BearerExchange(tokens(body=body)).step(f"n,,\1auth=Bearer {token()}\1\1".encode())
 
 
 def test_keys_that_cannot_be_read_leave_the_others() -> None:
@@ -230,72 +223,62 @@ def test_keys_that_cannot_be_read_leave_the_others() -> None:
     assert principal(token(), body=json.dumps(shown).encode()) == "alice"
 
 
-def test_a_key_that_the_issuer_has_since_is_fetched_once_in_a_while() -> None:
-    async def check() -> None:
-        clock = Clock()
-        source = Source(key_set(P_256), key_set(P_256), key_set(P_256, RSA))
-        keys = SigningKeys(source, clock)
-        shown = Tokens(RULES, keys, lambda: NOW, clock)
-        for _ in range(100):
-            with pytest.raises(BadToken, match="names key 'rsa'"):
-                await shown.check(token())
-        assert source.asked == 1
-        clock.now += AGAIN_S
-        many = [shown.check(token()) for _ in range(50)]
-        results = await asyncio.gather(*many, return_exceptions=True)
-        assert all(isinstance(each, BadToken) for each in results)
-        assert source.asked == 2
-        clock.now += AGAIN_S
-        assert (await shown.check(token())).principal == "alice"
-        assert source.asked == 3
-
-    asyncio.run(check())
-
-
-def test_a_key_that_the_issuer_took_back_goes_within_the_hour() -> None:
-    async def check() -> None:
-        clock = Clock()
-        source = Source(key_set(), key_set(P_256))
-        shown = Tokens(RULES, SigningKeys(source, clock), lambda: NOW, clock)
-        assert (await shown.check(token())).principal == "alice"
-        clock.now += 3_601
-        await shown.check(token())  # nobody waits for the fetch
-        for _ in range(1_000):
-            if source.asked == 2:
-                break
-            await asyncio.sleep(0.01)
-        await asyncio.sleep(0.1)
-        with pytest.raises(BadToken):
-            await shown.check(token())
-
-    asyncio.run(check())
-
-
-def test_a_page_that_fails_leaves_the_old_keys(caplog: pytest.LogCaptureFixture) -> None:
-    with keys_page() as page:
-        asyncio.run(_with_a_page(page))
-    assert caplog.text.count("keys of tokens cannot be had") == 2
-
-
-async def _with_a_page(page: KeysPage) -> None:
+@on_event_loop
+async def test_a_key_that_the_issuer_has_since_is_fetched_once_in_a_while() -> None:
     clock = Clock()
-    shown = Tokens(RULES, SigningKeys(KeysUrl(page.url), clock), lambda: NOW, clock)
-    page.status = 500
-    for _ in range(3):
-        with pytest.raises(LoginRefused) as refusal:
-            await say(BearerExchange(shown), token())
-        assert refusal.value.is_ours
-        assert "answers with 500" in refusal.value.why
-        clock.now += AGAIN_S
-    page.status = 200
+    source = Source(key_set(P_256), key_set(P_256), key_set(P_256, RSA))
+    keys = SigningKeys(source, clock)
+    shown = Tokens(RULES, keys, lambda: NOW, clock)
+    for _ in range(100):
+        with pytest.raises(BadToken, match="names key 'rsa'"):
+            await shown.check(token())
+    assert source.asked == 1
+    clock.now += AGAIN_S
+    many = [shown.check(token()) for _ in range(50)]
+    results = await asyncio.gather(*many, return_exceptions=True)
+    assert all(isinstance(each, BadToken) for each in results)
+    assert source.asked == 2
+    clock.now += AGAIN_S
     assert (await shown.check(token())).principal == "alice"
-    assert page.asked == 4
-    page.body = b"nonsense"
-    for _ in range(2):
-        clock.now += AGAIN_S
-        with pytest.raises(BadToken):
-            await shown.check(token(kid="other"))
+    assert source.asked == 3
+
+
+@on_event_loop
+async def test_a_key_that_the_issuer_took_back_goes_within_the_hour() -> None:
+    clock = Clock()
+    source = Source(key_set(), key_set(P_256))
+    shown = Tokens(RULES, SigningKeys(source, clock), lambda: NOW, clock)
     assert (await shown.check(token())).principal == "alice"
+    clock.now += 3_601
+    await shown.check(token())  # nobody waits for the fetch
+    await wait_until_async(lambda: source.asked == 2)
+    await asyncio.sleep(0.1)
+    with pytest.raises(BadToken):
+        await shown.check(token())
+
+
+@on_event_loop
+async def test_a_page_that_fails_leaves_the_old_keys(caplog: pytest.LogCaptureFixture) -> None:
+    with keys_page() as page:
+        clock = Clock()
+        shown = Tokens(RULES, SigningKeys(KeysUrl(page.url), clock), lambda: NOW, clock)
+        page.status = 500
+        for _ in range(3):
+            with pytest.raises(LoginRefused) as refusal:
+                await say(BearerExchange(shown), token())
+            assert refusal.value.is_ours
+            assert "answers with 500" in refusal.value.why
+            clock.now += AGAIN_S
+        page.status = 200
+        assert (await shown.check(token())).principal == "alice"
+        assert page.asked == 4
+        page.body = b"nonsense"
+        for _ in range(2):
+            clock.now += AGAIN_S
+            with pytest.raises(BadToken):
+                await shown.check(token(kid="other"))
+        assert (await shown.check(token())).principal == "alice"
+    assert caplog.text.count("keys of tokens cannot be had") == 2
 
 
 def test_a_page_is_believed_by_its_certificate(tmp_path: Path) -> None:
@@ -316,20 +299,18 @@ def test_a_page_is_believed_by_its_certificate(tmp_path: Path) -> None:
         assert page.asked == 1
 
 
-def test_keys_in_a_file(tmp_path: Path) -> None:
+@on_event_loop
+async def test_keys_in_a_file(tmp_path: Path) -> None:
     path = tmp_path / "keys.json"
 
-    async def check() -> None:
-        clock = Clock()
-        shown = Tokens(RULES, SigningKeys(KeysFile(path), clock), lambda: NOW, clock)
-        with pytest.raises(LoginRefused, match="OAUTHBEARER") as refusal:
-            await say(BearerExchange(shown), token())
-        assert "no such file" in refusal.value.why
-        path.write_bytes(key_set())
-        clock.now += AGAIN_S
-        assert (await shown.check(token())).principal == "alice"
-
-    asyncio.run(check())
+    clock = Clock()
+    shown = Tokens(RULES, SigningKeys(KeysFile(path), clock), lambda: NOW, clock)
+    with pytest.raises(LoginRefused, match="OAUTHBEARER") as refusal:
+        await say(BearerExchange(shown), token())
+    assert "no such file" in refusal.value.why
+    path.write_bytes(key_set())
+    clock.now += AGAIN_S
+    assert (await shown.check(token())).principal == "alice"
 
 
 # What is said
@@ -339,13 +320,11 @@ async def say(exchange: BearerExchange, shown: str) -> Said:
     return await exchange.step(f"n,,\1auth=Bearer {shown}\1\1".encode())
 
 
-def test_our_own_client() -> None:
+@on_event_loop
+async def test_our_own_client() -> None:
     login = Login(mechanism=Mechanism.OAUTHBEARER, token_file="/x")
-
-    async def check() -> Said:
-        return await log_in(clients_exchange(login, token()), BearerExchange(tokens()))
-
-    assert asyncio.run(check()) == Said(b"", "alice", 5_630.0)
+    said = await log_in(clients_exchange(login, token()), BearerExchange(tokens()))
+    assert said == Said(b"", "alice", 5_630.0)
 
 
 @pytest.mark.parametrize(
@@ -386,9 +365,10 @@ def test_what_is_no_token(message: str, reason: str) -> None:
     assert not refusal.value.last_word
 
 
-def test_a_refused_token_is_told_as_the_standard_has_it() -> None:
+@on_event_loop
+async def test_a_refused_token_is_told_as_the_standard_has_it() -> None:
     with pytest.raises(LoginRefused) as refusal:
-        asyncio.run(say(BearerExchange(tokens()), token(claims(exp=1))))
+        await say(BearerExchange(tokens()), token(claims(exp=1)))
     assert json.loads(refusal.value.last_word) == {"status": "invalid_token"}
 
 

@@ -10,6 +10,7 @@ from broker.logins.failures import (
     Scores,
     delay,
 )
+from harness.event_loops import on_event_loop
 
 
 class Clock:
@@ -27,9 +28,13 @@ class Clock:
         self.now += seconds
 
 
-def test_each_failure_costs_more_up_to_a_bound() -> None:
+def failing() -> tuple[Clock, Failures]:
     clock = Clock()
-    failures = Failures(clock, clock.sleep)
+    return clock, Failures(clock, clock.sleep)
+
+
+def test_each_failure_costs_more_up_to_a_bound() -> None:
+    clock, failures = failing()
     for _ in range(30):
         asyncio.run(failures.hold("1.2.3.4", "alice"))
     assert clock.slept[0] == FIRST_DELAY
@@ -38,8 +43,7 @@ def test_each_failure_costs_more_up_to_a_bound() -> None:
 
 
 def test_others_pay_nothing_for_it() -> None:
-    clock = Clock()
-    failures = Failures(clock, clock.sleep)
+    clock, failures = failing()
     for _ in range(30):
         asyncio.run(failures.hold("1.2.3.4", "alice"))
     assert failures.pause("1.2.3.4") > 0
@@ -50,16 +54,14 @@ def test_others_pay_nothing_for_it() -> None:
 
 
 def test_who_guesses_one_user_from_many_addresses_waits_too() -> None:
-    clock = Clock()
-    failures = Failures(clock, clock.sleep)
+    clock, failures = failing()
     for number in range(30):
         asyncio.run(failures.hold(f"1.2.3.{number}", "alice"))
     assert clock.slept[-1] == LONGEST_DELAY
 
 
 def test_time_heals() -> None:
-    clock = Clock()
-    failures = Failures(clock, clock.sleep)
+    clock, failures = failing()
     for _ in range(20):
         asyncio.run(failures.hold("1.2.3.4", ""))
     clock.now += 600
@@ -69,27 +71,25 @@ def test_time_heals() -> None:
     assert clock.slept == [FIRST_DELAY]
 
 
-def test_so_many_are_held_back_and_the_rest_not_looked_at() -> None:
-    async def many() -> None:
-        go = asyncio.Event()
+@on_event_loop
+async def test_so_many_are_held_back_and_the_rest_not_looked_at() -> None:
+    go = asyncio.Event()
 
-        async def sleep(_seconds: float) -> None:
-            await go.wait()
+    async def sleep(_seconds: float) -> None:
+        await go.wait()
 
-        failures = Failures(lambda: 0.0, sleep)
-        held = [
-            asyncio.ensure_future(failures.hold("1.2.3.4", "alice"))
-            for _ in range(MOST_HELD_OF_ADDRESS)
-        ]
-        await asyncio.sleep(0)
-        assert failures.is_swamped("1.2.3.4")
-        assert not failures.is_swamped("1.2.3.5")
-        await asyncio.wait_for(failures.hold("1.2.3.4", "alice"), 1.0)  # at once
-        go.set()
-        await asyncio.gather(*held)
-        assert not failures.is_swamped("1.2.3.4")
-
-    asyncio.run(many())
+    failures = Failures(lambda: 0.0, sleep)
+    held = [
+        asyncio.ensure_future(failures.hold("1.2.3.4", "alice"))
+        for _ in range(MOST_HELD_OF_ADDRESS)
+    ]
+    await asyncio.sleep(0)
+    assert failures.is_swamped("1.2.3.4")
+    assert not failures.is_swamped("1.2.3.5")
+    await asyncio.wait_for(failures.hold("1.2.3.4", "alice"), 1.0)  # at once
+    go.set()
+    await asyncio.gather(*held)
+    assert not failures.is_swamped("1.2.3.4")
 
 
 def test_what_is_remembered_is_bounded() -> None:

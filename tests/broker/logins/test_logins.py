@@ -2,14 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from broker.logins.exchange import LoginRefused
 from broker.logins.failures import MOST_HELD_OF_ADDRESS
@@ -18,11 +15,11 @@ from broker.logins.tokens import TokenRules
 from client.logins import Exchange, exchange
 from client.security import Login as ClientsLogin
 from client.security import Mechanism
+from harness.event_loops import on_event_loop
 from tests.broker.logins.issuer import AUDIENCE, ISSUER, claims, key_set, token
 from tests.broker.logins.saying import KEY, users
 
 EVERY = frozenset(Mechanism) - {Mechanism.GSSAPI}
-T = TypeVar("T")
 
 
 @pytest.fixture(scope="module")
@@ -32,16 +29,14 @@ def rules(tmp_path_factory: pytest.TempPathFactory) -> TokenRules:
     return TokenRules(issuer=ISSUER, audience=AUDIENCE, keys_file=str(path))
 
 
-def with_logins(rules: TokenRules | None, run: Callable[[Logins], Awaitable[T]]) -> T:
-    async def inside() -> T:
-        found = users(alice="secret")
-        logins = Logins(EVERY, users=lambda: found, decoy_key=KEY, tokens=rules)
-        try:
-            return await run(logins)
-        finally:
-            logins.close()
-
-    return asyncio.run(inside())
+@contextmanager
+def serving(rules: TokenRules | None = None) -> Iterator[Logins]:
+    found = users(alice="secret")
+    logins = Logins(EVERY, users=lambda: found, decoy_key=KEY, tokens=rules)
+    try:
+        yield logins
+    finally:
+        logins.close()
 
 
 def client(mechanism: str, password: str = "secret", user: str = "alice") -> Exchange:
@@ -64,8 +59,9 @@ async def talk(login: Login, saying: Exchange) -> None:
 
 
 @pytest.mark.parametrize("mechanism", sorted(EVERY))
-def test_a_login_from_beginning_to_end(rules: TokenRules, mechanism: str) -> None:
-    async def run(logins: Logins) -> None:
+@on_event_loop
+async def test_a_login_from_beginning_to_end(rules: TokenRules, mechanism: str) -> None:
+    with serving(rules) as logins:
         assert logins.mechanisms == EVERY
         login = logins.begin(mechanism, "1.2.3.4")
         assert (login.done, login.principal, login.ends_at) == (False, "", None)
@@ -81,12 +77,13 @@ def test_a_login_from_beginning_to_end(rules: TokenRules, mechanism: str) -> Non
         assert "after the end" in refusal.value.why
         assert not login.done
 
-    with_logins(rules, run)
-
 
 @pytest.mark.parametrize("mechanism", sorted(EVERY))
-def test_a_refusal_is_held_back_and_ends_the_attempt(rules: TokenRules, mechanism: str) -> None:
-    async def run(logins: Logins) -> None:
+@on_event_loop
+async def test_a_refusal_is_held_back_and_ends_the_attempt(
+    rules: TokenRules, mechanism: str
+) -> None:
+    with serving(rules) as logins:
         login = logins.begin(mechanism, "1.2.3.4")
         began = time.monotonic()
         with pytest.raises(LoginRefused):
@@ -99,24 +96,23 @@ def test_a_refusal_is_held_back_and_ends_the_attempt(rules: TokenRules, mechanis
                 await login.step(next(client(mechanism)))
         await talk(logins.begin(mechanism, "1.2.3.4"), client(mechanism))
 
-    with_logins(rules, run)
 
-
-def test_without_rules_no_token_is_believed() -> None:
-    async def run(logins: Logins) -> None:
+@on_event_loop
+async def test_without_rules_no_token_is_believed() -> None:
+    with serving() as logins:
         assert logins.mechanisms == EVERY - {Mechanism.OAUTHBEARER}
         for mechanism in ("OAUTHBEARER", "GSSAPI", "", "scram-sha-512"):
             with pytest.raises(ValueError, match="not served"):
                 logins.begin(mechanism, "1.2.3.4")
 
-    with_logins(None, run)
-
 
 @pytest.mark.not_quick("hashes very many passwords")
-def test_a_flood_from_one_address_costs_the_others_nothing() -> None:
+@on_event_loop
+async def test_a_flood_from_one_address_costs_the_others_nothing() -> None:
     """Hundreds of guesses at once, by PLAIN and SCRAM; somebody else logs in meanwhile."""
 
-    async def run(logins: Logins) -> None:
+    with serving() as logins:
+
         async def guess(mechanism: str, number: int) -> str:
             try:
                 await talk(logins.begin(mechanism, "6.6.6.6"), client(mechanism, f"guess{number}"))
@@ -146,11 +142,11 @@ def test_a_flood_from_one_address_costs_the_others_nothing() -> None:
             each.cancel()
         await asyncio.gather(*flood, return_exceptions=True)
 
-    with_logins(None, run)
 
+@on_event_loop
+async def test_more_than_so_many_at_once_are_refused_unseen() -> None:
+    with serving() as logins:
 
-def test_more_than_so_many_at_once_are_refused_unseen() -> None:
-    async def run(logins: Logins) -> None:
         async def fail() -> None:
             await logins.begin("PLAIN", "6.6.6.6").step(b"nonsense")
 
@@ -167,11 +163,10 @@ def test_more_than_so_many_at_once_are_refused_unseen() -> None:
             each.cancel()
         await asyncio.gather(*held, return_exceptions=True)
 
-    with_logins(None, run)
 
-
-def test_who_says_more_before_the_answer_is_refused() -> None:
-    async def run(logins: Logins) -> None:
+@on_event_loop
+async def test_who_says_more_before_the_answer_is_refused() -> None:
+    with serving() as logins:
         login = logins.begin("PLAIN", "1.2.3.4")
         first = asyncio.ensure_future(login.step(next(client("PLAIN"))))
         await asyncio.sleep(0)
@@ -180,33 +175,3 @@ def test_who_says_more_before_the_answer_is_refused() -> None:
         with pytest.raises(LoginRefused):
             await first
         assert not login.done
-
-    with_logins(None, run)
-
-
-@settings(max_examples=25)  # each refusal is held back
-@given(
-    mechanism=st.sampled_from(sorted(EVERY)),
-    messages=st.lists(st.binary(max_size=100), min_size=1, max_size=4),
-)
-def test_whatever_is_said_ends_in_a_refusal(
-    rules: TokenRules, mechanism: str, messages: list[bytes]
-) -> None:
-    async def run(logins: Logins) -> None:
-        login = logins.begin(mechanism, "1.2.3.4")
-        for each in messages:
-            with suppress(LoginRefused):
-                await login.step(each)
-            assert not login.done
-
-    with_logins(rules, run)
-
-
-def test_a_message_that_is_too_long() -> None:
-    async def run(logins: Logins) -> None:
-        for mechanism in sorted(logins.mechanisms):
-            with pytest.raises(LoginRefused) as refusal:
-                await logins.begin(mechanism, "1.2.3.4").step(b"x" * 100_000)
-            assert "100000 bytes" in refusal.value.why
-
-    with_logins(None, run)

@@ -3,9 +3,10 @@
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import MappingProxyType
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
@@ -17,29 +18,27 @@ from broker.logins.password_checks import PasswordChecks
 from broker.logins.plain import PlainExchange
 from cluster.users import Users
 from ground.scram import ScramCredential, ScramMechanism
+from harness.event_loops import on_event_loop
 from tests.broker.logins.saying import KEY, kept, known, users
 
 ALICE = known(users(alice="secret"))
-T = TypeVar("T")
 
 
-def with_passwords(
-    run: Callable[[PasswordChecks], Awaitable[T]], pause: Callable[[str], float] = lambda _host: 0.0
-) -> T:
-    async def inside() -> T:
-        passwords = PasswordChecks(pause, asyncio.get_running_loop())
-        try:
-            return await run(passwords)
-        finally:
-            passwords.close()
-
-    return asyncio.run(inside())
+@contextmanager
+def checking(pause: Callable[[str], float] = lambda _host: 0.0) -> Iterator[PasswordChecks]:
+    passwords = PasswordChecks(pause, asyncio.get_running_loop())
+    try:
+        yield passwords
+    finally:
+        passwords.close()
 
 
 def said(message: bytes, known_users: KnownUsers = ALICE) -> Said:
-    return with_passwords(
-        lambda passwords: PlainExchange(known_users, passwords, "1.2.3.4").step(message)
-    )
+    async def step() -> Said:
+        with checking() as passwords:
+            return await PlainExchange(known_users, passwords, "1.2.3.4").step(message)
+
+    return asyncio.run(step())
 
 
 def why(message: bytes, known_users: KnownUsers = ALICE) -> str:
@@ -103,25 +102,27 @@ def counted() -> Checked:
     )
 
 
-def test_a_password_that_was_right_is_hashed_once() -> None:
+@on_event_loop
+async def test_a_password_that_was_right_is_hashed_once() -> None:
     checked = counted()
 
-    async def many(passwords: PasswordChecks) -> None:
+    with checking() as passwords:
         together = [passwords.matches("1.2.3.4", checked, "secret") for _ in range(200)]
         assert all(await asyncio.gather(*together))
         assert await passwords.matches("5.6.7.8", checked, "secret")
         assert not await passwords.matches("1.2.3.4", checked, "wrong")
         assert not await passwords.matches("1.2.3.4", checked, "wrong")
 
-    with_passwords(many)
     assert len(Counting.threads) == 3
 
 
-def test_another_password_makes_the_old_one_worthless() -> None:
+@on_event_loop
+async def test_another_password_makes_the_old_one_worthless() -> None:
     current: list[Users] = [users(alice="old")]
     changing = KnownUsers(lambda: current[0], KEY)
 
-    async def change(passwords: PasswordChecks) -> None:
+    with checking() as passwords:
+
         async def log_in(password: bytes) -> Said:
             return await PlainExchange(changing, passwords, "1.2.3.4").step(b"\0alice\0" + password)
 
@@ -134,10 +135,9 @@ def test_another_password_makes_the_old_one_worthless() -> None:
         with pytest.raises(LoginRefused):
             await log_in(b"new")
 
-    with_passwords(change)
 
-
-def test_one_address_does_not_keep_the_others_waiting() -> None:
+@on_event_loop
+async def test_one_address_does_not_keep_the_others_waiting() -> None:
     """A hundred guesses are there first; one at a time is hashed of them."""
     order: list[str] = []
 
@@ -148,37 +148,38 @@ def test_one_address_does_not_keep_the_others_waiting() -> None:
         except LoginRefused as refusal:
             order.append("refused" if refusal.is_ours else refusal.why)
 
-    async def many(passwords: PasswordChecks) -> None:
+    with checking() as passwords:
         loud = [guess(passwords, "6.6.6.6", f"guess {number}") for number in range(100)]
         quiet = [guess(passwords, f"1.1.1.{number}", "mine") for number in range(3)]
         await asyncio.gather(*loud, *quiet)
 
-    with_passwords(many)
     heard = [each for each in order if each != "refused"]
     assert len(order) - len(heard) == 100 - 33  # one is hashed, so many wait
     assert max(heard.index(f"1.1.1.{number}") for number in range(3)) < 10
 
 
-def test_where_guesses_failed_the_next_waits() -> None:
-    async def guesses(passwords: PasswordChecks) -> float:
+@on_event_loop
+async def test_where_guesses_failed_the_next_waits() -> None:
+    with checking(lambda _host: 0.3) as passwords:
         began = time.monotonic()
-        alice = ALICE.of_any("alice")
         for number in range(3):
+            alice = ALICE.of_any("alice")
             assert not await passwords.matches("6.6.6.6", alice, f"guess {number}")
-        return time.monotonic() - began
-
-    assert with_passwords(guesses, lambda _host: 0.3) >= 0.6
+        assert time.monotonic() - began >= 0.6
 
 
-def test_the_event_loop_goes_on_meanwhile() -> None:
+@on_event_loop
+async def test_the_event_loop_goes_on_meanwhile() -> None:
     checked = counted()
-    with_passwords(lambda passwords: passwords.matches("1.2.3.4", checked, "secret"))
+    with checking() as passwords:
+        await passwords.matches("1.2.3.4", checked, "secret")
     assert len(Counting.threads) == 1
     assert threading.get_ident() not in Counting.threads
 
 
-def test_who_waits_when_it_ends_is_not_left_waiting() -> None:
-    async def close(passwords: PasswordChecks) -> None:
+@on_event_loop
+async def test_who_waits_when_it_ends_is_not_left_waiting() -> None:
+    with checking() as passwords:
         waiting = [
             asyncio.ensure_future(passwords.matches("1.1.1.1", ALICE.of_any("alice"), str(number)))
             for number in range(10)
@@ -189,5 +190,3 @@ def test_who_waits_when_it_ends_is_not_left_waiting() -> None:
         assert any(isinstance(each, asyncio.CancelledError) for each in results)
         with pytest.raises(LoginRefused):
             await passwords.matches("1.1.1.1", ALICE.of_any("alice"), "late")
-
-    with_passwords(close)

@@ -2,12 +2,12 @@
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from broker.storage.config import LogConfig
 from broker.storage.log import Log
-from tests.broker.storage.log_files import NOW, TOPIC_ID, flush
+from tests.broker.storage.log_files import NOW, TOPIC_ID, flush, read_on
 from wire.batch import BatchHeader
 
 
@@ -51,3 +51,13 @@ class FollowedLog:
         await asyncio.to_thread(self.disk.wait, 60)
         await asyncio.to_thread(flush, self.log)
         self.flushes += 1
+
+
+def contents(followed: FollowedLog) -> list[bytes]:
+    """What it has, whether it shows that or not."""
+    followed.log.replicated(float("inf"))
+    return [data for _, data in read_on(followed.log, followed.log.start_offset)]
+
+
+def has(followed: FollowedLog, offset: int) -> Callable[[], bool]:
+    return lambda: followed.log.flushed_offset == followed.log.end_offset == offset

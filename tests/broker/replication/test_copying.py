@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-import uvloop
 
 from broker.replication.copying import Copying
 from broker.replication.link import Fetching
@@ -20,8 +19,10 @@ from client.connection import BrokerConnection
 from client.security import Mechanism
 from cluster.values import BrokerInfo, Endpoint
 from harness.broker_process import BrokerProcess
+from harness.event_loops import on_uvloop
 from harness.secured_broker import SecuredBroker
-from tests.broker.replication.followed_log import FollowedLog
+from harness.waiting import wait_until_async
+from tests.broker.replication.followed_log import FollowedLog, contents, has
 from tests.broker.replication.scripted_leader import (
     KEY,
     LedPartition,
@@ -29,7 +30,6 @@ from tests.broker.replication.scripted_leader import (
     batches,
     scripted_leader,
 )
-from tests.broker.replication.test_link import contents, has, until
 from tests.broker.storage.log_files import batch
 from tests.client.scripted_broker import ScriptedBroker
 from wire.errors import ErrorCode
@@ -75,39 +75,38 @@ async def copying(fetching: Fetching | None = None) -> AsyncIterator[Copying]:
         await begun.close()
 
 
-def test_each_partition_is_copied_from_its_leader(
+@on_uvloop
+async def test_each_partition_is_copied_from_its_leader(
     leaders: dict[int, Leader], tmp_path: Path
 ) -> None:
     (one, first), (two, second) = leaders[1], leaders[2]
     one.lead(batches(3, 2))
     two.partitions["u", 7] = LedPartition(batches=batches(4))
 
-    async def copy() -> None:
-        mine, other = FollowedLog(tmp_path), FollowedLog(tmp_path, "u", 7)
-        async with copying() as copies:
-            copies.brokers(where(leaders))
-            copies.assign(mine, 1, 0)
-            copies.assign(other, 2, 0)
-            await until(has(mine, 5))
-            await until(has(other, 4))
-            assert copies.lags == {KEY: 0, ("u", 7): 0}
-            # The second broker leads both, and has what the first has.
-            two.lead([*one.led.batches, *batches(4, first=5, epoch=1)], epoch=1)
-            copies.assign(mine, 2, 1)
-            await asyncio.to_thread(first.wait_until_left)
-            await until(has(mine, 9))
-            total = sum(map(len, two.led.batches)) + len(two.partitions["u", 7].batches[0])
-            assert copies.bytes_copied == total
-            copies.remove(mine)
-            copies.remove(other)
-            await asyncio.to_thread(second.wait_until_left)
-            assert (copies.bytes_copied, copies.lags, copies.troubles) == (total, {}, {})
-        assert contents(mine) == two.led.batches
-
-    uvloop.run(copy())
+    mine, other = FollowedLog(tmp_path), FollowedLog(tmp_path, "u", 7)
+    async with copying() as copies:
+        copies.brokers(where(leaders))
+        copies.assign(mine, 1, 0)
+        copies.assign(other, 2, 0)
+        await wait_until_async(has(mine, 5))
+        await wait_until_async(has(other, 4))
+        assert copies.lags == {KEY: 0, ("u", 7): 0}
+        # The second broker leads both, and has what the first has.
+        two.lead([*one.led.batches, *batches(4, first=5, epoch=1)], epoch=1)
+        copies.assign(mine, 2, 1)
+        await asyncio.to_thread(first.wait_until_left)
+        await wait_until_async(has(mine, 9))
+        total = sum(map(len, two.led.batches)) + len(two.partitions["u", 7].batches[0])
+        assert copies.bytes_copied == total
+        copies.remove(mine)
+        copies.remove(other)
+        await asyncio.to_thread(second.wait_until_left)
+        assert (copies.bytes_copied, copies.lags, copies.troubles) == (total, {}, {})
+    assert contents(mine) == two.led.batches
 
 
-def test_a_leader_is_copied_from_where_it_is_now(
+@on_uvloop
+async def test_a_leader_is_copied_from_where_it_is_now(
     leaders: dict[int, Leader], tmp_path: Path
 ) -> None:
     """The two are one broker here, that moves."""
@@ -115,30 +114,27 @@ def test_a_leader_is_copied_from_where_it_is_now(
     one.lead(batches(3))
     two.lead([*one.led.batches, *batches(2, first=3)])
 
-    async def copy() -> None:
-        followed = FollowedLog(tmp_path)
-        async with copying() as copies:
-            copies.assign(followed, 1, 0)
-            assert "is not there" in copies.leaders_in_trouble[1]
-            copies.brokers({1: at(1, first.address, "ANOTHER")})
-            assert LISTENER in copies.leaders_in_trouble[1]
-            copies.brokers({1: at(1, first.address)})
-            await until(has(followed, 3))
-            assert copies.leaders_in_trouble == {}
-            copies.brokers({})  # it has lost its session, and is there all the same
-            one.lead(batches(1, first=3))
-            await until(has(followed, 4))
-            two.led.batches = [*one.led.batches, *batches(2, first=4)]
-            copies.brokers({1: at(1, second.address)})
-            await asyncio.to_thread(first.wait_until_left)
-            await until(has(followed, 6))
-            second.close()
-            await until(lambda: "no broker at" in copies.leaders_in_trouble.get(1, ""))
-            copies.assign(followed, -1, 1)
-            assert copies.leaders_in_trouble == {}
-        assert contents(followed) == two.led.batches
-
-    uvloop.run(copy())
+    followed = FollowedLog(tmp_path)
+    async with copying() as copies:
+        copies.assign(followed, 1, 0)
+        assert "is not there" in copies.leaders_in_trouble[1]
+        copies.brokers({1: at(1, first.address, "ANOTHER")})
+        assert LISTENER in copies.leaders_in_trouble[1]
+        copies.brokers({1: at(1, first.address)})
+        await wait_until_async(has(followed, 3))
+        assert copies.leaders_in_trouble == {}
+        copies.brokers({})  # it has lost its session, and is there all the same
+        one.lead(batches(1, first=3))
+        await wait_until_async(has(followed, 4))
+        two.led.batches = [*one.led.batches, *batches(2, first=4)]
+        copies.brokers({1: at(1, second.address)})
+        await asyncio.to_thread(first.wait_until_left)
+        await wait_until_async(has(followed, 6))
+        second.close()
+        await wait_until_async(lambda: "no broker at" in copies.leaders_in_trouble.get(1, ""))
+        copies.assign(followed, -1, 1)
+        assert copies.leaders_in_trouble == {}
+    assert contents(followed) == two.led.batches
 
 
 class HeldLog(FollowedLog):
@@ -155,7 +151,8 @@ class HeldLog(FollowedLog):
         await super().truncate(offset)
 
 
-def test_what_is_worked_on_is_left_alone_until_that_is_over(
+@on_uvloop
+async def test_what_is_worked_on_is_left_alone_until_that_is_over(
     leaders: dict[int, Leader], tmp_path: Path
 ) -> None:
     """By another leader, and by who waits for it."""
@@ -164,34 +161,32 @@ def test_what_is_worked_on_is_left_alone_until_that_is_over(
     shared = one.led.batches[:1]
     two.lead([*shared, *batches(2, first=3, epoch=1)], epoch=1)
 
-    async def copy() -> None:
-        followed = HeldLog(tmp_path)
-        async with copying() as copies:
-            copies.brokers(where(leaders))
-            copies.assign(followed, 1, 0)
-            await until(has(followed, 7))
-            copies.assign(followed, 2, 1)
-            await until(followed.begun.is_set)
-            one.led.batches = two.led.batches
-            one.led.epoch = 2
-            copies.remove(followed)
-            copies.assign(followed, 1, 2)
-            waiting = asyncio.create_task(copies.idle(followed))
-            before = len(one.requests)
-            await asyncio.sleep(0.2)
-            assert len(one.requests) == before
-            assert has(followed, 7)()
-            followed.go_on.set()
-            await waiting
-            await until(has(followed, 5))
-            copies.remove(followed)
-            await copies.idle(followed)
-        assert contents(followed) == two.led.batches
-
-    uvloop.run(copy())
+    followed = HeldLog(tmp_path)
+    async with copying() as copies:
+        copies.brokers(where(leaders))
+        copies.assign(followed, 1, 0)
+        await wait_until_async(has(followed, 7))
+        copies.assign(followed, 2, 1)
+        await wait_until_async(followed.begun.is_set)
+        one.led.batches = two.led.batches
+        one.led.epoch = 2
+        copies.remove(followed)
+        copies.assign(followed, 1, 2)
+        waiting = asyncio.create_task(copies.idle(followed))
+        before = len(one.requests)
+        await asyncio.sleep(0.2)
+        assert len(one.requests) == before
+        assert has(followed, 7)()
+        followed.go_on.set()
+        await waiting
+        await wait_until_async(has(followed, 5))
+        copies.remove(followed)
+        await copies.idle(followed)
+    assert contents(followed) == two.led.batches
 
 
-def test_what_catches_up_is_asked_for_apart_and_joins_what_is_in_sync_at_once(
+@on_uvloop
+async def test_what_catches_up_is_asked_for_apart_and_joins_what_is_in_sync_at_once(
     leaders: dict[int, Leader], tmp_path: Path
 ) -> None:
     """A leader waits longer than this test, if it is not asked to hurry."""
@@ -200,42 +195,39 @@ def test_what_catches_up_is_asked_for_apart_and_joins_what_is_in_sync_at_once(
     leader.lead(batches(*[1] * 40, size=5000))
     fetching = Fetching(broker_id=3, wait_seconds=120, bytes=64 * 1024)
 
-    async def copy() -> None:
-        behind, abreast = FollowedLog(tmp_path), FollowedLog(tmp_path, "u", 1)
+    behind, abreast = FollowedLog(tmp_path), FollowedLog(tmp_path, "u", 1)
+    behind.is_in_sync = False
+    async with copying(fetching) as copies:
+        copies.brokers(where(leaders))
+        behind.disk.clear()
+        copies.assign(behind, 1, 0)
+        await wait_until_async(lambda: behind.log.end_offset > 0)
+        copies.assign(abreast, 1, 0)
+        await wait_until_async(has(abreast, 4))
+        leader.partitions["u", 1].batches += batches(4, first=4)
+        await wait_until_async(has(abreast, 8))
+        assert behind.log.flushed_offset == 0
+        behind.disk.set()
+        await wait_until_async(has(behind, 40))
+        await wait_until_async(lambda: bool(sessions(leader, "u")))
+        assert sessions(leader, "t").isdisjoint(sessions(leader, "u"))
+
+        behind.is_in_sync = True
+        copies.assign(behind, 1, 0)
+        await wait_until_async(lambda: sessions(leader, "t") > sessions(leader, "u"))
+        await wait_until_async(lambda: leader.requests[-1].max_wait == 120_000)
+        leader.lead(batches(1, first=40))
+        await wait_until_async(has(behind, 41))
+
+        before = sessions(leader, "t")
         behind.is_in_sync = False
-        async with copying(fetching) as copies:
-            copies.brokers(where(leaders))
-            behind.disk.clear()
-            copies.assign(behind, 1, 0)
-            await until(lambda: behind.log.end_offset > 0)
-            copies.assign(abreast, 1, 0)
-            await until(has(abreast, 4))
-            leader.partitions["u", 1].batches += batches(4, first=4)
-            await until(has(abreast, 8))
-            assert behind.log.flushed_offset == 0
-            behind.disk.set()
-            await until(has(behind, 40))
-            await until(lambda: bool(sessions(leader, "u")))
-            assert sessions(leader, "t").isdisjoint(sessions(leader, "u"))
-
-            behind.is_in_sync = True
-            copies.assign(behind, 1, 0)
-            await until(lambda: sessions(leader, "t") > sessions(leader, "u"))
-            await until(lambda: leader.requests[-1].max_wait == 120_000)
-            leader.lead(batches(1, first=40))
-            await until(has(behind, 41))
-
-            before = sessions(leader, "t")
-            behind.is_in_sync = False
-            copies.assign(behind, 1, 0)
-            leader.lead(batches(1, first=41))
-            await until(lambda: sessions(leader, "t") > before)
-            await until(has(behind, 42))
-            assert (copies.troubles, copies.leaders_in_trouble) == ({}, {})
-        leader.lead([])  # it waits no longer
-        assert contents(behind) == leader.led.batches
-
-    uvloop.run(copy())
+        copies.assign(behind, 1, 0)
+        leader.lead(batches(1, first=41))
+        await wait_until_async(lambda: sessions(leader, "t") > before)
+        await wait_until_async(has(behind, 42))
+        assert (copies.troubles, copies.leaders_in_trouble) == ({}, {})
+    leader.lead([])  # it waits no longer
+    assert contents(behind) == leader.led.batches
 
 
 def sessions(leader: ScriptedLeader, topic: str) -> set[int]:
@@ -292,7 +284,8 @@ def is_equal(followed: FollowedLog, broker: BrokerProcess) -> bool:
     return b"".join(contents(followed)) == stored(broker, followed.topic)
 
 
-def test_a_broker_that_is_killed_again_and_again(chroot: str, tmp_path: Path) -> None:
+@on_uvloop
+async def test_a_broker_that_is_killed_again_and_again(chroot: str, tmp_path: Path) -> None:
     """Its follower goes on where it was."""
     with BrokerProcess(tmp_path / "leader", zookeeper=chroot) as broker:
         bootstrap = Bootstrap.of(broker.bootstrap)
@@ -301,63 +294,23 @@ def test_a_broker_that_is_killed_again_and_again(chroot: str, tmp_path: Path) ->
             create_topic(brokers, "clicks", partitions=1)
         sent = [bytes(batch(10, size=20_000)) for _ in range(40)]
 
-        async def copy() -> None:
-            followed = FollowedLog(tmp_path, "clicks")
-            async with copying(as_consumer(bootstrap)) as copies:
+        followed = FollowedLog(tmp_path, "clicks")
+        async with copying(as_consumer(bootstrap)) as copies:
+            await copy_from(copies, followed, address, bootstrap)
+            for _ in range(3):
+                before = followed.log.size
+                await asyncio.to_thread(produce_to, address, bootstrap, "clicks", sent)
+                await wait_until_async(lambda size=before: followed.log.size > size)
+                await asyncio.to_thread(broker.kill)
+                await wait_until_async(lambda: bool(copies.leaders_in_trouble))
+                await asyncio.to_thread(broker.start)
                 await copy_from(copies, followed, address, bootstrap)
-                for _ in range(3):
-                    before = followed.log.size
-                    await asyncio.to_thread(produce_to, address, bootstrap, "clicks", sent)
-                    await until(lambda size=before: followed.log.size > size)
-                    await asyncio.to_thread(broker.kill)
-                    await until(lambda: bool(copies.leaders_in_trouble))
-                    await asyncio.to_thread(broker.start)
-                    await copy_from(copies, followed, address, bootstrap)
-                    await until(lambda: is_equal(followed, broker))
-                    await until(lambda: not (copies.leaders_in_trouble or copies.troubles))
-
-        uvloop.run(copy())
+                await wait_until_async(lambda: is_equal(followed, broker))
+                await wait_until_async(lambda: not (copies.leaders_in_trouble or copies.troubles))
 
 
-def test_what_catches_up_has_two_portions_under_way_and_what_is_in_sync_goes_on(
-    chroot: str, tmp_path: Path
-) -> None:
-    """8 MB of each of three partitions, from a real leader, to a disk that does nothing."""
-    names, portion = ("a", "b", "c"), 4 * 1024 * 1024
-    sent = [bytes(batch(10, size=20_000)) for _ in range(40)]
-    with BrokerProcess(tmp_path / "leader", zookeeper=chroot) as broker:
-        bootstrap = Bootstrap.of(broker.bootstrap)
-        address = Address("127.0.0.1", broker.port)
-        with Brokers(bootstrap, patience_seconds=60) as brokers:
-            for name in (*names, "in-sync"):
-                create_topic(brokers, name, partitions=1)
-        for name in names:
-            produce_to(address, bootstrap, name, sent)
-
-        async def copy() -> None:
-            behind = [FollowedLog(tmp_path, name) for name in names]
-            abreast = FollowedLog(tmp_path, "in-sync")
-            async with copying(as_consumer(bootstrap)) as copies:
-                for each in behind:
-                    each.is_in_sync = False
-                    each.disk.clear()
-                for each in (*behind, abreast):
-                    await copy_from(copies, each, address, bootstrap)
-                await until(lambda: sum(each.log.end_offset > 0 for each in behind) == 2)
-                for _ in range(5):
-                    before = abreast.log.flushed_offset
-                    await asyncio.to_thread(produce_to, address, bootstrap, "in-sync", sent[:1])
-                    await until(has(abreast, before + 10))
-                assert sum(each.log.end_offset > 0 for each in behind) == 2
-                assert all(each.log.size <= portion for each in behind)
-                for each in behind:
-                    each.disk.set()
-                await until(lambda: all(is_equal(each, broker) for each in (*behind, abreast)))
-
-        uvloop.run(copy())
-
-
-def test_a_leader_with_tls_and_logins(chroot: str, tmp_path: Path) -> None:
+@on_uvloop
+async def test_a_leader_with_tls_and_logins(chroot: str, tmp_path: Path) -> None:
     """As brokers log in to each other. Large answers come in many pieces, whatever TLS holds."""
     with SecuredBroker(tmp_path / "leader", zookeeper=chroot) as secured:
         inside = secured.bootstrap(Mechanism.SCRAM_SHA_512, "broker")
@@ -367,15 +320,14 @@ def test_a_leader_with_tls_and_logins(chroot: str, tmp_path: Path) -> None:
         produce_to(inside.addresses[0], inside, "clicks", sent)
         address = Address("127.0.0.1", secured.brokers)
 
-        async def copy() -> None:
-            followed = FollowedLog(tmp_path, "clicks")
-            async with copying(as_consumer(inside)) as copies:
-                await copy_from(copies, followed, address, inside)
-                await until(lambda: is_equal(followed, secured.broker))
-            stranger = FollowedLog(tmp_path, "clicks", 1)
-            async with copying(as_consumer(Bootstrap.of(secured.broker.bootstrap))) as copies:
-                copies.brokers({1: at(1, address)})
-                copies.assign(stranger, 1, 0)
-                await until(lambda: "does it want TLS?" in copies.leaders_in_trouble.get(1, ""))
-
-        uvloop.run(copy())
+        followed = FollowedLog(tmp_path, "clicks")
+        async with copying(as_consumer(inside)) as copies:
+            await copy_from(copies, followed, address, inside)
+            await wait_until_async(lambda: is_equal(followed, secured.broker))
+        stranger = FollowedLog(tmp_path, "clicks", 1)
+        async with copying(as_consumer(Bootstrap.of(secured.broker.bootstrap))) as copies:
+            copies.brokers({1: at(1, address)})
+            copies.assign(stranger, 1, 0)
+            await wait_until_async(
+                lambda: "does it want TLS?" in copies.leaders_in_trouble.get(1, "")
+            )

@@ -18,15 +18,6 @@ def info(*isr: int, replicas: tuple[int, ...] = (1, 2, 3), version: int = 0) -> 
     )  # fmt: skip
 
 
-def test_nothing_is_committed_before_all_in_sync_have_said_where_they_are() -> None:
-    followers = Followers(info(1, 2, 3), 100, 0.0)
-    assert followers.committed == -1
-    followers.fetched(2, 120, 120, 1.0)
-    assert followers.committed == -1
-    followers.fetched(3, 110, 120, 1.0)
-    assert followers.committed == 110
-
-
 def test_who_is_not_in_sync_holds_up_nobody() -> None:
     followers = Followers(info(1, 2), 100, 0.0)
     followers.fetched(2, 120, 120, 1.0)

@@ -18,6 +18,7 @@ from cluster.partition_states import StateChange, change_states
 from cluster.session import Session
 from cluster.topics import create_topic, read_topic
 from cluster.values import PartitionInfo, TopicInfo
+from harness.event_loops import on_event_loop
 from tests.cluster.conftest import a_partition, a_topic
 
 
@@ -69,46 +70,43 @@ def all_are_live() -> set[int]:
     return {1, 2, 3}
 
 
-def test_nobody_joins_who_is_not_there(session: Session, topic: TopicInfo) -> None:
+@on_event_loop
+async def test_nobody_joins_who_is_not_there(session: Session, topic: TopicInfo) -> None:
     """The controller would take it out again; and whoever is in sync may leave all the same."""
 
-    async def change() -> None:
-        led, live = Led(topic), {1, 2}
-        changes = InSyncChanges(partial(change_states, session), lambda: live)
-        changes.propose(led, frozenset({1, 2}))
-        await led.news.wait()
-        assert led.followers is not None
-        changes.propose(led, frozenset({1, 2, 3}))
-        assert led.followers.proposed is None
-        live.add(3)
-        led.news.clear()
-        changes.propose(led, frozenset({1, 2, 3}))
-        await led.news.wait()
-        assert stands(session).partitions[0].isr == (1, 2, 3)
-
-    asyncio.run(change())
+    led, live = Led(topic), {1, 2}
+    changes = InSyncChanges(partial(change_states, session), lambda: live)
+    changes.propose(led, frozenset({1, 2}))
+    await led.news.wait()
+    assert led.followers is not None
+    changes.propose(led, frozenset({1, 2, 3}))
+    assert led.followers.proposed is None
+    live.add(3)
+    led.news.clear()
+    changes.propose(led, frozenset({1, 2, 3}))
+    await led.news.wait()
+    assert stands(session).partitions[0].isr == (1, 2, 3)
 
 
-def test_a_change_stands_in_the_map(session: Session, topic: TopicInfo) -> None:
-    async def change() -> None:
-        led = Led(topic), Led(topic, 1)
-        changes = InSyncChanges(partial(change_states, session), all_are_live)
-        for each in led:
-            changes.propose(each, frozenset({3, 1}))
-        changes.propose(led[0], frozenset({1}))  # one at a time
-        await asyncio.gather(*(each.news.wait() for each in led))
-        assert tuple(each.info for each in led) == stands(session).partitions
-        assert led[0].info.isr == (1, 3)
-        changes.propose(led[0], frozenset({1}))
-        led[0].news.clear()
-        await led[0].news.wait()
-        assert stands(session).partitions[0].isr == (1,)
-        await changes.stop()
-
-    asyncio.run(change())
+@on_event_loop
+async def test_a_change_stands_in_the_map(session: Session, topic: TopicInfo) -> None:
+    led = Led(topic), Led(topic, 1)
+    changes = InSyncChanges(partial(change_states, session), all_are_live)
+    for each in led:
+        changes.propose(each, frozenset({3, 1}))
+    changes.propose(led[0], frozenset({1}))  # one at a time
+    await asyncio.gather(*(each.news.wait() for each in led))
+    assert tuple(each.info for each in led) == stands(session).partitions
+    assert led[0].info.isr == (1, 3)
+    changes.propose(led[0], frozenset({1}))
+    led[0].news.clear()
+    await led[0].news.wait()
+    assert stands(session).partitions[0].isr == (1,)
+    await changes.stop()
 
 
-def test_what_another_has_changed_is_not_overwritten_and_both_count_until_the_map_tells(
+@on_event_loop
+async def test_what_another_has_changed_is_not_overwritten_and_both_count_until_the_map_tells(
     session: Session, topic: TopicInfo
 ) -> None:
     """The leader cannot tell it from a change of its own whose answer was lost: then the one that
@@ -116,24 +114,21 @@ def test_what_another_has_changed_is_not_overwritten_and_both_count_until_the_ma
     led_before = topic.partitions[0]
     change_states(session, [changed(topic, replace(led_before, isr=(1, 2)))])
 
-    async def change() -> None:
-        led = Led(topic)
-        followers = led.followers
-        assert followers is not None
-        written = threading.Event()
-        changes = InSyncChanges(partial(write_and_say, session, written), all_are_live)
-        changes.propose(led, frozenset({1}))
-        await asyncio.to_thread(written.wait, 10)
-        await changes.stop()
-        assert stands(session).partitions[0].isr == (1, 2)
-        assert led.info == led_before
-        followers.fetched(2, 20, 20, 1.0)
-        followers.fetched(3, 15, 20, 1.0)
-        assert followers.committed == 15
-        led.follow_in_sync(stands(session).partitions[0])
-        assert followers.committed == 20
-
-    asyncio.run(change())
+    led = Led(topic)
+    followers = led.followers
+    assert followers is not None
+    written = threading.Event()
+    changes = InSyncChanges(partial(write_and_say, session, written), all_are_live)
+    changes.propose(led, frozenset({1}))
+    await asyncio.to_thread(written.wait, 10)
+    await changes.stop()
+    assert stands(session).partitions[0].isr == (1, 2)
+    assert led.info == led_before
+    followers.fetched(2, 20, 20, 1.0)
+    followers.fetched(3, 15, 20, 1.0)
+    assert followers.committed == 15
+    led.follow_in_sync(stands(session).partitions[0])
+    assert followers.committed == 20
 
 
 def changed(topic: TopicInfo, after: PartitionInfo) -> StateChange:
@@ -149,7 +144,10 @@ def write_and_say(
         written.set()
 
 
-def test_while_zookeeper_is_away_it_is_tried_again(session: Session, topic: TopicInfo) -> None:
+@on_event_loop
+async def test_while_zookeeper_is_away_it_is_tried_again(
+    session: Session, topic: TopicInfo
+) -> None:
     tries = 0
 
     def write(changes: Sequence[StateChange]) -> list[PartitionInfo | None]:
@@ -159,14 +157,11 @@ def test_while_zookeeper_is_away_it_is_tried_again(session: Session, topic: Topi
             raise Unavailable("nobody answers")
         return change_states(session, changes)
 
-    async def change() -> None:
-        led = Led(topic)
-        assert led.followers is not None
-        changes = InSyncChanges(write, all_are_live, retry_seconds=0.01)
-        changes.propose(led, frozenset({1, 2}))
-        await led.news.wait()
-        assert stands(session).partitions[0].isr == (1, 2)
-        assert tries == 3
-        await changes.stop()
-
-    asyncio.run(change())
+    led = Led(topic)
+    assert led.followers is not None
+    changes = InSyncChanges(write, all_are_live, retry_seconds=0.01)
+    changes.propose(led, frozenset({1, 2}))
+    await led.news.wait()
+    assert stands(session).partitions[0].isr == (1, 2)
+    assert tries == 3
+    await changes.stop()

@@ -4,6 +4,7 @@ import os
 import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from broker.storage.batches import Appended
 from broker.storage.config import LogConfig
@@ -45,6 +46,26 @@ def append(log: Log, sent: bytearray, now_ms: int = NOW, leader_epoch: int = 0) 
     return log.append(view, check_batch(view), leader_epoch, now_ms)
 
 
+def grow(
+    log: Log,
+    count: int,
+    records: int = 1,
+    *,
+    now_ms: int = NOW,
+    leader_epoch: int = 0,
+    producer: int = -1,
+    first: int = 0,
+    flushed: bool = True,
+    **how: Any,
+) -> None:
+    """Append so many batches of so many records; `producer` sends them from sequence `first` on."""
+    for sequence in range(first, first + count * records, records):
+        sent_by = (producer, 0, sequence) if producer >= 0 else (-1, -1, -1)
+        append(log, batch(records, producer=sent_by, **how), now_ms, leader_epoch)
+    if flushed:
+        flush(log)
+
+
 def flush(log: Log) -> None:
     ticket = log.begin_flush()
     if ticket is not None:
@@ -60,6 +81,7 @@ def checkpoint(log: Log, now_ms: int = NOW) -> tuple[int, int]:
 
 
 def create(directory: Path, **config: object) -> Log:
+    directory.mkdir(exist_ok=True)
     return Log.create(directory / "topic-0", TOPIC_ID, LogConfig(**config))  # type: ignore[arg-type]
 
 
@@ -112,10 +134,7 @@ def names(log: Log, suffix: str) -> list[int]:
 def filled(directory: Path, count: int = 20, *, flushed: bool = True, **config: object) -> Log:
     """A log of `count` batches of 3 records, abandoned as in a crash."""
     log = create(directory, **config)
-    for number in range(count):
-        append(log, batch(3, size=20, producer=(5, 0, 3 * number)))
-    if flushed:
-        flush(log)
+    grow(log, count, 3, size=20, producer=5, flushed=flushed)
     log.abandon()
     return log
 

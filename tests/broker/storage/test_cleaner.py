@@ -1,11 +1,11 @@
 """What cleaning leaves of sealed segments, batch by batch."""
 
-import os
-import pickle
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from broker.storage import layout
 from broker.storage.cleaner import (
@@ -13,12 +13,13 @@ from broker.storage.cleaner import (
     CleanedSegment,
     Cleaning,
     CleaningJob,
+    OffsetMap,
     SealedSegment,
+    capacity_of,
     clean,
     group_segments,
 )
 from broker.storage.errors import CorruptLog
-from harness.apache_kafka import dump_log, kafka_classpath, why_no_kafka
 from wire.batch import HEADER_SIZE, BatchHeader, headers
 from wire.compression import Codec
 from wire.records import DELETE_HORIZON, Record, build_batch, records
@@ -312,47 +313,21 @@ def test_a_segment_deleted_meanwhile_makes_it_fail_and_nothing_is_left(tmp_path:
     assert [path.name for path in tmp_path.iterdir()] == ["00000000000000000001.log"]
 
 
-def test_a_job_and_its_result_can_go_to_another_process(tmp_path: Path) -> None:
-    segments = store(tmp_path, [[batch(0, (b"a", b"1"), (b"a", b"2"))]])
-    asked = job(tmp_path, segments)
-    assert pickle.loads(pickle.dumps(asked)) == asked
-    done = clean(asked)
-    assert pickle.loads(pickle.dumps(done)) == done
+@given(st.lists(st.tuples(st.binary(max_size=2), st.integers(0, 2**62)), max_size=300))
+def test_it_is_a_dict(puts: list[tuple[bytes, int]]) -> None:
+    model = dict(puts)
+    keys = OffsetMap(len(model))
+    for key, offset in puts:
+        keys.put(key, offset)
+    assert keys.size == len(model)
+    assert {key: keys.get(key) for key in model} == model
+    assert keys.get(b"never put") == -1
 
 
-def test_kafkas_own_tool_reads_a_cleaned_segment(tmp_path: Path) -> None:
-    if kafka_classpath() is None:
-        pytest.skip(why_no_kafka())
-    options: Mapping[str, int] = {"producer_id": 7, "producer_epoch": 0}
-    segments = store(
-        tmp_path,
-        [
-            [
-                *(
-                    batch(
-                        i * 4,
-                        *(
-                            (b"%d" % (j % 7), b"v%d" % i if i % 3 else None)
-                            for j in range(i, i + 4)
-                        ),
-                        codec=Codec(i % 5),
-                        base_sequence=i * 4,
-                        **options,
-                    )
-                    for i in range(50)
-                ),
-            ]
-        ],
-    )
-    segment = only(clean(job(tmp_path, segments, last_offsets={7: 199})))
-    left = values(cleaned(tmp_path, segment))
-    paths = []
-    for suffix in layout.SEGMENT_SUFFIXES:
-        path = layout.numbered(tmp_path, 0, suffix)
-        os.replace(path.with_name(path.name + layout.CLEANED), path)  # noqa: PTH105
-        paths.append(path)
-    said = dump_log(paths, directory=tmp_path)
-    assert "isvalid: false" not in said
-    assert "Mismatches" not in said
-    assert "deleteHorizonMs: OptionalLong[1790000001000]" in said
-    assert said.count("| offset: ") == len(left)
+def test_it_takes_as_many_keys_as_it_says_and_no_more_memory() -> None:
+    keys = OffsetMap(10_000)
+    for i in range(10_000):
+        keys.put(b"%d" % i, i)
+    assert keys.size == keys.capacity
+    assert all(keys.get(b"%d" % i) == i for i in range(10_000))
+    assert capacity_of(10_000 * SLOT) == 7_500

@@ -1,32 +1,21 @@
 """What of another log's batches is there, what comes next, and what contradicts the copy."""
 
 import os
-import shutil
-import tempfile
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from broker.storage.compared import append_kept, count_known, first_offset, source_runs
 from broker.storage.config import LogConfig
 from broker.storage.errors import Differs
 from broker.storage.log import Log
-from tests.broker.storage.log_files import (
-    NOW,
-    TOPIC_ID,
-    batch,
-    flush,
-    log_file,
-    names,
-    read_on,
-    reopen,
-)
-from wire.batch import CONTROL, CRC_START, TRANSACTIONAL, BatchHeader, read_header
+from tests.broker.storage.log_files import NOW, TOPIC_ID, flush, log_file, names, read_on, reopen
+from wire.batch import CONTROL, CRC_START, TRANSACTIONAL, read_header
 from wire.errors import BatchError, ErrorCode
 from wire.records import Codec, Record, build_batch
 
@@ -80,14 +69,6 @@ def test_a_batch_keeps_all_its_bytes_but_the_leader_epoch(log: Log) -> None:
     assert log.epochs.entries == [(EPOCH, 0)]
 
 
-def test_what_is_there_is_not_written_again(log: Log) -> None:
-    sent = [source_batch(0), source_batch(3), source_batch(6)]
-    take(log, b"".join(sent[:2]))
-    assert take(log, b"".join(sent)) == 1
-    assert take(log, b"".join(sent)) == 0
-    assert log.end_offset == 9
-
-
 def test_what_differs_is_named_with_offset_and_both_crcs(log: Log) -> None:
     first, second, other = source_batch(0), source_batch(3), source_batch(3, content=b"y")
     take(log, first + second)
@@ -102,13 +83,7 @@ def test_what_differs_is_named_with_offset_and_both_crcs(log: Log) -> None:
 
 
 @pytest.mark.parametrize(
-    ("there", "sent"),
-    [
-        ((0, 6), (0, 3)),
-        ((0, 3), (0, 6)),
-        ((0, 6), (3, 3)),
-        ((0, 4), (2, 4)),
-    ],
+    ("there", "sent"), [((0, 6), (0, 3)), ((0, 3), (0, 6)), ((0, 6), (3, 3)), ((0, 4), (2, 4))]
 )
 def test_a_batch_of_other_bounds_differs(
     log: Log, there: tuple[int, int], sent: tuple[int, int]
@@ -146,30 +121,22 @@ def test_what_was_deleted_from_the_copy_is_not_asked_for(log: Log) -> None:
         take(log, source_batch(3, content=b"other"))
 
 
-def test_offsets_may_jump_further_than_a_segment_can_say(log: Log) -> None:
-    far = 5 * 2**31
-    take(log, source_batch(0))
-    take(log, source_batch(far))
-    flush(log)
-    assert names(log, ".log") == [0, far]
-    again = reopen(log)
-    assert again.end_offset == far + 3
-    assert [read_header(each).base_offset for each in stored(again)] == [0, far]
-    again.abandon()
-
-
-def test_offsets_may_jump_so_far_before_an_empty_segment_too(log: Log) -> None:
+@pytest.mark.parametrize("empty", [False, True])
+def test_offsets_may_jump_further_than_a_segment_can_say(log: Log, empty: bool) -> None:
     far = 5 * 2**31
     log.reconfigure(LogConfig(retention_ms=1))
     take(log, source_batch(0))
     flush(log)
-    assert log.expire(NOW + 1000) == [0]
-    flush(log)
+    if empty:
+        assert log.expire(NOW + 1000) == [0]
+        flush(log)
     take(log, source_batch(far))
     take(log, source_batch(far + 3))
     flush(log)
+    assert names(log, ".log") == [3 if empty else 0, far]
     again = reopen(log, recovery_point=0)
-    assert [read_header(each).base_offset for each in stored(again)] == [far, far + 3]
+    found = [read_header(each).base_offset for each in stored(again)]
+    assert found == ([far, far + 3] if empty else [0, far, far + 3])
     again.abandon()
 
 
@@ -197,6 +164,9 @@ def test_that_there_are_transactions_is_known_after_a_crash(log: Log) -> None:
 
 # What was sent
 
+CORRUPT, INVALID = ErrorCode.corrupt_message, ErrorCode.invalid_record
+OTHER_FORMAT = ErrorCode.unsupported_for_message_format
+
 
 def _with(sent: bytes, at: int, content: bytes) -> bytes:
     return sent[:at] + content + sent[at + len(content) :]
@@ -205,37 +175,21 @@ def _with(sent: bytes, at: int, content: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("sent", "code", "problem"),
     [
-        (source_batch(0)[:60], ErrorCode.corrupt_message, "60 bytes are no record batch"),
-        (source_batch(0)[:-1], ErrorCode.corrupt_message, "bytes, .* were sent"),
-        (source_batch(0) + b"x", ErrorCode.corrupt_message, "1 bytes are no record batch"),
-        (_with(source_batch(0), 8, b"\0\0\0\0"), ErrorCode.corrupt_message, "it has 12 bytes"),
-        (_with(source_batch(0), 8, b"\xff" * 4), ErrorCode.corrupt_message, "it has 11 bytes"),
-        (
-            _with(source_batch(0), CRC_START, b"\x01"),
-            ErrorCode.corrupt_message,
-            "the CRC of the batch at offset 0 does not match",
-        ),
-        (
-            _with(source_batch(0), 16, b"\x01"),
-            ErrorCode.unsupported_for_message_format,
-            "record format 1",
-        ),
-        (_with(source_batch(0), 0, b"\xff" * 8), ErrorCode.invalid_record, "no such offset"),
-        (
-            _with(source_batch(0), 0, b"\x7f" + b"\xff" * 7),
-            ErrorCode.invalid_record,
-            "no such offset",
-        ),
+        (source_batch(0)[:60], CORRUPT, "60 bytes are no record batch"),
+        (source_batch(0)[:-1], CORRUPT, "bytes, .* were sent"),
+        (source_batch(0) + b"x", CORRUPT, "1 bytes are no record batch"),
+        (_with(source_batch(0), 8, b"\0\0\0\0"), CORRUPT, "it has 12 bytes"),
+        (_with(source_batch(0), 8, b"\xff" * 4), CORRUPT, "it has 11 bytes"),
+        (_with(source_batch(0), CRC_START, b"\x01"), CORRUPT, "the CRC of the batch at offset 0"),
+        (_with(source_batch(0), 16, b"\x01"), OTHER_FORMAT, "record format 1"),
+        (_with(source_batch(0), 0, b"\xff" * 8), INVALID, "no such offset"),
+        (_with(source_batch(0), 0, b"\x7f" + b"\xff" * 7), INVALID, "no such offset"),
         (
             build_batch([Record(0, NOW, None, b"")] * 3, base_offset=0, last_offset_delta=1),
-            ErrorCode.invalid_record,
+            INVALID,
             "3 records, last offset delta 1",
         ),
-        (
-            source_batch(3) + source_batch(5),
-            ErrorCode.invalid_record,
-            "offset 5 has an offset below 6",
-        ),
+        (source_batch(3) + source_batch(5), INVALID, "offset 5 has an offset below 6"),
     ],
 )
 def test_bytes_that_cannot_stand_in_a_log_are_refused(
@@ -252,6 +206,8 @@ def test_what_came_before_a_bad_batch_is_good() -> None:
     assert [header.base_offset for header in next(runs).headers] == [0, 3]
     with pytest.raises(BatchError):
         next(runs)
+    for data, first in ((None, 0), (b"short", 0), (source_batch(42), 42)):
+        assert first_offset(None if data is None else memoryview(data)) == first
 
 
 def test_many_batches_come_in_pieces() -> None:
@@ -260,18 +216,6 @@ def test_many_batches_come_in_pieces() -> None:
     assert len(runs) > 5
     assert b"".join(bytes(run.data) for run in runs) == sent
     assert max(len(run.data) for run in runs) < 600_000
-
-
-def test_batches_of_the_smallest_kind_are_taken(log: Log) -> None:
-    empty = build_batch([], base_offset=0, last_offset_delta=4, leader_epoch=1)
-    assert take(log, empty + source_batch(5, 1)) == 2
-    assert log.end_offset == 6
-
-
-def test_where_the_first_batch_is_to_stand() -> None:
-    assert first_offset(None) == 0
-    assert first_offset(memoryview(b"short")) == 0
-    assert first_offset(memoryview(source_batch(42))) == 42
 
 
 @given(st.binary(max_size=300))
@@ -286,146 +230,90 @@ def test_no_bytes_do_anything_but_be_refused(data: bytes) -> None:
 # Against a model
 
 
-class CopyMachine(RuleBasedStateMachine):
-    """A source's log grows and is copied, in any portions, again and again, by who forgets how far
-    it came; the copy crashes, loses its unflushed end, deletes. It never has anything but the
-    source's batches, in their order and without a gap that the source has not."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.directory = Path(tempfile.mkdtemp(dir=MEMORY))
-        self.source: list[bytes] = []
-        self.flushed = 0
-
-    @initialize(
-        segment_bytes=st.sampled_from([300, 1000, 5000]),
-        interval=st.sampled_from([0, 100, 4096]),
-        compacts=st.booleans(),
-    )
-    def begin(self, segment_bytes: int, interval: int, compacts: bool) -> None:
-        self.compacts = compacts
-        self.config = LogConfig(
-            segment_bytes=segment_bytes, index_interval_bytes=interval, compact=compacts
-        )
-        self.log = Log.create(self.directory / "topic-0", TOPIC_ID, self.config)
-
-    def teardown(self) -> None:
-        if hasattr(self, "log"):
-            self.log.abandon()
-        shutil.rmtree(self.directory)
-
-    @property
-    def headers(self) -> list[BatchHeader]:
-        return [read_header(each) for each in self.source]
-
-    @rule(
-        count=st.integers(1, 4),
-        size=st.integers(0, 200),
-        hole=st.integers(0, 5),
-        attributes=st.sampled_from([0, TRANSACTIONAL, TRANSACTIONAL | CONTROL]),
-    )
-    def grow(self, count: int, size: int, hole: int, attributes: int) -> None:
-        end = self.headers[-1].next_offset if self.source else 0
-        base = end + hole if self.compacts else end
-        self.source.append(
-            source_batch(base, count, content=os.urandom(size), attributes=attributes)
-        )
-
-    @precondition(lambda self: self.source)
-    @rule(data=st.data())
-    def copy(self, data: st.DataObject) -> None:
-        """Any stretch that begins no later than the copy ends."""
-        first = data.draw(st.integers(0, self._copied()))
-        last = data.draw(st.integers(first, len(self.source)))
-        before = self._copied()
-        new = take(self.log, b"".join(self.source[first:last]), compacts=self.compacts)
-        assert new == max(0, last - before)
-        assert self._copied() == max(before, last)
-
-    @precondition(lambda self: self.log.end_offset > self.log.start_offset)
-    @rule(data=st.data())
-    def contradict(self, data: st.DataObject) -> None:
-        """The source has lost its end and has written another."""
-        there = [
-            header
-            for header in self.headers[: self._copied()]
-            if header.base_offset >= self.log.start_offset
-        ]
-        if not there or self.compacts:
-            return
-        header = data.draw(st.sampled_from(there))
-        count = header.last_offset_delta + 1
-        other = source_batch(header.base_offset, count, content=os.urandom(8) + b"other")
-        end = self.log.end_offset
-        with pytest.raises(Differs, match=f"^differs: at offset {header.base_offset} "):
-            take(self.log, other)
-        assert self.log.end_offset == end
-
-    @rule()
-    def flush(self) -> None:
-        flush(self.log)
-        self.flushed = self.log.end_offset
-
-    @rule(data=st.data())
-    def delete(self, data: st.DataObject) -> None:
-        self.log.delete_before(data.draw(st.integers(0, self.log.exposed_offset)))
-
-    @rule(clean=st.booleans())
-    def stop(self, clean: bool) -> None:
-        self.log.close()
-        self.log = reopen(self.log, clean=clean)
-        self.flushed = self.log.end_offset
-
-    @rule()
-    def kill(self) -> None:
-        end = self.log.end_offset
-        self.log.abandon()
-        self.log = reopen(self.log, recovery_point=0)
-        assert self.log.end_offset == end
-        self.flushed = end
-
-    @precondition(lambda self: self.log.end_offset > self.log.flushed_offset)
-    @rule(data=st.data())
-    def lose_power(self, data: st.DataObject) -> None:
-        """The last segment ends at any byte behind what was flushed."""
-        base = names(self.log, ".log")[-1]
-        kept = sum(
-            header.size
-            for header in self.headers
-            if base <= header.base_offset and header.next_offset <= self.flushed
-        )
-        self.log.abandon()
-        path = log_file(self.log, base)
-        os.truncate(path, data.draw(st.integers(kept, path.stat().st_size)))
-        self.log = reopen(self.log)
-        assert self.log.end_offset >= self.flushed
-        self.flushed = self.log.end_offset
-
-    def _copied(self) -> int:
-        """How many batches of the source are there, or were."""
-        end = self.log.end_offset
-        return sum(header.next_offset <= end for header in self.headers)
-
-    @invariant()
-    def is_the_source(self) -> None:
-        if not hasattr(self, "log"):
-            return
-        start = self.log.start_offset
-        expected = [
-            source_bytes(content)
-            for content, header in zip(self.source, self.headers, strict=True)
-            if start < header.next_offset <= self.log.exposed_offset
-        ]
-        assert [source_bytes(each) for each in stored(self.log)] == expected
-        ends = {0, *(header.next_offset for header in self.headers)}
-        assert self.log.end_offset in ends or self.compacts
-
-
-CopyMachine.TestCase.settings = settings(
-    max_examples=max(settings().max_examples, 60), stateful_step_count=40
+PORTIONS = st.tuples(st.integers(0, 30), st.integers(0, 30))
+BATCHES = st.tuples(
+    st.integers(1, 4),
+    st.integers(0, 200),
+    st.integers(0, 5),
+    st.sampled_from([0, TRANSACTIONAL, TRANSACTIONAL | CONTROL]),
 )
-test_a_copy_is_never_anything_but_its_source = CopyMachine.TestCase
 
 
-def test_the_model_copies_what_can_be_read() -> None:
-    assert read_header(bytes(batch(2))).record_count == 2
+@given(
+    made=st.lists(BATCHES, min_size=1, max_size=30),
+    steps=st.lists(PORTIONS | st.sampled_from(["kill", "stop", "lose power", "delete"])),
+    compacts=st.booleans(),
+    segment_bytes=st.sampled_from([300, 1000, 5000]),
+    data=st.data(),
+)
+def test_a_copy_is_never_anything_but_its_source(
+    made: list[tuple[int, int, int, int]],
+    steps: list[str | tuple[int, int]],
+    compacts: bool,
+    segment_bytes: int,
+    data: st.DataObject,
+) -> None:
+    """It is copied in any portions, again and again, by who forgets how far it came; the copy
+    crashes, loses its unflushed end, deletes. It has nothing but the source's batches, in their
+    order and without a gap that the source has not."""
+    source, end = [], 0
+    for count, size, hole, attributes in made:
+        end += hole if compacts else 0
+        source.append(source_batch(end, count, content=os.urandom(size), attributes=attributes))
+        end += count
+    ends = [read_header(each).next_offset for each in source]
+    config = LogConfig(segment_bytes=segment_bytes, index_interval_bytes=100, compact=compacts)
+    with TemporaryDirectory(dir=MEMORY) as directory:
+        log = Log.create(Path(directory) / "topic-0", TOPIC_ID, config)
+        copied = 0
+        for step in steps:
+            flushed = log.flushed_offset
+            match step:
+                case (int(first), int(last)):
+                    sent = source[min(first, copied) : last]
+                    new = take(log, b"".join(sent), compacts=compacts)
+                    reached = min(first, copied) + len(sent)
+                    assert new == max(0, reached - copied)
+                    copied = max(copied, reached)
+                    if first % 2:
+                        flush(log)
+                case "kill":
+                    log.abandon()
+                    log = reopen(log, recovery_point=0)
+                case "stop":
+                    log.close()
+                    log = reopen(log, clean=True)
+                case "lose power" if log.end_offset > flushed:
+                    # The last segment ends at any byte behind what was flushed.
+                    base = names(log, ".log")[-1]
+                    whole = [read_header(each) for each in source[:copied]]
+                    kept = sum(
+                        header.size
+                        for header in whole
+                        if base <= header.base_offset and header.next_offset <= flushed
+                    )
+                    path = log_file(log, base)
+                    log.abandon()
+                    os.truncate(path, data.draw(st.integers(kept, path.stat().st_size)))
+                    log = reopen(log)
+                    assert log.end_offset >= flushed
+                    copied = sum(each <= log.end_offset for each in ends)
+                case "delete":
+                    log.delete_before(data.draw(st.integers(0, log.exposed_offset)))
+            start, exposed = log.start_offset, log.exposed_offset
+            expected = [
+                source_bytes(content)
+                for content, next_offset in zip(source, ends, strict=True)
+                if start < next_offset <= exposed
+            ]
+            assert [source_bytes(each) for each in stored(log)] == expected
+            assert compacts or log.end_offset == (ends[copied - 1] if copied else 0)
+            visible = [each for each in source[:copied] if read_header(each).base_offset >= start]
+            if visible and not compacts:
+                header = read_header(data.draw(st.sampled_from(visible)))
+                other = source_batch(
+                    header.base_offset, header.last_offset_delta + 1, content=b"another"
+                )
+                with pytest.raises(Differs, match=f"^differs: at offset {header.base_offset} "):
+                    take(log, other)
+        log.abandon()

@@ -16,6 +16,7 @@ from tests.broker.storage.log_files import (
     checkpoint,
     create,
     flush,
+    grow,
     log_file,
     names,
     read_on,
@@ -75,8 +76,7 @@ def test_a_batch_that_does_not_fit_leaves_no_trace(disk: Path) -> None:
 
 def test_a_new_segment_that_does_not_fit_leaves_no_trace(disk: Path) -> None:
     log = create(disk, segment_bytes=20_000)
-    for _ in range(18):
-        append(log, batch(size=1000))
+    grow(log, 18, size=1000, flushed=False)
     assert names(log, ".log") == [0]
     blocks = [disk / f"inode {number}" for number in range(40)]
     for path in blocks:

@@ -74,31 +74,34 @@ def test_epochs_answer_as_the_log_itself_would(steps: list[tuple[str, int]]) -> 
             assert loaded.entries == epochs.entries
 
 
-def test_kafkas_answers_at_the_edges(tmp_path: Path) -> None:
-    epochs = LeaderEpochs(tmp_path / FILE_NAME)
+def test_kafkas_answers_at_the_edges(epochs: LeaderEpochs) -> None:
     assert epochs.end_offset_for(0, 0) == (-1, -1)
     epochs.assign(2, 10)
     epochs.assign(5, 20)
-    assert epochs.end_offset_for(-1, 30) == (-1, -1)
-    assert epochs.end_offset_for(1, 30) == (1, 10)
-    assert epochs.end_offset_for(3, 30) == (2, 20)
-    assert epochs.end_offset_for(5, 30) == (5, 30)
-    assert epochs.end_offset_for(6, 30) == (-1, -1)
+    asked = (-1, 1, 3, 5, 6)
+    found = [epochs.end_offset_for(epoch, 30) for epoch in asked]
+    assert found == [(-1, -1), (1, 10), (2, 20), (5, 30), (-1, -1)]
 
 
-def test_an_epoch_without_batches_gives_way_to_the_next(tmp_path: Path) -> None:
-    epochs = LeaderEpochs(tmp_path / FILE_NAME)
-    epochs.assign(0, 0)
-    epochs.assign(1, 7)
-    epochs.assign(2, 7)
+def test_an_epoch_without_batches_gives_way_to_the_next(epochs: LeaderEpochs) -> None:
+    for epoch, offset in ((0, 0), (1, 7), (2, 7)):
+        epochs.assign(epoch, offset)
     assert epochs.entries == [(0, 0), (2, 7)]
     epochs.assign(1, 9)  # a log that was cut back to another leader's history
     assert epochs.entries == [(0, 0), (1, 9)]
 
 
-def test_the_format_is_kafkas(tmp_path: Path) -> None:
-    path = tmp_path / FILE_NAME
-    epochs = LeaderEpochs(path)
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / FILE_NAME
+
+
+@pytest.fixture
+def epochs(path: Path) -> LeaderEpochs:
+    return LeaderEpochs(path)
+
+
+def test_the_format_is_kafkas(path: Path, epochs: LeaderEpochs) -> None:
     epochs.assign(0, 0)
     epochs.assign(4, 1234)
     epochs.save()
@@ -107,9 +110,7 @@ def test_the_format_is_kafkas(tmp_path: Path) -> None:
     assert LeaderEpochs.load(path).entries == []
 
 
-def test_the_same_epoch_costs_no_write(tmp_path: Path) -> None:
-    path = tmp_path / FILE_NAME
-    epochs = LeaderEpochs(path)
+def test_the_same_epoch_costs_no_write(path: Path, epochs: LeaderEpochs) -> None:
     epochs.assign(3, 0)
     epochs.save()
     path.unlink()
@@ -124,22 +125,11 @@ def test_the_same_epoch_costs_no_write(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        "0\n",
-        "1\n0\n",
-        "0\n1\n",
-        "0\n2\n0 0\n",
-        "0\n1\n0\n",
-        "0\n1\n0 0 0\n",
-        "0\n1\nzero 0\n",
-        "0\n2\n1 0\n0 5\n",
-        "0\n2\n0 5\n1 5\n",
-        "0\n1\n-1 0\n",
-        "0\n1\n0 -3\n",
-        "\x00\x00\x00\x00",
+        "0\n", "1\n0\n", "0\n1\n", "0\n2\n0 0\n", "0\n1\n0\n", "0\n1\n0 0 0\n", "0\n1\nzero 0\n",
+        "0\n2\n1 0\n0 5\n", "0\n2\n0 5\n1 5\n", "0\n1\n-1 0\n", "0\n1\n0 -3\n", "\x00\x00\x00\x00",
     ],
-)
-def test_a_damaged_file_is_an_error_and_is_rebuilt(tmp_path: Path, content: str) -> None:
-    path = tmp_path / FILE_NAME
+)  # fmt: skip
+def test_a_damaged_file_is_an_error_and_is_rebuilt(path: Path, content: str) -> None:
     path.write_text(content)
     with pytest.raises(BadCheckpoint, match=FILE_NAME):
         LeaderEpochs.load(path)
@@ -149,8 +139,7 @@ def test_a_damaged_file_is_an_error_and_is_rebuilt(tmp_path: Path, content: str)
     assert LeaderEpochs.load(path).entries == [(0, 0), (2, 5)]
 
 
-def test_what_could_not_be_saved_is_saved_next(tmp_path: Path) -> None:
-    epochs = LeaderEpochs(tmp_path / FILE_NAME)
+def test_what_could_not_be_saved_is_saved_next(path: Path, epochs: LeaderEpochs) -> None:
     epochs.assign(3, 0)
     taken = epochs.take()
     assert taken is not None
@@ -158,49 +147,36 @@ def test_what_could_not_be_saved_is_saved_next(tmp_path: Path) -> None:
     assert epochs.take() is None
     epochs.put_back()
     epochs.save()
-    assert LeaderEpochs.load(tmp_path / FILE_NAME).entries == [(3, 0)]
+    assert LeaderEpochs.load(path).entries == [(3, 0)]
 
 
 @pytest.mark.parametrize(("epoch", "offset"), [(-2, 0), (1, -1)])
-def test_nonsense_is_not_assigned(tmp_path: Path, epoch: int, offset: int) -> None:
-    epochs = LeaderEpochs(tmp_path / FILE_NAME)
+def test_nonsense_is_not_assigned(epochs: LeaderEpochs, epoch: int, offset: int) -> None:
     with pytest.raises(ValueError, match="leader epoch"):
         epochs.assign(epoch, offset)
 
 
-def test_of_what_several_write_the_newest_stays(tmp_path: Path) -> None:
+def test_of_what_several_write_the_newest_stays(path: Path, epochs: LeaderEpochs) -> None:
     """A flush may have taken what somebody else saves meanwhile, with more."""
-    path = tmp_path / FILE_NAME
-    epochs = LeaderEpochs(path)
     epochs.assign(3, 0)
     older = epochs.take()
     assert older is not None
+    epochs.save()
+    assert LeaderEpochs.load(path).entries == [(3, 0)], "whoever saves relies on nobody"
+    path.unlink()
+    epochs.write(older)
+    assert not path.exists(), "it has been written"
     epochs.assign(4, 10)
     epochs.save()
     epochs.write(older)
     assert LeaderEpochs.load(path).entries == [(3, 0), (4, 10)]
 
 
-def test_whoever_saves_does_not_rely_on_who_has_taken(tmp_path: Path) -> None:
-    path = tmp_path / FILE_NAME
-    epochs = LeaderEpochs(path)
-    epochs.assign(3, 0)
-    taken = epochs.take()
-    assert taken is not None
-    epochs.save()
-    assert LeaderEpochs.load(path).entries == [(3, 0)]
-    path.unlink()
-    epochs.save()
-    epochs.write(taken)
-    assert not path.exists(), "it has been written"
-
-
-def test_several_may_write_at_once(tmp_path: Path) -> None:
-    epochs = LeaderEpochs(tmp_path / FILE_NAME)
+def test_several_may_write_at_once(path: Path, epochs: LeaderEpochs) -> None:
     taken = []
     for epoch in range(40):
         epochs.assign(epoch, 10 * epoch)
         taken.append(epochs.take())
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(epochs.write, filter(None, taken)))
-    assert LeaderEpochs.load(tmp_path / FILE_NAME).latest == 39
+    assert LeaderEpochs.load(path).latest == 39

@@ -10,6 +10,7 @@ from tests.broker.storage.log_files import (
     create,
     filled,
     flush,
+    grow,
     log_file,
     names,
     read_on,
@@ -21,8 +22,7 @@ DAY = 86_400_000
 
 def test_a_segment_sealed_during_a_flush_and_gone_after_it_exposes_nothing(tmp_path: Path) -> None:
     log = create(tmp_path, segment_bytes=300, retention_ms=DAY)
-    for _ in range(3):
-        append(log, batch())
+    grow(log, 3, flushed=False)
     ticket = log.begin_flush()
     assert ticket is not None
     append(log, batch(timestamps=[NOW + 5]), NOW + DAY)
@@ -58,8 +58,7 @@ def test_a_segment_sealed_and_gone_during_a_flush_exposes_nothing(tmp_path: Path
 
 def test_an_index_says_nothing_of_a_log_whose_name_may_be_lost(tmp_path: Path) -> None:
     log = create(tmp_path, segment_bytes=2_000, index_interval_bytes=100)
-    for _ in range(60):
-        append(log, batch())
+    grow(log, 60, flushed=False)
 
     def said() -> list[int]:
         sizes = [
@@ -92,9 +91,7 @@ def test_an_index_is_written_when_there_is_much_of_it_or_a_checkpoint(tmp_path: 
     log = create(tmp_path, index_interval_bytes=1)
 
     def appended(batches: int) -> int:
-        for _ in range(batches):
-            append(log, batch())
-        flush(log)
+        grow(log, batches)
         return log_file(log, 0, ".index").stat().st_size
 
     first = appended(2)
@@ -121,8 +118,7 @@ def test_a_recovery_point_moves_when_it_is_its_turn_or_much_is_behind_it(tmp_pat
     append(log, batch())
     assert point(is_turn=False) == 0
     assert point(is_turn=True) == 1
-    for _ in range(4):
-        append(log, batch(size=1_000_000))
+    grow(log, 4, size=1_000_000, flushed=False)
     assert point(is_turn=False) == 1
     append(log, batch(size=1_000_000))
     assert point(is_turn=False) == 6
@@ -191,9 +187,7 @@ def test_a_producer_is_rather_forgotten_than_known_wrongly(tmp_path: Path) -> No
     flush(log)
     for number in range(1, 10):
         append(log, batch(3, producer=(5, 0, 3 * number)))
-    for _ in range(5):
-        append(log, batch(3, size=200))
-    flush(log)
+    grow(log, 5, 3, size=200)
     assert names(log, ".snapshot")[0] == 3
     last = names(log, ".log")[-1]
     assert last > 30
@@ -211,9 +205,7 @@ def test_a_producer_is_rather_forgotten_than_known_wrongly(tmp_path: Path) -> No
 
 def test_files_of_removed_segments_are_closed(tmp_path: Path) -> None:
     log = create(tmp_path, segment_bytes=500)
-    for _ in range(30):
-        append(log, batch(size=100))
-    flush(log)
+    grow(log, 30, size=100)
     assert log.read(0, 200) is not None
     assert log.read(4, 200) is not None
     log.delete_before(20)

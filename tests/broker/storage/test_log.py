@@ -12,7 +12,7 @@ import pytest
 
 from broker.storage.batches import Appended
 from broker.storage.config import LogConfig
-from broker.storage.errors import LogOffline, NotWritten, OffsetOutOfRange, SequenceError
+from broker.storage.errors import LogOffline, NotWritten, SequenceError
 from broker.storage.log import Log
 from harness.open_files import open_files
 from tests.broker.storage.log_files import (
@@ -24,12 +24,14 @@ from tests.broker.storage.log_files import (
     content,
     create,
     flush,
+    grow,
     log_file,
     names,
+    offsets,
     read_on,
     reopen,
 )
-from wire.batch import check_batch, read_header
+from wire.batch import check_batch
 from wire.errors import ErrorCode
 
 
@@ -48,72 +50,38 @@ def test_a_batch_is_stamped_and_stored_as_it_came(tmp_path: Path) -> None:
     assert log.epochs.entries == [(0, 0), (7, 3)]
 
 
-def test_nothing_is_seen_before_it_is_flushed(tmp_path: Path) -> None:
-    log = create(tmp_path)
-    assert log.read(0, 1000) is None
-    append(log, batch())
-    assert (log.end_offset, log.flushed_offset, log.exposed_offset) == (1, 0, 0)
-    assert log.read(0, 1000) is None
-    ticket = log.begin_flush()
-    assert ticket is not None
-    append(log, batch())
-    ticket.run()
-    assert log.exposed_offset == 0, "a ticket that has run must be completed"
-    log.complete_flush(ticket)
-    assert (log.end_offset, log.flushed_offset, log.exposed_offset) == (2, 1, 1)
-    piece = log.read(0, 1000)
-    assert piece is not None
-    assert read_header(content(piece)).size == piece.length, "the second is not yet exposed"
-    assert log.read(1, 1000) is None
-    assert log.read(2, 1000) is None
-    with pytest.raises(OffsetOutOfRange):
-        log.read(3, 1000)
-    with pytest.raises(OffsetOutOfRange):
-        log.read(-1, 1000)
-
-
-def test_one_flush_at_a_time(tmp_path: Path) -> None:
+def test_one_flush_at_a_time_and_nothing_is_seen_before_it_is_completed(tmp_path: Path) -> None:
     log = create(tmp_path)
     flush(log)  # the names of its files
     assert log.begin_flush() is None
     append(log, batch())
+    assert log.read(0, 1000) is None
     ticket = log.begin_flush()
     assert ticket is not None
     with pytest.raises(RuntimeError):
         log.begin_flush()
+    append(log, batch())
     ticket.run()
+    assert (log.end_offset, log.flushed_offset, log.exposed_offset) == (2, 0, 0)
     log.complete_flush(ticket)
+    assert (log.end_offset, log.flushed_offset, log.exposed_offset) == (2, 1, 1)
+    assert [header.base_offset for header, _ in read_on(log, 0)] == [0]
     with pytest.raises(RuntimeError):
         log.complete_flush(ticket)
-    assert log.begin_flush() is None
 
 
-def test_a_fetch_returns_whole_batches_and_at_least_one(tmp_path: Path) -> None:
+def test_an_answer_ends_at_the_last_index_entry_that_fits(tmp_path: Path) -> None:
     log = create(tmp_path, index_interval_bytes=500)
-    sizes = []
     for number in range(200):
-        sent = batch(1 + number % 3, size=10 + number * 7 % 90)
-        append(log, sent)
-        sizes.append(len(sent))
+        append(log, batch(1 + number % 3, size=10 + number * 7 % 90))
     flush(log)
-    for max_bytes in (0, 1, 99, 150, 1000, 5000, 1 << 30):
-        assert sum(len(data) for _, data in read_on(log, 0, max_bytes)) == sum(sizes)
     piece = log.read(0, 5000)
     assert piece is not None
-    assert 4000 < piece.length <= 5000, "an answer ends at the last index entry that fits"
-
-
-def test_an_offset_inside_a_batch_returns_that_batch(tmp_path: Path) -> None:
-    log = create(tmp_path)
-    for _ in range(10):
-        append(log, batch(10))
-    flush(log)
-    for offset in range(100):
-        header, _ = next(read_on(log, offset))
-        assert header.base_offset == offset // 10 * 10
+    assert 4000 < piece.length <= 5000
 
 
 def test_segments_roll_at_their_size(tmp_path: Path) -> None:
+    """And a batch that is larger has one to itself."""
     log = create(tmp_path, segment_bytes=1000, index_interval_bytes=0)
     for _ in range(40):
         append(log, batch(2))
@@ -123,41 +91,27 @@ def test_segments_roll_at_their_size(tmp_path: Path) -> None:
     assert len(bases) == 5
     assert names(log, ".index") == names(log, ".timeindex") == bases
     assert log.size == sum(log_file(log, base).stat().st_size for base in bases)
-    assert [header.base_offset for header, _ in read_on(log, 0, 700)] == list(range(0, 80, 2))
+    assert offsets(log) == list(range(0, 80, 2))
     assert log.recovery_point == bases[-1], "what is sealed and flushed need not be read again"
-
-
-def test_a_batch_larger_than_a_segment_has_one_to_itself(tmp_path: Path) -> None:
-    log = create(tmp_path, segment_bytes=1000)
     for size in (10, 3000, 10):
         append(log, batch(size=size))
-    flush(log)
-    assert names(log, ".log") == [0, 1, 2]
-    assert len(list(read_on(log, 0))) == 3
+    assert names(log, ".log") == [*bases, 81, 82]
 
 
 def test_segments_roll_by_age_of_their_first_append(tmp_path: Path) -> None:
-    log = create(tmp_path, segment_ms=1000)
-    append(log, batch(), NOW)
-    append(log, batch(), NOW + 999)
-    assert names(log, ".log") == [0]
-    append(log, batch(), NOW + 1000)
-    append(log, batch(), NOW + 1500)
-    assert names(log, ".log") == [0, 2]
-    append(log, batch(), NOW + 2000)
-    assert names(log, ".log") == [0, 2, 4]
-
-
-def test_an_age_is_not_forgotten_in_a_restart(tmp_path: Path) -> None:
+    """Which a restart does not forget."""
     log = create(tmp_path, segment_ms=10_000)
     began = int(log_file(log).stat().st_mtime * 1000)
+    for after, bases in ((0, [0]), (9_999, [0]), (10_000, [0, 2]), (15_000, [0, 2])):
+        append(log, batch(), began + after)
+        assert names(log, ".log") == bases
+    log = create(tmp_path / "again", segment_ms=10_000)
     append(log, batch(), began)
     log.close()
     log = reopen(log, clean=True, now_ms=began + 5000)
-    append(log, batch(), began + 5000)
-    assert names(log, ".log") == [0]
-    append(log, batch(), began + 20_000)
-    assert names(log, ".log") == [0, 2]
+    for after, bases in ((5_000, [0]), (20_000, [0, 2])):
+        append(log, batch(), began + after)
+        assert names(log, ".log") == bases
 
 
 def test_segments_roll_when_an_index_is_full(tmp_path: Path) -> None:
@@ -182,32 +136,17 @@ def test_a_relative_offset_never_overflows(tmp_path: Path) -> None:
     assert names(log, ".log") == [0, most, 2 * most]
 
 
-def test_reconfiguring_takes_effect_with_the_next_append(tmp_path: Path) -> None:
-    log = create(tmp_path)
-    for _ in range(5):
-        append(log, batch(size=500))
-    log.reconfigure(LogConfig(segment_bytes=1000))
-    append(log, batch(size=500))
-    assert names(log, ".log") == [0, 5]
-    log.reconfigure(LogConfig(segment_ms=10))
-    append(log, batch(size=500), NOW + 20)
-    assert names(log, ".log") == [0, 5, 6]
-
-
 def test_a_duplicate_is_answered_with_its_original(tmp_path: Path) -> None:
     log = create(tmp_path)
     append(log, batch(4))
     sent = batch(3, producer=(9, 0, 0))
-    assert append(log, sent.copy()) == Appended(4, 6, False)
-    assert append(log, batch(1, producer=(9, 0, 3))) == Appended(7, 7, False)
+    for duplicate in (False, True):
+        assert append(log, sent.copy()) == Appended(4, 6, duplicate)
     size = log.size
-    assert append(log, sent.copy()) == Appended(4, 6, True)
-    assert log.size == size
-    assert log.end_offset == 8
     with pytest.raises(SequenceError) as refused:
         append(log, batch(1, producer=(9, 0, 9)))
     assert refused.value.code is ErrorCode.out_of_order_sequence_number
-    assert log.end_offset == 8
+    assert (log.size, log.end_offset) == (size, 7)
 
 
 def test_a_leader_begins_where_the_log_ends(tmp_path: Path) -> None:
@@ -223,9 +162,7 @@ def test_a_leader_begins_where_the_log_ends(tmp_path: Path) -> None:
 
 def test_slices_survive_the_deletion_of_their_segment(tmp_path: Path) -> None:
     log = create(tmp_path, segment_bytes=1000)
-    for _ in range(40):
-        append(log, batch())
-    flush(log)
+    grow(log, 40)
     piece = log.read(0, 500)
     assert piece is not None
     before = content(piece)
@@ -242,9 +179,7 @@ def test_files_close_when_nobody_holds_them(tmp_path: Path) -> None:
         return sum(str(tmp_path) in str(path) for path in open_files().values())
 
     log = create(tmp_path, segment_bytes=1000, index_interval_bytes=100)
-    for _ in range(200):
-        append(log, batch())
-    flush(log)
+    grow(log, 200)
     assert len(names(log, ".log")) > 15
     assert held() <= 9, "an active segment and two others, three files each"
     list(read_on(log, 0, 300))
@@ -284,8 +219,7 @@ def test_a_failed_write_takes_the_log_offline(tmp_path: Path) -> None:
 
 def test_a_segment_that_cannot_be_opened_or_begun_is_tried_again(tmp_path: Path) -> None:
     log = create(tmp_path, segment_bytes=1000)
-    for _ in range(6):
-        append(log, batch(size=100))
+    grow(log, 6, size=100, flushed=False)
     log.close()
     log = reopen(log, clean=True)
     with _no_more_files():

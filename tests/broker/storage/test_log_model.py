@@ -10,18 +10,12 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from broker.opening import lost_beginning, lost_end
 from broker.storage.acknowledged import AcknowledgedFile
 from broker.storage.config import LogConfig
-from broker.storage.errors import CorruptLog, EndMissing, NotNext, OffsetOutOfRange
+from broker.storage.errors import EndMissing, NotNext, OffsetOutOfRange
 from broker.storage.log import Log
 from tests.broker.storage.log_files import (
     NOW,
@@ -36,7 +30,6 @@ from tests.broker.storage.log_files import (
     reopen,
 )
 from wire.batch import read_header, stamp
-from wire.records import records
 
 # What is tested is the order of steps, not the disk: thousands of syncs need not wait for one.
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
@@ -316,31 +309,6 @@ class LogMachine(RuleBasedStateMachine):
         self.sequence = _next_sequence(self.batches)
         self.tidy = False
 
-    @precondition(lambda self: len(self.batches) > 3)
-    @rule(data=st.data())
-    def damage(self, data: st.DataObject) -> None:
-        """A flipped bit in a batch that others follow is found, and nothing is lost by it."""
-        base = names(self.log, ".log")[-1]
-        inside = [each for each in self.batches if each.base_offset >= base]
-        if len(inside) < 2:
-            return
-        self.log.abandon()
-        path = log_file(self.log, base)
-        content = path.read_bytes()
-        at = data.draw(st.integers(17, len(content) - len(inside[-1].content) - 1))
-        if any(at in range(start, start + 17) for start in _starts(inside)):
-            self._reopen()
-            return
-        path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
-        with pytest.raises(CorruptLog):
-            reopen(self.log, recovery_point=0)
-        path.write_bytes(content)
-        self._reopen()
-
-    def _reopen(self) -> None:
-        self.open_again(recovery_point=0)
-        self.flushed = self.end
-
     @rule(data=st.data(), max_bytes=st.sampled_from([0, 100, 500, 2000, 1 << 20]))
     def read(self, data: st.DataObject, max_bytes: int) -> None:
         offset = data.draw(st.integers(-2, self.end + 2))
@@ -401,19 +369,7 @@ def _next_sequence(batches: list[Stored]) -> int:
     return last[-1].last_sequence + 1 if last else 0
 
 
-def _starts(batches: list[Stored]) -> list[int]:
-    starts = [0]
-    for each in batches:
-        starts.append(starts[-1] + len(each.content))
-    return starts
-
-
 LogMachine.TestCase.settings = settings(
     max_examples=max(settings().max_examples, 100), stateful_step_count=40
 )
 test_a_log_behaves_as_its_model = LogMachine.TestCase
-
-
-def test_the_model_builds_batches_that_can_be_read() -> None:
-    sent = batch(3, timestamps=[NOW, NOW + 5, NOW - 5])
-    assert [record.timestamp - NOW for record in records(sent)] == [0, 5, -5]

@@ -2,11 +2,14 @@
 
 import logging
 import os
+import random
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from broker.storage.config import LogConfig
 from broker.storage.errors import CorruptLog, ForeignDataDirectory
 from broker.storage.log import Log
 from tests.broker.storage.log_files import (
@@ -20,11 +23,13 @@ from tests.broker.storage.log_files import (
     flip,
     flush,
     forget_snapshots,
+    grow,
     log_file,
     names,
     offsets,
     overwrite,
     positions,
+    read_on,
     reopen,
 )
 from wire.batch import CRC_START, HEADER_SIZE
@@ -45,6 +50,8 @@ def test_nothing_is_lost_when_a_process_is_killed(tmp_path: Path) -> None:
 def test_a_tail_torn_at_any_byte_is_cut_off(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Which is said in one line."""
+    caplog.set_level(logging.INFO)
     log = filled(tmp_path, 5)
     last, end = positions(log)[-2:]
     original = log_file(log).read_bytes()
@@ -56,8 +63,10 @@ def test_a_tail_torn_at_any_byte_is_cut_off(
         assert again.end_offset == 12
         assert log_file(log).read_bytes() == original[:last]
         torn = [message for message in caplog.messages if "torn tail" in message]
-        assert len(torn) == (size > last)
-        assert all(f"bytes={size - last} next_offset=12" in message for message in torn)
+        said = f"truncating torn tail path={log_file(log)} position={last} bytes={size - last} "
+        assert torn == [each for each in caplog.messages if each.startswith(said)]
+        assert all("next_offset=12" in message for message in torn)
+        assert len(caplog.messages) == len(torn) == (size > last)
         assert offsets(again) == [0, 3, 6, 9]
         assert append(again, batch(3, producer=(5, 0, 12))).base_offset == 12
         again.abandon()
@@ -84,23 +93,20 @@ def test_garbage_behind_the_last_batch_is_cut_off(tmp_path: Path, tail: bytes) -
     assert log_file(log).read_bytes() == original
 
 
-@pytest.mark.parametrize("at", [0, 9, 16, CRC_START, HEADER_SIZE + 3])
 @pytest.mark.parametrize("number", [0, 3, 8])
-def test_damage_with_valid_batches_behind_it_is_never_cut_off(
-    tmp_path: Path, number: int, at: int
-) -> None:
+def test_damage_with_valid_batches_behind_it_is_never_cut_off(tmp_path: Path, number: int) -> None:
     log = filled(tmp_path, 10)
     position = positions(log)[number]
-    damaged = bytearray(log_file(log).read_bytes())
-    damaged[position + at] ^= 0x55
-    log_file(log).write_bytes(damaged)
-    with pytest.raises(CorruptLog) as error:
-        reopen(log, recovery_point=0)
-    message = str(error.value)
-    assert str(log_file(log)) in message
-    assert f"byte {position}" in message
-    assert f"offset {3 * number} " in message
-    assert log_file(log).read_bytes() == damaged
+    sound = log_file(log).read_bytes()
+    for at in (0, 9, 16, CRC_START, HEADER_SIZE + 3):
+        log_file(log).write_bytes(sound)
+        flip(log_file(log), position + at)
+        damaged = log_file(log).read_bytes()
+        with pytest.raises(CorruptLog) as error:
+            reopen(log, recovery_point=0)
+        for part in (str(log_file(log)), f"byte {position}", f"offset {3 * number} "):
+            assert part in str(error.value)
+        assert log_file(log).read_bytes() == damaged
 
 
 def test_damage_with_a_flushed_segment_behind_it_is_never_cut_off(tmp_path: Path) -> None:
@@ -133,12 +139,16 @@ def test_a_segment_lost_whole_between_unflushed_ones_ends_the_log(tmp_path: Path
     assert names(log, ".log") == [first, second]
 
 
-def test_a_torn_tail_before_an_empty_segment_is_cut_off(tmp_path: Path) -> None:
+@pytest.mark.parametrize("torn", [True, False])
+def test_an_end_that_was_lost_before_an_empty_segment_is_cut_off(
+    tmp_path: Path, torn: bool
+) -> None:
+    """In the middle of a batch, or the whole of it."""
     log = filled(tmp_path, 20, flushed=False, segment_bytes=3000)
     first, second, *_ = names(log, ".log")
     for base in names(log, ".log")[1:]:
         log_file(log, base).write_bytes(b"")
-    os.truncate(log_file(log, first), positions(log)[-1] - 10)
+    os.truncate(log_file(log, first), positions(log)[-1] - 10 if torn else positions(log)[-2])
     again = reopen(log)
     assert again.end_offset == second - 3
     assert names(log, ".log") == names(log, ".index") == [0]
@@ -147,19 +157,9 @@ def test_a_torn_tail_before_an_empty_segment_is_cut_off(tmp_path: Path) -> None:
     assert offsets(again) == list(range(0, second, 3))
 
 
-def test_a_segment_whose_end_was_lost_whole_before_an_empty_one(tmp_path: Path) -> None:
-    log = filled(tmp_path, 20, flushed=False, segment_bytes=3000)
-    first, second, *_ = names(log, ".log")
-    for base in names(log, ".log")[1:]:
-        log_file(log, base).write_bytes(b"")
-    os.truncate(log_file(log, first), positions(log)[-2])
-    assert reopen(log).end_offset == second - 3
-
-
 def test_what_had_reached_the_disk_is_never_cut_off(tmp_path: Path) -> None:
     log = create(tmp_path)
-    for number in range(10):
-        append(log, batch(3, producer=(5, 0, 3 * number)))
+    grow(log, 10, 3, producer=5, flushed=False)
     recovery_point, _ = checkpoint(log)
     assert recovery_point == 30
     log.abandon()
@@ -194,8 +194,7 @@ def test_a_recovery_point_of_an_earlier_partition_is_not_believed(
 def test_below_the_recovery_point_nothing_is_read_again(tmp_path: Path) -> None:
     """Damage there is found by whoever reads it: recovery is bounded."""
     log = create(tmp_path)
-    for _ in range(10):
-        append(log, batch(3))
+    grow(log, 10, 3, flushed=False)
     checkpoint(log)
     append(log, batch(3))
     log.abandon()
@@ -352,9 +351,7 @@ def test_a_clean_stop_is_believed_only_where_the_log_confirms_it(tmp_path: Path)
 
 def test_deleted_records_stay_deleted(tmp_path: Path) -> None:
     log = create(tmp_path, segment_bytes=3000)
-    for _ in range(60):
-        append(log, batch(3))
-    flush(log)
+    grow(log, 60, 3)
     log.delete_before(100)
     log.delete_before(101)
     flush(log)
@@ -379,12 +376,114 @@ def test_a_file_that_cannot_be_read_is_an_error_of_this_log(tmp_path: Path) -> N
     assert error.type.__name__ in ("BytesUnreadable", "CorruptLog")
 
 
-def test_recovery_says_what_it_did_in_one_line(
+# Indexes that are missing, cut short, overwritten or too long: never trusted over the log
+
+
+def _shifted(path: Path) -> None:
+    """Every offset is a little lower than that of the batch it stands for."""
+    content = bytearray(path.read_bytes())
+    first, step = (0, 8) if path.suffix == ".index" else (8, 12)
+    for at in range(first, len(content), step):
+        content[at : at + 4] = max(int.from_bytes(content[at : at + 4]) - 9, 0).to_bytes(4)
+    path.write_bytes(content)
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "shifted": _shifted,
+    "missing": Path.unlink,
+    "empty": lambda path: path.write_bytes(b""),
+    "odd": lambda path: path.write_bytes(path.read_bytes()[:-1]),
+    "shorter": lambda path: path.write_bytes(path.read_bytes()[: 24 * 2]),
+    "zeros": lambda path: path.write_bytes(bytes(path.stat().st_size)),
+    "garbage": lambda path: path.write_bytes(os.urandom(path.stat().st_size)),
+    "too long": lambda path: path.write_bytes(path.read_bytes() + b"\x7f" * 24),
+    # What a search in it comes to is a batch that is there, and not the one that is looked for.
+    "misleading": lambda path: path.write_bytes(random.Random(151).randbytes(path.stat().st_size)),
+}
+
+
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of three segments; the recovery point was at 300 once."""
+    log = create(tmp_path_factory.mktemp("log"), segment_bytes=15_000, index_interval_bytes=200)
+    for number in range(300):
+        append(log, batch(3, timestamps=[NOW + number] * 3))
+        if number == 99:
+            checkpoint(log)
+    log.close()
+    assert len(names(log, ".log")) == 3
+    return log.directory
+
+
+def opened(directory: Path, recovery_point: int, *, clean: bool = False) -> Log:
+    config = LogConfig(segment_bytes=15_000, index_interval_bytes=200)
+    return Log.open(
+        directory, config, recovery_point=recovery_point, start_offset=0, clean=clean, now_ms=NOW
+    )
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_an_index_is_never_trusted_over_the_log(
+    indexed: Path, tmp_path: Path, suffix: str, damage: str
+) -> None:
+    for clean in (True, False):
+        directory = shutil.copytree(indexed, tmp_path / str(clean))
+        for path in directory.glob(f"*{suffix}"):
+            DAMAGES[damage](path)
+        again = opened(directory, 900, clean=clean)
+        assert again.end_offset == 900
+        for offset in range(0, 900, 7):
+            header, _ = next(read_on(again, offset, 1000))
+            assert header.base_offset == offset // 3 * 3
+        assert offsets(again) == list(range(0, 900, 3))
+        latest = again.latest_timestamp()
+        assert latest is not None
+        assert latest.offset == 897
+        append(again, batch(3))
+        again.close()
+
+
+@pytest.mark.parametrize("damage", [each for each in DAMAGES if each != "misleading"])
+def test_indexes_behind_the_recovery_point_are_made_again(
+    indexed: Path, tmp_path: Path, damage: str
+) -> None:
+    directory = shutil.copytree(indexed, tmp_path / "topic-0")
+    expected = {path: path.read_bytes() for path in directory.iterdir() if "index" in path.name}
+    for path in expected:
+        DAMAGES[damage](path)
+    opened(directory, 300).close()
+    for path, content in expected.items():
+        assert path.read_bytes() == content
+
+
+def test_an_index_cannot_be_made_from_a_log_that_went_bad(tmp_path: Path) -> None:
+    log = create(tmp_path, index_interval_bytes=200)
+    grow(log, 100, 3, flushed=False)
+    checkpoint(log)
+    size = log.size
+    DAMAGES["garbage"](log_file(log, 0, ".index"))
+    overwrite(log_file(log), positions(log)[60], b"damage of a header")
+    for _ in range(2):
+        with pytest.raises(CorruptLog, match=f"byte {positions(log)[60]} "):
+            next(read_on(log, 270))
+    assert log.offline == ""
+    assert log.size == size
+    assert append(log, batch(3)).base_offset == 300
+    assert log_file(log).stat().st_size == log.size > size
+
+
+def test_an_index_that_goes_bad_while_it_is_used_is_made_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    log = filled(tmp_path, 5, flushed=False)
-    os.truncate(log_file(log), positions(log)[-1] - 7)
-    with caplog.at_level(logging.INFO):
-        reopen(log)
-    assert len(caplog.messages) == 1
-    assert caplog.messages[0].startswith(f"truncating torn tail path={log_file(log)} position=")
+    log = create(tmp_path, segment_bytes=15_000, index_interval_bytes=200)
+    grow(log, 300, 3)
+    for base in names(log, ".log"):
+        DAMAGES["garbage"](log_file(log, base, ".index"))
+    assert offsets(log) == list(range(0, 900, 3))
+    assert "rebuilding index" in caplog.text
+    caplog.clear()
+    assert [next(read_on(log, offset))[0].base_offset for offset in range(0, 900, 10)]
+    assert "rebuilding index" not in caplog.text
+    os.truncate(log_file(log, 0, ".index"), 0)
+    assert next(read_on(log, 100))[0].base_offset == 99

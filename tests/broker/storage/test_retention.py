@@ -1,11 +1,17 @@
-"""Which segments go, by age since append and by size, and that nothing else does."""
+"""Which segments go, by age since append and by size, and that nothing else does; and that a wall
+clock that jumps deletes nothing that is young."""
 
+import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from broker.storage.errors import OffsetOutOfRange
 from broker.storage.log import Log
+from broker.storage.retention import JUMP_MS, LONG_STOP_MS, SETTLING_MS, RetentionClock
 from tests.broker.storage.log_files import (
     NOW,
     append,
@@ -19,6 +25,8 @@ from tests.broker.storage.log_files import (
 )
 
 DAY = 86_400_000
+MINUTE = 60_000
+HOUR = 60 * MINUTE
 
 
 def daily(directory: Path, days: int = 5, **config: object) -> Log:
@@ -105,19 +113,17 @@ def test_segments_go_by_size(tmp_path: Path) -> None:
     assert log.expire(0) == []
 
 
-def test_the_active_segment_never_goes_by_size(tmp_path: Path) -> None:
-    log = daily(tmp_path, days=1, retention_bytes=0, retention_ms=-1)
-    assert log.expire(0) == []
-
-
-def test_what_is_only_compacted_never_expires(tmp_path: Path) -> None:
-    log = daily(tmp_path, retention_ms=1, retention_bytes=1, delete=False, compact=True)
-    assert log.expire(NOW + 90 * DAY) == []
-
-
-def test_without_limits_nothing_expires(tmp_path: Path) -> None:
-    log = daily(tmp_path, retention_ms=-1)
-    assert log.expire(NOW + 900 * DAY) == []
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"days": 1, "retention_bytes": 0, "retention_ms": -1},
+        {"retention_ms": 1, "retention_bytes": 1, "delete": False, "compact": True},
+        {"retention_ms": -1},
+    ],
+    ids=["active", "only compacted", "no limits"],
+)
+def test_what_never_expires(tmp_path: Path, config: dict[str, Any]) -> None:
+    assert daily(tmp_path, **config).expire(NOW + 900 * DAY) == []
 
 
 def test_records_are_deleted_up_to_an_offset(tmp_path: Path) -> None:
@@ -151,3 +157,70 @@ def test_what_is_not_exposed_is_not_deleted(tmp_path: Path) -> None:
     append(log, batch(3))
     with pytest.raises(OffsetOutOfRange):
         log.delete_before(1)
+
+
+class Clocks:
+    """Both clocks of a machine, moved by hand, and a retention clock that is shown them."""
+
+    def __init__(self, last_alive_ms: int | None = None) -> None:
+        self.wall, self.monotonic = NOW, 5_000
+        self.retention = RetentionClock(self.wall, self.monotonic, last_alive_ms)
+
+    def run(self, milliseconds: int, *, jump: int = 0) -> str | None:
+        self.wall += milliseconds + jump
+        self.monotonic += milliseconds
+        return self.retention.hold(self.wall, self.monotonic)
+
+
+@given(st.lists(st.integers(0, 10 * HOUR)), st.integers(-JUMP_MS, JUMP_MS))
+def test_a_steady_clock_is_trusted(steps: list[int], drift: int) -> None:
+    clocks = Clocks(last_alive_ms=NOW - HOUR)
+    assert all(clocks.run(step, jump=drift) is None for step in steps)
+
+
+@pytest.mark.parametrize(
+    "jump", [JUMP_MS + 1, 30 * 365 * 24 * HOUR, -JUMP_MS - 1, -(365 * 24 * HOUR)]
+)
+def test_a_jump_holds_for_an_hour_of_steady_clock(jump: int) -> None:
+    clocks = Clocks()
+    assert clocks.run(MINUTE) is None
+    reason = clocks.run(MINUTE, jump=jump)
+    assert reason is not None
+    assert ("ahead" in reason) == (jump > 0)
+    for _ in range(59):
+        assert clocks.run(MINUTE) == reason
+    assert clocks.run(MINUTE) is None
+    assert clocks.run(MINUTE) is None
+
+
+def test_a_jump_back_begins_the_hour_again() -> None:
+    clocks = Clocks()
+    clocks.run(MINUTE, jump=9000 * HOUR)
+    assert clocks.run(50 * MINUTE) is not None
+    assert clocks.run(MINUTE, jump=-9000 * HOUR) is not None
+    assert clocks.run(59 * MINUTE) is not None
+    assert clocks.run(MINUTE) is None
+
+
+@pytest.mark.parametrize(
+    ("last_alive", "held"),
+    [
+        (None, False), (NOW, False), (NOW - LONG_STOP_MS, False), (NOW - LONG_STOP_MS - 1, True),
+        (NOW + JUMP_MS, False), (NOW + JUMP_MS + 1, True),
+    ],
+)  # fmt: skip
+def test_a_clock_that_woke_up_wrong_holds(last_alive: int | None, held: bool) -> None:
+    clocks = Clocks(last_alive)
+    assert (clocks.run(0) is not None) == held
+    assert (clocks.run(SETTLING_MS - 1) is not None) == held
+    assert clocks.run(1) is None
+
+
+def test_the_hold_is_logged_once_and_its_end_too(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    clocks = Clocks()
+    clocks.run(MINUTE, jump=HOUR)
+    for _ in range(90):
+        clocks.run(MINUTE)
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+    assert "60 minutes ahead" in caplog.text

@@ -8,15 +8,7 @@ import pytest
 
 from broker.storage.scrub import PIECE, Damage, scrub
 from tests.broker.storage.compacted_log import filled as compacted
-from tests.broker.storage.log_files import (
-    append,
-    batch,
-    create,
-    flush,
-    log_file,
-    names,
-    overwrite,
-)
+from tests.broker.storage.log_files import append, batch, create, flush, log_file, names, overwrite
 
 
 def found(path: Path, base: int, end: int, *, gaps: bool = False) -> list[Damage]:

@@ -7,7 +7,7 @@ import pytest
 from crc32c import crc32c
 
 from broker.storage.log import Log
-from tests.broker.storage.log_files import NOW, append, batch, create, flush, names, reopen
+from tests.broker.storage.log_files import NOW, append, batch, create, flush, grow, names, reopen
 from wire.batch import CRC_START, HEADER_SIZE, stamp_append_time
 from wire.compression import Codec
 
@@ -46,9 +46,7 @@ def test_a_search_reads_little(tmp_path: Path) -> None:
     log = create(tmp_path, index_interval_bytes=500)
     append(log, batch(timestamps=[NOW - 10]))
     append(log, batch(timestamps=[4_070_908_800_000]))
-    for _ in range(3000):
-        append(log, batch(timestamps=[NOW]))
-    flush(log)
+    grow(log, 3000, timestamps=[NOW])
     assert log.offset_for_timestamp(NOW) == (1, 4_070_908_800_000, 0)
     assert log.latest_timestamp() == (1, 4_070_908_800_000, 0)
     assert log.offset_for_timestamp(NOW - 10) == (0, NOW - 10, 0)
@@ -67,9 +65,7 @@ def test_append_time_is_the_records_time(tmp_path: Path) -> None:
 
 def test_batches_without_timestamps_are_never_found(tmp_path: Path) -> None:
     log = create(tmp_path, index_interval_bytes=100)
-    for _ in range(50):
-        append(log, batch(timestamps=[-1]))
-    flush(log)
+    grow(log, 50, timestamps=[-1])
     for each in _open_and_reopened(log):
         assert each.offset_for_timestamp(0) is None
         assert each.latest_timestamp() is None

@@ -1,24 +1,26 @@
-"""Fetch sessions (KIP-227) as a client has them: what it is told, when, and when it has none."""
+"""Fetch: sessions (KIP-227) as a client has them, and messages that are flushed for who waits."""
 
+import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from tests.broker.api.fetching import ClientSession, Key, asked, fetched, told, whole
+from broker.config import Intervals
+from tests.broker.api.fetching import ClientSession, asked, fetched, offsets_in, told, whole
+from tests.broker.api.requests import delete, delete_before
 from tests.broker.api.running_broker import RawClient, RunningBroker, batch
-from wire.batch import headers
 from wire.errors import ErrorCode
-from wire.messages import delete_records, delete_topics, fetch
-from wire.messages.fetch import FetchRequest, PartitionData
+from wire.messages import fetch
+from wire.messages.fetch import FetchRequest
 
 NewTopic = Callable[..., str]
 WITH_SESSIONS = range(7, 13)
 
 
-def offsets_in(data: PartitionData) -> list[int]:
-    """The base offsets of the batches in an answer."""
-    assert isinstance(data.records, memoryview | bytes)
-    return [header.base_offset for _, header in headers(memoryview(data.records))]
+@pytest.fixture(scope="module")
+def broker_settings() -> dict[str, Any]:
+    return {"intervals": Intervals(checkpoint=3600.0)}  # which would flush logs
 
 
 @pytest.mark.parametrize("version", WITH_SESSIONS)
@@ -45,53 +47,20 @@ def test_only_what_is_new_is_told(client: RawClient, new_topic: NewTopic, versio
     assert session.epoch == 6
 
 
-@pytest.mark.parametrize("version", range(4, 7))
-def test_older_clients_have_none(client: RawClient, new_topic: NewTopic, version: int) -> None:
-    name = new_topic()
-    answer = client.ask(fetch.API, version, whole({(name, 0): 0}))
-    assert answer.session_id == 0
-    assert list(told(answer)) == [(name, 0)]
-
-
-def test_who_wants_none_has_none(client: RawClient, new_topic: NewTopic) -> None:
+@pytest.mark.parametrize("version", [*range(4, 7), 12])
+def test_who_is_older_or_wants_none_has_no_session(
+    client: RawClient, new_topic: NewTopic, version: int
+) -> None:
     name = new_topic()
     for _ in range(2):
-        answer = client.ask(fetch.API, 12, whole({(name, 0): 0}))
-        assert answer.session_id == 0
-        assert list(told(answer)) == [(name, 0)]
-
-
-def test_partitions_come_and_go(client: RawClient, new_topic: NewTopic) -> None:
-    name, other = new_topic(2), new_topic(2)
-    session = ClientSession(client)
-    session.fetch({(name, 0): 0, (name, 1): 0})
-    added = session.fetch({(other, 1): 0})
-    assert list(added) == [(other, 1)], "of what it was never told"
-    for topic, index in ((name, 0), (name, 1), (other, 0), (other, 1)):
-        client.produce(topic, batch(1), index)
-    assert set(session.fetch(forget=[(name, 0)])) == {(name, 1), (other, 1)}
-    assert set(session.fetch(forget=[(name, 1)])) == {(other, 1)}
-    assert session.id
-    assert session.fetch(forget=[(other, 1)]) == {}
-    assert session.id == 0, "nothing was left of it"
+        answer = client.ask(fetch.API, version, whole({(name, 0): 0}))
+        assert (answer.session_id, list(told(answer))) == (0, [(name, 0)])
 
 
 def code_of(client: RawClient, request: FetchRequest) -> ErrorCode:
     answer = client.ask(fetch.API, 12, request)
     assert not answer.error_code or (answer.session_id, answer.responses) == (0, ())
     return answer.error_code
-
-
-def test_a_request_that_is_not_the_next_is_refused(client: RawClient, new_topic: NewTopic) -> None:
-    name = new_topic()
-    session = ClientSession(client)
-    session.fetch({(name, 0): 0})
-    session.epoch = 2
-    assert code_of(client, session.request({})) is ErrorCode.invalid_fetch_session_epoch
-    session.epoch = 1
-    assert session.fetch() == {}, "it is there still"
-    session.id ^= 1
-    assert code_of(client, session.request({})) is ErrorCode.fetch_session_id_not_found
 
 
 def test_a_whole_request_ends_the_session_that_it_names(
@@ -178,33 +147,6 @@ def test_a_session_outlives_its_connection(
     assert list(session.fetch()) == [(name, 1)]
 
 
-def test_each_partition_comes_to_be_the_first(client: RawClient, new_topic: NewTopic) -> None:
-    """Five partitions have more than fits into many answers."""
-    name = new_topic(5)
-    one = batch(1)
-    for index in range(5):
-        for _ in range(8):
-            client.produce(name, one, index)
-    session = ClientSession(client, max_bytes=2 * len(one))
-    positions: dict[Key, int] = {(name, index): 0 for index in range(5)}
-    moved = positions
-    served: list[Key] = []
-    while sum(positions.values()) < 5 * 8:
-        news = session.fetch(moved)
-        moved = {}
-        for key, data in news.items():
-            found = offsets_in(data)
-            if found:
-                assert found[0] == positions[key]
-                moved[key] = found[-1] + 1
-                served.append(key)
-        assert moved
-        positions |= moved
-        behind, ahead = min(positions.values()), max(positions.values())
-        assert ahead - behind <= 4, "nobody is left behind"
-    assert set(served[:5]) == set(positions)
-
-
 def test_errors_are_told_again_until_they_end(client: RawClient, new_topic: NewTopic) -> None:
     name = new_topic(2)
     session = ClientSession(client)
@@ -233,10 +175,7 @@ def test_a_topic_that_is_deleted_ends_the_wait_of_a_session(
     session.begin()
     with running.client() as other:
         fetched(other, whole({(other_name, 0): 0}))
-        request = delete_topics.DeleteTopicsRequest(
-            topics=(delete_topics.DeleteTopicState(name=name),), timeout=20_000
-        )
-        other.ask(delete_topics.API, 6, request)
+        delete(other, name)
     while (news := session.finish())[name, 0].error_code is ErrorCode.not_leader_or_follower:
         session.begin()  # it was closed, and is in the map still
     assert {key: each.error_code for key, each in news.items()} == {
@@ -251,15 +190,7 @@ def test_where_a_log_begins_is_told_with_what_else_is_new(
     client.produce(name, batch(1, 2, 3))
     session = ClientSession(client)
     assert session.fetch({(name, 0): 3})[name, 0].log_start_offset == 0
-    wanted = delete_records.DeleteRecordsTopic(
-        name=name,
-        partitions=(delete_records.DeleteRecordsPartition(partition_index=0, offset=2),),
-    )
-    client.ask(
-        delete_records.API,
-        2,
-        delete_records.DeleteRecordsRequest(topics=(wanted,), timeout=20_000),
-    )
+    delete_before(client, name, 2)
     (news,) = session.fetch({(name, 0): 3}).values()
     assert (news.log_start_offset, news.high_watermark, news.error_code) == (2, 3, ErrorCode.none)
     assert session.fetch({(name, 0): 3}) == {}
@@ -269,3 +200,65 @@ def test_who_asks_for_nothing_is_answered_at_once(client: RawClient) -> None:
     request = FetchRequest(max_wait=60_000, min_bytes=1, session_epoch=0, topics=asked({}))
     answer = client.ask(fetch.API, 12, request)
     assert (answer.session_id, answer.responses) == (0, ())
+
+
+# Messages whose producer did not wait for the disk: they are flushed at once for who waits to read
+# them, and for nobody else. `flush.ms` is an hour here, so nothing else has them flushed.
+NEVER = {"flush.ms": "3600000"}
+
+
+def test_who_waits_has_it_at_once(
+    running: RunningBroker, client: RawClient, new_topic: NewTopic
+) -> None:
+    """With and without a session."""
+    name = new_topic(3, NEVER)
+    with running.client() as reader:
+        session = ClientSession(reader)
+        session.fetch({(name, index): 0 for index in range(3)})
+        for offset in range(3):
+            session.begin({(name, 2): offset})
+            client.produce(name, batch(1), 2, acks=1)
+            assert offsets_in(session.finish()[name, 2]) == [offset]
+        for offset in range(3):
+            reader.begin(fetch.API, 12, whole({(name, 0): offset}, wait=20_000))
+            client.produce(name, batch(1), acks=1)
+            assert offsets_in(told(reader.finish(fetch.API, 12))[name, 0]) == [offset]
+
+
+def test_what_was_there_before_is_flushed_for_who_comes(
+    client: RawClient, new_topic: NewTopic
+) -> None:
+    name = new_topic(configs=NEVER)
+    client.produce(name, batch(1, 2), acks=1)
+    assert offsets_in(fetched(client, whole({(name, 0): 0}, wait=20_000))) == [0]
+
+
+def test_all_of_it_is_flushed_while_it_is_read(
+    running: RunningBroker, client: RawClient, new_topic: NewTopic
+) -> None:
+    """Also what arrives while a flush is under way, and when its reader has not all it wants."""
+    name = new_topic(configs=NEVER)
+    one = batch(1)
+    with running.client() as reader:
+        wanted = asked({(name, 0): 0})
+        request = FetchRequest(max_wait=20_000, min_bytes=200 * len(one), topics=wanted)
+        reader.begin(fetch.API, 12, request)
+        for _ in range(200):
+            client.produce(name, one, acks=1)
+        data = told(reader.finish(fetch.API, 12))[name, 0]
+        assert offsets_in(data) == list(range(200))
+
+
+def test_nothing_is_flushed_for_nobody(
+    running: RunningBroker, client: RawClient, new_topic: NewTopic
+) -> None:
+    name, other = new_topic(configs=NEVER), new_topic(configs=NEVER)
+    with running.client() as reader:
+        reader.begin(fetch.API, 12, whole({(other, 0): 0}, wait=20_000))
+        client.produce(name, batch(1), acks=1)
+        time.sleep(0.3)
+        assert running.broker.partitions.find(name, 0).log.flushed_offset == 0
+        assert fetched(client, whole({(name, 0): 0})).high_watermark == 0
+        client.produce(other, batch(1), acks=1)
+        assert offsets_in(told(reader.finish(fetch.API, 12))[other, 0]) == [0]
+        assert running.broker.partitions.find(name, 0).log.flushed_offset == 0
