@@ -1,6 +1,7 @@
 """Everybody asked: a real broker and a real registry, an agent and an audit that are made up."""
 
 import socket
+from typing import Any
 
 import msgspec
 import pytest
@@ -174,7 +175,12 @@ def test_an_agent_that_answers_anything(body: bytes, times: int, why: str) -> No
 
 
 def test_of_an_agent_with_many_files_all_is_taken() -> None:
-    names = {"path": "/var/log/" + "x" * 200, "source": "s", "input": "one", "topic": "t"}
+    names: dict[str, Any] = {
+        "path": "/var/log/" + "x" * 200,
+        "source": "s",
+        "input": "one",
+        "topic": "t",
+    }
     file = FileStatus(**names, size=1, position=1, acknowledged=1, lag_bytes=0)
     status = msgspec.structs.replace(agent_status(), files=(file,) * 10_000)
     with answering(lambda _path, _query: (200, msgspec.json.encode(status))) as agent:

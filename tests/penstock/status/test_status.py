@@ -112,31 +112,23 @@ def test_nobody_answers() -> None:
 
 
 def test_what_an_up_runs_is_found_by_its_directory(tmp_path: Path) -> None:
+    """Of one with two clusters that one is asked where lines end."""
     ports = Ports(broker=2, registry=3, audit=4, agent_http=5, broker_http=6)
-    for secure, http in ((False, "http"), (True, "https")):
-        remember(Places(tmp_path), RememberedStart(ports, secure))
+    mirror = MirrorPorts(offline_broker=7, offline_broker_http=8, offline_registry=9)
+    for start, http, broker, registry in (
+        (RememberedStart(ports), "http", 2, 3),
+        (RememberedStart(ports, secure=True), "https", 2, 3),
+        (RememberedStart(ports, mirror=mirror), "http", 7, 9),
+    ):
+        remember(Places(tmp_path), start)
         ended = penstock("status", "--dir", str(tmp_path), "--json")
         where = [each.split(": ")[0] for each in json.loads(ended.stdout)["problems"]]
         assert where == [
-            "no broker at 127.0.0.1:2",
-            f"no registry at {http}://127.0.0.1:3",
+            f"no broker at 127.0.0.1:{broker}",
+            f"no registry at {http}://127.0.0.1:{registry}",
             "no agent at http://127.0.0.1:5",
             f"no audit at {http}://127.0.0.1:4",
         ]
-
-
-def test_of_an_up_with_two_clusters_the_one_is_asked_where_lines_end(tmp_path: Path) -> None:
-    ports = Ports(broker=2, registry=3, audit=4, agent_http=5, broker_http=6)
-    mirror = MirrorPorts(offline_broker=7, offline_broker_http=8, offline_registry=9)
-    remember(Places(tmp_path), RememberedStart(ports, mirror=mirror))
-    ended = penstock("status", "--dir", str(tmp_path), "--json")
-    where = [each.split(": ")[0] for each in json.loads(ended.stdout)["problems"]]
-    assert where == [
-        "no broker at 127.0.0.1:7",
-        "no registry at http://127.0.0.1:9",
-        "no agent at http://127.0.0.1:5",
-        "no audit at http://127.0.0.1:4",
-    ]
 
 
 def test_what_the_loader_of_an_up_cannot_load_is_said_without_an_audit(tmp_path: Path) -> None:
