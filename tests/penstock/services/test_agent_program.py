@@ -174,9 +174,10 @@ def test_files_are_followed_while_another_has_its_port(
         wait_until(lambda: agent.said("agent ready", "http_port=0"), what="it follows its files")
         ready = told(supervisor, "READY=1")
         assert ready.startswith("READY=1\nSTATUS=1 inputs, no pages: cannot listen on 127.0.0.1")
-        consume = ("consume", new_topic, "--from", "beginning", "--count", "2")
         brokers = agent.settings["brokers"][0]  # type: ignore[index]
-        assert len(penstock(*consume, "-b", brokers).stdout.splitlines()) == 2
+        consume = ["consume", new_topic, "--from", "beginning", "--count", "2", "--json"]
+        consume += ["--bootstrap", brokers]
+        wait_until(lambda: len(penstock(*consume).stdout.splitlines()) == 2, what="both lines")
         wait_until(
             lambda: agent.said("warning", "cannot listen on", "http_port"), what="that is said"
         )
