@@ -2,48 +2,77 @@
 
 The blocks of a page are run in their order, in one bash and one folder, against one `penstock up`
 that all pages share: the one with which the quick start begins. Addresses in the text are those of
-a pipeline with its usual ports, and are replaced by those of this one. See pages.py for how a
-block says that it is to be left alone.
+a pipeline with its usual ports, and are replaced by those of this one. A `penstock` in a block is
+forked from a process that has imported its commands. See pages.py for how a block says that it is
+to be left alone.
 """
 
 import json
 import os
+import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime, time, timedelta
+from functools import cache
 from itertools import zip_longest
 from pathlib import Path
+from time import sleep
+from typing import Final, NamedTuple
 
+import pyarrow as pa
 import pytest
 import yaml
+from pyarrow import parquet
 
 from harness.spark_jvm import quick_java_environment
+from loader.decoding.widening import widened
+from loader.run.table_form import COMMON_METADATA
 from penstock.config.configuration import load
 from penstock.config.reference import KINDS
+from penstock.directory.places import Addresses, Places, Ports
 from penstock.services.agent_configuration import load_agent, load_inputs
 from tests.docs.command_lines import misunderstood, penstock_commands
 from tests.docs.output import missing_line
 from tests.docs.pages import ROOT, Block, blocks_of, pages
-from tests.docs.running_pipeline import COMMANDS, RunningPipeline, running_pipeline
 from tests.docs.shell import Shell
+from tests.penstock.running import FORKS
+from tests.penstock.up.started import Up, free_base
 
-IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
-QUICK_START = ROOT / "docs" / "quick-start.md"
-LANGUAGES = {
+IN_CI: Final = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
+PAGES_TAKE: Final = timedelta(minutes=6)
+QUICK_START: Final = ROOT / "docs" / "quick-start.md"
+LANGUAGES: Final = {
     *("sh", "text", "yaml", "json", "python", "sql", "toml", "ini", "properties", "html", "java"),
     *("conf", "console", "dockerfile"),
 }
-BLOCKS = {page: blocks_of(page) for page in pages()}
-ALL = [block for blocks in BLOCKS.values() for block in blocks]
-RUN = [page for page, blocks in BLOCKS.items() if any(block.is_run for block in blocks)]
+BLOCKS: Final = {page: blocks_of(page) for page in pages()}
+ALL: Final = [block for blocks in BLOCKS.values() for block in blocks]
+RUN: Final = [page for page, blocks in BLOCKS.items() if any(block.is_run for block in blocks)]
 
 
-def name(page: Path) -> str:
-    return str(page.relative_to(ROOT))
+class RunningPipeline(NamedTuple):
+    """Where it is, and how blocks find it."""
 
+    folder: Path
+    addresses: Addresses
 
-def where(block: Block) -> str:
-    return block.where
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            "PENSTOCK_BOOTSTRAP": self.addresses.brokers,
+            "PENSTOCK_REGISTRY": self.addresses.registry,
+            "PENSTOCK_AUDIT": self.addresses.audit,
+            "PENSTOCK_AGENT": self.addresses.agent,
+            "PENSTOCK_BROKER_HTTP": self.addresses.broker_http,
+        }
+
+    def aimed(self, text: str) -> str:
+        """Text with the addresses of this pipeline in place of the usual ones."""
+        for usual, ours in zip(Addresses(), self.addresses, strict=True):
+            text = text.replace(usual.removeprefix("http://"), ours.removeprefix("http://"))
+        return text
 
 
 @pytest.fixture(scope="module")
@@ -53,11 +82,33 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def pipeline(folders: Path) -> Iterator[RunningPipeline]:
-    folder = folder_of(QUICK_START, folders)
+    """What the quick start's `penstock up` starts, ready; stopped by Ctrl-C."""
+    _wait_past_midnight()
+    folder, base = folder_of(QUICK_START, folders), free_base()
     commands = [each for block in BLOCKS[QUICK_START] for each in penstock_commands(block.text)]
-    up = next(each for each in commands if each[:1] == ["up"])
-    with running_pipeline(folder, up) as running:
-        yield running
+    _, *arguments = next(each for each in commands if each[:1] == ["up"])
+    arguments += ["--port-base", str(base)]
+    with Up(folder / "up.log", *arguments, directory=folder) as up:
+        up.until("everything runs")
+        yield RunningPipeline(folder, Addresses.of(Ports.beginning_at(base)))
+        up.interrupt()
+        assert up.wait() == 0, up.said()
+
+
+def _wait_past_midnight() -> None:
+    """Pages speak of today."""
+    now = datetime.now(UTC)
+    midnight = datetime.combine(now.date() + timedelta(days=1), time(), UTC)
+    if (left := midnight - now) < PAGES_TAKE:
+        sleep(left.total_seconds())
+
+
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for the path of a shell."""
+    folder = tmp_path_factory.mktemp("commands")
+    FORKS.write_command(folder / "penstock")
+    return folder
 
 
 def folder_of(page: Path, folders: Path) -> Path:
@@ -66,18 +117,20 @@ def folder_of(page: Path, folders: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("page", RUN, ids=name)
+@pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(ROOT)))
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_page_does_what_it_says(page: Path, pipeline: RunningPipeline, folders: Path) -> None:
+def test_a_page_does_what_it_says(
+    page: Path, pipeline: RunningPipeline, folders: Path, commands: Path
+) -> None:
     folder = folder_of(page, folders)
     data = folder / "penstock-data"
     if not data.exists():
-        data.symlink_to(pipeline.places.directory)
+        data.symlink_to(Places(pipeline.folder / "penstock-data").directory)
     environment = {
         **pipeline.environment,
         **quick_java_environment(),
-        "PATH": f"{COMMANDS}:{os.environ['PATH']}",
+        "PATH": f"{commands}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         "HOME": str(folder),
         "NO_COLOR": "1",
         "COLUMNS": "200",
@@ -134,15 +187,19 @@ def test_what_is_said_of_a_block_is_known() -> None:
 
 
 def test_the_command_line_knows_every_command() -> None:
-    shell = [block for block in ALL if block.language == "sh"]
+    commands = [
+        (block, arguments)
+        for block in ALL
+        if block.language == "sh"
+        for arguments in penstock_commands(block.text)
+    ]
     wrong = [
         f"{block.where}: penstock {' '.join(arguments)}: {why}"
-        for block in shell
-        for arguments in penstock_commands(block.text)
+        for block, arguments in commands
         if (why := misunderstood(arguments))
     ]
     assert wrong == []
-    assert sum(1 for block in shell for _ in penstock_commands(block.text)) > 50
+    assert len(commands) > 50
 
 
 def test_what_is_not_run_can_be_parsed() -> None:
@@ -158,10 +215,10 @@ def test_what_is_not_run_can_be_parsed() -> None:
                     json.loads(document)
 
 
-CONFIGURATIONS = [block for block in ALL if block.file and block.file.endswith(".yaml")]
+CONFIGURATIONS: Final = [block for block in ALL if block.file and block.file.endswith(".yaml")]
 
 
-@pytest.mark.parametrize("block", CONFIGURATIONS, ids=where)
+@pytest.mark.parametrize("block", CONFIGURATIONS, ids=lambda block: block.where)
 def test_a_configuration_is_one(block: Block, tmp_path: Path) -> None:
     assert block.file
     file = tmp_path / block.file
@@ -174,3 +231,56 @@ def test_a_configuration_is_one(block: Block, tmp_path: Path) -> None:
         load_agent(file, ())
     else:
         load(KINDS[kind], file)
+
+
+def test_the_quick_start_reads_rows_of_before_and_after_a_change_together(tmp_path: Path) -> None:
+    """An int became a long, a float a double, and a field was added."""
+    beyond_an_int = 3_000_000_000
+    old = {"seq": pa.array([1], pa.int32()), "message": pa.array([0.5], pa.float32())}
+    new = {"seq": pa.array([beyond_an_int], pa.int64()), "message": pa.array([0.1])}
+    tables = [pa.table(old), pa.table({**new, "country": ["AT"]})]
+    for hour, rows in enumerate(tables, 7):
+        folder = tmp_path / "dt=2026-11-20" / f"hour={hour:02}"
+        folder.mkdir(parents=True)
+        parquet.write_table(rows, folder / f"part-local-0-{hour}-{hour + 1}-{hour}.parquet")
+        (folder / "_SUCCESS").write_text("{}")
+    columns = widened(*(each.schema for each in tables))  # as the loader does
+    parquet.write_metadata(columns, tmp_path / COMMON_METADATA, store_schema=False)
+    (code,) = [each.text for each in BLOCKS[QUICK_START] if each.language == "python"]
+    wanted = code.replace("penstock-data/warehouse/shop", str(tmp_path))
+    assert wanted != code
+    run = [sys.executable, "-c", wanted]
+    ended = subprocess.run(run, check=False, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.splitlines() == [
+        "{'seq': 1, 'message': 0.5}",
+        f"{{'seq': {beyond_an_int}, 'message': 0.1}}",
+    ]
+
+
+COLLECTION: Final = ROOT / "deploy/ansible"
+PLAYED: Final = [each for each in ALL if each.language == "sh" and "ansible-playbook" in each.text]
+_PLAYBOOK: Final = re.compile(r"\bpenstock\.pipeline\.([a-z_]+)")
+_GIVEN: Final = re.compile(r"(?:-e|--extra-vars)\s+'?\{?\"?(penstock_[a-z_]+)")
+
+
+@pytest.mark.parametrize("block", PLAYED, ids=lambda block: block.where)
+def test_a_command_of_ansibles_names_what_there_is(block: Block) -> None:
+    """Playbooks, and variables of the collection. Playing them is for tests/fleet."""
+    there = {each.stem for each in (COLLECTION / "playbooks").glob("*.yml")}
+    assert set(_PLAYBOOK.findall(block.text)) - there == set()
+    assert set(_GIVEN.findall(block.text)) - variables() == set()
+
+
+def test_there_are_commands_of_ansibles() -> None:
+    named = {name for block in PLAYED for name in _PLAYBOOK.findall(block.text)}
+    assert {"site", "agents", "rolling", "rollback", "retire_host"} <= named
+
+
+@cache
+def variables() -> frozenset[str]:
+    """All that roles and playbooks ask for by name."""
+    files = [file for part in ("playbooks", "roles") for file in (COLLECTION / part).rglob("*.yml")]
+    return frozenset(
+        name for file in files for name in re.findall(r"\bpenstock_[a-z_]+", file.read_text())
+    )

@@ -1,6 +1,7 @@
 """`penstock schemas` with the address of one registry."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 from tests.penstock.running import Ended, penstock
@@ -30,3 +31,10 @@ class AtRegistry:
         assert ended.returncode == 1, ended
         (line,) = ended.stderr.splitlines()
         return line.removeprefix("penstock: ")
+
+    def registered(self, folder: Path, subject: str, text: str = '"string"') -> Path:
+        """The file of a schema that is registered under this name."""
+        file = folder / f"{subject}.avsc"
+        file.write_text(text)
+        self.output("register", str(file))
+        return file

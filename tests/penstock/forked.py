@@ -1,93 +1,31 @@
 """Commands of `penstock` in processes that have imported already what they need.
 
-Each command has a process of its own, with streams, an environment and an exit code of its own, as
-a user's has. It is forked from one that has imported every command and waits: a few hundredths of a
-second instead of half a second. What is asked goes to it through a socket: the three streams as
-descriptors, then arguments and environment as JSON. Its answer is the exit code.
+Each command has a process of its own, with streams, an environment, a folder and an exit code of
+its own, as a user's has. It is forked from one that has imported every command and waits
+(forking.py): a few hundredths of a second instead of half a second.
+
+A call is a connection to that process: the three streams as descriptors, then arguments,
+environment and folder as JSON. The process id comes back, and the exit code when it has ended.
+This module imports little: shells of the documentation's tests call `penstock` like that.
 """
 
-import atexit
-import contextlib
-import gc
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
-import threading
+import uuid
 from collections.abc import Mapping, Sequence
-from io import FileIO
+from contextlib import suppress
 from pathlib import Path
 
-from penstock.cli.lazy_group import Lazy, LazyGroup
-from penstock.command_line import main, penstock
-
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
-WITHIN = 90.0
 _NUMBER = 4
-_STREAMS = (0, 1, 2)
+_SECONDS_TO_DIE = 60.0
 
 
-class Forks:
-    """The process that waits: started when it is first needed."""
-
-    def __init__(self, interpreter: Sequence[str]) -> None:
-        self._interpreter = interpreter
-        self._process: subprocess.Popen[bytes] | None = None
-        self._channel: socket.socket
-
-    def run(self, arguments: Sequence[str], stdin: str) -> subprocess.CompletedProcess[str]:
-        """Runs a command to its end."""
-        if self._process is None:
-            self._start()
-        with contextlib.ExitStack() as stack:
-            files = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(3)]
-            files[0].write(stdin.encode())
-            files[0].seek(0)
-            asked = json.dumps([arguments, dict(os.environ)]).encode()
-            try:
-                size = len(asked).to_bytes(_NUMBER, "big")
-                socket.send_fds(self._channel, [size], [each.fileno() for each in files])
-                self._channel.sendall(asked)
-                code = int.from_bytes(_receive(self._channel, _NUMBER), "big", signed=True)
-            except BaseException:
-                self._kill()
-                raise
-            said = []
-            for each in files[1:]:
-                each.seek(0)
-                said.append(each.read().decode())
-        return subprocess.CompletedProcess(list(arguments), code, *said)
-
-    def close(self) -> None:
-        if self._process is not None:
-            self._channel.close()
-            self._process.wait()
-            self._process = None
-
-    def _start(self) -> None:
-        self._channel, theirs = socket.socketpair()
-        self._channel.settimeout(WITHIN)
-        with theirs:
-            self._process = subprocess.Popen(
-                [*self._interpreter, "-m", "tests.penstock.forked", str(theirs.fileno())],
-                cwd=REPOSITORY,
-                stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-            )
-
-    def _kill(self) -> None:
-        """And the command that runs."""
-        assert self._process is not None
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self.close()
-
-
-def _receive(channel: socket.socket, size: int) -> bytes:
+def receive(channel: socket.socket, size: int) -> bytes:
     received = b""
     while len(received) < size:
         piece = channel.recv(size - len(received))
@@ -97,69 +35,113 @@ def _receive(channel: socket.socket, size: int) -> bytes:
     return received
 
 
-def _import(table: Mapping[str, Lazy]) -> None:
-    """All of its commands, as far as what they need is there."""
-    for lazy in table.values():
-        with contextlib.suppress(ModuleNotFoundError):
-            command = lazy.command()
-            if isinstance(command, LazyGroup):
-                _import(command.table)
+def receive_number(channel: socket.socket) -> int:
+    return int.from_bytes(receive(channel, _NUMBER), "big", signed=True)
 
 
-def _serve(channel: socket.socket) -> bool:
-    """Whether this is a command's process now, and not the one that waits."""
-    while True:
-        size, descriptors, _, _ = socket.recv_fds(channel, _NUMBER, 3)
-        if not size:
-            return False
-        arguments, environment = json.loads(_receive(channel, int.from_bytes(size, "big")))
-        child = os.fork()
-        if child == 0:
-            for number, descriptor in enumerate(descriptors):
-                os.dup2(descriptor, number)
-            os.environ.clear()
-            os.environ.update(environment)
-            sys.argv = ["penstock", *arguments]
-        for descriptor in descriptors:
-            os.close(descriptor)
-        if child == 0:
-            return True
-        _, status = os.waitpid(child, 0)
-        code = os.waitstatus_to_exitcode(status)
-        channel.sendall(code.to_bytes(_NUMBER, "big", signed=True))
+def send_number(channel: socket.socket, number: int) -> None:
+    channel.sendall(number.to_bytes(_NUMBER, "big", signed=True))
 
 
-def _leave(code: int) -> None:
-    """As an interpreter ends, but for taking apart what was imported: each command would have to
-    copy all of it only for that. What a command has left open is found all the same, and told."""
-    threading._shutdown()  # type: ignore[attr-defined]
-    atexit._run_exitfuncs()
-    gc.collect()
-    for each in filter(is_left_open, gc.get_objects()):
-        print(f"left open: {each!r}", file=sys.stderr)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+class Call:
+    """One command, which runs from now on. Whoever has opened the streams closes them."""
 
-
-def is_left_open(each: object) -> bool:
-    """Something that the end of an interpreter would warn of: not the three streams."""
-    if isinstance(each, FileIO):
-        return not each.closed and each.closefd and each.fileno() > _STREAMS[-1]
-    return isinstance(each, socket.socket) and each.fileno() >= 0
-
-
-if __name__ == "__main__":
-    _import(penstock.table)
-    gc.freeze()  # What is there already need not be looked through by each command when it ends.
-    with socket.socket(fileno=int(sys.argv[1])) as channel:
-        is_command = _serve(channel)
-    if is_command:
-        code: object = None
+    def __init__(
+        self,
+        address: str,
+        arguments: Sequence[str],
+        streams: Sequence[int],
+        *,
+        environment: Mapping[str, str],
+        folder: str,
+    ) -> None:
+        self.returncode: int | None = None
+        self._channel = socket.socket(socket.AF_UNIX)
         try:
-            main()
-        except SystemExit as ended:
-            code = ended.code
-        if not isinstance(code, int | None):
-            sys.exit(code)  # type: ignore[arg-type]
-        _leave(code or 0)
+            self._channel.connect(address)
+            asked = json.dumps([arguments, dict(environment), folder]).encode()
+            size = len(asked).to_bytes(_NUMBER, "big")
+            socket.send_fds(self._channel, [size], list(streams))
+            self._channel.sendall(asked)
+            self.pid = receive_number(self._channel)
+        except BaseException:
+            self._channel.close()
+            raise
+
+    def wait(self, within: float | None = None) -> int:
+        """Its exit code; of one that a signal has ended, the signal's number below zero."""
+        if self.returncode is None:
+            self._channel.settimeout(within)
+            self.returncode = receive_number(self._channel)
+            self._channel.close()
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """Ends it, if it still runs."""
+        if self.returncode is None:
+            with suppress(ProcessLookupError):
+                self.send_signal(signal.SIGKILL)
+            self.wait(_SECONDS_TO_DIE)
+
+
+class Forks:
+    """The process that waits: started when it is first needed."""
+
+    def __init__(self, interpreter: Sequence[str]) -> None:
+        self._interpreter = interpreter
+        self._process: subprocess.Popen[bytes] | None = None
+        self._address = ""
+
+    @property
+    def address(self) -> str:
+        if self._process is None:
+            self._start()
+        return self._address
+
+    def call(self, arguments: Sequence[str], streams: Sequence[int], **environment: str) -> Call:
+        """A command in the repository, with this environment over the one of the tests."""
+        return Call(
+            self.address,
+            arguments,
+            streams,
+            environment={**os.environ, **environment},
+            folder=str(REPOSITORY),
+        )
+
+    def write_command(self, path: Path) -> None:
+        """A `penstock` for shells, which runs as a call."""
+        lines = (
+            f"#!{sys.executable} -IS",
+            f"import os, sys; sys.path.insert(0, {str(Path(__file__).parent)!r})",
+            "from forked import Call",
+            f"call = Call({self.address!r}, sys.argv[1:], (0, 1, 2), environment=os.environ,",
+            "            folder=os.getcwd())",
+            "sys.exit(call.wait() % 256)",
+        )
+        path.write_text("\n".join(lines) + "\n")
+        path.chmod(0o755)
+
+    def close(self) -> None:
+        """Ends it, and commands that still run."""
+        if self._process is not None:
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+
+    def _start(self) -> None:
+        self._address = f"\0penstock-{uuid.uuid4().hex}"
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(self._address)
+            listener.listen()
+            self._process = subprocess.Popen(
+                [*self._interpreter, "-m", "tests.penstock.forking", str(listener.fileno())],
+                cwd=REPOSITORY,
+                stdin=subprocess.PIPE,
+                pass_fds=[listener.fileno()],
+                start_new_session=True,
+            )

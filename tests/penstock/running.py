@@ -1,17 +1,20 @@
 """`penstock` as a process."""
 
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import IO, Any
 
 from harness.made_secrets import is_told
 from tests.penstock import forked
-from tests.penstock.forked import WITHIN, Forks
+from tests.penstock.forked import Call, Forks
 
 REPOSITORY = forked.REPOSITORY
+WITHIN = 90.0
 # Development mode, with warnings as errors: a file left open or a deprecated call fails the test.
 INTERPRETER = [sys.executable, "-X", "dev", "-W", "error"]
 PENSTOCK = [*INTERPRETER, "-m", "penstock"]
@@ -20,9 +23,32 @@ FORKS = Forks(INTERPRETER)
 Ended = subprocess.CompletedProcess[str]
 
 
-def penstock(*arguments: str, stdin: str = "") -> Ended:
-    """Runs it to its end, in a process that has imported it already."""
-    return _discreet(FORKS.run(arguments, stdin))
+def penstock(
+    *arguments: str, stdin: str | int = "", environment: Mapping[str, str] | None = None
+) -> Ended:
+    """Runs it to its end, in a process that has imported it already. Its input is a text, or what
+    an open descriptor reads; the environment is over the one of the tests."""
+    ended = penstock_bytes(*arguments, stdin=stdin, environment=environment)
+    said = ended.stdout.decode(), ended.stderr.decode()
+    return _discreet(Ended(list(arguments), ended.returncode, *said))
+
+
+def penstock_bytes(
+    *arguments: str, stdin: str | int = "", environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """The same, whatever bytes it writes."""
+    with ExitStack() as stack:
+        files = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(3)]
+        files[0].write(b"" if isinstance(stdin, int) else stdin.encode())
+        files[0].seek(0)
+        given = stdin if isinstance(stdin, int) else files[0].fileno()
+        streams = (given, files[1].fileno(), files[2].fileno())
+        call = FORKS.call(arguments, streams, **(environment or {}))
+        stack.callback(call.kill)
+        code = call.wait(WITHIN)
+        for file in files:
+            file.seek(0)
+        return subprocess.CompletedProcess(list(arguments), code, files[1].read(), files[2].read())
 
 
 def fresh_penstock(*arguments: str, stdin: str = "") -> Ended:
@@ -44,24 +70,42 @@ def _discreet(ended: Ended) -> Ended:
     return ended
 
 
-@contextmanager
-def running(arguments: list[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """A process with pipes, killed at the end if it still runs then.
+class Running:
+    """A command that goes on, with pipes."""
 
-    Ctrl-C reaches it even if the tests themselves run in the background, where it is ignored.
-    """
-    pipe = subprocess.PIPE
-    with subprocess.Popen(
-        ["env", "--default-signal=INT", *arguments],
-        stdin=pipe,
-        stdout=pipe,
-        stderr=pipe,
-        cwd=REPOSITORY,
-    ) as process:
+    def __init__(self, call: Call, stdin: IO[bytes], stdout: IO[bytes], stderr: IO[bytes]) -> None:
+        self.call = call
+        self.stdin, self.stdout, self.stderr = stdin, stdout, stderr
+
+    def end(self, number: int) -> int:
+        """Its exit code after this signal."""
+        self.call.send_signal(number)
+        return self.wait()
+
+    def wait(self) -> int:
+        return self.call.wait(WITHIN)
+
+
+@contextmanager
+def running(
+    *arguments: str, stdin: int | None = None, environment: Mapping[str, str] | None = None
+) -> Iterator[Running]:
+    """Killed at the end if it still runs then. Its input is a pipe, or what a descriptor reads."""
+    with ExitStack() as stack:
+        ours, theirs = [], []
+        for mode in ("wb", "rb", "rb"):
+            read, write = os.pipe()
+            own, other = (write, read) if mode == "wb" else (read, write)
+            ours.append(stack.enter_context(os.fdopen(own, mode)))
+            theirs.append(other)
+        given = [stdin if stdin is not None else theirs[0], *theirs[1:]]
         try:
-            yield process
+            call = FORKS.call(arguments, given, **(environment or {}))
         finally:
-            process.kill()
+            for descriptor in theirs:
+                os.close(descriptor)
+        stack.callback(call.kill)
+        yield Running(call, *ours)
 
 
 class At:
@@ -71,10 +115,13 @@ class At:
         self.bootstrap = bootstrap
 
     def arguments(self, *arguments: str) -> list[str]:
-        return [*PENSTOCK, *arguments, "--bootstrap", self.bootstrap]
+        return [*arguments, "--bootstrap", self.bootstrap]
 
-    def run(self, *arguments: str, stdin: str = "") -> Ended:
-        return penstock(*arguments, "--bootstrap", self.bootstrap, stdin=stdin)
+    def run(self, *arguments: str, stdin: str | int = "") -> Ended:
+        return penstock(*self.arguments(*arguments), stdin=stdin)
+
+    def running(self, *arguments: str, stdin: int | None = None) -> AbstractContextManager[Running]:
+        return running(*self.arguments(*arguments), stdin=stdin)
 
     def output(self, *arguments: str, stdin: str = "") -> str:
         """What it prints, when all goes well and nothing is said on stderr."""
@@ -87,3 +134,10 @@ class At:
         lines = self.output(*arguments, "--json", stdin=stdin).splitlines()
         documents = [json.loads(line) for line in lines]
         return documents[0] if len(documents) == 1 else documents
+
+    def refused(self, *arguments: str, code: int = 1, stdin: str = "") -> str:
+        """The one line that it says when it does not do what it was asked for."""
+        ended = self.run(*arguments, stdin=stdin)
+        assert (ended.returncode, ended.stdout) == (code, ""), ended
+        (line,) = ended.stderr.splitlines()
+        return line

@@ -46,9 +46,7 @@ def shake_hands(
     ca = str(authority.ca)
     listens = server_context(
         ListenerTls(
-            certificate=str(authority.file_of(server)),
-            client_ca=ca,
-            revoked=str(authority.revoked),
+            certificate=str(authority.file_of(server)), client_ca=ca, revoked=str(authority.revoked)
         )
     )
     calls = client_context(Tls(ca=ca, certificate=str(authority.file_of(client))))

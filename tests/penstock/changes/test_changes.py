@@ -1,62 +1,49 @@
 """`penstock changes`: which entries it shows, of which files, and how."""
 
 import json
+import re
+import shlex
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from confluent_kafka import Producer
 
-from ground.administration import Change, Kind, Program, Who
+from ground.administration import Change, Kind, Program, Who, read_entry
 from ground.administration_log import rotated
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
 from penstock.changes.choosing import since_millis
 from penstock.changes.command import command
+from schemas.envelope import Encoder
+from schemas.parsing import parse
+from schemas.registry_client import RegistryClient
+from tests.penstock.running import At, penstock
+from tests.schemas.events import header
 
 ALICE, BOB = Who("alice", "10.0.0.7"), Who("bob", "10.0.0.8", client_id="\x1b[2J")
+DOCS = Path(__file__).resolve().parents[3] / "docs" / "administration.md"
 
 
-def line(minute: int, who: Who, change: Change, times: int = 1) -> bytes:
+def line(minute: int, who: Who, action: str, kind: Kind, name: str, **more: Any) -> bytes:
     time = datetime(2026, 11, 22, 9, minute, tzinfo=UTC)
+    times = more.pop("times", 1)
+    change = Change(action=action, kind=kind, name=name, **more)
     return Program("dc1", "broker 1").line(time, who, change, times)
 
 
+BEFORE = {"retention.ms": "86400000", "max.message.bytes": "1000"}
+AFTER = {"retention.ms": "3600000"}
+REFUSED = {"result": "TOPIC_AUTHORIZATION_FAILED", "message": "not authorized"}
+RED = {"principal": "User:\x1b[31mred"}
 LINES = [
-    line(0, ALICE, Change(action="create", kind=Kind.TOPIC, name="page_views")),
-    line(
-        1,
-        BOB,
-        Change(
-            action="alter",
-            kind=Kind.TOPIC_CONFIG,
-            name="page_views",
-            before={"retention.ms": "86400000", "max.message.bytes": "1000"},
-            after={"retention.ms": "3600000"},
-        ),
-    ),
-    line(
-        2,
-        BOB,
-        Change(
-            action="delete",
-            kind=Kind.TOPIC,
-            name="orders",
-            before={"partitions": "8"},
-            result="TOPIC_AUTHORIZATION_FAILED",
-            message="not authorized",
-        ),
-        times=17,
-    ),
-    line(
-        3,
-        ALICE,
-        Change(
-            action="create",
-            kind=Kind.ACL,
-            name="topic:page_views",
-            after={"principal": "User:\x1b[31mred"},
-        ),
-    ),
-    line(4, ALICE, Change(action="alter", kind=Kind.QUOTA, name="client-id=*,user=bob")),
+    line(0, ALICE, "create", Kind.TOPIC, "page_views"),
+    line(1, BOB, "alter", Kind.TOPIC_CONFIG, "page_views", before=BEFORE, after=AFTER),
+    line(2, BOB, "delete", Kind.TOPIC, "orders", before={"partitions": "8"}, times=17, **REFUSED),
+    line(3, ALICE, "create", Kind.ACL, "topic:page_views", after=RED),
+    line(4, ALICE, "alter", Kind.QUOTA, "client-id=*,user=bob"),
 ]
 
 
@@ -152,3 +139,47 @@ def test_how_long_ago() -> None:
     assert since_millis("99999w", now) == 0
     with pytest.raises(ValueError):
         since_millis("2 h", now)
+
+
+def documented_schema(topic: str, folder: Path) -> str:
+    """As the command of the docs writes it, for what agents ship."""
+    command = re.compile(r"^penstock (schemas new .*?[^\\])$", re.MULTILINE | re.DOTALL)
+    found = command.search(DOCS.read_text())
+    assert found is not None
+    words = shlex.split(found[1].replace("\\\n", " "))
+    own = [topic if word == "administration" else word for word in words]
+    made = penstock(*own, "--dir", str(folder))
+    assert made.returncode == 0, made.stderr
+    return (folder / f"{topic}-value.avsc").read_text()
+
+
+def test_what_was_shipped_is_shown(
+    at: At,
+    running_broker: BrokerProcess,
+    running_registry: RegistryProcess,
+    new_topic: str,
+    tmp_path: Path,
+) -> None:
+    schema = parse(documented_schema(new_topic, tmp_path))
+    with RegistryClient(running_registry.url) as registry:
+        schema_id = registry.register(f"{new_topic}-value", schema.text)
+    at.output("topics", "create", new_topic, "--partitions", "2")
+    producer = Producer({"bootstrap.servers": running_broker.bootstrap})
+    encoder = Encoder(schema, schema_id)
+    for number, line in enumerate(LINES):
+        entry = read_entry(line)
+        fields = {name: getattr(entry, name) for name in entry.__struct_fields__ if name != "time"}
+        millis = 1_795_338_000_000 + number * 60_000
+        event = {"header": {**header(), "time": millis}, **fields}
+        producer.produce(new_topic, encoder.encode(event), partition=number % 2, timestamp=millis)
+    producer.produce(new_topic, b"no event", partition=0, timestamp=1_795_338_000_000)
+    producer.flush(30)
+
+    asked = ["changes", "--topic", new_topic, "--registry", running_registry.url]
+    ended = at.run(*asked)
+    assert ended.returncode == 0, ended.stderr
+    assert "1 that are no entries" in ended.stderr
+    shown = [line.split()[1] for line in ended.stdout.splitlines()[1:]]
+    assert shown == ["09:00:00", "09:01:00", "09:02:00", "09:03:00", "09:04:00"]
+    since = at.run(*asked, "--since", "2026-11-22T09:03:00Z", "--json")
+    assert len(since.stdout.splitlines()) == 2

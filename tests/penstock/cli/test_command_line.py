@@ -1,19 +1,32 @@
-"""What holds for all commands: help, errors, exit codes, and how quickly they are there."""
+"""What holds for all commands: help, errors, exit codes, addresses, and how soon they are there."""
 
 import gc
+import json
 import os
 import re
 import shlex
+import socket
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from harness.server_process import free_ports
+from penstock.cli import address_variables
+from penstock.cli.address_variables import (
+    AGENT,
+    AUDIT,
+    BOOTSTRAP,
+    BROKER_HTTP,
+    REGISTRY,
+    what_to_do,
+)
 from penstock.cli.lazy_group import Lazy
 from penstock.command_line import penstock as command_line
+from penstock.report.asking import DEFAULT_AUDIT
 from tests.penstock.running import INTERPRETER, REPOSITORY, fresh_penstock, penstock
 
 
@@ -22,6 +35,9 @@ def test_the_commands_are_listed_with_what_they_do() -> None:
     for name, lazy in command_line.table.items():
         assert f"{name} " in said
         assert lazy.does in said
+    assert penstock("--version").stdout == "penstock 0.1.0\n"
+    alone = penstock()
+    assert (alone.returncode, "Begin here:" in alone.stderr) == (2, True)
 
 
 @pytest.mark.not_quick("starts a process")
@@ -31,20 +47,26 @@ def test_a_command_finds_what_it_needs_by_itself() -> None:
     assert "penstock consume page_views" in ended.stdout
 
 
-def imported_after(first: str, code: str, **environment: str) -> set[str]:
+def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A process of its own that runs this code."""
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=REPOSITORY,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def imported_after(first: str, code: str) -> set[str]:
     """Modules that `code` imports where `first` has run already."""
     said = (
         f"import sys\n{first}\nbefore = set(sys.modules)\n{code}\n"
         "print(*set(sys.modules) - before, file=sys.stderr)"
     )
-    ended = subprocess.run(
-        [sys.executable, "-c", said],
-        cwd=REPOSITORY,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    ended = python(said)
+    assert ended.returncode == 0, ended.stderr
     return set(ended.stderr.split())
 
 
@@ -55,116 +77,193 @@ AT_ONCE = {
     *("penstock.cli.failures", "penstock.cli.lazy_group", "penstock.cli.output"),
     *("ground", "ground.printable", "gc"),
 }
-CLICKS_OWN = (
-    "import click, click.shell_completion, shlex\n"
-    "nothing = click.Group('nothing', help='Nothing.')\n"
-    "nothing.get_help(click.Context(nothing))"
-)
-RUN = (
-    "from penstock.command_line import main\n"
-    "try:\n    main()\nexcept SystemExit as ended:\n    assert not ended.code"
-)
+CLICKS_OWN = """
+import click, click.shell_completion, os, shlex
+nothing = click.Group('nothing', help='Nothing.')
+nothing.get_help(click.Context(nothing))
+"""
+RUN = """
+from penstock.command_line import main
+def run(*arguments):
+    sys.argv = ['penstock', *arguments]
+    try:
+        main()
+    except SystemExit as ended:
+        assert not ended.code
+def tab(line):
+    os.environ |= {'_PENSTOCK_COMPLETE': 'bash_complete', 'COMP_WORDS': line,
+                   'COMP_CWORD': line.rpartition(' ')[2]}
+    run()
+"""
 GROUPS = [
     name
     for name, lazy in command_line.table.items()
     if lazy.where.startswith("penstock.command_line:")
 ]
-
-
-@pytest.mark.not_quick("starts a process")
-@pytest.mark.parametrize("arguments", [[], *([each] for each in GROUPS)], ids=" ".join)
-def test_help_of_a_group_imports_nothing_but_click(arguments: list[str]) -> None:
-    code = f"sys.argv = {['penstock', *arguments, '--help']}\n{RUN}"
-    assert imported_after(CLICKS_OWN, code) <= AT_ONCE
-
-
-@pytest.mark.not_quick("starts a process")
-@pytest.mark.parametrize("line", ["penstock re", "penstock topics de", "penstock --"])
-def test_a_tab_for_a_command_imports_nothing_but_click(line: str) -> None:
-    assert imported_by_tab(line) <= AT_ONCE | {"penstock.cli.shell_scripts"}
-
-
-@pytest.mark.not_quick("starts a process")
-@pytest.mark.parametrize(
-    "line",
-    [
+TABS = {
+    "a command": ["penstock re", "penstock topics de", "penstock --"],
+    "an option": [
         *("penstock consume --", "penstock produce t --codec=z", "penstock broker --"),
         *("penstock topics create --", "penstock schemas show --", "penstock up --"),
         *("penstock mirror promote --", "penstock report --", "penstock load --"),
     ],
-)
-def test_a_tab_for_an_option_imports_no_command(line: str) -> None:
-    first = f"{CLICKS_OWN}\nimport json, pathlib"
-    own = {"penstock.cli.shell_scripts", "penstock.cli.outlines"}
-    assert imported_by_tab(line, first) <= AT_ONCE | own
+}
 
 
-def imported_by_tab(line: str, first: str = CLICKS_OWN) -> set[str]:
-    asked = {
-        "_PENSTOCK_COMPLETE": "bash_complete",
-        "COMP_WORDS": line,
-        "COMP_CWORD": line.rpartition(" ")[2],
-    }
-    return imported_after(first, RUN, **asked)
+@pytest.mark.not_quick("starts a process")
+def test_help_of_a_group_imports_nothing_but_click() -> None:
+    code = f"{RUN}\nrun('--help')\nfor group in {GROUPS}: run(group, '--help')"
+    assert imported_after(CLICKS_OWN, code) <= AT_ONCE
 
 
-def test_the_version() -> None:
-    assert penstock("--version").stdout == "penstock 0.1.0\n"
-
-
+@pytest.mark.not_quick("starts a process")
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("of", "more", "own"),
     [
+        ("a command", "", {"penstock.cli.shell_scripts"}),
         (
-            ["brokr"],
-            "penstock: there is no command 'brokr'; did you mean broker or brokers? (see",
+            "an option",
+            "import json, pathlib",
+            {"penstock.cli.shell_scripts", "penstock.cli.outlines"},
         ),
-        (
-            ["topics", "lst"],
-            "penstock topics: there is no command 'lst'; did you mean list? (see penstock topics",
-        ),
-        (["consume"], "penstock consume: missing argument 'TOPIC' (see penstock consume --help)"),
-        (["consume", "t", "--from", "x"], "'x' is none of beginning, end, an offset, a time like"),
-        (["consume", "t", "--count", "0"], "0 is not in the range x>=1"),
-        (["produce", "t", "--acks", "2"], "'2' is not one of 'all', '1', '0'"),
-        (["produce", "t", "--file", "/nowhere"], "File '/nowhere' does not exist"),
-        (["topics", "create", "t", "--config", "a"], "'a' is not name=value"),
-        (["topics", "alter", "t"], "nothing to change: give --config, --default or --partitions"),
-        (["topics", "list", "-b", "a:b"], "bootstrap 'a:b': 'b' is not a port"),
-        (["broker"], "give --config FILE, or every key with --set KEY=VALUE"),
-        (["broker", "--config", "/nowhere.yaml"], "penstock: /nowhere.yaml: No such file"),
-        (["broker", "--set", "id=1", "--set", "prot=1"], "--set prot: unknown key; did you mean"),
-        (["broker", "--set", "id=1", "--set", "data_dir=x"], "`zookeeper` is missing: say"),
-        (["zookeeper", "--data-dir", "x", "--host", "0.0.0.0"], "say `insecure: true`"),
-        (["load", "--every", "1h", "--accept-gap"], "would accept all that is lost from now on"),
-        (["load", "--rebuild", "dt=2026-11-20"], "--rebuild needs --topics"),
-        (["load", "--check-files", "all", "--every", "1h"], "--check-files loads nothing"),
-        (["load", "--check-files", "none"], "'none' is no folder such as"),
-        (["check-config", "brokr", "x"], "'brokr' is not one of 'agent', 'broker', 'registry'"),
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_wrong_usage_is_one_line_and_exit_code_2(arguments: list[str], said: str) -> None:
-    ended = penstock(*arguments)
-    assert ended.returncode == 2
-    assert ended.stdout == ""
-    assert len(ended.stderr.splitlines()) == 1
-    assert said in ended.stderr
+def test_a_tab_imports_no_command(of: str, more: str, own: set[str]) -> None:
+    code = f"{RUN}\nfor line in {TABS[of]}: tab(line)"
+    assert imported_after(f"{CLICKS_OWN}\n{more}", code) <= AT_ONCE | own
 
 
-def test_without_a_command_there_is_help() -> None:
-    ended = penstock()
-    assert ended.returncode == 2
-    assert "Begin here:" in ended.stderr
+# `{here}` is a folder with a few files that are wrong.
+USAGE = [
+    ("brokr", "penstock: there is no command 'brokr'; did you mean broker or brokers? (see"),
+    ("topics lst", "penstock topics: there is no command 'lst'; did you mean list? (see penstock"),
+    ("consume", "penstock consume: missing argument 'TOPIC' (see penstock consume --help)"),
+    ("consume t --from x", "'x' is none of beginning, end, an offset, a time like"),
+    ("consume t --from 1969-12-31", "'1969-12-31' is none of beginning, end, an offset"),
+    (f"consume t --from {'9' * 19}", "is none of beginning, end, an offset"),
+    ("consume t --count 0", "0 is not in the range x>=1"),
+    ("consume t --partition -1", "-1 is not in the range x>=0"),
+    ("consume t u", "got unexpected extra argument (u)"),
+    ("consume t --form end", "no such option '--form'. Did you mean"),
+    ("produce t --acks 2", "'2' is not one of 'all', '1', '0'"),
+    ("produce t --file /nowhere", "File '/nowhere' does not exist"),
+    ("topics create t --config a", "'a' is not name=value"),
+    ("topics alter t", "nothing to change: give --config, --default or --partitions"),
+    ("topics alter t --config a=1 --default a", "--config and --default both"),
+    ("topics list -b a:b", "bootstrap 'a:b': 'b' is not a port"),
+    ("topics delete t", "nobody is there to be asked: say --yes"),
+    ("topics delete", "missing argument 'TOPIC…'"),
+    ("topics repair t x", "'x' is not a valid integer"),
+    ("broker", "give --config FILE, or every key with --set KEY=VALUE"),
+    ("broker --config /nowhere.yaml", "penstock: /nowhere.yaml: No such file"),
+    ("broker --set id=1 --set prot=1", "--set prot: unknown key; did you mean"),
+    ("broker --set id=1 --set data_dir=x", "`zookeeper` is missing: say"),
+    ("zookeeper", "give --config FILE, or every key with --set"),
+    ("zookeeper --data-dir x --host 0.0.0.0", "say `insecure: true`"),
+    ("zookeeper --data-dir {here}/text.avsc", "is a file"),
+    ("zookeeper --data-dir x --port 65536", "65536 is not in the range 1<=x<=65535"),
+    ("load", "give --config FILE, or every key with --set KEY=VALUE"),
+    ("load --every 1h --accept-gap", "would accept all that is lost from now on"),
+    ("load --every soon", "'soon' is no time such as 30m, 1h, 1d"),
+    ("load --every 7h", "'7h' neither divides a day nor is whole days"),
+    ("load --topics a,,b", "'a,,b' has an empty name"),
+    ("load --rebuild dt=2026-11-20", "--rebuild needs --topics"),
+    ("load --rebuild dt=2026-11-20/hour=7", "is no folder such as dt=2026-11-20/hour=07"),
+    ("load --rebuild dt=2026-11-20 --topics t --every 1h", "with neither"),
+    ("load --check-files all --every 1h", "--check-files loads nothing"),
+    ("load --check-files none", "'none' is no folder such as"),
+    ("agent --status --set http_port=1", "give --config, or --agent URL"),
+    ("agent --json --set registry=x", "--json belongs to --status"),
+    ("agent --status --agent http://h/?a=b", "is no address of an agent, such as http"),
+    ("check-config brokr x", "'brokr' is not one of 'agent', 'broker', 'registry'"),
+    ("check-config broker x.yaml --online", "are for agent, inputs, loader, audit and mirror"),
+    ("check-config agent x.yaml --online --offline", "not both"),
+    ("completion tcsh", "'tcsh' is not one of 'bash', 'zsh', 'fish'"),
+]
+FAILED = [
+    ("produce t --file {here}/socket", "{here}/socket: No such device or address"),
+    ("zookeeper --data-dir {here}/zk --jars {here}/empty", "{here}/empty"),
+    ("schemas check {here}/nowhere.avsc", "{here}/nowhere.avsc: No such file"),
+    ("schemas check {here}/bytes.avsc", "bytes.avsc: line 1: not UTF-8"),
+    ("schemas register {here}/folder.avsc", "folder.avsc: Is a directory"),
+    ("schemas apply {here}/nowhere", "{here}/nowhere: No such file or directory"),
+    ("schemas apply {here}/text.avsc", "{here}/text.avsc: Not a directory"),
+    ("schemas apply {here}/empty", "{here}/empty: no file is named SUBJECT.avsc"),
+    ("schemas apply {here}", "bytes.avsc: line 1: not UTF-8"),
+]
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Path]:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "bytes.avsc").write_bytes(b"\xff")
+    (tmp_path / "text.avsc").write_text("not JSON")
+    (tmp_path / "folder.avsc").mkdir()
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(tmp_path / "socket"))
+        yield tmp_path
+
+
+@pytest.mark.parametrize(("code", "cases"), [(2, USAGE), (1, FAILED)], ids=["usage", "failed"])
+def test_one_line_says_what_is_wrong(code: int, cases: list[tuple[str, str]], here: Path) -> None:
+    for words, said in cases:
+        ended = penstock(*(word.format(here=here) for word in words.split()))
+        assert (ended.returncode, ended.stdout) == (code, ""), ended
+        (line,) = ended.stderr.splitlines()
+        assert said.format(here=here) in line, words
+        assert line.startswith("penstock")
+        if not words.startswith(("broker --", "zookeeper --data-dir x --host")):  # configurations
+            assert ("(see penstock" in line) == (code == 2), line
 
 
 @pytest.mark.parametrize("command", [["topics", "list"], ["produce", "t"], ["consume", "t"]])
 def test_nobody_there_is_one_line_and_exit_code_1(command: list[str]) -> None:
     bootstrap = f"127.0.0.1:{free_ports(1)[0]}"
     ended = penstock(*command, "--bootstrap", bootstrap, stdin="x\n")
-    assert ended.returncode == 1
-    assert ended.stdout == ""
-    assert ended.stderr == f"penstock: no broker at {bootstrap}: connection refused\n"
+    said = f"penstock: no broker at {bootstrap}: connection refused\n"
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", said)
+
+
+def test_who_asks_at_the_usual_address_is_told_what_to_do() -> None:
+    said = what_to_do(DEFAULT_AUDIT, DEFAULT_AUDIT, "--audit", "PENSTOCK_AUDIT")
+    assert said.startswith(": `penstock up` starts everything on this machine; ")
+    assert said.endswith("found with --audit, or PENSTOCK_AUDIT")
+    assert what_to_do("http://there:8090", DEFAULT_AUDIT, "--audit", "PENSTOCK_AUDIT") == ""
+
+
+OPTIONS = {BOOTSTRAP: "--bootstrap", REGISTRY: "--registry", AUDIT: "--audit", AGENT: "--agent"}
+
+
+@pytest.mark.parametrize(
+    ("variable", "address", "command", "said"),
+    [
+        (BOOTSTRAP, "127.0.0.1:{}", "topics list", "no broker at {}: connection refused"),
+        (BOOTSTRAP, "127.0.0.1:{}", "audit accept t --host h --reason x", "{}"),
+        (REGISTRY, "http://127.0.0.1:{}", "schemas list", "no registry at {}: connection refused"),
+        (AUDIT, "http://127.0.0.1:{}", "report", "no audit answers at {}: connection refused"),
+        (AGENT, "http://127.0.0.1:{}", "agent --status", "no agent answers at {}"),
+    ],
+)
+def test_a_variable_is_a_default_that_an_option_replaces(
+    variable: str, address: str, command: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_variable, by_option = (address.format(port) for port in free_ports(2))
+    monkeypatch.setenv(variable, by_variable)
+    words = command.split()
+    assert said.format(by_variable) in penstock(*words).stderr
+    assert said.format(by_option) in penstock(*words, OPTIONS[variable], by_option).stderr
+
+
+def test_what_is_wrong_with_a_variable_is_wrong_usage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(AGENT, "web-3:9464")
+    ended = penstock("agent", "--status")
+    assert ended.returncode == 2
+    assert "'web-3:9464' is no address of an agent, such as http://127.0.0.1:9464" in ended.stderr
+
+
+def test_there_is_a_variable_for_each_kind_of_address() -> None:
+    named = {value for name, value in vars(address_variables).items() if name.isupper()}
+    assert named == {*OPTIONS, BROKER_HTTP}  # which is one of several that `status` asks
 
 
 def penstock_in_shell(redirected: str, **environment: str) -> tuple[int, str, str]:
@@ -180,39 +279,42 @@ def penstock_in_shell(redirected: str, **environment: str) -> tuple[int, str, st
     return ended.returncode, ended.stdout, ended.stderr
 
 
-def test_a_full_disk_is_one_line() -> None:
-    code, _, said = penstock_in_shell("schemas --help > /dev/full")
-    assert (code, said) == (1, "penstock: output: No space left on device\n")
-
-
 @pytest.mark.not_quick("starts a process")
-def test_streams_that_are_closed_are_no_error() -> None:
+def test_streams_may_be_full_closed_or_without_letters() -> None:
+    full = (1, "", "penstock: output: No space left on device\n")
+    assert penstock_in_shell("schemas --help > /dev/full") == full
     assert penstock_in_shell("schemas --help <&- >&-") == (0, "", "")
     assert penstock_in_shell("tpics 2>&-") == (2, "", "")
-
-
-@pytest.mark.not_quick("starts a process")
-def test_what_a_stream_has_no_letters_for_is_escaped() -> None:
     code, said, error = penstock_in_shell("keys agent", PYTHONIOENCODING="ascii")
-    assert (code, error) == (0, "")
-    assert "\\u2026" in said
+    assert (code, "\\u2026" in said, error) == (0, True, "")
 
 
 @pytest.mark.not_quick("starts a process")
 def test_without_an_extra_its_name_is_said(tmp_path: Path) -> None:
     (tmp_path / "kazoo.py").write_text("raise ModuleNotFoundError(name='kazoo')\n")
-    ended = subprocess.run(
-        [sys.executable, "-m", "penstock", "broker", "--help"],
-        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{REPOSITORY}"},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    code = "import sys; sys.argv[1:] = ['broker', '--help']; import penstock.__main__ as it"
+    ended = python(f"{code}; it.main()", PYTHONPATH=f"{tmp_path}:{REPOSITORY}")
     assert ended.returncode == 1
-    assert ended.stderr == (
-        "penstock: penstock broker needs kazoo: pip install 'penstock[broker]'\n"
-    )
+    said = "penstock: penstock broker needs kazoo: pip install 'penstock[broker]'\n"
+    assert ended.stderr == said
+
+
+WALK = """
+import sys
+sys.modules.update(dict.fromkeys({extras}))
+import click
+from penstock.command_line import penstock
+def walk(group, above):
+    for name, lazy in group.table.items():
+        try:
+            command = group.get_command(above, name)
+        except click.ClickException as error:
+            print(error.format_message())
+        else:
+            if hasattr(command, 'table'):
+                walk(command, click.Context(command, parent=above, info_name=name))
+walk(penstock, click.Context(penstock, info_name='penstock'))
+"""
 
 
 @pytest.mark.not_quick("starts a process")
@@ -226,30 +328,10 @@ def test_what_needs_no_extra_says_so_and_the_others_name_theirs() -> None:
         if name not in {"all", "development"}
     }
     extras -= {"packaging"}  # aiokafka needs it, too
-    code = (
-        "import sys\n"
-        f"sys.modules.update(dict.fromkeys({sorted(extras)}))\n"
-        "import click\n"
-        "from penstock.command_line import penstock\n"
-        "def walk(group, above):\n"
-        "    for name, lazy in group.table.items():\n"
-        "        try:\n"
-        "            command = group.get_command(above, name)\n"
-        "        except click.ClickException as error:\n"
-        "            print(error.format_message())\n"
-        "        else:\n"
-        "            if hasattr(command, 'table'):\n"
-        "                walk(command, click.Context(command, parent=above, info_name=name))\n"
-        "walk(penstock, click.Context(penstock, info_name='penstock'))\n"
-    )
-    run = [sys.executable, "-c", code]
-    ended = subprocess.run(run, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    ended = python(WALK.format(extras=sorted(extras)))
     assert (ended.returncode, ended.stderr) == (0, "")
-    needed = re.findall(
-        r"^penstock ([\w ]+) needs \w+: pip install 'penstock\[(\w+)\]'$",
-        ended.stdout,
-        re.MULTILINE,
-    )
+    needs = r"^penstock ([\w ]+) needs \w+: pip install 'penstock\[(\w+)\]'$"
+    needed = re.findall(needs, ended.stdout, re.MULTILINE)
     assert len(needed) == len(ended.stdout.splitlines())
     assert {"agent", "broker", "registry", "load", "audit", "topics recover"} <= dict(needed).keys()
 
@@ -269,13 +351,47 @@ def test_garbage_is_looked_for_after_an_import_as_before_it(was_enabled: bool) -
 
 @pytest.mark.not_quick("starts a process")
 def test_what_was_imported_is_not_looked_through_again() -> None:
-    code = (
+    ended = python(
         "import gc\n"
         "from penstock.command_line import penstock\n"
         "assert gc.get_freeze_count() == 0\n"
         "penstock.table['agent'].command()\n"
         "assert gc.get_freeze_count() > 50_000 > len(gc.get_objects())\n"
     )
-    run = [sys.executable, "-c", code]
-    ended = subprocess.run(run, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+LOGGING = """
+import logging, sys
+from penstock.cli.event_log import log_to_stderr
+log_to_stderr({log_format!r})
+log = logging.getLogger("broker.server")
+log.info("connection refused client_id=%s", "evil\\n2026 INFO all is well\\x1b[2J")
+log.debug("not shown")
+try:
+    1 / 0
+except ZeroDivisionError:
+    log.exception("that was a bug")
+"""
+
+
+@pytest.mark.not_quick("starts a process")
+def test_an_event_is_one_line_whatever_a_peer_or_an_exception_puts_into_it() -> None:
+    def logged(log_format: str) -> list[str]:
+        ended = python(LOGGING.format(log_format=log_format))
+        assert (ended.returncode, ended.stdout) == (0, "")
+        return ended.stderr.splitlines()
+
+    refused, bug = logged("text")
+    time, rest = refused.split(" ", 1)
+    assert len(time) == len("2026-11-20T07:00:00.123Z")
+    assert time.endswith("Z")
+    wanted = r"connection refused client_id=evil\n2026 INFO all is well\x1b[2J"
+    assert rest == f"INFO broker.server {wanted}"
+    assert "ERROR broker.server that was a bug traceback=Traceback (most recent" in bug
+    assert bug.endswith("ZeroDivisionError: division by zero")
+
+    first, second = map(json.loads, logged("json"))
+    assert (first["level"], first["logger"]) == ("INFO", "broker.server")
+    assert first["event"] == "connection refused client_id=evil\n2026 INFO all is well\x1b[2J"
+    assert second["traceback"].endswith("ZeroDivisionError: division by zero")

@@ -1,15 +1,10 @@
 """What comes when somebody presses Tab: in real shells, and as they ask for it."""
 
-import fcntl
 import os
-import pty
-import select
 import shutil
 import socket
-import struct
 import subprocess
 import sys
-import termios
 import time
 from pathlib import Path
 
@@ -23,8 +18,8 @@ from penstock.cli.completion import SHELLS, VARIABLE, words
 from penstock.cli.failures import Failed
 from tests.penstock.at_registry import AtRegistry
 from tests.penstock.running import REPOSITORY, At, penstock
+from tests.penstock.terminals import opened, read_until
 
-WITHIN = 60.0
 CLIENTS_PATIENCE = 25.0  # less than a client has for a broker that does not answer
 
 
@@ -45,7 +40,7 @@ class Tab:
 
     def comes_to_offer(self, line: str, *wanted: str) -> None:
         """Sooner or later: who asks gives up after a moment, which is short on a busy machine."""
-        wait_until(lambda: self.offers(line) == [*wanted], within=WITHIN, what=f"{wanted}: {line}")
+        wait_until(lambda: self.offers(line) == [*wanted], what=f"{wanted}: {line}")
 
 
 @pytest.fixture
@@ -54,43 +49,37 @@ def tab(monkeypatch: pytest.MonkeyPatch) -> Tab:
 
 
 def test_commands_options_and_choices(tab: Tab) -> None:
-    assert tab.offers("penstock to") == ["plain,topics"]
-    assert tab.offers("penstock topics de") == ["plain,describe", "plain,delete"]
-    assert tab.offers("penstock consume --to") == ["plain,--to-end"]
-    assert tab.offers("penstock produce t --codec=z") == ["plain,zstd"]
-    assert tab.offers("penstock broker --config bro") == ["file,bro"]
-    assert tab.offers("penstock consume t --avro-file vis") == ["file,vis"]
-    assert tab.offers("penstock consume t --codec=s") == ["plain,snappy"]
+    for line, offered in (
+        ("to", ["plain,topics"]),
+        ("re", ["plain,report", "plain,registry"]),
+        ("topics de", ["plain,describe", "plain,delete"]),
+        ("consume --to", ["plain,--to-end"]),
+        ("produce t --codec=z", ["plain,zstd"]),
+        ("broker --config bro", ["file,bro"]),
+        ("consume t --avro-file vis", ["file,vis"]),
+        ("consume t --codec=s", ["plain,snappy"]),
+    ):
+        assert tab.offers(f"penstock {line}") == offered
 
 
-def test_topics_are_those_of_the_cluster_that_the_line_names(
-    tab: Tab, at: At, new_topic: str
-) -> None:
-    at.output("topics", "create", new_topic)
-    found = f"plain,{new_topic}"
-    where = f"-b {at.bootstrap}"
-    for command in ("topics describe", "topics delete other", "produce", "consume --from end"):
-        tab.comes_to_offer(f"penstock {command} {where} {new_topic[:-1]}", found)
-    line = f"penstock topics delete {where} "
-    wait_until(lambda: found in tab.offers(line), within=WITHIN, what=f"{found}: {line}")
-
-
-def test_topics_are_those_of_the_cluster_in_the_environment(
+def test_topics_are_those_of_the_cluster_that_the_line_or_the_environment_names(
     tab: Tab, at: At, new_topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at.output("topics", "create", new_topic)
+    found, where = f"plain,{new_topic}", f"-b {at.bootstrap}"
+    for command in ("topics describe", "topics delete other", "produce", "consume --from end"):
+        tab.comes_to_offer(f"penstock {command} {where} {new_topic[:-1]}", found)
+    line = f"penstock topics delete {where} "
+    wait_until(lambda: found in tab.offers(line), what=f"{found}: {line}")
     monkeypatch.setenv("PENSTOCK_BOOTSTRAP", at.bootstrap)
-    tab.comes_to_offer(f"penstock report {new_topic[:-1]}", f"plain,{new_topic}")
+    tab.comes_to_offer(f"penstock report {new_topic[:-1]}", found)
 
 
 def test_subjects_are_those_of_the_registry(
     tab: Tab, schemas: AtRegistry, new_topic: str, tmp_path: Path
 ) -> None:
-    schema = tmp_path / f"{new_topic}.avsc"
-    schema.write_text('"string"')
-    schemas.output("register", str(schema))
-    found = f"plain,{new_topic}"
-    at = f"-r {schemas.url} {new_topic[:-1]}"
+    schemas.registered(tmp_path, new_topic)
+    found, at = f"plain,{new_topic}", f"-r {schemas.url} {new_topic[:-1]}"
     for command in ("show", "delete", "config --set full"):
         tab.comes_to_offer(f"penstock schemas {command} {at}", found)
     tab.comes_to_offer(f"penstock schemas diff {at}", found, f"file,{new_topic[:-1]}")
@@ -101,10 +90,7 @@ def test_nobody_who_answers_is_no_error(tab: Tab) -> None:
     assert tab.offers(f"penstock consume -b 127.0.0.1:{port} ") == []
     assert tab.offers(f"penstock schemas show -r http://127.0.0.1:{port} ") == []
     assert tab.offers("penstock consume -b nonsense:x ") == []
-
-
-def test_a_broker_that_is_silent_is_not_waited_for(tab: Tab) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # which is not waited for
         began = time.monotonic()
         assert tab.offers(f"penstock consume -b 127.0.0.1:{silent.getsockname()[1]} ") == []
         assert time.monotonic() - began < CLIENTS_PATIENCE
@@ -124,37 +110,17 @@ def test_names_that_a_shell_would_take_for_more_are_left_out() -> None:
     assert words(lambda: names, "") == ["a", "b.c-d_e"]
     assert words(lambda: names, "_") == ["_audit"]
 
-
-def test_what_fails_offers_nothing() -> None:
     def fails() -> list[str]:
         raise Failed("no broker")
 
     assert words(fails, "") == []
 
 
-def test_nothing_is_imported_for_the_name_of_a_command() -> None:
-    code = (
-        "import sys; from penstock.command_line import penstock\n"
-        "from penstock.cli.completion import complete\n"
-        "complete(penstock, 'bash_complete'); print(*sys.modules)"
-    )
-    environment = {**os.environ, "COMP_WORDS": "penstock re", "COMP_CWORD": "re"}
-    run = [sys.executable, "-c", code]
-    said = subprocess.check_output(run, cwd=REPOSITORY, env=environment, text=True)
-    assert said.startswith("plain,report\nplain,registry\n")
-    assert not {"wire", "client", "broker", "msgspec", "rich", "yaml"} & set(said.split())
-
-
 @pytest.mark.not_quick("starts a process")
 def test_a_command_that_lacks_its_extra_is_completed_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "kazoo.py").write_text("raise ModuleNotFoundError(name='kazoo')\n")
-    environment = {
-        **os.environ,
-        "PYTHONPATH": f"{tmp_path}:{REPOSITORY}",
-        VARIABLE: "bash_complete",
-        "COMP_WORDS": "penstock broker --",
-        "COMP_CWORD": "--",
-    }
+    asked = {VARIABLE: "bash_complete", "COMP_WORDS": "penstock broker --", "COMP_CWORD": "--"}
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{REPOSITORY}", **asked}
     run = [sys.executable, "-m", "penstock"]
     ended = subprocess.run(run, env=environment, cwd=tmp_path, capture_output=True, check=False)
     offered = b"plain,--config\nplain,--set\nplain,--log-format\nplain,--help\n"
@@ -168,12 +134,10 @@ def test_a_shell_that_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # How each is started without anybody's settings, and told about completion.
+ZSH = 'autoload -U compinit; compinit -D -u; eval "$(penstock completion zsh)"'
 INTERACTIVE = {
     "bash": (["bash", "--norc", "--noprofile", "-i"], 'eval "$(penstock completion bash)"'),
-    "zsh": (
-        ["zsh", "-f", "-i"],
-        'autoload -U compinit; compinit -D -u; eval "$(penstock completion zsh)"',
-    ),
+    "zsh": (["zsh", "-f", "-i"], ZSH),
     "fish": (["fish", "--no-config", "-i"], "penstock completion fish | source"),
 }
 
@@ -192,32 +156,23 @@ def test_a_shell_completes_what_is_typed(shell: str, tmp_path: Path) -> None:
         "TERM": "dumb" if shell == "bash" else "xterm",
         "PS1": "",
     }
-    main, terminal = pty.openpty()
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 150, 0, 0))
-    with subprocess.Popen(
-        ["setsid", "--ctty", *arguments],
-        stdin=terminal,
-        stdout=terminal,
-        stderr=terminal,
-        cwd=tmp_path,
-        env=environment,
-    ) as process:
+    with (
+        opened(columns=150) as (main, terminal),
+        subprocess.Popen(
+            ["setsid", "--ctty", *arguments],
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
+            cwd=tmp_path,
+            env=environment,
+        ) as process,
+    ):
         os.close(terminal)
         try:
             os.write(main, f"{setup}; echo set''up\n".encode())
-            _read_until(main, b"setup")
+            read_until(main, b"setup")
             # A colon ends a word in bash, and is part of an address.
             os.write(main, b"penstock topics list -b 127.0.0.1:9092 --js\t")
-            _read_until(main, b"--json")
+            read_until(main, b"--json")
         finally:
             process.kill()
-            os.close(main)
-
-
-def _read_until(terminal: int, wanted: bytes) -> None:
-    written = b""
-    deadline = time.monotonic() + WITHIN
-    while wanted not in written:
-        ready, _, _ = select.select([terminal], [], [], max(0.0, deadline - time.monotonic()))
-        assert ready, f"{wanted!r} is not in {written!r}"
-        written += os.read(terminal, 10_000)

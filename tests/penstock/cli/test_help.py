@@ -17,9 +17,7 @@ from penstock.cli.lazy_group import LazyGroup
 from penstock.command_line import penstock
 
 # Programs that run until they are told to stop, and what only writes for a shell.
-WITHOUT_JSON = {
-    *("up", "broker", "registry", "audit", "mirror", "completion", "password-line"),
-}
+WITHOUT_JSON = {*("up", "broker", "registry", "audit", "mirror", "completion", "password-line")}
 # What lies behind a gap is of a topic, or of all that is loaded.
 # A topic's settings are Kafka's --config, a level is a registry's; an address is of a host, too.
 SEVERAL_MEANINGS = {

@@ -13,8 +13,7 @@ MIDNIGHT = SEVEN - 7 * HOUR_MILLIS
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["2026-11-20T07", "2026-11-20T07:00", "2026-11-20 07:00:00Z", "2026-11-20T08:00+01:00"],
+    "text", ["2026-11-20T07", "2026-11-20T07:00", "2026-11-20 07:00:00Z", "2026-11-20T08:00+01:00"]
 )
 def test_a_time_is_utc_unless_it_says_otherwise(text: str) -> None:
     assert time_millis(text) == SEVEN
@@ -29,6 +28,10 @@ def test_no_time(text: str) -> None:
 @given(st.integers(0, 253_402_300_799_000).map(lambda millis: millis // 1000 * 1000))
 def test_a_time_that_is_shown_can_be_typed(millis: int) -> None:
     assert time_millis(time_text(millis)) == millis
+
+
+def test_a_time_that_no_calendar_has() -> None:
+    assert time_text(2**62) == "4,611,686,018,427,387,904 ms since 1970"
 
 
 def test_days() -> None:

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import Meta
 
 from penstock.config.configuration import ConfigurationError, load
@@ -137,91 +139,76 @@ def test_where_text_is_wanted_a_scalar_is_text(path: Path, written: str, rack: s
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("prot: 1", "program.yaml:1: prot: unknown key; did you mean port?"),
+        ("prot: 1", ":1: prot: unknown key; did you mean port?"),
         (
             "id: 1\ntopic_defaults:\n  retention_ms: 5",
-            "program.yaml:3: topic_defaults.retention_ms: unknown key; did you mean retention.ms?",
+            ":3: topic_defaults.retention_ms: unknown key; did you mean retention.ms?",
         ),
         (
             "inputs: [{topic: a, zzz: 1}]",
-            "program.yaml:1: inputs[0].zzz: unknown key; known keys are topic, paths",
+            ":1: inputs[0].zzz: unknown key; known keys are topic, paths",
         ),
-        ("port: abc", "program.yaml:1: port: expected a whole number from 1 to 65535, not abc"),
-        ('port: "1"', 'program.yaml:1: port: expected a whole number from 1 to 65535, not "1"'),
-        ("port: 0", "program.yaml:1: port: expected a whole number from 1 to 65535, not 0"),
-        ("port: 1.0", "program.yaml:1: port: expected a whole number from 1 to 65535, not 1.0"),
-        ("port: true", "program.yaml:1: port: expected a whole number from 1 to 65535, not true"),
-        ("\nport:", "program.yaml:2: port: has no value; expected a whole number from 1 to 65535"),
-        ("insecure: yes", "program.yaml:1: insecure: expected true or false, not yes"),
-        ("codec: lz5", "program.yaml:1: codec: expected one of none, zstd, not lz5"),
-        ("acks: 2", "program.yaml:1: acks: expected one of 0, 1, all, not 2"),
-        ("host: [a]", "program.yaml:1: host: expected text, not a list"),
-        ("host: {a: 1}", "program.yaml:1: host: expected text, not a mapping"),
-        ("data_dir: [a]", "program.yaml:1: data_dir: expected a path, not a list"),
-        ("inputs: a", "program.yaml:1: inputs: expected a list, each a mapping, not a"),
-        ("login: me", "program.yaml:1: login: expected a mapping, not me"),
-        ("login: {user: a}", "program.yaml:1: login.password: is required: text"),
-        ("inputs:\n - topic: a\n -", "program.yaml:3: inputs[1].topic: is required: text"),
+        ("port: abc", ":1: port: expected a whole number from 1 to 65535, not abc"),
+        ('port: "1"', ':1: port: expected a whole number from 1 to 65535, not "1"'),
+        ("port: 0", ":1: port: expected a whole number from 1 to 65535, not 0"),
+        ("port: 1.0", ":1: port: expected a whole number from 1 to 65535, not 1.0"),
+        ("port: true", ":1: port: expected a whole number from 1 to 65535, not true"),
+        ("\nport:", ":2: port: has no value; expected a whole number from 1 to 65535"),
+        ("insecure: yes", ":1: insecure: expected true or false, not yes"),
+        ("codec: lz5", ":1: codec: expected one of none, zstd, not lz5"),
+        ("acks: 2", ":1: acks: expected one of 0, 1, all, not 2"),
+        ("host: [a]", ":1: host: expected text, not a list"),
+        ("host: {a: 1}", ":1: host: expected text, not a mapping"),
+        ("data_dir: [a]", ":1: data_dir: expected a path, not a list"),
+        ("inputs: a", ":1: inputs: expected a list, each a mapping, not a"),
+        ("login: me", ":1: login: expected a mapping, not me"),
+        ("login: {user: a}", ":1: login.password: is required: text"),
+        ("inputs:\n - topic: a\n -", ":3: inputs[1].topic: is required: text"),
         (
             "configs: {a: [1]}",
-            "program.yaml:1: configs.a: expected a whole number or true or false or text,"
-            " not a list",
+            ":1: configs.a: expected a whole number or true or false or text, not a list",
         ),
         (
             "topic_defaults: {ratio: 0}",
-            "program.yaml:1: topic_defaults.ratio: expected a number above 0 to 1, not 0",
+            ":1: topic_defaults.ratio: expected a number above 0 to 1, not 0",
         ),
         (
             "topic_defaults: {partitions: 0}",
-            "program.yaml:1: topic_defaults.partitions: expected a whole number, 1 or more, not 0",
+            ":1: topic_defaults.partitions: expected a whole number, 1 or more, not 0",
         ),
-        (
-            "token: short",
-            "program.yaml:1: token: expected text of 8 to 20 characters, not short",
-        ),
-        (
-            "host: 0.0.0.0",
-            "program.yaml: host: an address other than 127.0.0.1 needs insecure: true",
-        ),
-        ("- a", "program.yaml:1: expected a mapping of keys to values"),
-        ("word", "program.yaml:1: expected a mapping of keys to values"),
-        ("id: 1\nid: 2", "program.yaml:2: id: given twice, first at program.yaml:1"),
-        (
-            "login: {user: a, user: b}",
-            "program.yaml:1: login.user: given twice, first at program.yaml:1",
-        ),
-        ("[a]: 1", "program.yaml:1: a key must be text"),
-        ("a: &x 1", "program.yaml:1: a: YAML's anchors (&) and aliases (*) are not supported"),
-        ("rack: *x", "program.yaml:1: rack: YAML's anchors (&) and aliases (*) are not supported"),
-        ("&x a: 1", "program.yaml:1: YAML's anchors (&) and aliases (*) are not supported"),
-        ("id: !!int 1", "program.yaml:1: id: YAML's tags (!) are not supported"),
-        ("id: 1\n---\nid: 2", "program.yaml: expected one YAML document, not several"),
-        ("id: [1", "program.yaml:2: not YAML: did not find expected ',' or ']'"),
-        (
-            "id: 1\n\tport: 2",
-            "program.yaml:2: not YAML: found a tab character that violates indentation",
-        ),
-        (b"id: 1\nrack: \xff", "program.yaml:2: not UTF-8"),
+        ("token: short", ":1: token: expected text of 8 to 20 characters, not short"),
+        ("host: 0.0.0.0", ": host: an address other than 127.0.0.1 needs insecure: true"),
+        ("- a", ":1: expected a mapping of keys to values"),
+        ("word", ":1: expected a mapping of keys to values"),
+        ("id: 1\nid: 2", ":2: id: given twice, first at program.yaml:1"),
+        ("login: {user: a, user: b}", ":1: login.user: given twice, first at program.yaml:1"),
+        ("[a]: 1", ":1: a key must be text"),
+        ("a: &x 1", ":1: a: YAML's anchors (&) and aliases (*) are not supported"),
+        ("rack: *x", ":1: rack: YAML's anchors (&) and aliases (*) are not supported"),
+        ("&x a: 1", ":1: YAML's anchors (&) and aliases (*) are not supported"),
+        ("id: !!int 1", ":1: id: YAML's tags (!) are not supported"),
+        ("id: 1\n---\nid: 2", ": expected one YAML document, not several"),
+        ("id: [1", ":2: not YAML: did not find expected ',' or ']'"),
+        ("id: 1\n\tport: 2", ":2: not YAML: found a tab character that violates indentation"),
+        (b"id: 1\nrack: \xff", ":2: not UTF-8"),
         (
             b"rack: \x00",
-            "program.yaml: not YAML: unacceptable character #x0000:"
-            " control characters are not allowed",
+            ": not YAML: unacceptable character #x0000: control characters are not allowed",
         ),
-        ("a: " + "[" * 50, "program.yaml:1: more than 20 levels deep"),
-        ("#" * 1_000_001, "program.yaml: more than 1,000,000 bytes"),
+        ("a: " + "[" * 50, ":1: more than 20 levels deep"),
+        ("#" * 1_000_001, ": more than 1,000,000 bytes"),
         (
-            'topic_defaults: {"a\\nb\\e": 1}',
-            "program.yaml:1: topic_defaults.a\\nb\\x1b: unknown key;"
-            " known keys are partitions, retention.ms, ratio",
+            'inputs: [{topic: a, "a\\nb\\e": 1}]',
+            ":1: inputs[0].a\\nb\\x1b: unknown key; known keys are topic, paths",
         ),
         (
             'port: "\\n\\e[2J"',
-            'program.yaml:1: port: expected a whole number from 1 to 65535, not "\\n\\x1b[2J"',
+            ':1: port: expected a whole number from 1 to 65535, not "\\n\\x1b[2J"',
         ),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(path: Path, text: str | bytes, line: str) -> None:
-    assert error(path, text) == line
+    assert error(path, text) == f"program.yaml{line}"
 
 
 def test_a_long_value_is_cut(path: Path) -> None:
@@ -255,14 +242,14 @@ def test_the_environment_is_data_and_not_yaml(path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("rack: ${NONE}", "program.yaml:1: rack: the environment has no variable NONE"),
-        ("rack: ${a b}", "program.yaml:1: rack: expected ${NAME}; $${ stands for ${ itself"),
-        ("rack: ${A", "program.yaml:1: rack: expected ${NAME}; $${ stands for ${ itself"),
-        ("port: ${A}", "program.yaml:1: port: expected a whole number from 1 to 65535"),
+        ("rack: ${NONE}", ":1: rack: the environment has no variable NONE"),
+        ("rack: ${a b}", ":1: rack: expected ${NAME}; $${ stands for ${ itself"),
+        ("rack: ${A", ":1: rack: expected ${NAME}; $${ stands for ${ itself"),
+        ("port: ${A}", ":1: port: expected a whole number from 1 to 65535"),
     ],
 )
 def test_the_environment_is_never_shown(path: Path, text: str, line: str) -> None:
-    assert error(path, text, A="hunter2") == line
+    assert error(path, text, A="hunter2") == f"program.yaml{line}"
 
 
 def test_a_text_can_lie_in_a_file(path: Path) -> None:
@@ -280,21 +267,24 @@ def test_a_key_of_the_program_that_ends_in_file_stays_itself(path: Path) -> None
 
 def test_what_can_be_wrong_with_a_secret_file(path: Path) -> None:
     folder = path.parent
-    line = "program.yaml:1: rack_file: {}: No such file or directory"
-    assert error(path, "rack_file: /nowhere") == line.format("/nowhere")
-    (folder / "s").write_bytes(b"\xff")
-    assert error(path, f"rack_file: {folder}/s") == "program.yaml:1: rack_file: s: not UTF-8"
-    (folder / "s").write_text("x" * 70_000)
-    assert error(path, f"rack_file: {folder}/s").endswith("s: more than 65536 bytes")
-    (folder / "s").write_text("hunter2")
-    both = f"rack: a\nrack_file: {folder}/s"
-    assert error(path, both) == "program.yaml:2: rack_file: give either rack or rack_file, not both"
-    assert error(path, f"token_file: {folder}/s") == (
-        "program.yaml:1: token_file: s: expected text of 8 to 20 characters"
-    )
-    assert error(path, "rack_file: [a]") == (
-        "program.yaml:1: rack_file: expected the path of a file"
-    )
+    for content, text, line in (
+        (b"", "rack_file: /nowhere", ":1: rack_file: /nowhere: No such file or directory"),
+        (b"\xff", f"rack_file: {folder}/s", ":1: rack_file: s: not UTF-8"),
+        (b"x" * 70_000, f"rack_file: {folder}/s", ":1: rack_file: s: more than 65536 bytes"),
+        (
+            b"hunter2",
+            f"rack: a\nrack_file: {folder}/s",
+            ":2: rack_file: give either rack or rack_file, not both",
+        ),
+        (
+            b"hunter2",
+            f"token_file: {folder}/s",
+            ":1: token_file: s: expected text of 8 to 20 characters",
+        ),
+        (b"", "rack_file: [a]", ":1: rack_file: expected the path of a file"),
+    ):
+        (folder / "s").write_bytes(content)
+        assert error(path, text) == f"program.yaml{line}"
     assert error(path, "port_file: a").startswith("program.yaml:1: port_file: unknown key")
 
 
@@ -322,17 +312,11 @@ def test_overrides_lie_over_the_file_and_the_last_one_counts(path: Path) -> None
     text = "port: 1\ntopic_defaults: {partitions: 3}\nrack_file: /nowhere\nconfigs:"
     overrides = ("port=2", "port=3", "topic_defaults.ratio=1", "rack=r", "configs.a=b")
     assert program(path, text, *overrides) == Program(
-        port=3,
-        topic_defaults=TopicDefaults(partitions=3, ratio=1.0),
-        rack="r",
-        configs={"a": "b"},
+        port=3, topic_defaults=TopicDefaults(partitions=3, ratio=1.0), rack="r", configs={"a": "b"}
     )
     text = "logins: {a: {user: u, password: p}}"
     loaded = program(path, text, "logins.a.user=v", "logins.b={user: w, password: q}")
-    assert loaded.logins == {
-        "a": Login(user="v", password="p"),
-        "b": Login(user="w", password="q"),
-    }
+    assert loaded.logins == {"a": Login(user="v", password="p"), "b": Login(user="w", password="q")}
 
 
 @pytest.mark.parametrize(
@@ -347,12 +331,52 @@ def test_overrides_lie_over_the_file_and_the_last_one_counts(path: Path) -> None
         ),
         ("port.x=1", "--set port.x: port has no keys of its own"),
         ("inputs.0=1", "--set inputs.0: inputs has no keys of its own"),
-        (
-            "port=abc",
-            "--set port: port: expected a whole number from 1 to 65535, not abc",
-        ),
+        ("port=abc", "--set port: port: expected a whole number from 1 to 65535, not abc"),
         ("inputs=[", "--set inputs:2: not YAML: did not find expected node content"),
     ],
 )
 def test_an_override_can_be_wrong(path: Path, override: str, line: str) -> None:
     assert error(path, "", override) == line
+
+
+_YAML_BITS = st.sampled_from(
+    [
+        *(
+            "id",
+            "port",
+            "inputs",
+            "topic",
+            "a",
+            ": ",
+            "- ",
+            "\n",
+            "  ",
+            "[",
+            "]",
+            "{",
+            "}",
+            ",",
+            "1",
+        ),
+        *('"', "'", "&a", "*a", "!!x", "${", "|", ">", "#", "%", "?", "null", "\t", "---", "\x00"),
+    ]
+)
+
+
+@given(
+    text=st.one_of(
+        st.lists(_YAML_BITS, max_size=30).map("".join).map(str.encode), st.binary(max_size=60)
+    ),
+    override=st.one_of(st.none(), st.text(max_size=30)),
+)
+def test_whatever_is_in_the_file_it_loads_or_gets_one_line(
+    tmp_path_factory: pytest.TempPathFactory, text: bytes, override: str | None
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "anything.yaml"
+    path.write_bytes(text)
+    line = "loaded"
+    try:
+        load(Program, path, [] if override is None else [override], {})
+    except ConfigurationError as refused:
+        line = str(refused)
+    assert line.isprintable()

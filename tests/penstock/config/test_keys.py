@@ -1,5 +1,6 @@
-"""Keys as they are read from structs, and how their types and defaults are said."""
+"""Keys as they are read from structs, how types and defaults are said, and `penstock keys`."""
 
+import json
 from enum import StrEnum
 from typing import Any
 
@@ -10,7 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ground.settings import Bytes, FilePath, HostAndPort, Seconds
-from penstock.config.reference import Key, Unexplained, found, is_nothing, sections, spoken, written
+from penstock.config.reference import (
+    KINDS,
+    Key,
+    Unexplained,
+    found,
+    is_nothing,
+    sections,
+    spoken,
+    written,
+)
+from tests.penstock.running import penstock
+from tests.penstock.terminals import on_a_terminal
 
 
 class Colour(StrEnum):
@@ -65,13 +77,8 @@ def keys() -> dict[str, Key]:
 
 
 def test_names_are_those_of_overrides() -> None:
-    assert [section.name for section in sections(Machine)] == [
-        "",
-        "parts[]",
-        "by_name.NAME",
-        "one",
-        "base",
-    ]
+    names = [section.name for section in sections(Machine)]
+    assert names == ["", "parts[]", "by_name.NAME", "one", "base"]
     assert {"parts[].weight", "by_name.NAME.weight", "one.weight", "base.weight"} < set(keys())
 
 
@@ -173,3 +180,44 @@ def test_large_numbers_are_said_too() -> None:
         (True, "seconds", ""),
     ):
         assert spoken(value, kind) == said, value
+
+
+@pytest.mark.not_quick("imports whole programs")
+@pytest.mark.parametrize("program", KINDS)
+def test_every_program_explains_itself(program: str) -> None:
+    ended = penstock("keys", program)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    titles, *rows = ended.stdout.splitlines()
+    assert titles.split() == ["key", "type", "default", "meaning"]
+    documents = json.loads(penstock("keys", program, "--json").stdout)
+    assert [row.split()[0] for row in rows] == [each["key"] for each in documents]
+
+
+def test_only_what_is_looked_for() -> None:
+    ended = penstock("keys", "agent", "Multiline", "begins")
+    assert [row.split()[0] for row in ended.stdout.splitlines()[1:]] == [
+        "inputs[].multiline.start",
+        "inputs[].multiline.indentation",
+    ]
+
+
+def test_a_key_as_a_document() -> None:
+    (document, *_) = json.loads(penstock("keys", "broker", "port", "listens", "--json").stdout)
+    meaning = {"meaning": "The port that it listens on; 0: any that is free.", "default": 9092}
+    assert document == {"key": "port", "type": "port", "allowed": [], "required": False, **meaning}
+
+
+def test_a_terminal_has_the_meaning_under_the_key() -> None:
+    shown = on_a_terminal("keys", "audit", "retention", columns=60)
+    assert shown.replace("\x1b[1m", "").replace("\x1b[0m", "").splitlines() == [
+        "retention  seconds, default 604800 (7 days)",
+        "    Windows, files and loads older than that are forgotten.",
+    ]
+
+
+def test_what_nobody_speaks_of_and_a_program_without_configuration() -> None:
+    ended = penstock("keys", "agent", "flux", "capacitor")
+    said = "no key of the agent speaks of flux capacitor; all are in `penstock keys agent`"
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"penstock: {said}\n")
+    ended = penstock("keys", "completion")
+    assert (ended.returncode, "not one of 'agent', 'broker'" in ended.stderr) == (2, True)

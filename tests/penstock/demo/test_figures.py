@@ -1,16 +1,26 @@
 """Whatever differs from what was written is said, and nothing else is."""
 
+from collections import Counter
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from audit.answers import Flow, ReportAnswer, TierTotals, TopicReport
 from audit.findings import FaultKind, Finding, State
 from audit.verdicts import Wait
 from penstock.demo.applications.writing import WrittenTally
 from penstock.demo.command import show_outcome
-from penstock.demo.figures import DemonstrationOutcome, Figures, arrivals, document
+from penstock.demo.figures import (
+    NO_NUMBER,
+    Arrivals,
+    DemonstrationOutcome,
+    Figures,
+    arrivals,
+    document,
+)
 from penstock.demo.kills import kills_of
 from penstock.demo.settling import TimeSpan, only_faults, span, waits_for
 
@@ -70,57 +80,39 @@ def test_what_agrees_agrees(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 NOT_EVERY = "Not every line arrived."
+NOBODYS = "Every line arrived, and events that nobody wrote."
 NOT_ONCE = "Every line arrived, but not all of them once."
 OTHERWISE = "{arrived}; but the agent counted 1 of 2 topics otherwise."
 NOT_COMPLETE = "{arrived}; but the audit does not call 1 of 2 topics complete."
 ARRIVED = "Every line arrived, once, although the agent, the mirror and the broker were killed"
 # What differs, as it is said; of what; and the last sentence, which is true.
+A_LOG = "a.log, bytes 1 to 2 are not at the brokers"
+LOST = msgspec.structs.replace(
+    said(State.MISSING),
+    findings=[
+        Finding(kind=FaultKind.MISSING, words=A_LOG),
+        Finding(kind=FaultKind.LOST, words="known", accepted="it was known"),
+    ],
+)
+LATE = msgspec.structs.replace(said(State.PENDING), waits=[Wait(on="hdfs", words="the next load")])
+
+
+def of(*numbers: int) -> Arrivals:
+    return arrivals(numbers, 10)
+
+
 WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("the agent says that it shipped 9 of 10 events", {"said": said(shipped=9)}, OTHERWISE),
     ("the agent says that it read 13 of 14 lines", {"said": said(read=13)}, OTHERWISE),
-    ("1 event was not stored: number 9", {"stored": arrivals(range(9), 10)}, NOT_EVERY),
-    (
-        "stored more than once: number 3 (1 too many)",
-        {"stored": arrivals([*range(10), 3], 10)},
-        NOT_ONCE,
-    ),
-    ("1 event was not mirrored: number 0", {"mirrored": arrivals(range(1, 10), 10)}, NOT_EVERY),
-    ("3 events were not landed: numbers 0 to 2", {"landed": arrivals(range(3, 10), 10)}, NOT_EVERY),
-    (
-        "landed more than once: number 9 (1 too many)",
-        {"landed": arrivals([*range(10), 9], 10)},
-        NOT_ONCE,
-    ),
-    (
-        "landed, but never written: number 10",
-        {"landed": arrivals(range(11), 10)},
-        "Every line arrived, and events that nobody wrote.",
-    ),
+    ("1 event was not stored: number 9", {"stored": of(*range(9))}, NOT_EVERY),
+    ("stored more than once: number 3 (1 too many)", {"stored": of(*range(10), 3)}, NOT_ONCE),
+    ("1 event was not mirrored: number 0", {"mirrored": of(*range(1, 10))}, NOT_EVERY),
+    ("3 events were not landed: numbers 0 to 2", {"landed": of(*range(3, 10))}, NOT_EVERY),
+    ("landed more than once: number 9 (1 too many)", {"landed": of(*range(10), 9)}, NOT_ONCE),
+    ("landed, but never written: number 10", {"landed": of(*range(11))}, NOBODYS),
     ("the audit knows no such topic", {"said": None}, NOT_COMPLETE),
-    (
-        "the audit says missing; a.log, bytes 1 to 2 are not at the brokers",
-        {
-            "said": msgspec.structs.replace(
-                said(State.MISSING),
-                findings=[
-                    Finding(
-                        kind=FaultKind.MISSING, words="a.log, bytes 1 to 2 are not at the brokers"
-                    ),
-                    Finding(kind=FaultKind.LOST, words="known", accepted="it was known"),
-                ],
-            )
-        },
-        NOT_COMPLETE,
-    ),
-    (
-        "the audit says pending; it waits for the next load",
-        {
-            "said": msgspec.structs.replace(
-                said(State.PENDING), waits=[Wait(on="hdfs", words="the next load")]
-            )
-        },
-        NOT_COMPLETE,
-    ),
+    (f"the audit says missing; {A_LOG}", {"said": LOST}, NOT_COMPLETE),
+    ("the audit says pending; it waits for the next load", {"said": LATE}, NOT_COMPLETE),
 ]
 
 
@@ -170,7 +162,7 @@ def test_what_cannot_be_proven_is_no_loss(capsys: pytest.CaptureFixture[str]) ->
 def test_kills_are_drawn_from_a_seed() -> None:
     """The same in each run and release; each program once, in time to be seen."""
     assert [(each.program, round(each.after, 1)) for each in kills_of(1, 8)] == [
-        *(("agent", 1.7), ("broker", 5.7), ("mirror", 6.2)),
+        *(("agent", 1.7), ("broker", 5.7), ("mirror", 6.2))
     ]
     assert len({kills_of(seed, 60) for seed in range(100)}) == 100
     for seed in range(100):
@@ -252,3 +244,31 @@ def test_it_does_not_wait_for_what_is_wrong_for_good() -> None:
     assert not only_faults(report(msgspec.structs.replace(lost, pending=3)), topics)
     waiting = msgspec.structs.replace(lost, waits=[Wait(on="hdfs", words="the next load")])
     assert not only_faults(report(waiting), topics)
+
+
+@given(st.lists(st.integers(-1, 12)), st.integers(0, 10))
+def test_what_arrived_is_held_against_what_was_written(numbers: list[int], written: int) -> None:
+    found = arrivals(numbers, written)
+    counted = Counter(numbers)
+    missing = {number for each in found.missing for number in each}
+    assert (found.events, found.distinct) == (len(numbers), len(counted))
+    assert missing == set(range(written)) - set(numbers)
+    assert found.events_missing == len(missing)
+    assert list(found.twice) == sorted(each for each in counted if counted[each] > 1)
+    assert set(found.unknown) == set(numbers) - set(range(written))
+    all_is_well = sorted(numbers) == list(range(written))
+    assert (list(found.faults("landed")) == []) == all_is_well
+
+
+def test_a_fault_has_words() -> None:
+    def words(numbers: list[int], written: int) -> list[str]:
+        return list(arrivals(numbers, written).faults("landed"))
+
+    assert words([0, 1, 2], 3) == []
+    assert words([0, 2], 3) == ["1 event was not landed: number 1"]
+    assert words([], 1_500) == ["1,500 events were not landed: numbers 0 to 1,499"]
+    assert words([1, 3, 5, 7], 9) == ["5 events were not landed: numbers 0, 2, 4 and 2 more"]
+    assert words([0, 1, 1, 1], 2) == ["landed more than once: number 1 (2 too many)"]
+    assert words([0, 0, 1, 1], 2) == ["landed more than once: numbers 0, 1 (2 too many)"]
+    assert words([0, 1, 4_000], 2) == ["landed, but never written: number 4,000"]
+    assert words([0, NO_NUMBER], 1) == ["landed, but never written: an event without number"]

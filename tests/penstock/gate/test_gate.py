@@ -2,7 +2,6 @@
 it with a word of its own."""
 
 import json
-import time
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -165,9 +164,7 @@ def test_a_broker_that_stays_away_shuts_it(pipeline: Pipeline) -> None:
     assert said(back)["not_asked"] == ["canary"]
 
 
-def test_a_broker_that_does_not_lead_again_shuts_it_until_it_is_elected(
-    pipeline: Pipeline,
-) -> None:
+def test_a_broker_that_does_not_lead_again_shuts_it_until_it_is_elected(pipeline: Pipeline) -> None:
     topic = f"led-{uuid.uuid4().hex[:8]}"
     at = ("--bootstrap", pipeline.bootstrap)
     assert pipeline.check("--no-canary", "--no-audit", within=60).returncode == 0
@@ -177,15 +174,18 @@ def test_a_broker_that_does_not_lead_again_shuts_it_until_it_is_elected(
     without = ("--broker", "1", "--no-canary", "--no-audit")
     first.terminate()
     first.start()
-    deadline = time.monotonic() + 60
-    while True:
+
+    def is_led_by_another() -> Ended | None:
         shut = pipeline.check(*without, within=0)
         if shut.returncode == 0:  # it was given back by itself: not twice in five minutes
             first.terminate()
             first.start()
-        elif any("led by another broker: " in each for each in reasons(shut, "brokers")):
-            break
-        assert time.monotonic() < deadline, shut
+            return None
+        said = reasons(shut, "brokers")
+        return shut if any("led by another broker: " in each for each in said) else None
+
+    shut = wait_until(is_led_by_another, what="another broker leads")
+    assert shut is not None
     assert shut.returncode in {WAITING, SILENCE}, shut
     penstock("gate", "check", "--no-canary", "--no-audit", "--within", "90", "--steady", "0", *at)
     elected = penstock("brokers", "elect", "1", *at)
@@ -230,11 +230,14 @@ def test_a_new_finding_shuts_it_and_an_old_one_does_not(pipeline: Pipeline) -> N
         within=60,
         what="the audit has found it",
     )
-    shut = pipeline.check("--baseline", str(before), "--no-canary", within=0)
-    until = time.monotonic() + PATIENCE
-    while shut.returncode != NEW and time.monotonic() < until:  # a busy audit is behind at first
+
+    def is_shut() -> Ended | None:
+        """A busy audit is behind at first."""
         shut = pipeline.check("--baseline", str(before), "--no-canary", within=2)
-    assert shut.returncode == NEW, shut
+        return shut if shut.returncode == NEW else None
+
+    shut = wait_until(is_shut, within=PATIENCE, what="the gate is shut")
+    assert shut is not None
     assert "/var/log/a.log, bytes 1,200 to 1,320" in reasons(shut, "audit")[0]
     known = pipeline.check("--baseline", str(pipeline.record()), "--no-canary", within=PATIENCE)
     assert known.returncode == 0, known

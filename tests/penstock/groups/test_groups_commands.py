@@ -1,59 +1,41 @@
 """`penstock groups`, against a running broker."""
 
 import json
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, TopicPartition
+import pytest
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from broker.config import AuthorizationConfig
 from harness.broker_process import BrokerProcess
 from harness.waiting import wait_until
+from tests.broker.api.conftest import client, permit, running
+from tests.broker.api.rules import EVERYTHING, Rules, rule
+from tests.broker.api.running_broker import RunningBroker
 from tests.client.group.conftest import zookeeper_of
-from tests.penstock.running import At, running
+from tests.penstock.groups.consumer_groups import (
+    describe,
+    fill_topic,
+    member,
+    names,
+    offsets,
+    read_all,
+)
+from tests.penstock.running import At
+from wire.acls import Operation, ResourceType
 
+__all__ = ["client", "permit", "running"]  # fixtures of a broker with permissions
 
-@contextmanager
-def member(at: At, group: str, topic: str, count: int) -> Iterator[Consumer]:
-    """One of librdkafka's, that has read so many messages."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": at.bootstrap,
-            "group.id": group,
-            "client.id": "reader-of-a-test",
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,
-        }
-    )
-    with closing(consumer):
-        consumer.subscribe([topic])
-        assert len(consumer.consume(count, timeout=60)) == count
-        consumer.commit(asynchronous=False)
-        yield consumer
-
-
-def a_topic(at: At, topic: str, *, partitions: int = 2, each: int = 3) -> None:
-    at.output("topics", "create", topic, "--partitions", str(partitions))
-    for number in range(partitions):
-        lines = "".join(f"{number}-{line}\n" for line in range(each))
-        at.output("produce", topic, "--partition", str(number), stdin=lines)
-
-
-def read_all(at: At, group: str, topic: str, count: int = 6) -> None:
-    """The group is there, and has no members."""
-    with member(at, group, topic, count):
-        pass
-
-
-def offsets(at: At, group: str) -> list[int | None]:
-    [found] = at.json("groups", "describe", group)
-    return [each["committed"] for each in found["partitions"]]
+GROUP, TOPIC = ResourceType.GROUP, ResourceType.TOPIC
+WHO = "User:ANONYMOUS (there is no login)"
 
 
 def test_a_group_is_listed_and_described(at: At, new_topic: str) -> None:
-    a_topic(at, new_topic)
+    fill_topic(at, new_topic)
     with member(at, new_topic, new_topic, 6) as consumer:
         at.output("produce", new_topic, "--partition", "1", stdin="more\nand more\n")
         [listed] = [each for each in at.json("groups", "list") if each["name"] == new_topic]
@@ -65,12 +47,11 @@ def test_a_group_is_listed_and_described(at: At, new_topic: str) -> None:
             "members": 1,
             "coordinator": 1,
         }
-        [found] = at.json("groups", "describe", new_topic)
+        found = describe(at, new_topic)
         assert {name: found[name] for name in listed} == listed
         assert found["rebalancing"] is False
         [only] = found["membership"]
-        assert only["client"] == "reader-of-a-test"
-        assert only["topics"] == [new_topic]
+        assert (only["client"], only["topics"]) == ("reader-of-a-test", [new_topic])
         assert only["partitions"] == [f"{new_topic}-0", f"{new_topic}-1"]
         first, second = found["partitions"]
         assert first == {
@@ -88,15 +69,13 @@ def test_a_group_is_listed_and_described(at: At, new_topic: str) -> None:
     lines = at.output("groups", "describe", new_topic).splitlines()
     assert lines[0].split() == ["name", "kind", "state", "members", "coordinator"]
     assert lines[1].split() == [new_topic, "kafka", "Empty", "0", "1"]
-    assert lines[3].split() == [
-        *("topic", "partition", "committed", "end", "lag", "lag", "seconds", "member")
-    ]
+    assert " ".join(lines[3].split()) == "topic partition committed end lag lag seconds member"
     assert lines[4].split() == [new_topic, "0", "3", "3", "0", "0.0", "-"]
     assert any(line.split()[0] == new_topic for line in at.output("groups", "list").splitlines())
 
 
 def test_a_group_is_reset(at: At, new_topic: str, tmp_path: Path) -> None:
-    a_topic(at, new_topic)
+    fill_topic(at, new_topic)
     read_all(at, new_topic, new_topic)
     at.output("produce", new_topic, "--partition", "0", stdin="late\n")
     reset = ["groups", "reset", new_topic]
@@ -116,8 +95,7 @@ def test_a_group_is_reset(at: At, new_topic: str, tmp_path: Path) -> None:
         (["--all-topics", "--by-duration", "7d"], [0, 0]),
         (["--from-file", str(file)], [0, 2]),
     ):
-        done = at.json(*reset, *arguments, "--yes")
-        assert done["dry_run"] is False
+        assert at.json(*reset, *arguments, "--yes")["dry_run"] is False
         assert offsets(at, new_topic) == after, arguments
     clamped = at.json(*reset, "--all-topics", "--to-offset", "100", "--yes")["offsets"]
     assert [each["after"] for each in clamped] == [4, 3]
@@ -131,39 +109,40 @@ def test_a_group_is_reset(at: At, new_topic: str, tmp_path: Path) -> None:
 
 
 def test_groups_are_exported_and_imported(at: At, new_topic: str, tmp_path: Path) -> None:
-    a_topic(at, new_topic)
-    names = [f"{new_topic}-a", f"{new_topic}-b"]
-    for name in names:
+    fill_topic(at, new_topic)
+    first, second = groups = [f"{new_topic}-a", f"{new_topic}-b"]
+    for name in groups:
         read_all(at, name, new_topic)
-    text = at.output("groups", "export", *names)
+    text = at.output("groups", "export", *groups)
     assert text == "".join(
-        f'"{name}","{new_topic}",{partition},3\n' for name in names for partition in (0, 1)
+        f'"{name}","{new_topic}",{partition},3\n' for name in groups for partition in (0, 1)
     )
     everything = at.output("groups", "export", "--all")
     assert set(text.splitlines()) <= set(everything.splitlines())
     file = tmp_path / "groups.csv"
     file.write_text(text)
-    at.output("groups", "reset", names[0], "--all-topics", "--to-beginning", "-y")
-    assert at.output("groups", "delete", names[1], "--yes") == f"deleted {names[1]}\n"
+    at.output("groups", "reset", first, "--all-topics", "--to-beginning", "-y")
+    assert at.output("groups", "delete", second, "--yes") == f"deleted {second}\n"
     at.json("groups", "import", str(file), "--dry-run")
-    assert offsets(at, names[0]) == [0, 0]
+    assert offsets(at, first) == [0, 0]
     done = at.json("groups", "import", str(file), "--yes")["offsets"]
     assert [each["before"] for each in done] == [0, 0, None, None]
-    assert [offsets(at, name) for name in names] == [[3, 3], [3, 3]]
-    rows = json.loads(at.output("groups", "export", names[0], "--json"))
-    assert rows[1] == {"group": names[0], "topic": new_topic, "partition": 1, "offset": 3}
+    assert [offsets(at, name) for name in groups] == [[3, 3], [3, 3]]
+    rows = json.loads(at.output("groups", "export", first, "--json"))
+    assert rows[1] == {"group": first, "topic": new_topic, "partition": 1, "offset": 3}
     file.write_text(json.dumps(rows))
     assert len(at.json("groups", "import", str(file), "--yes")["offsets"]) == 2
 
 
 def test_what_is_lost_by_retention_is_said(at: At, new_topic: str) -> None:
-    a_topic(at, new_topic, partitions=1)
+    fill_topic(at, new_topic, partitions=1)
     read_all(at, new_topic, new_topic, 3)
     reset = ["groups", "reset", new_topic, "--all-topics"]
     at.output(*reset, "--to-beginning", "-y")
-    delete_records(at, new_topic, before=2)
-    [found] = at.json("groups", "describe", new_topic)
-    [only] = found["partitions"]
+    admin = AdminClient({"bootstrap.servers": at.bootstrap})
+    for done in admin.delete_records([TopicPartition(new_topic, 0, 2)]).values():
+        done.result(60)
+    [only] = describe(at, new_topic)["partitions"]
     assert (only["committed"], only["end"], only["lag"]) == (0, 3, 1)
     assert only["why"] == "2 were removed before the group had read them"
     lines = at.output("groups", "describe", new_topic).splitlines()
@@ -175,52 +154,40 @@ def test_what_is_lost_by_retention_is_said(at: At, new_topic: str) -> None:
 def test_topics_that_are_read_no_more_are_forgotten(at: At, new_topic: str) -> None:
     other = f"{new_topic}-other"
     for topic in (new_topic, other):
-        a_topic(at, topic)
+        fill_topic(at, topic)
     read_all(at, new_topic, other)
     forget = ["groups", "delete-offsets", new_topic]
     with member(at, new_topic, new_topic, 6):
-        read = at.run(*forget, "--topic", new_topic, "--yes")
-        assert (read.returncode, read.stdout) == (1, "")
-        assert "it has members that read the topic: stop them first" in read.stderr
+        read = at.refused(*forget, "--topic", new_topic, "--yes")
+        assert "it has members that read the topic: stop them first" in read
         assert at.json(*forget, "--topic", f"{other}:1", "--yes") == {
             "deleted": [{"group": new_topic, "topic": other, "partition": 1}]
         }
-    [found] = at.json("groups", "describe", new_topic)
-    assert [(each["topic"], each["partition"]) for each in found["partitions"]] == [
-        (new_topic, 0), (new_topic, 1), (other, 0)
-    ]  # fmt: skip
+    left = [(each["topic"], each["partition"]) for each in describe(at, new_topic)["partitions"]]
+    assert left == [(new_topic, 0), (new_topic, 1), (other, 0)]
     said = at.output(*forget, "--topic", other, "--topic", f"{new_topic}:0", "--yes")
     assert said == f"deleted what {new_topic} had committed in {new_topic}-0, {other}-0\n"
-    again = at.run(*forget, "--topic", other, "--yes")
-    assert again.returncode == 1
-    assert f"group {new_topic} has committed nothing in topic {other}" in again.stderr
+    again = at.refused(*forget, "--topic", other, "--yes")
+    assert f"group {new_topic} has committed nothing in topic {other}" in again
     assert at.json(*forget, "--topic", new_topic, "--yes")["deleted"]
 
 
-def delete_records(at: At, topic: str, before: int) -> None:
-    admin = AdminClient({"bootstrap.servers": at.bootstrap})
-    for done in admin.delete_records([TopicPartition(topic, 0, before)]).values():
-        done.result(60)
-
-
 def test_who_is_in_the_way_is_named(at: At, new_topic: str) -> None:
-    a_topic(at, new_topic)
+    fill_topic(at, new_topic)
     with member(at, new_topic, new_topic, 6):
         for command in (
             ["reset", new_topic, "--all-topics", "--to-end"],
             ["reset", new_topic, "--new", "--topic", new_topic, "--to-end"],
             ["delete", new_topic],
         ):
-            ended = at.run("groups", *command, "--yes")
-            assert (ended.returncode, ended.stdout) == (1, "")
-            assert ended.stderr == (
+            assert at.refused("groups", *command, "--yes") == (
                 f"penstock: group {new_topic} has 1 member, who would go on where they are: stop "
-                "it first: reader-of-a-test at 127.0.0.1\n"
+                "it first: reader-of-a-test at 127.0.0.1"
             )
 
 
 def test_what_cannot_be_done_is_one_line(at: At, new_topic: str, tmp_path: Path) -> None:
-    a_topic(at, new_topic)
+    fill_topic(at, new_topic)
     read_all(at, new_topic, new_topic)
     file = tmp_path / "offsets.csv"
     file.write_text(f"{new_topic},0,1\n{new_topic},0\n")
@@ -249,14 +216,13 @@ def test_what_cannot_be_done_is_one_line(at: At, new_topic: str, tmp_path: Path)
         (["import", f"{file}x", "-y"], 1, "no such file"),
     ):
         ended = at.run("groups", *arguments)
-        assert ended.returncode == code, (arguments, ended.stderr)
-        assert len(ended.stderr.splitlines()) == 1, ended.stderr
-        assert said in ended.stderr, ended.stderr
+        (line,) = ended.stderr.splitlines()
+        assert (ended.returncode, said in line) == (code, True), (arguments, line)
     assert offsets(at, new_topic) == [3, 3]
 
 
 def test_a_group_that_is_not_there_is_made_on_demand(at: At, new_topic: str) -> None:
-    a_topic(at, new_topic)
+    fill_topic(at, new_topic)
     at.output("groups", "reset", new_topic, "--new", "--topic", new_topic, "--to-offset", "2", "-y")
     with member(at, new_topic, new_topic, 2):
         assert offsets(at, new_topic) == [3, 3]
@@ -265,34 +231,70 @@ def test_a_group_that_is_not_there_is_made_on_demand(at: At, new_topic: str) -> 
 def test_a_group_of_penstocks_own_consumers(
     at: At, new_topic: str, running_broker: BrokerProcess
 ) -> None:
-    a_topic(at, new_topic)
-    consume = [
-        *("consume", new_topic, "--group", new_topic, "--from", "beginning"),
-        *("--zookeeper", zookeeper_of(running_broker)),
-    ]
+    fill_topic(at, new_topic)
+    consume = ["consume", new_topic, "--group", new_topic, "--from", "beginning"]
+    consume += ["--zookeeper", zookeeper_of(running_broker)]
 
-    def described() -> Any:
-        return at.json("groups", "describe", new_topic)[0]
+    def have_read_all() -> bool:
+        return new_topic in names(at) and offsets(at, new_topic) == [3, 3]
 
-    def committed() -> list[int]:
-        if new_topic not in [each["name"] for each in at.json("groups", "list")]:
-            return []
-        return [each["committed"] for each in described()["partitions"]]
-
-    with running(at.arguments(*consume)) as process:
-        wait_until(lambda: committed() == [3, 3], within=120, what="all is read")
-        found = described()
+    with at.running(*consume) as process:
+        wait_until(have_read_all, within=120, what="all is read")
+        found = describe(at, new_topic)
         assert (found["kind"], found["state"], found["members"]) == ("penstock", "Stable", 1)
         [only] = found["membership"]
         assert only["partitions"] == [f"{new_topic}-0", f"{new_topic}-1"]
         assert {each["member"] for each in found["partitions"]} == {only["member"]}
         ended = at.run("groups", "reset", new_topic, "--all-topics", "--to-end", "-y")
         assert f"group {new_topic} has 1 member" in ended.stderr
-        process.terminate()
-        process.wait(60)
-    wait_until(lambda: described()["members"] == 0, within=120, what="it has left")
+        process.end(signal.SIGTERM)
+    wait_until(lambda: describe(at, new_topic)["members"] == 0, within=120, what="it has left")
     at.output("groups", "reset", new_topic, "--all-topics", "--to-offset", "2", "-y")
     assert sorted(at.output(*consume, "--count", "2").splitlines()) == ["0-2", "1-2"]
-    assert described()["state"] == "Empty"
+    assert describe(at, new_topic)["state"] == "Empty"
     at.output("groups", "delete", new_topic, "--yes")
-    assert "no group" in at.run("groups", "describe", new_topic).stderr
+    assert "no group" in at.refused("groups", "describe", new_topic)
+
+
+@pytest.fixture(scope="module")
+def broker_settings() -> dict[str, Any]:
+    return {"authorization": AuthorizationConfig()}
+
+
+def test_which_right_is_missing_is_said(
+    running: RunningBroker, permit: Callable[[Rules], None], new_topic: str
+) -> None:
+    at = At(f"127.0.0.1:{running.port}")
+    permit(EVERYTHING)
+    fill_topic(at, new_topic)
+    reset = ["reset", new_topic, "--topic", new_topic, "--to-end", "--yes"]
+    at.output("groups", *reset, "--new")
+    sees_topic = rule(Operation.DESCRIBE, TOPIC, new_topic)
+    sees_group = rule(Operation.DESCRIBE, GROUP, new_topic)
+    forget = ["delete-offsets", new_topic, "--topic", new_topic, "--yes"]
+    deletes_group = rule(Operation.DELETE, GROUP, new_topic)
+    reads_group = rule(Operation.READ, GROUP, new_topic)
+    for rules, command, missing in (
+        ([], ["describe", new_topic], f"DESCRIBE or READ on group {new_topic}"),
+        ([sees_group], ["delete", new_topic, "-y"], f"DELETE on group {new_topic}"),
+        ([sees_group, sees_topic], forget, f"DELETE on group {new_topic}"),
+        ([deletes_group, sees_topic], forget, f"READ on topic {new_topic}"),
+        ([sees_group], reset, f"topic {new_topic}"),
+        ([sees_group, sees_topic], reset, f"READ on group {new_topic}"),
+        ([reads_group, sees_topic], reset, f"READ on topic {new_topic}"),
+    ):
+        permit(rules)
+        said = at.run("groups", *command)
+        assert said.returncode == 1, command
+        assert said.stderr.startswith("penstock: "), said.stderr
+        assert f"not allowed: {WHO} needs " in said.stderr, said.stderr
+        assert said.stderr.endswith(f"{missing}\n"), said.stderr
+    permit([])
+    assert at.json("groups", "list") == []
+    permit([rule(Operation.DESCRIBE, ResourceType.CLUSTER)])
+    [listed] = at.json("groups", "list")
+    assert (listed["name"], listed["state"]) == (new_topic, "Empty")
+    assert (listed["kind"], listed["members"]) == (None, None)
+    permit([sees_group])
+    assert names(at) == [new_topic]
+    assert describe(at, new_topic)["partitions"] == []  # of a topic that it may not see

@@ -101,13 +101,7 @@ MISSING = topic(
         tier("hdfs", 47_980, "hdfs://nn/logs", late=3, duplicates=6, dead=2),
     ],
     flow=Flow(
-        read=48_123,
-        shipped=48_000,
-        filtered=100,
-        dead=20,
-        lost=3,
-        lost_bytes=512,
-        events=48_000,
+        read=48_123, shipped=48_000, filtered=100, dead=20, lost=3, lost_bytes=512, events=48_000
     ),
     missing=12,
     findings=[NOT_AT_THE_BROKERS, LOST],

@@ -10,6 +10,9 @@ from typing import Any
 import click
 import msgspec
 import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from audit.answers import AgentRow, AgentsAnswer, ListPage
 from client.admin import create_topic, delete_topic
@@ -18,9 +21,12 @@ from client.brokers import Brokers
 from client.consumer import Consumer
 from client.errors import Refused
 from client.offsets import Beginning
+from client.security import Login, Mechanism, Security
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
 from ledger.names import LEDGER_TOPIC, topic_id_text
+from penstock.connections.cluster import bootstrap_option
+from penstock.report.operator import BytesType, LedgerPlace, NumbersType, operator
 from penstock.services.audit import command
 from schemas.envelope import Decoder
 from schemas.event_schemas import LEDGER, built_in
@@ -156,7 +162,7 @@ def accepted(cluster: Cluster) -> Mapping[str, Any]:
 
 def test_offsets_are_accepted(cluster: Cluster, new_topic: str) -> None:
     with Brokers(Bootstrap.of(cluster.bootstrap)) as brokers:
-        topic_id = create_topic(brokers, new_topic).id
+        topic_id = topic_id_text(create_topic(brokers, new_topic).id)
     ranges = ("--offsets", "4,711-4,722", "--offsets", "7")
     said = cluster.said("accept", new_topic, "--partition", "0", *ranges, "--reason", "disk broke")
     assert said == (
@@ -164,21 +170,33 @@ def test_offsets_are_accepted(cluster: Cluster, new_topic: str) -> None:
         f"offsets 7.\nWhat is left is in `penstock report {new_topic}`.\n"
     )
     found = accepted(cluster)
-    assert found["topic_id"] == topic_id_text(topic_id) != ""
+    assert found["topic_id"] == topic_id != ""
     assert (found["partition"], found["reason"]) == (0, "disk broke")
     assert found["offsets"] == [{"first": 4711, "count": 12}, {"first": 7, "count": 1}]
     assert (found["runs"], found["from_time"], found["to_time"]) == ([], None, None)
 
 
-def test_events_of_a_file_are_accepted(cluster: Cluster, new_topic: str) -> None:
-    said = cluster.said(
-        *("accept", new_topic, "--source", "a1-7", "--seqs", "120-131", "--reason", "known")
-    )
-    assert "accepted is events 120 to 131 of source a1-7.\n" in said
+@pytest.mark.parametrize(
+    ("options", "words", "run"),
+    [
+        (["--seqs", "120-131"], "events 120 to 131", {"seq": 120, "events": 12, "position": -1}),
+        (
+            ["--bytes", "8192-9216"],
+            "bytes 8,192 to 9,216",
+            {"events": 0, "position": 8192, "end_position": 9216},
+        ),
+    ],
+)
+def test_a_part_of_a_file_is_accepted(
+    cluster: Cluster, new_topic: str, options: list[str], words: str, run: dict[str, int]
+) -> None:
+    source = ("--source", "a1-7", "--reason", "known")
+    said = cluster.said("accept", new_topic, *options, *source)
+    assert f"accepted is {words} of source a1-7.\n" in said
     found = accepted(cluster)
     assert (found["topic_id"], found["partition"]) == ("", -1)  # there is no such topic now
-    (run,) = found["runs"]
-    assert (run["source"], run["seq"], run["events"], run["position"]) == ("a1-7", 120, 12, -1)
+    (known,) = found["runs"]
+    assert known.items() >= {"source": "a1-7", **run}.items()
 
 
 def test_a_fault_of_a_topic_that_was_made_again_is_accepted(
@@ -189,34 +207,19 @@ def test_a_fault_of_a_topic_that_was_made_again_is_accepted(
         delete_topic(brokers, new_topic)
         current = topic_id_text(create_topic(brokers, new_topic).id)
     assert former != current
-    cluster.said(
-        *("accept", new_topic, "--topic-id", former, "--host", "web-3", "--reason", "known")
-    )
+    host = ("--host", "web-3", "--reason", "known")
+    cluster.said("accept", new_topic, "--topic-id", former, *host)
     assert accepted(cluster)["topic_id"] == former
 
 
-def test_bytes_of_a_file_are_accepted(cluster: Cluster, new_topic: str) -> None:
-    said = cluster.said(
-        *("accept", new_topic, "--source", "a1-7", "--bytes", "8192-9216", "--reason", "known")
-    )
-    assert "accepted is bytes 8,192 to 9,216 of source a1-7.\n" in said
-    (run,) = accepted(cluster)["runs"]
-    assert (run["events"], run["position"], run["end_position"]) == (0, 8192, 9216)
-
-
 def test_times_of_a_host_are_accepted(cluster: Cluster, new_topic: str) -> None:
-    times = ("--from", "2026-11-20T07", "--to", "2026-11-20T08")
-    said = json.loads(
-        cluster.said("accept", new_topic, "--host", "web-3", *times, "--reason", "x", "--json")
-    )
+    times = ("--from", "2026-11-20T07", "--to", "2026-11-20T08", "--reason", "x")
+    said = json.loads(cluster.said("accept", new_topic, "--host", "web-3", *times, "--json"))
     found = accepted(cluster)
     assert said["cluster"] == cluster.name
     assert {**said, "cluster": None} == {**found, "cluster": None}
-    assert (found["host"], found["from_time"], found["to_time"]) == (
-        "web-3",
-        SEVEN,
-        SEVEN + 3_600_000,
-    )
+    assert found["host"] == "web-3"
+    assert (found["from_time"], found["to_time"]) == (SEVEN, SEVEN + 3_600_000)
 
 
 def test_all_that_is_older_is_accepted(cluster: Cluster, new_topic: str) -> None:
@@ -246,48 +249,31 @@ def test_clusters_stand_in_the_audits_configuration(cluster: Cluster, tmp_path: 
     assert (other.returncode, f"has no cluster dc9, but {names[0]}" in other.stderr) == (2, True)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ([], "give --config FILE, or every key with --set"),
-        (["--count", "retire", "web-3"], "options come after retire"),
-        (["retire", "web-3"], "--reason"),
-        (["retire", "web-3", "--since", "soon", "--reason", "x"], "is no time like"),
-        (["accept", "clicks", "--reason", "x"], "say what is accepted"),
-        (["accept", "clicks", "--host", "h"], "--reason"),
-        (["accept", "clicks", "--topic-id", "7", "--host", "h"], "is no topic's id"),
-        (["accept", "clicks", "--offsets", "1-2", "--reason", "x"], "are those of a --partition"),
-        (["accept", "clicks", "--bytes", "1-2", "--reason", "x"], "are those of a --source"),
-        (["accept", "clicks", "--source", "s", "--reason", "x"], "give --seqs or --bytes of this"),
-        (
-            ["accept", "clicks", "--source", "s", "--seqs", "1", "--bytes", "1-2", "--reason", "x"],
-            "not both",
-        ),
-        (
-            ["accept", "clicks", "--from", "2026-11-20", "--to", "2026-11-20", "--reason", "x"],
-            "--from must be before --to",
-        ),
-        (
-            [
-                "accept",
-                "clicks",
-                "--config",
-                "audit.yaml",
-                "-b",
-                "a",
-                "--host",
-                "h",
-                "--reason",
-                "x",
-            ],
-            "stand in the file that --config names",
-        ),
-    ],
-)
-def test_wrong_usage(arguments: list[str], said: str) -> None:
+WRONG = [
+    ("", "give --config FILE, or every key with --set"),
+    ("--count retire web-3", "options come after retire"),
+    ("retire web-3", "--reason"),
+    ("retire web-3 --since soon --reason x", "is no time like"),
+    ("accept clicks --reason x", "say what is accepted"),
+    ("accept clicks --host h", "--reason"),
+    ("accept clicks --topic-id 7 --host h", "is no topic's id"),
+    ("accept clicks --offsets 1-2 --reason x", "are those of a --partition"),
+    ("accept clicks --bytes 1-2 --reason x", "are those of a --source"),
+    ("accept clicks --source s --reason x", "give --seqs or --bytes of this"),
+    ("accept clicks --source s --seqs 1 --bytes 1-2 --reason x", "not both"),
+    ("accept clicks --from 2026-11-20 --to 2026-11-20 --reason x", "--from must be before --to"),
+    (
+        "accept clicks --config audit.yaml -b a --host h --reason x",
+        "stand in the file that --config names",
+    ),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), WRONG)
+def test_wrong_usage(words: str, said: str) -> None:
     with (
         pytest.raises(click.UsageError) as error,
-        command.make_context("audit", arguments) as audit,
+        command.make_context("audit", words.split()) as audit,
     ):
         command.invoke(audit)
     assert said in error.value.format_message()
@@ -300,3 +286,72 @@ def test_a_cluster_without_a_ledger(running_registry: RegistryProcess) -> None:
     )
     assert ended.returncode == 1
     assert "no broker at 127.0.0.1:9" in ended.stderr
+
+
+def test_who_makes_a_statement(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUDO_USER", "ada")
+    assert operator(Security()) == "ada"
+    login = Login(mechanism=Mechanism.SCRAM_SHA_512, user="ops", password_file="unread")
+    assert operator(Security(login=login)) == "ada as ops"
+
+
+def test_a_ledger_is_entered_as_its_file_says_unless_the_command_says_who(tmp_path: Path) -> None:
+    login = {"mechanism": "SCRAM-SHA-512", "user": "ops", "password_file": "unread"}
+    path = tmp_path / "security.yaml"
+    path.write_text(yaml.safe_dump({"login": login}))
+    audits = Login(mechanism=Mechanism.SCRAM_SHA_512, user="audit", password_file="unread")
+    found: list[str] = []
+
+    @click.command()
+    @bootstrap_option
+    def command(bootstrap: str) -> None:
+        for security in (None, Security(login=audits)):
+            said = LedgerPlace("dc1", bootstrap, "", security).entrance.login
+            found.append(said.user if said else "")
+
+    command.main(["--security", str(path)], standalone_mode=False)
+    command.main([], standalone_mode=False)
+    assert found == ["ops", "ops", "", "audit"]
+
+
+NUMBERS, BYTES = NumbersType(), BytesType()
+
+
+@pytest.mark.parametrize(
+    "text", ["4711-4722", "4,711-4,722", "4,711 to 4,722", "4711 - 4722", "4711–4722"]
+)
+def test_a_range_of_offsets_includes_its_last(text: str) -> None:
+    assert NUMBERS.convert(text, None, None) == (4711, 4723)
+    assert BYTES.convert(text, None, None) == (4711, 4722)
+
+
+def test_a_single_one() -> None:
+    assert NUMBERS.convert("7", None, None) == (7, 8)
+    with pytest.raises(click.BadParameter):
+        BYTES.convert("7", None, None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "-", "5-4", "-5", "1-2-3", "a-b", "1e3", "0x10", "٣-٤", "9" * 5_000, f"5-{2**63 - 1}"],
+)
+def test_no_range(text: str) -> None:
+    with pytest.raises(click.BadParameter):
+        NUMBERS.convert(text, None, None)
+
+
+@given(st.integers(0, 2**62 - 1), st.integers(0, 2**40))
+def test_what_is_shown_can_be_typed(first: int, more: int) -> None:
+    last = min(first + more, 2**62 - 1)
+    found = NUMBERS.convert(f"{first:,} to {last:,}", None, None)
+    assert (found.first, found.end, found.size) == (first, last + 1, last + 1 - first)
+
+
+@given(st.text())
+def test_whatever_is_typed(text: str) -> None:
+    for kind in (NUMBERS, BYTES):
+        try:
+            found = kind.convert(text, None, None)
+        except click.BadParameter:
+            continue
+        assert 0 <= found.first < found.end <= 2**62

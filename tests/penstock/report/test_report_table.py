@@ -1,16 +1,18 @@
 """A report in the terminal and in a pipe."""
 
 import re
-import textwrap
+from collections.abc import Callable
 
 import msgspec
 import pytest
 
-from audit.answers import ReportAnswer
+from audit.answers import AlteredTotal, Remark, ReportAnswer
 from audit.findings import FaultKind, Finding, KindCount, State
 from penstock.report.page import report_page
+from penstock.report.remarks import altered_words, remark_lines
 from penstock.report.table import show_report
-from penstock.report.words import Count, size, span
+from penstock.report.words import Count, size, span, topic_shown
+from tests.penstock.answering_audit import Query, answering
 from tests.penstock.report.made_up_report import (
     COMPLETE,
     MISSING,
@@ -22,38 +24,35 @@ from tests.penstock.report.made_up_report import (
     tier,
     topic,
 )
-from tests.penstock.running import INTERPRETER
 from tests.penstock.terminals import on_a_terminal
 
-SHOWS_ALL = textwrap.dedent(
-    """
-    from penstock.report.table import show_report
-    from tests.penstock.report.made_up_report import COMPLETE, MISSING, PENDING, report
-    show_report(report(MISSING, PENDING, COMPLETE), everything=True)
-    """
-)
+Shown = Callable[..., list[str]]
 
 
-def shown(
-    capsys: pytest.CaptureFixture[str], made_up: ReportAnswer, *, everything: bool = False
-) -> list[str]:
-    show_report(made_up, everything=everything)
-    return capsys.readouterr().out.splitlines()
+@pytest.fixture
+def shown(capsys: pytest.CaptureFixture[str]) -> Shown:
+    """The lines that are printed of a report."""
+
+    def lines(made_up: ReportAnswer, *, everything: bool = False) -> list[str]:
+        show_report(made_up, everything=everything)
+        return capsys.readouterr().out.splitlines()
+
+    return lines
 
 
 def cells(line: str) -> list[str]:
     return re.split(r"  +", line.strip())
 
 
-def test_the_verdict_and_what_it_is_about_come_first(capsys: pytest.CaptureFixture[str]) -> None:
-    assert shown(capsys, report(MISSING, COMPLETE))[:2] == [
+def test_the_verdict_and_what_it_is_about_come_first(shown: Shown) -> None:
+    assert shown(report(MISSING, COMPLETE))[:2] == [
         "✗ missing: not all events have arrived",
         "2026-11-20 07:00 to 2026-11-20 08:00 UTC; the ledger is read up to 2026-11-20 08:00:04",
     ]
 
 
-def test_a_line_for_each_topic(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = shown(capsys, report(MISSING, PENDING, COMPLETE))
+def test_a_line_for_each_topic(shown: Shown) -> None:
+    lines = shown(report(MISSING, PENDING, COMPLETE))
     assert [cells(line) for line in lines[3:7]] == [
         ["verdict", "topic", "agent", "broker", "files", "pending", "missing"],
         ["✗ missing", "clicks", "48,000", "47,988", "47,980", "0", "12"],
@@ -62,8 +61,8 @@ def test_a_line_for_each_topic(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-def test_what_is_wrong_is_said_of_the_topic(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = shown(capsys, report(MISSING, COMPLETE))
+def test_what_is_wrong_is_said_of_the_topic(shown: Shown) -> None:
+    lines = shown(report(MISSING, COMPLETE))
     about = lines[lines.index("clicks") :]
     assert about[1] == "read 48,123 = shipped 48,000 + filtered 100 + dead 20 + lost 3 (512 bytes)"
     assert [cells(line) for line in about[2:6]] == [
@@ -80,23 +79,21 @@ def test_what_is_wrong_is_said_of_the_topic(capsys: pytest.CaptureFixture[str]) 
     ]
 
 
-def test_what_it_waits_for(capsys: pytest.CaptureFixture[str]) -> None:
-    assert shown(capsys, report(PENDING))[-2:] == [
+def test_what_it_waits_for(shown: Shown) -> None:
+    assert shown(report(PENDING))[-2:] == [
         "… waits for an agent: web-9 (agent a9) is acknowledged up to 2026-11-20 07:12:00",
         "… and 6 more that it waits for",
     ]
 
 
-def test_of_topics_with_which_all_is_well_it_says_no_more(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert shown(capsys, report(COMPLETE))[-1].startswith("✓ complete")
-    about = shown(capsys, report(COMPLETE), everything=True)
+def test_of_topics_with_which_all_is_well_it_says_no_more(shown: Shown) -> None:
+    assert shown(report(COMPLETE))[-1].startswith("✓ complete")
+    about = shown(report(COMPLETE), everything=True)
     assert "read 1,200 = shipped 1,200 + filtered 0 + dead 0 + lost 0" in about
 
 
-def test_a_table_that_cannot_be_loaded_comes_first(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = shown(capsys, report(msgspec.structs.replace(PENDING, failing_loads=[NOT_LOADED])))
+def test_a_table_that_cannot_be_loaded_comes_first(shown: Shown) -> None:
+    lines = shown(report(msgspec.structs.replace(PENDING, failing_loads=[NOT_LOADED])))
     assert lines[0] == "! not loaded: 1 table cannot be loaded"
     assert [line for line in lines if line.startswith("! not loaded  ")]
     assert (
@@ -106,33 +103,31 @@ def test_a_table_that_cannot_be_loaded_comes_first(capsys: pytest.CaptureFixture
     ) in lines
     other = topic("clicks", state=State.PENDING, failing_loads=[NOT_LOADED])
     both = msgspec.structs.replace(PENDING, failing_loads=[NOT_LOADED])
-    assert shown(capsys, report(other, both))[0] == "! not loaded: 2 tables cannot be loaded"
+    assert shown(report(other, both))[0] == "! not loaded: 2 tables cannot be loaded"
     faulty = msgspec.structs.replace(MISSING, failing_loads=[NOT_LOADED])
-    assert shown(capsys, report(faulty))[0] == "✗ missing: not all events have arrived"
+    assert shown(report(faulty))[0] == "✗ missing: not all events have arrived"
 
 
-def test_of_no_events_not_every_line_is_accounted_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_of_no_events_not_every_line_is_accounted_for(shown: Shown) -> None:
     quiet = topic("quiet", tiers=[tier("agent", 0), tier("broker", 0)], flow=all_shipped(0))
-    lines = shown(capsys, report(quiet))
+    lines = shown(report(quiet))
     assert lines[0] == "· complete: no events in this time"
     assert [line for line in lines if line.startswith("· complete  quiet")]
-    assert shown(capsys, report(quiet, COMPLETE))[0] == "✓ complete: every line is accounted for"
+    assert shown(report(quiet, COMPLETE))[0] == "✓ complete: every line is accounted for"
 
 
-def test_what_is_accepted_of_times_without_a_watch_is_in_the_first_line(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_is_accepted_of_times_without_a_watch_is_in_the_first_line(shown: Shown) -> None:
     found = Finding(kind=FaultKind.UNKNOWN, words="web-3: /var/log", accepted="for a moment only")
     accepted = topic("clicks", findings=[found], findings_total=1)
-    lines = shown(capsys, report(accepted, COMPLETE))
+    lines = shown(report(accepted, COMPLETE))
     assert lines[0] == "✓ complete: every line is accounted for, as far as anybody was watching"
     assert "✓ web-3: /var/log (accepted: for a moment only)" in lines
 
 
-def test_what_nobody_watched_has_a_sign_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_nobody_watched_has_a_sign_of_its_own(shown: Shown) -> None:
     found = Finding(kind=FaultKind.UNKNOWN, words="web-3: nobody watched /var/log", host="web-3")
     unknown = topic("clicks", state=State.UNKNOWN, findings=[found], findings_total=1)
-    lines = shown(capsys, report(unknown, PENDING))
+    lines = shown(report(unknown, PENDING))
     assert lines[0] == (
         "? unknown: nothing is known to be missing, and not everything is there yet; "
         "1 stretch cannot be proven: clicks, web-3: nobody watched /var/log"
@@ -151,13 +146,13 @@ def blind(begin: int, seconds: int) -> Finding:
     )
 
 
-def test_what_cannot_be_proven_is_no_loss(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_proven_is_no_loss(shown: Shown) -> None:
     """Of all that is known, that it arrived."""
     one = [blind(MORNING + 131_000, 3)]
     count = KindCount(kind=FaultKind.UNKNOWN, findings=1, uncounted=1)
     known = {"state": State.UNKNOWN, "findings_total": 1}
     unknown = topic("clicks", findings=one, kinds=(count,), **known)
-    lines = shown(capsys, report(unknown, COMPLETE))
+    lines = shown(report(unknown, COMPLETE))
     assert lines[0] == (
         "? unknown: all 2,400 events arrived; 1 stretch of 3 s cannot be proven: clicks, web-3, "
         "2026-11-20 07:02:11 to 07:02:14, names changed while nobody watched"
@@ -165,28 +160,28 @@ def test_what_cannot_be_proven_is_no_loss(capsys: pytest.CaptureFixture[str]) ->
     assert cells(lines[3]) == ["verdict", "topic", "agent", "broker", "files", "unknown"]
     assert cells(lines[4]) == ["? unknown", "clicks", "1,200", "1,200", "1,200", "1"]
     failing = msgspec.structs.replace(unknown, failing_loads=[NOT_LOADED])
-    assert shown(capsys, report(failing))[0].startswith(
+    assert shown(report(failing))[0].startswith(
         "? unknown: nothing is known to be missing, and 1 table cannot be loaded; 1 stretch of 3 s"
     )
     two = [*one, blind(MORNING + 600_000, 125)]
     several = topic("clicks", findings=two, **known)
-    assert shown(capsys, report(several))[0].startswith(
+    assert shown(report(several))[0].startswith(
         "? unknown: all 1,200 events arrived; 2 stretches of 2 min 8 s in all cannot be proven, the"
         " first: clicks, web-3, 2026-11-20 07:02:11 to 07:02:14, "
     )
     more = (msgspec.structs.replace(count, findings=1_200),)
     many = topic("clicks", findings=one, kinds=more, **known)
-    assert "; 1,200 stretches cannot be proven, the first: clicks" in shown(capsys, report(many))[0]
+    assert "; 1,200 stretches cannot be proven, the first: clicks" in shown(report(many))[0]
 
 
-def test_the_worst_hides_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_worst_hides_nothing_else(shown: Shown) -> None:
     counts = (
         KindCount(kind=FaultKind.CHANGED, findings=1, uncounted=1),
         KindCount(kind=FaultKind.MISSING, findings=2, events=200),
         KindCount(kind=FaultKind.UNKNOWN, findings=1, uncounted=1),
     )
     several = topic("clicks", state=State.CHANGED, missing=200, kinds=counts)
-    lines = shown(capsys, report(several, COMPLETE))
+    lines = shown(report(several, COMPLETE))
     assert lines[0] == (
         "≠ changed, ✗ missing, ? unknown: some events are not what was written; "
         "200 events have not arrived; 1 stretch cannot be proven"
@@ -201,11 +196,11 @@ def test_the_worst_hides_nothing_else(capsys: pytest.CaptureFixture[str]) -> Non
     assert "200 events have not arrived" in page
 
 
-def test_several_clusters_and_roots_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_clusters_and_roots_are_told_apart(shown: Shown) -> None:
     roots = [tier("hdfs", 5, "hdfs://a/logs"), tier("hdfs", 4, "hdfs://b/logs")]
     one = topic("clicks", cluster="dc1", tiers=[tier("agent", 5), *roots])
     other = topic("clicks", cluster="dc2", tiers=[tier("broker", 7)], state=State.PENDING)
-    lines = shown(capsys, report(one, other))
+    lines = shown(report(one, other))
     hdfs = ("files hdfs://a/logs", "files hdfs://b/logs")
     assert [cells(line) for line in lines[3:6]] == [
         ["verdict", "cluster", "topic", "agent", *hdfs, "broker"],
@@ -215,9 +210,9 @@ def test_several_clusters_and_roots_are_told_apart(capsys: pytest.CaptureFixture
     assert "clicks (cluster dc2)" in lines
 
 
-def test_more_than_was_said_is_at_least_that(capsys: pytest.CaptureFixture[str]) -> None:
+def test_more_than_was_said_is_at_least_that(shown: Shown) -> None:
     tiers = [tier("mirror", 12_602, at_least=True), tier("broker", 16_201)]
-    lines = shown(capsys, report(topic("clicks", tiers=tiers)), everything=True)
+    lines = shown(report(topic("clicks", tiers=tiers)), everything=True)
     assert cells(lines[4]) == ["✓ complete", "clicks", "≥12,602", "16,201"]
     assert "≥12,602" in report_page(report(topic("clicks", tiers=tiers)))
 
@@ -247,21 +242,21 @@ def test_more_than_was_said_is_at_least_that(capsys: pytest.CaptureFixture[str])
     ],
 )
 def test_what_no_agent_has_claimed(
-    unclaimed: int, yet: int, words: list[str], capsys: pytest.CaptureFixture[str]
+    unclaimed: int, yet: int, words: list[str], shown: Shown
 ) -> None:
     more = topic("clicks", unclaimed=unclaimed, unclaimed_yet=yet)
-    lines = shown(capsys, report(more), everything=True)
+    lines = shown(report(more), everything=True)
     assert [line for line in lines if line.startswith("i ")] == words
     assert all(each.removeprefix("i ") in report_page(report(more)) for each in words)
 
 
-def test_what_nobody_knows_is_no_number(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_nobody_knows_is_no_number(shown: Shown) -> None:
     flow = msgspec.structs.replace(all_shipped(7), lost=-1, lost_bytes=5_000)
-    lines = shown(capsys, report(topic("a", flow=flow)), everything=True)
+    lines = shown(report(topic("a", flow=flow)), everything=True)
     assert "read 7 = shipped 7 + filtered 0 + dead 0 + lost ? (4.9 KiB)" in lines
 
 
-def test_names_cannot_command_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_cannot_command_the_terminal(shown: Shown) -> None:
     hostile = "a\x1b[2J\n\u202eb"
     found = Finding(kind=FaultKind.LOST, words=hostile, source=hostile, accepted=hostile)
     made_up = topic(
@@ -272,13 +267,20 @@ def test_names_cannot_command_the_terminal(capsys: pytest.CaptureFixture[str]) -
         findings=[found],
         findings_total=1,
     )
-    lines = shown(capsys, report(made_up, COMPLETE))
+    lines = shown(report(made_up, COMPLETE))
     assert not [line for line in lines if not line.isprintable()]
     assert sum("a\\x1b[2J\\n\\u202eb" in line for line in lines) >= 4
 
 
 def test_it_fits_into_eighty_characters_of_a_terminal() -> None:
-    drawn = on_a_terminal([*INTERPRETER, "-c", SHOWS_ALL], columns=80)
+    made_up = {each.topic: each for each in (MISSING, PENDING, COMPLETE)}
+
+    def answers(_: str, query: Query) -> tuple[int, bytes]:
+        return 200, msgspec.json.encode(report(made_up[query["topic"]]))
+
+    with answering(answers) as audit:
+        asked = ("report", *made_up, "--hour", "2026-11-20T07", "--audit", audit.url)
+        drawn = on_a_terminal(*asked, columns=80, code=1)
     plain = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in drawn.splitlines()]
     assert "─" in drawn
     assert "\x1b[31m✗ missing" in drawn
@@ -290,13 +292,8 @@ def test_it_fits_into_eighty_characters_of_a_terminal() -> None:
 @pytest.mark.parametrize(
     ("millis", "words"),
     [
-        (-1, "-"),
-        (0, "0 ms"),
-        (999, "999 ms"),
-        (1_000, "1.0 s"),
-        (59_999, "60 s"),
-        (90_000, "1.5 min"),
-        (86_400_000 * 3, "3.0 d"),
+        *((-1, "-"), (0, "0 ms"), (999, "999 ms"), (1_000, "1.0 s"), (59_999, "60 s")),
+        *((90_000, "1.5 min"), (86_400_000 * 3, "3.0 d")),
     ],
 )
 def test_how_long(millis: int, words: str) -> None:
@@ -313,3 +310,50 @@ def test_how_large(count: int, words: str) -> None:
 
 def test_a_count_that_is_not_known() -> None:
     assert [str(Count(each)) for each in (-1, 0, 4_711)] == ["?", "0", "4,711"]
+
+
+KINDS = [
+    AlteredTotal("replaced", 9, 12),
+    AlteredTotal("cut", 1, 2_048),
+    AlteredTotal("dropped", 3, 3),
+    AlteredTotal("unread", 0, 1),
+    AlteredTotal("of a later release", 2, 2),
+]
+HOSTILE = "/var/log/<b>\x1b[31m\u202e.log"
+REMARKS = [
+    Remark("replaced", "shop", HOSTILE, "web-1", 9, 12, 1, 2, hint="cp1252"),
+    Remark("cut", "shop", "/a.log", "web-1", 1, 2_048, 1, 2),
+    Remark("dropped", "shop", "/a.log", "web-1", 3, 3, 1, 2, name="user"),
+    Remark("unread", "shop", "/a.log.gz", "web-1", 0, 1, 1, 2),
+    Remark("of a later release", "", "", "", 2, 2, 1, 2),
+]
+ALTERED = topic("orders", altered=KINDS, remarks=REMARKS)
+WORDS = (
+    "9 lines had invalid characters, 1 line was cut, 3 field values were dropped, "
+    "1 archive was not read, 2 lines were altered"
+)
+
+
+def test_what_was_altered_stands_beside_the_verdict_and_changes_none(shown: Shown) -> None:
+    assert altered_words(ALTERED.altered) == WORDS
+    assert topic_shown(ALTERED).state is State.COMPLETE
+    first, *lines = shown(report(ALTERED))
+    assert first == f"✓ complete: every line is accounted for; {WORDS}"
+    said = "\n".join(lines)
+    assert "\ni /a.log on web-1 (input shop): 1 line was cut at max_line_bytes, 2,048 byt" in said
+    assert "3 values of field user dropped: not in the topic's schema" in said
+    assert "/a.log.gz on web-1 (input shop): archive not read" in said
+    assert "it looks like cp1252: set `encoding`" in said
+    first, *lines = shown(report(topic("plain")), everything=True)
+    assert first == "✓ complete: every line is accounted for"
+    assert not any(line.startswith("i ") for line in lines)
+
+
+def test_names_from_outside_command_nothing() -> None:
+    assert all(each.isprintable() for each in remark_lines(ALTERED))
+    page = report_page(report(ALTERED))
+    assert "What was altered" in page
+    assert WORDS in page
+    assert "<b>" not in page
+    assert "&lt;b&gt;" in page
+    assert "\x1b" not in page

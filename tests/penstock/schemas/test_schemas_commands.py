@@ -1,22 +1,27 @@
-"""`penstock schemas`, against a running registry: the life of a schema, what is refused and why."""
+"""`penstock schemas`, against a running registry: the life of a schema, what is refused and why.
+
+Which schema is registered when by `apply` is tested in tests/schemas/test_registration.py.
+"""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.penstock.at_registry import AtRegistry
-from tests.penstock.running import PENSTOCK, penstock
+from tests.penstock.running import penstock
 from tests.penstock.terminals import on_a_terminal
 
 HEADLESS = "no event for Penstock's agent and loader"
+URL = {"name": "url", "type": "string"}
+USER = {"name": "user", "type": ["null", "long"], "default": None}
+ZIP = {"name": "zip", "type": ["null", "string"], "default": None}
 
 
 def record(*fields: dict[str, Any], name: str = "shop.Click") -> str:
     return json.dumps({"type": "record", "name": name, "fields": fields})
-
-
-URL = {"name": "url", "type": "string"}
-USER = {"name": "user", "type": ["null", "long"], "default": None}
 
 
 def test_the_life_of_a_schema(schemas: AtRegistry, new_topic: str, tmp_path: Path) -> None:
@@ -34,6 +39,7 @@ def test_the_life_of_a_schema(schemas: AtRegistry, new_topic: str, tmp_path: Pat
     assert schemas.output("check", str(file)) == f"unchanged: it is {subject}, version 1\n"
     listed = {each["subject"]: each for each in schemas.json("list")}
     assert listed[subject] == {"subject": subject, "version": 1, "id": first["id"], "type": "AVRO"}
+    assert schemas.refused("diff", subject) == f"{subject} has no version before 1"
 
     document = json.loads(file.read_text())
     assert json.loads(schemas.output("show", subject)) == document
@@ -47,7 +53,6 @@ def test_the_life_of_a_schema(schemas: AtRegistry, new_topic: str, tmp_path: Pat
     found = {"subject": subject, "old": 1, "new": 2, "differences": changes}
     assert schemas.json("diff", subject) == found
     assert schemas.json("diff", subject, "2", "1")["differences"][0]["kind"] == "removed"
-
     shown = schemas.json("show", "--id", str(second["id"]))
     assert {"subject": subject, "version": 2} in shown["places"]
     assert json.loads(shown["schema"]) == document
@@ -56,12 +61,10 @@ def test_the_life_of_a_schema(schemas: AtRegistry, new_topic: str, tmp_path: Pat
 def test_a_change_that_is_not_compatible(
     schemas: AtRegistry, new_topic: str, tmp_path: Path
 ) -> None:
-    subject = f"{new_topic}-value"
-    file = tmp_path / "click.avsc"
+    subject, file = f"{new_topic}-value", tmp_path / "click.avsc"
     file.write_text(record(URL))
     schemas.output("register", str(file), "--topic", new_topic)
     file.write_text(record(URL, {"name": "age", "type": "int"}))
-
     ended = schemas.run("check", str(file), "--subject", subject)
     assert ended.returncode == 1
     assert ended.stderr == f"penstock: {file} cannot be registered as {subject}\n"
@@ -78,32 +81,21 @@ def test_a_change_that_is_not_compatible(
     said = schemas.refused("register", str(file), "-t", new_topic)
     assert said == f"{file} cannot be registered as {subject}: {reason.strip()}"
     assert schemas.json("show", subject)["version"] == 1
-
-    assert schemas.output("diff", str(file), "-t", new_topic).splitlines() == [
-        f"{subject}: version 1 → {file}",
-        "+ age: int",
-    ]
+    difference = schemas.output("diff", str(file), "-t", new_topic)
+    assert difference == f"{subject}: version 1 → {file}\n+ age: int\n"
     config = ["config", subject]
     assert schemas.output(*config) == "BACKWARD, the level of all subjects without their own\n"
     assert schemas.output(*config, "--set", "none") == f"NONE, the level of {subject}\n"
     assert schemas.json("register", str(file), "-t", new_topic)["version"] == 2
-    assert schemas.json(*config, "--default") == {
-        "subject": subject,
-        "level": "BACKWARD",
-        "own": False,
-    }
+    default = {"subject": subject, "level": "BACKWARD", "own": False}
+    assert schemas.json(*config, "--default") == default
     assert schemas.refused(*config, "--default") == f"{subject} has no level of its own"
 
 
 def test_deleting(schemas: AtRegistry, new_topic: str, tmp_path: Path) -> None:
     used, user = f"x.{new_topic.replace('-', '_')}", f"{new_topic}-value"
-    for subject, text in (
-        (used, record(URL, name=used)),
-        (user, record({"name": "click", "type": used}, name="User")),
-    ):
-        (tmp_path / f"{subject}.avsc").write_text(text)
-        schemas.output("register", str(tmp_path / f"{subject}.avsc"))
-
+    schemas.registered(tmp_path, used, record(URL, name=used))
+    schemas.registered(tmp_path, user, record({"name": "click", "type": used}, name="User"))
     said = schemas.refused("delete", used, "--yes")
     assert said == f"{used} is used by {user} version 1: delete that first"
     ended = schemas.run("delete", user)
@@ -122,9 +114,8 @@ def test_deleting(schemas: AtRegistry, new_topic: str, tmp_path: Path) -> None:
     assert gone == {"subject": user, "versions": [1], "permanent": True}
     said = schemas.output("delete", used, "--permanent", "--yes")
     assert said == f"deleted {used} for good: version 1\n"
-    assert not [
-        each for each in schemas.json("list", "--deleted") if each["subject"] in {user, used}
-    ]
+    left = {each["subject"] for each in schemas.json("list", "--deleted")}
+    assert left.isdisjoint({user, used})
 
 
 def test_tables_for_people(schemas: AtRegistry, new_topic: str, tmp_path: Path) -> None:
@@ -139,14 +130,9 @@ def test_tables_for_people(schemas: AtRegistry, new_topic: str, tmp_path: Path) 
     assert schemas.output("show", subject) == '"string"\n'
 
 
-def test_what_is_no_schema_is_one_line(schemas: AtRegistry, tmp_path: Path) -> None:
-    file = tmp_path / "click-value.avsc"
-    file.write_text('{"type": "record",\n "name": X}')
-    said = schemas.refused("register", str(file))
-    assert said.startswith(f"{file} cannot be registered as click-value: line 2, column 10: ")
-
-
-def test_what_is_not_there_is_one_line(schemas: AtRegistry, new_topic: str) -> None:
+def test_what_is_not_there_or_no_schema_is_one_line(
+    schemas: AtRegistry, new_topic: str, tmp_path: Path
+) -> None:
     for arguments, said in (
         (["show", new_topic], f"Subject '{new_topic}' not found."),
         (["show", "--id", "2147483647"], "Schema 2147483647 not found"),
@@ -154,17 +140,115 @@ def test_what_is_not_there_is_one_line(schemas: AtRegistry, new_topic: str) -> N
         (["delete", new_topic, "--yes"], f"Subject '{new_topic}' not found."),
         (["register", "/nowhere/a.avsc"], "/nowhere/a.avsc: No such file or directory"),
         (["apply", "/nowhere"], "/nowhere: No such file or directory"),
+        (["apply", str(tmp_path)], f"{tmp_path}: no file is named SUBJECT.avsc"),
     ):
         assert schemas.refused(*arguments) == said
+    file = tmp_path / "click-value.avsc"
+    file.write_text('{"type": "record",\n "name": X}')
+    refused = schemas.refused("register", str(file))
+    assert refused.startswith(f"{file} cannot be registered as click-value: line 2, column 10: ")
 
 
 def test_colours_are_for_terminals_whose_users_want_them(
     schemas: AtRegistry, new_topic: str, tmp_path: Path
 ) -> None:
-    file = tmp_path / f"{new_topic}-value.avsc"
-    file.write_text('"string"')
+    (tmp_path / f"{new_topic}-value.avsc").write_text('"string"')
     apply = ("schemas", "apply", str(tmp_path), "--dry-run", "-r", schemas.url)
-    on_terminal = [*PENSTOCK, *apply]
+    assert f"\x1b[33m  {HEADLESS}" in on_a_terminal(*apply)
     plain = penstock(*apply).stdout
-    assert "\x1b[33m  no event for Penstock's agent and loader" in on_a_terminal(on_terminal)
-    assert on_a_terminal(on_terminal, no_color="1").replace("\r\n", "\n") == plain
+    assert on_a_terminal(*apply, no_color="1").replace("\r\n", "\n") == plain
+
+
+@pytest.fixture
+def space(new_topic: str) -> str:
+    return new_topic.replace("-", "_")
+
+
+@pytest.fixture
+def folder(space: str, tmp_path: Path) -> Path:
+    """Orders, which need addresses."""
+    folder = tmp_path / "schemas"
+    (folder / "types").mkdir(parents=True)
+    order = record({"name": "to", "type": "Address"}, name=f"{space}.Order")
+    (folder / f"{space}-value.avsc").write_text(order)
+    write_address(folder, space)
+    return folder
+
+
+def write_address(folder: Path, space: str, *more: dict[str, Any]) -> None:
+    name = f"{space}.Address"
+    street = {"name": "street", "type": "string"}
+    (folder / "types" / f"{name}.avsc").write_text(record(street, *more, name=name))
+
+
+def test_a_folder_is_applied(schemas: AtRegistry, folder: Path, space: str) -> None:
+    note = f"  {HEADLESS}: its first field must be header"
+    said = schemas.output("apply", str(folder), "--dry-run").splitlines()
+    assert said[:2] == [f"new        {space}.Address", f"new        {space}-value"]
+    assert said[2].startswith(note)
+    assert not [each for each in schemas.json("list") if each["subject"].startswith(space)]
+
+    done = schemas.json("apply", str(folder))
+    assert done["dry_run"] is False
+    first, second = done["schemas"]
+    assert (first["subject"], first["outcome"], first["version"]) == (f"{space}.Address", "new", 1)
+    assert first["file"] == str(folder / "types" / f"{space}.Address.avsc")
+    assert (second["subject"], second["applied"], second["version"]) == (f"{space}-value", True, 1)
+
+    write_address(folder, space, ZIP)
+    said = schemas.output("apply", str(folder)).splitlines()
+    assert [re.sub(r"id \d+", "id …", line) for line in said if not line.startswith(note)] == [
+        f"changed    {space}.Address: version 2, id …",
+        "  + zip: null or string, default null",
+        f"changed    {space}-value: version 2, id …",
+        "  + to.zip: null or string, default null",
+    ]
+    again = schemas.output("apply", str(folder)).splitlines()
+    assert [line.split()[0] for line in again] == ["unchanged", "unchanged"]
+    write_address(folder, space)
+    said = schemas.output("apply", str(folder)).splitlines()
+    assert said[0].endswith("; the latest is version 2, and stays the latest")
+
+
+def test_nothing_is_registered_if_anything_is_refused(
+    schemas: AtRegistry, folder: Path, space: str
+) -> None:
+    schemas.output("apply", str(folder))
+    write_address(folder, space, ZIP | {"default": 7})
+    (folder / f"{space}-other.avsc").write_text('"int"')
+    for arguments, said in (
+        (["--dry-run"], "2 of 3 schemas would be refused"),
+        ([], "2 of 3 schemas refused, and nothing was registered"),
+    ):
+        ended = schemas.run("apply", str(folder), *arguments)
+        assert (ended.returncode, ended.stderr) == (1, f"penstock: {said}\n")
+        assert f"refused    {space}.Address ({folder}/types/{space}.Address.avsc)" in ended.stdout
+        assert "zip" in ended.stdout
+        assert f"new        {space}-other\n" in ended.stdout
+    listed = [each for each in schemas.json("list") if each["subject"].startswith(space)]
+    versions = {each["subject"]: each["version"] for each in listed}
+    assert versions == {f"{space}-value": 1, f"{space}.Address": 1}
+
+
+def test_settings_of_a_folder(schemas: AtRegistry, folder: Path, space: str) -> None:
+    settings = folder / "schemas.yaml"
+    own = f"subjects: {{{space}-value: {{compatibility: NONE}}}}\n"
+    settings.write_text(f"compatibility: FULL\n{own}")
+    said = schemas.output("apply", str(folder), "--dry-run")
+    assert "  ~ compatibility: no level of its own → FULL\n" in said
+    assert "  ~ compatibility: no level of its own → NONE\n" in said
+    assert schemas.json("config", f"{space}-value")["own"] is False
+    levels = [each["level"] for each in schemas.json("apply", str(folder))["schemas"]]
+    assert levels == [{"old": None, "new": "FULL"}, {"old": None, "new": "NONE"}]
+    assert schemas.json("config", f"{space}-value")["level"] == "NONE"
+    for text, wrong in (
+        ("compat: FULL", "compat: unknown key; did you mean compatibility?"),
+        ("compatibility: SOME", "compatibility: expected one of NONE, BACKWARD"),
+        ("subjects: {x: {compatibility: FULL}}", "subjects: no file is named x.avsc"),
+    ):
+        settings.write_text(text)
+        ended = schemas.run("apply", str(folder))
+        assert (ended.returncode, ended.stdout, wrong in ended.stderr) == (2, "", True)
+    settings.unlink()
+    settings.symlink_to("/etc/hostname")
+    assert "a link that leads out of the folder" in schemas.run("apply", str(folder)).stderr

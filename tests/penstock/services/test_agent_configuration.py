@@ -223,10 +223,7 @@ def test_any_word_is_taken_or_named(key: str, word: str) -> None:
     assert taken.label == (taken.name or taken.topic)
 
 
-@given(
-    key=st.sampled_from(["field", "format", "zone"]),
-    word=WORDS,
-)
+@given(key=st.sampled_from(["field", "format", "zone"]), word=WORDS)
 def test_any_word_about_times_is_taken_or_named(key: str, word: str) -> None:
     try:
         time = msgspec.convert({"field": "at", key: word}, Time)

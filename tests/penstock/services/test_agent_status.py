@@ -1,8 +1,7 @@
 """`penstock agent --status`: what is asked of an agent's port, and how it is shown."""
 
-import socket
-import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import msgspec
 import pytest
@@ -22,6 +21,7 @@ from ground.page_server import Page, PageServer
 from harness.server_process import free_ports
 from penstock.cli.failures import Failed
 from penstock.services.agent_status import ask_status, listening, read_status, show_status
+from tests.ground.peers import peer
 
 
 def file(path: str, lag: int, **more: object) -> FileStatus:
@@ -60,14 +60,21 @@ STATUS = Status(
 )
 
 
+@contextmanager
+def port_with(**pages: Page) -> Iterator[HttpUrl]:
+    """A port at which this status is read, or nothing."""
+    server = PageServer("127.0.0.1", 0, {STATUS_PATH: lambda: pages["status"]} if pages else {})
+    server.start()
+    try:
+        yield listening("127.0.0.1", server.port)
+    finally:
+        server.stop()
+
+
 @pytest.fixture
 def at() -> Iterator[HttpUrl]:
-    """An agent's port that has this status."""
-    pages = {STATUS_PATH: lambda: Page(msgspec.json.encode(STATUS) + b"\n", "application/json")}
-    server = PageServer("127.0.0.1", 0, pages)
-    server.start()
-    yield listening("127.0.0.1", server.port)
-    server.stop()
+    with port_with(status=Page(msgspec.json.encode(STATUS) + b"\n", "application/json")) as url:
+        yield url
 
 
 def test_every_file_is_shown_with_the_laggards_first(
@@ -79,11 +86,8 @@ def test_every_file_is_shown_with_the_laggards_first(
     assert shown.startswith(head)
     rows = [line.split() for line in shown.splitlines()]
     places = [rows.index(row) for row in rows if row and row[0].startswith("/var/log/")]
-    assert [rows[place][0].rpartition("/")[2] for place in places] == [
-        "busy.log",
-        "gone.log",
-        "quiet.log",
-    ]
+    names = [rows[place][0].rpartition("/")[2] for place in places]
+    assert names == ["busy.log", "gone.log", "quiet.log"]
     assert " ".join(rows[places[0]][1:]) == "a1-7 app 6000 1000 5000 1.3 permission denied"
     assert rows[places[1]][1] == "(deleted)"
     assert ["app", "app_logs", "3", "0", "12", "0", "0", "0", "no", "schema"] in rows
@@ -124,45 +128,21 @@ def test_nobody_answers() -> None:
         ask_status(listening("127.0.0.1", port))
 
 
-@pytest.mark.parametrize(
-    "page",
-    [Page(b"<html>"), Page(b'{"phase": "resting"}'), Page(b"[]"), Page(b"\xff")],
-)
-def test_something_else_answers(page: Page) -> None:
-    server = PageServer("127.0.0.1", 0, {STATUS_PATH: lambda: page})
-    server.start()
-    try:
-        body = ask_status(listening("127.0.0.1", server.port))
+def test_something_else_answers() -> None:
+    for body in (b"<html>", b'{"phase": "resting"}', b"[]", b"\xff"):
+        with port_with(status=Page(body)) as url:
+            answer = ask_status(url)
         with pytest.raises(Failed, match="no agent of this release"):
-            read_status(body)
-    finally:
-        server.stop()
-
-
-def test_a_port_of_another_program() -> None:
-    server = PageServer("127.0.0.1", 0, {})
-    server.start()
-    try:
-        with pytest.raises(Failed, match="is no agent: 404 there are"):
-            ask_status(listening("127.0.0.1", server.port))
-    finally:
-        server.stop()
+            read_status(answer)
+    with port_with() as url, pytest.raises(Failed, match="is no agent: 404 there are"):
+        ask_status(url)
 
 
 def test_what_speaks_no_http() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(5)
-
-        def answer() -> None:
-            connection, _ = listener.accept()
-            with connection:
-                connection.sendall(b"220 mail.example.com ESMTP\r\n")
-
-        thread = threading.Thread(target=answer)
-        thread.start()
-        with pytest.raises(Failed, match="is no agent: it does not speak HTTP"):
-            ask_status(listening("127.0.0.1", listener.getsockname()[1]))
-        thread.join()
+    greeting = b"220 mail.example.com ESMTP\r\n"
+    refused = pytest.raises(Failed, match="is no agent: it does not speak HTTP")
+    with peer(lambda connection: connection.sendall(greeting)) as port, refused:
+        ask_status(listening("127.0.0.1", port))
 
 
 def test_what_was_altered_is_said_of_each_input(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ SAMPLES = REPOSITORY / "docs" / "samples"
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_sample_with_every_key_is_valid(kind: str, tmp_path: Path) -> None:
-    """(That the minimal ones are, too: tests/penstock/config/test_samples.py.)"""
+    """(That the minimal ones are, too: tests/penstock/config/test_pages.py.)"""
     if kind == "loader":
         try:
             find_java()
@@ -41,18 +41,10 @@ def with_its_files(sample: Path, directory: Path) -> Path:
     if not re.search(r"^ *key: ", text, re.MULTILINE):  # it is in the certificate's file
         certificate = directory / "both.pem"
         certificate.write_bytes(signed.certificate.read_bytes() + signed.key.read_bytes())
-    meant = {
-        "ca": authority.ca,
-        "client_ca": authority.ca,
-        "revoked": authority.ca,
-        "certificate": certificate,
-        "key": signed.key,
-        "users_file": directory / "users",
-        "tokens_file": directory / "tokens",
-        "password_file": directory / "secret",
-        "token_file": directory / "secret",
-        "keytab": directory / "secret",
-    }
+    meant = dict.fromkeys(("ca", "client_ca", "revoked"), authority.ca)
+    meant |= dict.fromkeys(("password_file", "token_file", "keytab"), directory / "secret")
+    meant |= {"users_file": directory / "users", "tokens_file": directory / "tokens"}
+    meant |= {"certificate": certificate, "key": signed.key}
     copy = directory / sample.name
     copy.write_text(
         re.sub(

@@ -150,14 +150,8 @@ def answers_of(
         waits=list(waits),
         waits_total=len(waits),
     )
-    said = {
-        "topics": part.topics,
-        "agents": part.agents,
-        "loads": part.loads,
-        "brokers": part.brokers,
-        "topic": topic,
-    }
-    return {path: msgspec.json.encode(each) for path, each in said.items()}
+    said = {path: getattr(part, path) for path in ("topics", "agents", "loads", "brokers")}
+    return {path: msgspec.json.encode(each) for path, each in {**said, "topic": topic}.items()}
 
 
 def cluster_part(**ends: int) -> ClusterPart:

@@ -1,10 +1,11 @@
-"""`penstock status`."""
+"""`penstock status`: what it prints, and its exit codes."""
 
 import json
 import re
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from audit.answers import AlteredTotal
 from audit.findings import KindCount, State
@@ -13,6 +14,7 @@ from harness.registry_process import RegistryProcess
 from harness.waiting import wait_until
 from penstock.directory.places import MirrorPorts, Places, Ports
 from penstock.directory.remembered import RememberedStart, remember
+from penstock.status.command import show_standing
 from penstock.status.values import (
     AgentStanding,
     BrokerStanding,
@@ -23,7 +25,16 @@ from penstock.status.values import (
 )
 from tests.penstock.answering_audit import Query, answering
 from tests.penstock.running import REPOSITORY, Ended, penstock
-from tests.penstock.status.made_up import agent_status, answers_of, audit_part, topic_row
+from tests.penstock.status.made_up import (
+    LOAD,
+    NOW,
+    agent_status,
+    answers_of,
+    audit_part,
+    standing,
+    topic,
+    topic_row,
+)
 
 NOBODY = "http://127.0.0.1:1"
 WITHIN = 60.0
@@ -101,31 +112,23 @@ def test_nobody_answers() -> None:
 
 
 def test_what_an_up_runs_is_found_by_its_directory(tmp_path: Path) -> None:
+    """Of one with two clusters that one is asked where lines end."""
     ports = Ports(broker=2, registry=3, audit=4, agent_http=5, broker_http=6)
-    for secure, http in ((False, "http"), (True, "https")):
-        remember(Places(tmp_path), RememberedStart(ports, secure))
+    mirror = MirrorPorts(offline_broker=7, offline_broker_http=8, offline_registry=9)
+    for start, http, broker, registry in (
+        (RememberedStart(ports), "http", 2, 3),
+        (RememberedStart(ports, secure=True), "https", 2, 3),
+        (RememberedStart(ports, mirror=mirror), "http", 7, 9),
+    ):
+        remember(Places(tmp_path), start)
         ended = penstock("status", "--dir", str(tmp_path), "--json")
         where = [each.split(": ")[0] for each in json.loads(ended.stdout)["problems"]]
         assert where == [
-            "no broker at 127.0.0.1:2",
-            f"no registry at {http}://127.0.0.1:3",
+            f"no broker at 127.0.0.1:{broker}",
+            f"no registry at {http}://127.0.0.1:{registry}",
             "no agent at http://127.0.0.1:5",
             f"no audit at {http}://127.0.0.1:4",
         ]
-
-
-def test_of_an_up_with_two_clusters_the_one_is_asked_where_lines_end(tmp_path: Path) -> None:
-    ports = Ports(broker=2, registry=3, audit=4, agent_http=5, broker_http=6)
-    mirror = MirrorPorts(offline_broker=7, offline_broker_http=8, offline_registry=9)
-    remember(Places(tmp_path), RememberedStart(ports, mirror=mirror))
-    ended = penstock("status", "--dir", str(tmp_path), "--json")
-    where = [each.split(": ")[0] for each in json.loads(ended.stdout)["problems"]]
-    assert where == [
-        "no broker at 127.0.0.1:7",
-        "no registry at http://127.0.0.1:9",
-        "no agent at http://127.0.0.1:5",
-        "no audit at http://127.0.0.1:4",
-    ]
 
 
 def test_what_the_loader_of_an_up_cannot_load_is_said_without_an_audit(tmp_path: Path) -> None:
@@ -165,3 +168,64 @@ def test_every_field_is_documented() -> None:
     documented = set(re.findall(r"`(\w+)(?:\[\])?`", page))
     assert fields - documented == set()
     assert documented - fields == set()
+
+
+AGENT = AgentStanding(
+    agent="a1", host="web-1", state="ok", version="0.1.0", files=2, lag_bytes=700, heard=NOW - 3_000
+)
+
+
+def printed(said: PipelineStatus, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    show_standing(said)
+    return capsys.readouterr().out.splitlines()
+
+
+def test_everything_in_one_screen(capsys: pytest.CaptureFixture[str]) -> None:
+    said = standing([topic("logs", 12_345), topic("shop", 70)], load=LOAD)
+    said = msgspec.structs.replace(said, agents=(AGENT,))
+    assert printed(said, capsys) == [
+        "… pending: every line up to 40 s ago is accounted for",
+        "  last load 12 s ago: 4,000 rows of 2 topics, 50 not landed yet",
+        "",
+        "broker  address    leads  partitions  remark",
+        "     1  here:9092      -           -  controller",
+        "",
+        "topic  partitions  stored  events  landed  not read  verdict",
+        "logs            1  12,345  12,345   6,172  2.0 KiB   … pending",
+        "shop            1      70      70      35  2.0 KiB   … pending",
+        "",
+        "agent  host   state  files  not read  heard    version",
+        "a1     web-1  ok         2  700 B     3 s ago  0.1.0",
+    ]
+
+
+def test_nothing_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    first, problem, empty, advice = printed(
+        PipelineStatus(now=NOW, problems=("no broker",)), capsys
+    )
+    assert (first, problem, empty) == ("? unknown: no audit answers", "! no broker", "")
+    assert "penstock up" in advice
+
+
+def test_somebody_is_away(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(standing([topic("t")], problems=["no agent"], alerts=2), capsys)
+    assert lines[2:4] == ["! 2 alerts are raised", "! no agent"]
+    assert lines[-1].startswith("docs/status.md ")
+
+
+def test_what_came_from_outside_commands_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    bad = "\x1b[2J\nx"
+    said = msgspec.structs.replace(
+        standing([topic(bad, waits=bad, until=0)], problems=[bad]),
+        agents=(msgspec.structs.replace(AGENT, agent=bad, host=bad, version=bad, state=bad),),
+    )
+    lines = printed(said, capsys)
+    assert all(line.isprintable() for line in lines)
+    assert sum("\\x1b[2J\\nx" in line for line in lines) == 4
+
+
+def test_of_many_agents_the_first_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    said = msgspec.structs.replace(standing(), agents=(AGENT,) * 25)
+    lines = printed(said, capsys)
+    assert lines[-1] == "and 5 more agents"
+    assert sum(line.startswith("a1 ") for line in lines) == 20

@@ -89,10 +89,7 @@ FAILING = failing_of(
             "? unknown: nothing is known to be missing; 2 stretches cannot be proven",
         ),
         (FAILING, "! not loaded: 1 table cannot be loaded"),
-        (
-            replace(FAILING, verdict="missing"),
-            "✗ missing: not all events have arrived",
-        ),
+        (replace(FAILING, verdict="missing"), "✗ missing: not all events have arrived"),
     ],
 )
 def test_a_verdict_in_a_line(said: PipelineStatus, words: str) -> None:

@@ -4,15 +4,19 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
+import pyarrow.dataset
 import pytest
 
+from ground import listening
+from harness.server_process import free_ports
 from harness.spark_jvm import quick_java_environment
 from harness.waiting import wait_until
+from penstock.directory.places import MirrorPorts, Ports
 from penstock.status.asking import Asking
 from penstock.status.values import PipelineStatus, TopicStanding
 from tests.penstock.running import INTERPRETER, REPOSITORY
@@ -22,16 +26,28 @@ WITH_MIRROR = (*ALL, "mirror", "offline-broker", "offline-registry")
 PATIENCE = 240.0
 
 
+def free_base() -> int:
+    """The first of so many free ports in a row."""
+    while True:
+        (first,) = free_ports(1)
+        every = [*Ports.beginning_at(first), *MirrorPorts.beginning_at(first)]
+        if all(listening.is_free("127.0.0.1", port) for port in every):
+            return first
+
+
 class Up:
     """One `penstock up`; killed at the end if it still runs then."""
 
-    def __init__(self, output: Path, *arguments: str, **environment: str) -> None:
+    def __init__(
+        self, output: Path, *arguments: str, directory: Path = REPOSITORY, **environment: str
+    ) -> None:
         self._output = output
+        given = {"PYTHONPATH": str(REPOSITORY), **quick_java_environment(), **environment}
         with output.open("wb") as file:
             self.process = subprocess.Popen(
                 [*INTERPRETER, "-m", "penstock", "up", *arguments],
-                cwd=REPOSITORY,
-                env={**os.environ, **quick_java_environment(), **environment},
+                cwd=directory,
+                env={**os.environ, **given},
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=file,
@@ -83,6 +99,11 @@ class Up:
     def wait(self) -> int:
         return self.process.wait(PATIENCE)
 
+    def stop(self) -> None:
+        """By Ctrl-C, in order."""
+        self.interrupt()
+        assert self.wait() == 0, self.said()
+
     def _running(self) -> bool:
         assert self.process.poll() is None, self.said()
         return True
@@ -100,6 +121,30 @@ class Up:
         self.process.wait()
 
 
+class WrittenLog:
+    """A file of lines, and all that were ever written into it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.lines: list[str] = []
+
+    def write(self, count: int, to: Path | None = None) -> None:
+        new = [f"line {len(self.lines) + number}" for number in range(count)]
+        with (to or self.path).open("a") as file:
+            file.writelines(f"{line}\n" for line in new)
+        self.lines.extend(new)
+
+    def are_stored(self, topic: TopicStanding) -> bool:
+        return topic.stored == len(self.lines)
+
+    def are_landed(self, topic: TopicStanding) -> bool:
+        return topic.landed == len(self.lines)
+
+    def assert_landed_once(self, table: Path) -> None:
+        landed: Sequence[Any] = pyarrow.dataset.dataset(table).to_table(["message"]).to_pylist()
+        assert sorted(each["message"] for each in landed) == sorted(self.lines)
+
+
 def family(pid: int) -> set[int]:
     """A process and all that it has started, and they."""
     try:
@@ -110,23 +155,20 @@ def family(pid: int) -> set[int]:
     return {pid}.union(*map(family, below))
 
 
-def are_gone(pids: Iterable[int]) -> bool:
-    def is_gone(pid: int) -> bool:
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            return True
-        return state == "Z"
-
-    return all(map(is_gone, pids))
+def is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
 
 
-def until_standing(
-    asking: Asking,
-    holds: Callable[[TopicStanding], bool],
-    *,
-    verdict: str = "",
-    topic: str = "web",
+def wait_until_gone(pids: Iterable[int]) -> None:
+    wait_until(lambda: not any(map(is_alive, pids)), within=PATIENCE, what="nothing is left")
+
+
+def wait_until_standing(
+    asking: Asking, holds: Callable[[TopicStanding], bool], *, verdict: str = "", topic: str = "web"
 ) -> None:
     """Until all answer, and this holds for the topic, and the verdict is that one."""
 
@@ -138,6 +180,6 @@ def until_standing(
 
     seen = PipelineStatus(now=0)
     try:
-        wait_until(is_so, within=PATIENCE, every=0.2, what="the pipeline stands as it should")
+        wait_until(is_so, within=PATIENCE, what="the pipeline stands as it should")
     except TimeoutError:
         pytest.fail(f"it never stood as it should: {seen}")

@@ -1,13 +1,16 @@
 """What stands on the screen of `penstock up`."""
 
+from typing import Any
+
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.text import Text
 
 from penstock.status.values import FailingLoadStanding, PipelineStatus, Rates
 from penstock.up.programs import ProgramPhase
-from penstock.up.screen_picture import ScreenState, picture
+from penstock.up.screen_picture import Column, ScreenState, picture, table
 from tests.penstock.status.made_up import LOAD, standing, topic
 from tests.penstock.status.made_up import NOW as MILLIS
 from tests.penstock.up.shown import DEAD, DIRECTORY, NOW, program, programs
@@ -38,12 +41,14 @@ SEEN = ScreenState(
 )
 
 
-def lines(seen: ScreenState, width: int = 79, height: int = 24) -> list[str]:
+def lines(width: int = 79, height: int = 24, **changes: Any) -> list[str]:
+    """What is shown of all that runs well, but for this."""
+    seen = msgspec.structs.replace(SEEN, **changes)
     return [line.plain for line in picture(seen, width, height)]
 
 
 def test_all_is_well() -> None:
-    assert lines(SEEN, 72) == [
+    assert lines(72) == [
         "Penstock runs                                               Ctrl-C stops",
         "",
         "✓ zookeeper  127.0.0.1:2000  12 min",
@@ -77,7 +82,7 @@ def test_a_table_that_cannot_be_loaded_is_before_all_that_is_waited_for() -> Non
     said = msgspec.structs.replace(
         standing([complete], verdict="complete", load=LOAD), failing_loads=(failing,)
     )
-    shown = lines(msgspec.structs.replace(SEEN, standing=said), 60)
+    shown = lines(60, standing=said)
     assert "! loader                     12 min" in shown
     assert next(each for each in shown if each.startswith("logs  ")).endswith("! not loaded")
     at = shown.index("! not loaded: 1 table cannot be loaded")
@@ -87,22 +92,19 @@ def test_a_table_that_cannot_be_loaded_is_before_all_that_is_waited_for() -> Non
         "  what to do: look at logs.dead, or raise dead_share",
     ]
     unheard = msgspec.structs.replace(said, alerts=-1, topics=(), verdict="")
-    assert "! logs is not loaded, for 3 min" in "\n".join(
-        lines(msgspec.structs.replace(SEEN, standing=unheard))
-    )
+    assert "! logs is not loaded, for 3 min" in "\n".join(lines(standing=unheard))
 
 
 def test_what_is_waited_for_is_not_cut_within_its_time() -> None:
     waits = "web-1: the agent is done up to 2026-11-20 07:12:00 (last heard at 2026-11-20 07:13:02)"
     old = topic("logs", until=MILLIS - 3_600_000, waits=waits)
-    shown = lines(msgspec.structs.replace(SEEN, standing=standing([old], load=LOAD)), 60)
+    shown = lines(60, standing=standing([old], load=LOAD))
     at = next(number for number, each in enumerate(shown) if "logs waits" in each)
     assert " ".join(each.strip() for each in shown[at : at + 2]) == f"logs waits: {waits}"
 
 
 def test_on_a_small_terminal_columns_and_empty_lines_give_way() -> None:
-    seen = msgspec.structs.replace(SEEN, here=DIRECTORY)
-    assert lines(seen, 42, 16) == [
+    assert lines(42, 16, here=DIRECTORY) == [
         "Penstock runs                 Ctrl-C stops",
         "✓ zookeeper  127.0.0.1:2000  12 min",
         "✓ broker     127.0.0.1:2001  12 min",
@@ -122,9 +124,9 @@ def test_on_a_small_terminal_columns_and_empty_lines_give_way() -> None:
 
 
 def test_a_program_that_died() -> None:
-    seen = msgspec.structs.replace(SEEN, programs=programs(ProgramPhase.RUNNING, DEAD))
-    assert lines(seen)[0].startswith("Penstock runs in part ")
-    assert lines(seen)[7:11] == [
+    shown = lines(programs=programs(ProgramPhase.RUNNING, DEAD))
+    assert shown[0].startswith("Penstock runs in part ")
+    assert shown[7:11] == [
         "✗ audit      killed by SIGKILL, again in 4 s",
         "    second \\x1b[2J",
         "    third",
@@ -134,12 +136,12 @@ def test_a_program_that_died() -> None:
 
 def test_a_program_that_came_back() -> None:
     back = program("agent", ProgramPhase.STARTING, since=NOW - 2, restarts=2)
-    seen = msgspec.structs.replace(SEEN, programs=programs(ProgramPhase.RUNNING, back))
-    assert lines(seen)[5] == "… agent      127.0.0.1:2003  starting, 2 s  restarted 2 times"
+    shown = lines(programs=programs(ProgramPhase.RUNNING, back))
+    assert shown[5] == "… agent      127.0.0.1:2003  starting, 2 s  restarted 2 times"
     once = program("agent", restarts=1, ended="killed by SIGKILL")
-    seen = msgspec.structs.replace(SEEN, programs=programs(ProgramPhase.RUNNING, once))
+    shown = lines(programs=programs(ProgramPhase.RUNNING, once))
     row = "✓ agent      127.0.0.1:2003  12 min  restarted once: killed by SIGKILL"
-    assert lines(seen)[5] == row
+    assert shown[5] == row
 
 
 @pytest.mark.parametrize(
@@ -151,9 +153,7 @@ def test_a_program_that_came_back() -> None:
     ],
 )
 def test_phases(phase: ProgramPhase, head: str, first: str) -> None:
-    said = standing(problems=["no broker"])
-    seen = msgspec.structs.replace(SEEN, programs=programs(phase), standing=said)
-    shown = lines(seen)
+    shown = lines(programs=programs(phase), standing=standing(problems=["no broker"]))
     assert shown[0].startswith(head)
     assert shown[2] == first
     # Neither that nothing has come, nor that nobody answers, is news then.
@@ -161,18 +161,18 @@ def test_phases(phase: ProgramPhase, head: str, first: str) -> None:
 
 
 def test_nothing_has_come_yet() -> None:
-    shown = lines(msgspec.structs.replace(SEEN, standing=standing()))
+    shown = lines(standing=standing())
     words = "No lines have come yet. To follow files: penstock up --follow '/var/log/*.log'"
     assert words in shown
     assert not any("pending" in line for line in shown)
-    shown = lines(msgspec.structs.replace(SEEN, standing=standing(), follows=True))
+    shown = lines(standing=standing(), follows=True)
     assert "No lines have come yet from what is followed: penstock agent --status" in shown
 
 
 def test_that_the_first_load_takes_its_time() -> None:
-    shown = lines(msgspec.structs.replace(SEEN, standing=standing(TOPICS)))
+    shown = lines(standing=standing(TOPICS))
     assert "  nothing has been loaded yet (the first load has to start Spark)" in shown
-    shown = lines(msgspec.structs.replace(SEEN, standing=standing(TOPICS), loads="starting Spark"))
+    shown = lines(standing=standing(TOPICS), loads="starting Spark")
     assert "  nothing has been loaded yet; now: starting Spark" in shown
 
 
@@ -180,32 +180,30 @@ def test_until_the_audit_answers_nothing_is_said_of_loads_and_verdicts() -> None
     said = standing(TOPICS, alerts=-1, verdict="")
     starting = program("audit", ProgramPhase.STARTING)
     programs_ = programs(ProgramPhase.RUNNING, starting)
-    shown = lines(msgspec.structs.replace(SEEN, standing=said, programs=programs_))
+    shown = lines(standing=said, programs=programs_)
     assert not any("audit answers" in line or "loaded" in line for line in shown)
-    shown = lines(msgspec.structs.replace(SEEN, standing=said))
+    shown = lines(standing=said)
     assert "? unknown: no audit answers" in shown
     assert not any("loaded" in line for line in shown)
 
 
 def test_behind_locks_it_says_how_to_log_in() -> None:
     password = DIRECTORY / "security" / "admin.password"
-    shown = lines(msgspec.structs.replace(SEEN, password=password))
+    shown = lines(password=password)
     assert "log in     as admin, password in ./penstock-data/security/admin.password" in shown
 
 
 def test_at_other_ports_it_says_how_commands_find_it() -> None:
-    assert lines(msgspec.structs.replace(SEEN, elsewhere=True))[-1] == (
-        "commands   . ./penstock-data/environment"
-    )
+    assert lines(elsewhere=True)[-1] == ("commands   . ./penstock-data/environment")
 
 
 def test_nobody_has_been_asked_yet() -> None:
-    assert len(lines(msgspec.structs.replace(SEEN, standing=None))) == 12
+    assert len(lines(standing=None)) == 12
 
 
 def test_what_is_wrong_is_said() -> None:
     said = standing([topic("t", until=0, waits="an agent")], problems=["no agent", "a", "b", "c"])
-    shown = lines(msgspec.structs.replace(SEEN, standing=said))
+    shown = lines(standing=said)
     assert [line for line in shown if line.startswith(("! ", "  t "))] == [
         "  t waits: an agent",
         *("! no agent", "! a", "! b"),
@@ -215,14 +213,14 @@ def test_what_is_wrong_is_said() -> None:
 def test_what_a_broker_has_lost_is_not_cut_off_before_it_says_what() -> None:
     lost = "broker at http://127.0.0.1:9095: lost: shop-0 has lost what it had acknowledged: "
     said = standing([topic("t")], problems=[lost + "messages 51,200 to 51,399 are gone"])
-    shown = lines(msgspec.structs.replace(SEEN, standing=said))
+    shown = lines(standing=said)
     assert "messages 51,200 to 51,399 are gone" in " ".join(each.strip() for each in shown)
 
 
 def test_of_many_topics_and_notes_the_newest_notes_and_first_topics_are_shown() -> None:
     said = standing([topic(f"t{number:02}") for number in range(40)])
     notes = [f"12:00:{number:02}  note {number}" for number in range(20)]
-    shown = lines(msgspec.structs.replace(SEEN, standing=said, notes=notes))
+    shown = lines(standing=said, notes=notes)
     assert len(shown) == 24
     assert shown[-1] == "warehouse  ./penstock-data/warehouse"
     assert "12:00:19  note 19" in shown
@@ -230,8 +228,8 @@ def test_of_many_topics_and_notes_the_newest_notes_and_first_topics_are_shown() 
     assert f"and {40 - len(topics)} more" in shown
 
 
-texts = st.text(max_size=30)
-counts = st.integers(-1, 10**15)
+TEXTS = st.text(max_size=30)
+COUNTS = st.integers(-1, 10**15)
 
 
 @given(
@@ -243,9 +241,9 @@ counts = st.integers(-1, 10**15)
         lambda names, end, problems: standing(
             [topic(name, end) for name in names], problems=problems
         ),
-        st.lists(texts, max_size=30),
-        counts,
-        st.lists(texts, max_size=5),
+        st.lists(TEXTS, max_size=30),
+        COUNTS,
+        st.lists(TEXTS, max_size=5),
     ),
     notes=st.lists(st.text(st.characters(categories=["L", "N"]), max_size=120), max_size=12),
 )
@@ -264,3 +262,43 @@ def test_it_fits_whatever_is_shown(
     assert len(drawn) <= height
     assert all(line.cell_len <= width for line in drawn)
     assert all(line.plain.isprintable() for line in drawn)
+
+
+def texts(*cells: str) -> list[Text]:
+    return [Text(each) for each in cells]
+
+
+COLUMNS = [
+    Column("name", texts("a-long-name", "b"), 0),
+    Column("first to go", texts("1", "22"), 2, right=True),
+    Column("second", texts("x", ""), 1),
+]
+
+
+def plain(width: int, columns: list[Column] = COLUMNS) -> list[str]:
+    return [line.plain for line in table(columns, width)]
+
+
+def test_with_room_for_all() -> None:
+    assert plain(80) == [
+        "name         first to go  second",
+        "a-long-name            1  x",
+        "b                     22",
+    ]
+
+
+def test_columns_go_in_their_order_and_then_names_are_cut() -> None:
+    assert plain(31)[0] == "name         second"
+    assert plain(18)[0] == "name"
+    assert plain(10) == ["name", "a-long-na…", "b"]
+    assert plain(3) == ["na…", "a-…", "b"]
+
+
+def test_wide_characters_count_as_what_they_take() -> None:
+    columns = [Column("", texts("日本", "ab"), 0), Column("", texts("1", "2"), 0)]
+    assert plain(80, columns) == ["日本  1", "ab    2"]
+
+
+def test_an_empty_column_takes_no_room() -> None:
+    columns = [Column("", texts("a"), 0), Column("", texts(""), 0), Column("", texts("b"), 0)]
+    assert plain(80, columns) == ["a  b"]

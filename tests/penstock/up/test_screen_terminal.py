@@ -4,20 +4,27 @@ import fcntl
 import os
 import pty
 import re
+import select
 import struct
+import subprocess
+import sys
 import termios
 import time
 import tty
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TextIO
 
 import pytest
 
+from harness.waiting import wait_until
 from penstock.directory.places import Addresses, Places
 from penstock.up.screen import PlainScreen, Screen, watching
 from penstock.up.screen_terminal import TerminalScreen
+from tests.penstock.running import REPOSITORY
 from tests.penstock.status.made_up import standing, topic
+from tests.penstock.terminals import opened, read_until
 from tests.penstock.up.shown import DIRECTORY, NOW, program, programs
 
 OTHER_SCREEN, FIRST_SCREEN = "\x1b[?1049h", "\x1b[?1049l"
@@ -204,3 +211,74 @@ def test_a_dumb_terminal_gets_lines(terminal: Terminal, monkeypatch: pytest.Monk
     monkeypatch.setenv("TERM", "dumb")
     with screen_on(terminal) as screen:
         assert isinstance(screen, PlainScreen)
+
+
+# A shell with job control, which goes on when its job stands still.
+SHELL = """
+"$0" -c "$1" "$2"
+echo it stands still; bg; read -r line < "$2.go"; fg
+"""
+SHOWING = """
+import sys, time
+from pathlib import Path
+from penstock.directory.places import Addresses, Places
+from penstock.up.screen import watching
+
+shown, until = Path(sys.argv[1]), Path(f"{sys.argv[1]}.end")
+screen = watching(sys.stdout, Places(Path("/any")), Addresses())
+screen.note("a note")
+times = 0
+while not until.exists():
+    screen.note("again")
+    times += 1
+    shown.write_text(str(times))
+    screen.show((), None)
+    time.sleep(0.01)
+screen.close()
+"""
+
+
+def test_it_leaves_the_terminal_to_others_while_it_is_not_in_front(tmp_path: Path) -> None:
+    """Ctrl-Z, `bg` and `fg`, as a shell does them."""
+    shown = tmp_path / "shown"
+    os.mkfifo(f"{shown}.go")
+
+    def times() -> int:
+        return int(shown.read_text() or 0)
+
+    shell = ["bash", "--norc", "-m", "-c", SHELL, sys.executable, SHOWING, str(shown)]
+    with (
+        opened(columns=80, lines=24) as (main, terminal),
+        subprocess.Popen(
+            ["setsid", "--ctty", *shell],
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
+            cwd=REPOSITORY,
+            env={**os.environ, "TERM": "xterm"},
+        ) as process,
+    ):
+        os.close(terminal)
+        try:
+            read_until(main, OTHER_SCREEN.encode())
+            os.write(main, b"\x1a")  # Ctrl-Z
+            left = read_until(main, b"it stands still")
+            assert FIRST_SCREEN.encode() in left
+            before = times()
+            wait_until(lambda: times() > before + 3, what="it goes on")
+            assert b"\x1b[" not in _written(main), "in the background nothing is drawn"
+            Path(f"{shown}.go").write_text("now\n")
+            read_until(main, OTHER_SCREEN.encode())
+            Path(f"{shown}.end").touch()
+            assert b"a note" in read_until(main, FIRST_SCREEN.encode(), b"a note")
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
+
+
+def _written(terminal: int) -> bytes:
+    """What can be read just now."""
+    written = b""
+    while select.select([terminal], [], [], 0)[0]:
+        written += os.read(terminal, 10_000)
+    return written

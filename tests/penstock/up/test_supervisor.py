@@ -5,15 +5,20 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from harness.waiting import wait_until
-from penstock.up.programs import Program, ProgramPhase, ProgramStanding
+from penstock.directory.entrance import Entrance
+from penstock.directory.places import MirrorPorts, Places, Ports
+from penstock.up.programs import Program, ProgramPhase, ProgramStanding, programs
+from penstock.up.stop_requests import StopRequests
 from penstock.up.supervisor import LONGEST_PAUSE, Supervisor, pause_after
+from tests.penstock.up.started import is_alive
 
-WITHIN = 30.0
+WITHIN = 60.0
 FOR_EVER = "exec sleep 1000"
 WAITING, STARTING, RUNNING, DEAD, STOPPED = (
     *(ProgramPhase.WAITING, ProgramPhase.STARTING, ProgramPhase.RUNNING),
@@ -49,14 +54,12 @@ class Run:
         return found
 
     def until(self, name: str, phase: ProgramPhase) -> ProgramStanding:
-        wait_until(
-            lambda: self.standing(name).phase is phase, within=WITHIN, what=f"{name} is {phase}"
-        )
+        wait_until(lambda: self.standing(name).phase is phase, what=f"{name} is {phase}")
         return self.standing(name)
 
     def stop(self) -> None:
         self.supervisor.begin_to_stop()
-        wait_until(self._stopped, within=WITHIN, what="all have stopped")
+        wait_until(self._stopped, what="all have stopped")
 
     def _stopped(self) -> bool:
         self.supervisor.turn()
@@ -170,9 +173,7 @@ def test_who_must_not_be_away_is_started_again_at_once(start: Start) -> None:
         before = run.until("agent", RUNNING)
         run.now += lived
         run.supervisor.crash("agent")
-        wait_until(
-            lambda: run.standing("agent").phase is DEAD, within=WITHIN, what="its death is seen"
-        )
+        wait_until(lambda: run.standing("agent").phase is DEAD, what="its death is seen")
         assert run.supervisor.in_a_hurry
         assert run.standing("agent").phase is STARTING
         assert not run.supervisor.in_a_hurry
@@ -288,7 +289,7 @@ def test_who_does_not_stop_in_its_time_is_killed_with_its_children(
     run.now += 0.2
     run.until("deaf", STOPPED)
     child = int(pids.read_text())
-    wait_until(lambda: not is_alive(child), within=WITHIN, what="its child has ended, too")
+    wait_until(lambda: not is_alive(child), what="its child has ended, too")
 
 
 def test_nobody_is_started_once_stopping_has_begun(start: Start) -> None:
@@ -350,20 +351,74 @@ time.sleep(1000)
 
 
 def test_programs_die_with_us_even_if_we_are_killed(tmp_path: Path) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", OF_A_PARENT, str(tmp_path)], stdout=subprocess.PIPE, text=True
-    ) as parent:
+    run = [sys.executable, "-c", OF_A_PARENT, str(tmp_path)]
+    with subprocess.Popen(run, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         pid = int(parent.stdout.readline())
         assert is_alive(pid)
         assert os.getsid(pid) == pid, "Ctrl-C in the terminal is for us alone"
         parent.send_signal(signal.SIGKILL)
-    wait_until(lambda: not is_alive(pid), within=WITHIN, what="the program has ended")
+    wait_until(lambda: not is_alive(pid), what="the program has ended")
 
 
-def is_alive(pid: int) -> bool:
+@pytest.fixture
+def asked() -> Iterator[StopRequests]:
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # even where the tests run with nohup
     try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state != "Z"
+        with StopRequests() as asked:
+            yield asked
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize(
+    ("came", "times"),
+    [
+        ([signal.SIGHUP, signal.SIGHUP], 1),
+        ([signal.SIGHUP, signal.SIGINT], 2),
+        ([signal.SIGINT, signal.SIGHUP], 1),
+        ([signal.SIGTERM, signal.SIGINT, signal.SIGINT], 3),
+    ],
+)
+def test_a_terminal_that_is_closed_asks_once(
+    asked: StopRequests, came: list[signal.Signals], times: int
+) -> None:
+    for each in came:
+        signal.raise_signal(each)
+    assert asked.times == times
+    asked.wait(60)  # which nobody does: it has come
+
+
+def test_nohup_is_respected() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with StopRequests() as asked:
+            signal.raise_signal(signal.SIGHUP)
+            assert asked.times == 0
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+PROMISED_SECONDS = 10.0  # docs/up.md
+TURN_SECONDS = 0.1  # until it is seen that one has ended
+
+
+@pytest.mark.parametrize("mirror", [None, MirrorPorts()])
+def test_all_that_wait_for_each_other_have_ended_in_ten_seconds(mirror: MirrorPorts | None) -> None:
+    places, ports = Places(Path("/any")), Ports()
+    made = programs(
+        places, ports, Entrance(), None, mirror=mirror, loads_every="1m", log_format="text"
+    )
+    named = {each.name: each for each in made}
+
+    @cache
+    def begun(name: str) -> float:
+        """When it is told to stop at the latest."""
+        before = [each.name for each in made if name in each.needs | each.uses]
+        return max(map(ended, before), default=0.0)
+
+    def ended(name: str) -> float:
+        return begun(name) + named[name].stop_seconds + TURN_SECONDS
+
+    assert max(map(ended, named)) < PROMISED_SECONDS

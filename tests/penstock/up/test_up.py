@@ -3,86 +3,209 @@
 import gzip
 import os
 import signal
+import subprocess
 import urllib.request
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
-import pyarrow.dataset
 import pytest
 
 from audit import answers
 from harness.waiting import wait_until
 from penstock.directory.entrance import Entrance
+from penstock.directory.locks import ADMIN, TOKENS, USERS, Locks
 from penstock.directory.places import Addresses, MirrorPorts, Places, Ports
 from penstock.status.asking import Asking
-from penstock.status.values import TopicStanding
+from tests.penstock.running import penstock
 from tests.penstock.up.started import (
     ALL,
     PATIENCE,
     WITH_MIRROR,
     Up,
-    are_gone,
+    WrittenLog,
     family,
-    until_standing,
+    free_base,
+    wait_until_gone,
+    wait_until_standing,
 )
+
+
+@pytest.fixture
+def base() -> int:
+    return free_base()
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_whole_run(tmp_path: Path, base: int) -> None:
-    directory = tmp_path / "my data"
-    log, other = tmp_path / "app.log", tmp_path / "other.log"
-    lines = iter(range(1_000_000))
-    written: list[str] = []
-
-    def write(count: int, to: Path = log) -> None:
-        new = [f"line {next(lines)}" for _ in range(count)]
-        with to.open("a") as file:
-            file.writelines(f"{line}\n" for line in new)
-        written.extend(new)
+def test_from_an_open_pipeline_to_one_behind_locks(
+    tmp_path: Path, base: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Through kills of every program, of all at once, and rotations that nobody watches: each line
+    lands once. The files of `web` are renamed while nothing runs, those of `shop` never."""
+    places, ports = Places(tmp_path / "my data"), Ports.beginning_at(base)
+    web, other = WrittenLog(tmp_path / "app.log"), tmp_path / "other.log"
+    shop = WrittenLog(tmp_path / "logs" / "shop.log")
+    shop.path.parent.mkdir()  # its own: in no other can names change while nobody watches
+    locks = Locks.of(places)
+    open_to_all = Entrance(Addresses.of(ports))
 
     def rotate_other() -> None:
         """By a name that nobody follows, compressed, and taken away."""
-        write(100, other)
+        web.write(100, other)
         rotated = other.rename(tmp_path / "rotated")
         (tmp_path / "rotated.gz").write_bytes(gzip.compress(rotated.read_bytes()))
         rotated.unlink()
-        write(10, other)
+        web.write(10, other)
 
-    arguments = ("--dir", str(directory))
-    follows = ("--follow", f"web={tmp_path}/app.log*", "--follow", f"web={tmp_path}/other.log")
-    first = ("--port-base", str(base), *follows)
-    with Up(tmp_path / "first.txt", *arguments, *first) as up:
+    directory = ("--dir", str(places.directory))
+    followed = (f"web={tmp_path}/app.log*", f"web={other}", f"shop={shop.path}")
+    follow = [word for each in followed for word in ("--follow", each)]
+    with Up(tmp_path / "open.txt", *directory, "--port-base", str(base), *follow) as up:
         up.until("everything runs")
         assert sorted(up.programs()) == sorted(ALL)
         up.kill(("loader", "agent", "registry"))
-        write(300)
-        write(50, other)
-        log.rename(tmp_path / "app.log.1")
-        write(200)
+        web.write(300)
+        web.write(50, other)
+        web.path.rename(tmp_path / "app.log.1")
+        web.write(200)
+        shop.write(50)
         up.kill(("zookeeper", "broker", "audit"))
-        with Asking(Entrance(Addresses.of(Ports.beginning_at(base)))) as asking:
-            until_standing(asking, lambda web: web.stored == len(written))
+        with Asking(open_to_all) as asking:
+            wait_until_standing(asking, web.are_stored)
             up.replace("agent", rotate_other)
-            until_standing(asking, lambda web: web.stored == len(written))
+            wait_until_standing(asking, web.are_stored)
+            wait_until_standing(asking, shop.are_stored, topic="shop")
+            wait_until(lambda: loader_lag(base) == 0, within=PATIENCE, what="it is shown")
         pids = family(up.process.pid)
-        up.interrupt()
-        assert up.wait() == 0, up.said()
+        up.stop()
         assert "Everything has stopped. penstock up --dir " in up.said()
-        wait_until(lambda: are_gone(pids), within=PATIENCE, what="nothing is left")
-    write(100)
-    (tmp_path / "app.log").rename(tmp_path / "app.log.2")
-    write(50)
-    with Up(tmp_path / "second.txt", *arguments) as up:
-        up.until("everything runs")
-        with Asking(Entrance(Addresses.of(Ports.beginning_at(base)))) as asking:
-            # A file was renamed while nothing ran: others may have come and gone.
-            until_standing(asking, lambda web: web.landed == len(written), verdict="unknown")
-            wait_until(lambda: loader_behind(base) == 0, within=PATIENCE, what="its group is shown")
-        up.interrupt()
-        assert up.wait() == 0, up.said()
-    landed = pyarrow.dataset.dataset(Places(directory).warehouse / "web").to_table(["message"])
-    assert sorted(landed["message"].to_pylist()) == sorted(written)
+        wait_until_gone(pids)
+    assert not locks.folder.exists()
+
+    web.write(100)
+    web.path.rename(tmp_path / "app.log.2")
+    web.write(50)
+    shop.write(50)
+    locked = Entrance.of(places, ports, secure=True)
+    with Up(tmp_path / "locked.txt", *directory, "--secure") as up, Asking(locked) as asking:
+        wait_until_standing(asking, web.are_stored)
+        assert up.times("this pipeline was open, and is behind locks from now on") == 1
+        pids = family(up.process.pid)
+        up.process.kill()
+        assert up.wait() < 0
+        wait_until_gone(pids)
+    made = {path: path.read_bytes() for path in secrets_of(locks)}
+
+    shop.write(50)
+    entrance = Entrance.of(places, ports, secure=True)
+    with Up(tmp_path / "again.txt", *directory) as up, Asking(entrance) as asking:
+        up.until("everything runs: dashboard https://")
+        # A file was renamed while nothing ran: others may have come and gone.
+        wait_until_standing(asking, web.are_landed, verdict="unknown")
+        wait_until_standing(
+            asking, lambda topic: shop.are_landed(topic) and topic.state == "complete", topic="shop"
+        )
+        assert sorted(up.programs()) == sorted(ALL)
+        assert {path: path.read_bytes() for path in secrets_of(locks)} == made
+        assert_kept_secret(made, family(up.process.pid), places.directory, tmp_path)
+        assert_refused(Addresses.of(ports, secure=True))
+        for name, value in variables(places.environment).items():
+            monkeypatch.setenv(name, value)
+        assert_served()
+        up.stop()
+    web.assert_landed_once(places.warehouse / "web")
+    shop.assert_landed_once(places.warehouse / "shop")
+    assert "not authorized" not in places.log("broker").read_text()
+
+
+def loader_lag(base: int) -> int | None:
+    """By how many messages of the topic web it is behind, as the audit's page has it."""
+    url = f"{Addresses.of(Ports.beginning_at(base)).audit}/api/v1/groups?topic=web"
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        found = msgspec.json.decode(answer.read(), type=answers.GroupsAnswer)
+    return next((each.messages for each in found.items if each.group == "penstock-loader"), None)
+
+
+def secrets_of(locks: Locks) -> list[Path]:
+    """Files of which nothing may stand anywhere else."""
+    passwords = [locks.password(user) for user in USERS]
+    return [*passwords, *(locks.token(user) for user in TOKENS), locks.authority / "ca.key"]
+
+
+def assert_kept_secret(
+    secrets: dict[Path, bytes], pids: Iterable[int], directory: Path, outputs: Path
+) -> None:
+    """Neither in files, of which logs and states of programs are some, nor in processes."""
+    said = {
+        path: path.read_bytes()
+        for path in [*directory.rglob("*"), *outputs.glob("*.txt")]
+        if path.is_file() and path not in secrets
+    }
+    for pid in pids:
+        for name in ("cmdline", "environ"):
+            path = Path(f"/proc/{pid}/{name}")
+            try:
+                said[path] = path.read_bytes()
+            except OSError:
+                continue  # it has ended
+    assert len(said) > len(ALL)
+    for path, secret in secrets.items():
+        assert path.stat().st_mode & 0o777 == 0o600
+        found = [str(each) for each, content in said.items() if secret.strip() in content]
+        assert found == [], path.name
+
+
+def assert_refused(addresses: Addresses) -> None:
+    """Who comes from this machine and says nothing of himself."""
+    for arguments, why in (
+        (("topics", "list", "-b", addresses.brokers), "does it want TLS?"),
+        (("report", "--audit", addresses.audit), "its certificate: unable to get local issuer"),
+        (("schemas", "list", "-r", addresses.registry), "its certificate: unable to get"),
+    ):
+        ended = penstock(*arguments)
+        assert ended.returncode not in {0, 2}, arguments
+        assert (ended.stdout, why in ended.stderr) == ("", True)
+
+
+def assert_served() -> None:
+    """Who has read the environment."""
+    since = datetime.now(UTC) - timedelta(hours=1)
+    report = penstock("report", "shop", "--from", f"{since:%Y-%m-%dT%H:%M}")
+    assert (report.returncode, report.stderr) == (0, ""), report.stdout
+    names = [line.split()[0] for line in penstock("users", "list").stdout.splitlines()[1:]]
+    assert names == sorted(USERS)
+    assert ADMIN in names
+    for user, resource, operation, may in (
+        ("agent", "topic:web", "write", True),
+        ("agent", "topic:_schemas", "write", False),
+        ("loader", "topic:web", "read", True),
+        ("loader", "topic:web", "write", False),
+        ("loader", "group:penstock-loader", "read", True),
+        ("audit", "topic:_audit", "read", True),
+        ("audit", "topic:web", "read", False),
+        ("audit", "group:penstock-loader", "describe", True),
+        ("audit", "group:penstock-loader", "read", False),
+        ("registry", "topic:_schemas", "write", True),
+        ("registry", "topic:_audit", "read", False),
+        ("broker", "topic:_audit", "write", True),
+    ):
+        ended = penstock("acls", "test", user, operation, resource)
+        assert ended.returncode == (0 if may else 1), (user, operation, resource, ended)
+
+
+def variables(environment: Path) -> dict[str, str]:
+    """As a shell has them that has read this file."""
+    said = subprocess.run(
+        ["/bin/sh", "-c", '. "$1"; env', "sh", str(environment)],
+        env={},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    read = dict(line.partition("=")[::2] for line in said.splitlines())
+    return {name: value for name, value in read.items() if name.startswith("PENSTOCK_")}
 
 
 @pytest.mark.slow
@@ -90,60 +213,32 @@ def test_a_whole_run(tmp_path: Path, base: int) -> None:
 @pytest.mark.timeout(900)
 def test_lines_land_by_way_of_a_second_cluster(tmp_path: Path, base: int) -> None:
     """Through kills of the mirror and of what it copies into; and again at the next start."""
-    directory, log = tmp_path / "data", tmp_path / "logs" / "app.log"
-    log.parent.mkdir()  # its own: in no other can names change while nobody watches
-    written: list[str] = []
+    places, log = Places(tmp_path / "data"), WrittenLog(tmp_path / "logs" / "app.log")
+    log.path.parent.mkdir()  # its own: in no other can names change while nobody watches
     entrance = Entrance(Addresses.of(Ports.beginning_at(base)))
     offline = entrance.offline(MirrorPorts.beginning_at(base))
-
-    def write() -> None:
-        new = [f"line {len(written) + number}" for number in range(200)]
-        with log.open("a") as file:
-            file.writelines(f"{line}\n" for line in new)
-        written.extend(new)
-
-    def copied(copy: TopicStanding) -> bool:
-        return copy.stored == len(written)
-
-    arguments = ("--dir", str(directory))
-    first = ("--mirror", "--port-base", str(base), "--follow", f"web={log}")
-    write()
-    with Up(tmp_path / "first.txt", *arguments, *first) as up, Asking(offline) as asking:
+    directory = ("--dir", str(places.directory))
+    first = ("--mirror", "--port-base", str(base), "--follow", f"web={log.path}")
+    log.write(200)
+    with Up(tmp_path / "first.txt", *directory, *first) as up, Asking(offline) as asking:
         up.until("everything runs")
         assert sorted(up.programs()) == sorted(WITH_MIRROR)
-        until_standing(asking, copied, topic="dc1.web")
+        wait_until_standing(asking, log.are_stored, topic="dc1.web")
         up.kill(("mirror", "offline-broker", "offline-registry"))
-        write()
-        until_standing(asking, copied, topic="dc1.web")
-        up.interrupt()
-        assert up.wait() == 0, up.said()
-    write()
-    with Up(tmp_path / "second.txt", *arguments) as up, Asking(offline) as asking:
-        until_standing(
-            asking,
-            lambda copy: copy.landed == len(written),
-            verdict="complete",
-            topic="dc1.web",
-        )
-        up.interrupt()
-        assert up.wait() == 0, up.said()
-    landed = pyarrow.dataset.dataset(Places(directory).warehouse / "dc1.web").to_table(["message"])
-    assert sorted(landed["message"].to_pylist()) == sorted(written)
-
-
-def loader_behind(base: int) -> int | None:
-    """By how many messages of the topic web, as the audit's page has it; None where it has not."""
-    url = f"{Addresses.of(Ports.beginning_at(base)).audit}/api/v1/groups?topic=web"
-    with urllib.request.urlopen(url, timeout=30) as answer:
-        found = msgspec.json.decode(answer.read(), type=answers.GroupsAnswer)
-    return next((each.messages for each in found.items if each.group == "penstock-loader"), None)
+        log.write(200)
+        wait_until_standing(asking, log.are_stored, topic="dc1.web")
+        up.stop()
+    log.write(200)
+    with Up(tmp_path / "second.txt", *directory) as up, Asking(offline) as asking:
+        wait_until_standing(asking, log.are_landed, verdict="complete", topic="dc1.web")
+        up.stop()
+    log.assert_landed_once(places.warehouse / "dc1.web")
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("stage", "running"),
     [
-        ("zookeeper starts", ["zookeeper"]),
         ("agent starts", ["zookeeper", "agent"]),
         ("audit starts", ["zookeeper", "broker", "registry", "agent"]),
     ],
@@ -153,10 +248,9 @@ def test_ctrl_c_while_it_starts(tmp_path: Path, base: int, stage: str, running: 
         up.until(stage)
         assert set(running) <= set(up.programs())
         pids = family(up.process.pid)
-        up.interrupt()
-        assert up.wait() == 0, up.said()
+        up.stop()
     assert up.times("died") == 0
-    wait_until(lambda: are_gone(pids), within=PATIENCE, what="nothing is left")
+    wait_until_gone(pids)
 
 
 @pytest.mark.timeout(600)
@@ -169,7 +263,7 @@ def test_a_second_ctrl_c_does_not_wait(tmp_path: Path, base: int) -> None:
         up.process.send_signal(signal.SIGTERM)  # another number: no two of them become one
         assert up.wait() == 0, up.said()
     assert "Everything was killed, as by a crash. " in up.said()
-    wait_until(lambda: are_gone(pids), within=PATIENCE, what="nothing is left")
+    wait_until_gone(pids)
 
 
 def test_a_directory_that_is_removed_ends_it(tmp_path: Path, base: int) -> None:
@@ -181,7 +275,7 @@ def test_a_directory_that_is_removed_ends_it(tmp_path: Path, base: int) -> None:
         assert up.wait() == 1, up.said()
     assert f"penstock up: {directory} was removed while everything ran" in up.said()
     assert "goes on where it stood" not in up.said()
-    wait_until(lambda: are_gone(pids), within=PATIENCE, what="nothing is left")
+    wait_until_gone(pids)
 
 
 def test_ctrl_c_while_it_still_looks_whether_it_can_start(tmp_path: Path, base: int) -> None:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import yaml
 
 from cluster import users
 from cluster.identity import cluster_id
@@ -19,12 +20,16 @@ from cluster.zookeeper import EmbeddedZooKeeper
 from ground.administration import read_entry
 from harness.certificates import Authority
 from harness.made_secrets import made_secret
+from harness.secured_broker import SecuredBroker
 from harness.secured_zookeeper import SecuredZooKeeper
-from tests.penstock.running import At, penstock
+from penstock.users.apply import DeclaredUser, plan_of
+from tests.penstock.declared import Declared
+from tests.penstock.running import PENSTOCK, At, penstock
 
 SECRET = made_secret("s3")
 PASSWORD = made_secret("pass word")
 TYPED = f"{PASSWORD}\n".encode()
+FIRST, SECOND = made_secret("first pass"), made_secret("second pass")
 
 
 @pytest.fixture
@@ -47,61 +52,46 @@ def session(chroot: str) -> Iterator[Session]:
 
 
 def test_the_life_of_a_user(at: At, name: str, password_file: str) -> None:
-    assert at.output("users", "add", name, "--password-file", password_file) == f"added {name}\n"
+    given = ("--password-file", password_file)
+    assert at.output("users", "add", name, *given) == f"added {name}\n"
     (found,) = [each for each in at.json("users", "list") if each["name"] == name]
     assert found["mechanisms"] == {"SCRAM-SHA-256": 16384, "SCRAM-SHA-512": 16384}
     (row,) = [line for line in at.output("users", "list").splitlines() if line.startswith(name)]
     assert row.split() == [name, "SCRAM-SHA-256,", "SCRAM-SHA-512", "16384"]
-
-    twice = at.run("users", "add", name, "--password-file", password_file)
-    assert twice.returncode == 1
-    assert f"there is a user {name} already" in twice.stderr
-    options = ["--password-file", password_file, "--iterations", "4096"]
-    assert at.json("users", "password", name, *options) == {"changed": name}
+    assert f"there is a user {name} already" in at.refused("users", "add", name, *given)
+    changed = at.json("users", "password", name, *given, "--iterations", "4096")
+    assert changed == {"changed": name}
     (found,) = [each for each in at.json("users", "list") if each["name"] == name]
     assert set(found["mechanisms"].values()) == {4096}
-
-    asked = at.run("users", "remove", name)
-    assert (asked.returncode, "say --yes" in asked.stderr) == (2, True)
+    assert "say --yes" in at.refused("users", "remove", name, code=2)
     assert at.output("users", "remove", name, "--yes") == f"removed {name}\n"
-    for command in (["password", name, "--password-file", password_file], ["remove", name, "-y"]):
-        gone = at.run("users", *command)
-        assert gone.returncode == 1
-        assert f"there is no user {name}" in gone.stderr
+    for command in (["password", name, *given], ["remove", name, "-y"]):
+        assert f"there is no user {name}" in at.refused("users", *command)
 
 
 def test_a_password_that_is_made_up(at: At, name: str, tmp_path: Path) -> None:
     made = tmp_path / "made.password"
-    said = at.output("users", "add", name, "--generate", str(made))
+    assert at.output("users", "add", name, "--generate", str(made)) == f"added {name}\n"
     password = made.read_text()
-    assert said == f"added {name}\n"
     assert len(password) == 33
     assert stat.S_IMODE(made.stat().st_mode) == 0o600
     # A file that is there is never overwritten.
-    again = at.run("users", "password", name, "--generate", str(made))
-    assert again.returncode == 1
-    assert "file exists" in again.stderr
+    assert "file exists" in at.refused("users", "password", name, "--generate", str(made))
     assert made.read_text() == password
-
-
-def test_what_was_made_for_nothing_is_gone(at: At, tmp_path: Path) -> None:
-    made = tmp_path / "made.password"
-    refused = at.run("users", "add", "x" * 200, "--generate", str(made))
-    assert refused.returncode == 1
-    assert "200 characters" in refused.stderr
-    assert not made.exists()
+    unused = tmp_path / "unused.password"
+    assert "200 characters" in at.refused("users", "add", "x" * 200, "--generate", str(unused))
+    assert not unused.exists()
 
 
 @pytest.mark.parametrize(
-    ("typed", "code"),
-    [((TYPED, TYPED), 0), ((TYPED, b"other\n", b"\x03"), 130)],
+    ("typed", "code"), [((TYPED, TYPED), 0), ((TYPED, b"other\n", b"\x03"), 130)]
 )
 def test_on_a_terminal_it_is_asked_for_and_not_shown(
     at: At, name: str, typed: tuple[bytes, ...], code: int
 ) -> None:
     child, terminal = pty.fork()
     if child == 0:
-        os.execv(sys.executable, at.arguments("users", "add", name))
+        os.execv(sys.executable, [*PENSTOCK, *at.arguments("users", "add", name)])
     shown = b""
     for word in typed:
         asked = shown.count(b": ")
@@ -131,21 +121,16 @@ def test_on_a_terminal_it_is_asked_for_and_not_shown(
     ],
 )
 def test_wrong_usage(at: At, password_file: str, options: list[str], code: int, said: str) -> None:
-    name = "nobody"
     given = [each.replace("{file}", password_file) for each in options]
-    ended = at.run("users", "add", name, *given)
-    assert ended.returncode == code
-    assert said in ended.stderr
-    assert ended.stdout == ""
-    assert name not in {each["name"] for each in at.json("users", "list")}
+    assert said in at.refused("users", "add", "nobody", *given, code=code)
+    assert "nobody" not in {each["name"] for each in at.json("users", "list")}
 
 
 def test_the_first_user_goes_into_zookeeper(
     session: Session, chroot: str, tmp_path: Path, password_file: str
 ) -> None:
-    secret = tmp_path / "secret"
+    secret, log = tmp_path / "secret", tmp_path / "administration.log"
     secret.write_text(f"{SECRET}\n")
-    log = tmp_path / "administration.log"
     place = ["--zookeeper", chroot, "--zookeeper-secret-file", str(secret)]
     place += ["--administration-log", str(log)]
     added = penstock("users", "add", "admin", "--password-file", password_file, *place)
@@ -155,8 +140,7 @@ def test_the_first_user_goes_into_zookeeper(
     assert all(each.matches(PASSWORD) for each in kept.values())
     listed = penstock("users", "list", *place)
     assert listed.stdout.splitlines()[1].split()[0] == "admin"
-    removed = penstock("users", "remove", "admin", "-y", *place)
-    assert removed.returncode == 0
+    assert penstock("users", "remove", "admin", "-y", *place).returncode == 0
     assert users.all_users(session) == {}
     # No broker knows of it: the command has noted it.
     noted = [read_entry(line) for line in log.read_bytes().splitlines()]
@@ -172,8 +156,7 @@ def test_the_first_user_goes_into_zookeeper(
 def test_without_the_secret_of_a_guarded_cluster(session: Session, chroot: str) -> None:
     cluster_id(session)
     ended = penstock("users", "list", "--zookeeper", chroot)
-    assert ended.returncode == 1
-    assert "another secret" in ended.stderr
+    assert (ended.returncode, "another secret" in ended.stderr) == (1, True)
 
 
 def test_where_no_broker_was_nothing_is_made_that_is_open_to_all(
@@ -181,8 +164,7 @@ def test_where_no_broker_was_nothing_is_made_that_is_open_to_all(
 ) -> None:
     place = f"{zookeeper.address}/t{uuid.uuid4().hex[:12]}"
     ended = penstock("users", "add", "a", "--password-file", password_file, "--zookeeper", place)
-    assert ended.returncode == 1
-    assert "no broker has used ZooKeeper" in ended.stderr
+    assert (ended.returncode, "no broker has used ZooKeeper" in ended.stderr) == (1, True)
     with_map = Session.connect(place, secret=None, makes_map=False)
     try:
         assert not with_map.exists("/")
@@ -198,11 +180,69 @@ def test_a_zookeeper_that_speaks_tls(tmp_path: Path, password_file: str) -> None
     with SecuredZooKeeper(tmp_path / "zookeeper", authority) as secured:
         place = ["--zookeeper", secured.tls_address, "--zookeeper-secret-file", str(secret)]
         refused = penstock("users", "list", *place)
-        assert refused.returncode == 1
-        assert "it speaks TLS at this port" in refused.stderr
+        assert (refused.returncode, "it speaks TLS at this port" in refused.stderr) == (1, True)
         place += ["--zookeeper-security", str(security)]
         added = penstock("users", "add", "admin", "--password-file", password_file, *place)
         assert (added.returncode, added.stdout, added.stderr) == (0, "added admin\n", "")
         assert "admin" in penstock("users", "list", *place).stdout
     alone = penstock("users", "list", "--zookeeper-security", str(security))
     assert (alone.returncode, "needs --zookeeper" in alone.stderr) == (2, True)
+
+
+def test_users_become_what_is_declared(at: At, tmp_path: Path, name: str) -> None:
+    (tmp_path / "a.password").write_text(f"{FIRST}\n")
+    declared = Declared(at, "users", tmp_path)
+    user = {"name": name, "password_file": "a.password"}
+    assert declared.dry(user) == {name: "new"}
+    for change, options, outcome in (
+        ({"only_new": True}, (), "new"),
+        ({}, (), "unchanged"),
+        # Where nobody can log in, a password is not tried.
+        ({}, ("--check-logins",), "unchanged"),
+        ({"renew": True}, (), "changed"),
+        ({"iterations": 4096}, (), "changed"),
+        ({"iterations": 4096}, (), "unchanged"),
+    ):
+        assert declared.apply({**user, **change}, options=options) == {name: outcome}, change
+    said, _ = declared.refused({**user, "only_new": True})
+    assert "whose password is not here" in said["users"][0]["reasons"][0]
+    assert declared.apply({"name": name, "state": "absent"}) == {name: "deleted"}
+    assert declared.apply({"name": name, "state": "absent"}) == {name: "unchanged"}
+    _, line = declared.refused({"name": name}, code=2)
+    assert "needs a password_file" in line
+    said, line = declared.refused({"name": name, "password_file": "nowhere"})
+    assert "nowhere cannot be read" in line
+    assert said["users"][0]["applied"] is False
+
+
+def test_passwords_are_tried(tmp_path: Path, zookeeper: EmbeddedZooKeeper, chroot: str) -> None:
+    with SecuredBroker(tmp_path / "secured", zookeeper=chroot) as secured:
+        folder, carol = secured.directory, tmp_path / "carol"
+        login = {"mechanism": "SCRAM-SHA-512", "user": "alice"}
+        login["password_file"] = str(folder / "alice.password")
+        security = tmp_path / "security.yaml"
+        tls = {"ca": str(secured.authority.ca)}
+        security.write_text(yaml.safe_dump({"tls": tls, "login": login}))
+        declared = Declared(At(f"127.0.0.1:{secured.locked}"), "users", tmp_path)
+        options = ("--check-logins", "--security", str(security))
+        entries = (
+            {"name": "bob", "password_file": str(folder / "bob.password")},
+            {"name": "carol", "password_file": "carol"},
+        )
+        carol.write_text(FIRST)
+        for outcome in ("new", "unchanged"):
+            applied = declared.apply(*entries, options=options)
+            assert applied == {"bob": "unchanged", "carol": outcome}
+        carol.write_text(SECOND)
+        changed = {"bob": "unchanged", "carol": "changed"}
+        assert declared.dry(*entries, options=options) == changed
+        assert declared.apply(*entries, options=options) == changed
+        assert set(declared.apply(*entries, options=options).values()) == {"unchanged"}
+
+
+def test_a_plan_shows_no_password() -> None:
+    plan = plan_of(DeclaredUser(name="alice", password_file="alice.password"), None)
+    assert plan.after == {
+        "iterations": {"SCRAM-SHA-256": 16384, "SCRAM-SHA-512": 16384},
+        "password": "set anew",
+    }

@@ -1,9 +1,9 @@
 """`penstock check-config loader`: what a loader would load, asked of running servers."""
 
-import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -13,43 +13,20 @@ from harness.registry_process import RegistryProcess
 from harness.server_process import free_ports
 from penstock.services.load.check import type_text
 from tests.loader.application import Application
-from tests.penstock.running import Ended, penstock
+from tests.penstock.running import REPOSITORY
+from tests.penstock.services.checking import Checking
 
 
-class Checking:
-    """A configuration file with addresses of servers, and what is said of it."""
-
-    def __init__(self, folder: Path, brokers: str, registry: str) -> None:
-        self.folder = folder
-        self.path = folder / "loader.yaml"
-        self.settings: dict[str, Any] = {
-            "root": f"file://{folder}/root",
-            "brokers": [brokers],
-            "registry": registry,
-        }
-
-    def run(self, *options: str, **settings: Any) -> Ended:
-        self.path.write_text(yaml.safe_dump({**self.settings, **settings}))
-        return penstock("check-config", "loader", str(self.path), *options)
-
-    def report(self, *options: str, exit_code: int = 0, **settings: Any) -> Any:
-        ended = self.run("--json", *options, **settings)
-        assert ended.returncode == exit_code, ended
-        return json.loads(ended.stdout)
+def loader(folder: Path, brokers: str, registry: str) -> Checking:
+    where = {"brokers": [brokers], "registry": registry}
+    return Checking("loader", folder, root=f"file://{folder}/root", **where)
 
 
 @pytest.fixture
 def checking(
     tmp_path: Path, running_broker: BrokerProcess, running_registry: RegistryProcess
 ) -> Checking:
-    return Checking(tmp_path, running_broker.bootstrap, running_registry.url)
-
-
-@pytest.fixture
-def alone(tmp_path: Path) -> Checking:
-    """Nobody answers at its addresses."""
-    broker, registry = free_ports(2)
-    return Checking(tmp_path, f"127.0.0.1:{broker}", f"http://127.0.0.1:{registry}")
+    return loader(tmp_path, running_broker.bootstrap, running_registry.url)
 
 
 @pytest.fixture
@@ -62,34 +39,25 @@ def application(
 
 
 def test_topics_become_tables_with_columns(checking: Checking, application: Application) -> None:
-    pattern = application.topic[:-1] + "*"
+    name, pattern = application.topic, application.topic[:-1] + "*"
     (table,) = checking.report(topics=[pattern])["tables"]
     (topic,) = table["topics"]
-    assert (table["name"], table["schema"], table["problems"]) == (
-        application.topic,
-        "shop.PageView",
-        [],
-    )
-    assert (topic["name"], topic["partitions"], topic["version"]) == (application.topic, 3, 1)
+    assert (table["name"], table["schema"], table["problems"]) == (name, "shop.PageView", [])
+    assert (topic["name"], topic["partitions"], topic["version"]) == (name, 3, 1)
     columns = {each["name"]: each["type"] for each in table["columns"]}
     assert columns.items() >= {"url": "string", "time": "timestamp", "_offset": "long"}.items()
-    shown = checking.run(topics=[pattern]).stdout
-    rows = [line.split() for line in shown.splitlines()]
-    assert [application.topic, "millis", "double"] in rows
-
+    rows = [line.split() for line in checking.said(topics=[pattern]).splitlines()]
+    assert [name, "millis", "double"] in rows
     nested = checking.report(topics=[pattern], header="nested")["tables"][0]["columns"]
     (header,) = [each["type"] for each in nested if each["name"] == "header"]
     assert header.startswith("struct<time:timestamp,host:string,")
 
-
-def test_topics_of_clusters_become_one_table(
-    checking: Checking, application: Application, new_topic: str
-) -> None:
-    tables = {"both": {"topics": {new_topic: "dc1", f"{new_topic}-b": "dc2"}}}
+    # Topics of several clusters become one table.
+    tables = {"both": {"topics": {name: "dc1", f"{name}-b": "dc2"}}}
     (table,) = checking.report(tables=tables)["tables"]
     assert [each["cluster"] for each in table["topics"]] == ["dc1", "dc2"]
     assert "_cluster" in {each["name"] for each in table["columns"]}
-    assert table["remarks"] == [f"topic {new_topic}-b does not exist yet"]
+    assert table["remarks"] == [f"topic {name}-b does not exist yet"]
 
 
 def test_what_would_go_wrong_is_said(checking: Checking, new_topic: str) -> None:
@@ -97,41 +65,69 @@ def test_what_would_go_wrong_is_said(checking: Checking, new_topic: str) -> None
     assert "has no schema for" in missing["problems"][0]
     nothing = checking.run(topics=["no.such.*"])
     assert nothing.stderr == f"penstock: {checking.path}: no topic matches `topics`\n"
-    codec = checking.run("--offline", topics=["a"], format="avro", compression="lz4")
-    assert "`compression: lz4`" in codec.stderr
-    scheme = checking.run("--offline", topics=["a"], root="ftp://server/logs")
-    assert "roots may be on" in scheme.stderr
     (checking.folder / "file").write_text("")
-    folder = checking.run("--offline", topics=["a"], root=f"file://{checking.folder}/file/x")
-    assert "is no folder that can be written to" in folder.stderr
+    below_a_file = f"file://{checking.folder}/file/x"
+    for settings, said in (
+        ({"format": "avro", "compression": "lz4"}, "`compression: lz4`"),
+        ({"root": "ftp://server/logs"}, "roots may be on"),
+        ({"root": below_a_file}, "is no folder that can be written to"),
+    ):
+        assert said in checking.run("--offline", topics=["a"], **settings).stderr
 
 
 @pytest.mark.not_quick("runs the loader's check five times")
-def test_nobody_answers(alone: Checking) -> None:
-    ended = alone.run(topics=["a"])
+def test_nobody_answers(tmp_path: Path) -> None:
+    broker, registry, port = free_ports(3)
+    alone = loader(tmp_path, f"127.0.0.1:{broker}", f"http://127.0.0.1:{registry}")
+    alone.settings["topics"] = ["a"]
+    ended = alone.run()
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert "note: schemas are not checked: no registry at" in ended.stdout
-    assert "note: topics are not checked: no broker at" in ended.stdout
-    audit = f"http://127.0.0.1:{free_ports(1)[0]}"
-    waiting = alone.run(topics=["a"], audit=audit)
-    assert f"note: hours would wait for the audit at {audit}, which cannot" in waiting.stdout
-    offline = alone.run("--offline", topics=["a"], audit=audit).stdout
+    registry_at = f"http://127.0.0.1:{registry}"
+    assert f"note: schemas are not checked: no registry at {registry_at}" in ended.stdout
+    assert f"note: topics are not checked: no broker at 127.0.0.1:{broker}" in ended.stdout
+    audit = f"http://127.0.0.1:{port}"
+    waiting = alone.run(audit=audit).stdout
+    assert f"note: hours would wait for the audit at {audit}, which cannot" in waiting
+    offline = alone.run("--offline", audit=audit).stdout
     assert "not checked" not in offline
     assert "hours would wait" not in offline
-    remote = alone.run("--offline", topics=["a"], root="hdfs://namenode/logs")
-    assert "note: the root is not checked: --online starts Spark, and does" in remote.stdout
+    remote = alone.run("--offline", root="hdfs://namenode/logs").stdout
+    assert "note: the root is not checked: --online starts Spark, and does" in remote
     kerberos = {"principal": "me@X", "keytab": f"{alone.folder}/none"}
-    without_key = alone.run("--offline", topics=["a"], root="hdfs://a/b", kerberos=kerberos)
-    assert f"problem: the keytab {alone.folder}/none cannot be read: no such" in without_key.stdout
+    without_key = alone.run("--offline", root="hdfs://a/b", kerberos=kerberos).stdout
+    assert f"problem: the keytab {alone.folder}/none cannot be read: no such" in without_key
+
+
+@pytest.mark.not_quick("starts a process")
+@pytest.mark.parametrize(
+    ("absent", "said"),
+    [
+        ("pyarrow", "penstock: checking a loader needs pyarrow: pip install 'penstock[loader]'\n"),
+        ("pyspark", "problem: Spark needs pyspark: pip install 'penstock[loader]'\n"),
+    ],
+)
+def test_a_loader_cannot_be_checked_without_its_extra(
+    absent: str, said: str, tmp_path: Path
+) -> None:
+    config = tmp_path / "loader.yaml"
+    config.write_text(yaml.safe_dump({"root": f"file://{tmp_path}/root", "topics": ["clicks"]}))
+    without = f"import sys; sys.modules[{absent!r}] = None; from penstock.command_line import main"
+    ended = subprocess.run(
+        [sys.executable, "-c", f"{without}; main()", "check-config", "loader", str(config)],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert said in {ended.stderr, *ended.stdout.splitlines(keepends=True)}
 
 
 def test_types_are_written_as_spark_writes_them() -> None:
-    field = {"name": "b", "type": "decimal(10,2)"}
-    struct = {"type": "struct", "fields": [{"name": "a", "type": "long"}, field]}
+    fields = [{"name": "a", "type": "long"}, {"name": "b", "type": "decimal(10,2)"}]
+    struct = {"type": "struct", "fields": fields}
     assert type_text(struct) == "struct<a:long,b:decimal(10,2)>"
     assert type_text({"type": "array", "elementType": struct}) == f"array<{type_text(struct)}>"
     of_lists = {"type": "array", "elementType": "string"}
-    assert (
-        type_text({"type": "map", "keyType": "string", "valueType": of_lists})
-        == "map<string,array<string>>"
-    )
+    of_map = {"type": "map", "keyType": "string", "valueType": of_lists}
+    assert type_text(of_map) == "map<string,array<string>>"

@@ -1,6 +1,8 @@
 """A topic of events with a registry, as both commands have them."""
 
 import json
+from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Producer
@@ -8,7 +10,7 @@ from confluent_kafka import Producer
 from schemas.envelope import Encoder
 from schemas.parsing import parse
 from schemas.registry_client import RegistryClient
-from tests.penstock.running import At, Ended
+from tests.penstock.running import At, Ended, Running
 
 
 class EventTopic:
@@ -38,9 +40,17 @@ class EventTopic:
             producer.produce(self.name, each, partition=0)
         producer.flush(30)
 
-    def consume(self, *arguments: str) -> Ended:
-        given = ("--from", "beginning", *arguments, "--registry", self.registry)
-        return self.at.run("consume", self.name, *given)
+    def consuming(self, *arguments: str, registry: str = "") -> list[str]:
+        """The arguments of a consumer of all of it, but for where brokers are."""
+        where = ["--registry", registry or self.registry]
+        return ["consume", self.name, "--from", "beginning", *arguments, *where]
+
+    def consume(self, *arguments: str, registry: str = "") -> Ended:
+        return self.at.run(*self.consuming(*arguments, registry=registry))
+
+    def consumes(self, *arguments: str, registry: str = "") -> AbstractContextManager[Running]:
+        """One that goes on."""
+        return self.at.running(*self.consuming(*arguments, registry=registry))
 
     def produce(self, *arguments: str) -> Ended:
         return self.at.run("produce", self.name, *arguments, "--registry", self.registry)
@@ -53,3 +63,7 @@ class EventTopic:
 
     def events(self) -> list[Any]:
         return [each["event"] for each in self.documents()]
+
+
+def into(path: Path) -> list[str]:
+    return ["--to-end", "--avro-file", str(path)]

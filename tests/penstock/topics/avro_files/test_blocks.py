@@ -4,11 +4,13 @@ import io
 import json
 import struct
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import avro.schema
 import fastavro
+import pyspark
 import pytest
 from avro.codecs import KNOWN_CODECS, SnappyCodec, ZstandardCodec
 from avro.datafile import DataFileWriter
@@ -17,15 +19,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ground.varints import long_bytes
+from harness.jvm import Jvm
 from penstock.topics.avro_files import codecs
 from penstock.topics.avro_files.codecs import MOST_BYTES
 from penstock.topics.avro_files.reading import AvroFile, BadAvroFile
 from penstock.topics.consume import AVRO_CODECS
-from schemas.envelope import PREFIX_SIZE, Encoder
-from schemas.parsing import AvroSchema, parse
-from tests.penstock.topics.avro_files.made import (
+from schemas.parsing import parse
+from tests.penstock.topics.avro_files.container_files import (
+    WITHOUT_FASTAVRO,
     apache_reads,
     bodies_of,
+    encoded,
     fastavro_reads,
     made,
     opened,
@@ -33,24 +37,28 @@ from tests.penstock.topics.avro_files.made import (
 from tests.schemas.avro_strategies import schemas, values
 from tests.schemas.events import EVENTS, SCHEMAS
 
-LINE = """{"type": "record", "name": "shop.Line", "fields": [
+# Java orders the fields of its JSON as the schema does.
+LINE = parse("""{"type": "record", "name": "shop.Line", "fields": [
     {"name": "number", "type": "long"},
-    {"name": "text", "type": "string"}]}"""
+    {"name": "text", "type": "string"}]}""")
+WRITTEN = [{"number": number, "text": f"line {number} ü" * 3} for number in range(5000)]
+LINES = encoded(LINE, *WRITTEN)
 
 
-WITHOUT_FASTAVRO = {"zstandard"}  # for which it wants one more package
+@pytest.fixture(scope="module")
+def java() -> Iterator[Jvm]:
+    """With Avro as Spark, Hive and Hadoop have it."""
+    with Jvm(f"{Path(pyspark.__file__).parent}/jars/*") as jvm:
+        yield jvm
 
 
-def line(number: int) -> dict[str, Any]:
-    return {"number": number, "text": f"line {number} ü" * 3}
+def avro_of(java: Jvm, name: str, *arguments: Any) -> Any:
+    return java.new(f"org.apache.avro.{name}", *arguments)
 
 
-def encoded(schema: AvroSchema, *events: Any) -> list[bytes]:
-    encode = Encoder(schema, 1).encode
-    return [encode(event)[PREFIX_SIZE:] for event in events]
-
-
-LINES = encoded(parse(LINE), *map(line, range(5000)))
+def java_reader(java: Jvm, path: Path) -> Any:
+    file = java.new("java.io.File", str(path))
+    return avro_of(java, "file.DataFileReader", file, avro_of(java, "generic.GenericDatumReader"))
 
 
 def test_the_codecs_that_are_offered_are_there() -> None:
@@ -60,12 +68,11 @@ def test_the_codecs_that_are_offered_are_there() -> None:
 @pytest.mark.parametrize("codec", AVRO_CODECS)
 def test_others_read_what_was_written(codec: str, tmp_path: Path) -> None:
     path = tmp_path / "lines.avro"
-    pieces = made(parse(LINE), LINES, codec)
+    pieces = made(LINE, LINES, codec)
     path.write_bytes(b"".join(pieces))
     assert len(pieces) > 3
-    expected = [line(number) for number in range(5000)]
-    assert apache_reads(path) == expected
-    assert codec in WITHOUT_FASTAVRO or fastavro_reads(path) == expected
+    assert apache_reads(path) == WRITTEN
+    assert codec in WITHOUT_FASTAVRO or fastavro_reads(path) == WRITTEN
     assert bodies_of(path.read_bytes()) == LINES
 
 
@@ -85,13 +92,12 @@ def test_a_codec_that_was_added_is_what_apache_has_with_more_packages(
 
 @pytest.mark.parametrize("codec", AVRO_CODECS)
 def test_what_others_wrote_is_read(codec: str) -> None:
-    written = [line(number) for number in range(5000)]
     of_fastavro, of_apache = io.BytesIO(), io.BytesIO()
     if codec not in WITHOUT_FASTAVRO:
-        fastavro.writer(of_fastavro, json.loads(LINE), written, codec)
+        fastavro.writer(of_fastavro, json.loads(LINE.text), WRITTEN, codec)
         assert bodies_of(of_fastavro.getvalue()) == LINES
-    with DataFileWriter(of_apache, DatumWriter(), avro.schema.parse(LINE), codec) as writer:
-        for each in written[:500]:
+    with DataFileWriter(of_apache, DatumWriter(), avro.schema.parse(LINE.text), codec) as writer:
+        for each in WRITTEN[:500]:
             writer.append(each)
         writer.flush()
         assert bodies_of(of_apache.getvalue()) == LINES[:500]
@@ -119,7 +125,7 @@ def test_any_schema_goes_there_and_back(data: st.DataObject) -> None:
 
 def test_without_values_it_is_a_file_all_the_same(tmp_path: Path) -> None:
     path = tmp_path / "none.avro"
-    path.write_bytes(b"".join(made(parse(LINE), [])))
+    path.write_bytes(b"".join(made(LINE, [])))
     assert apache_reads(path) == fastavro_reads(path) == bodies_of(path.read_bytes()) == []
 
 
@@ -132,42 +138,37 @@ def read_up_to_the_damage(data: bytes) -> tuple[int, str]:
     return count, str(raised.value)
 
 
-def of_block(content: bytes, count: int, codec: str, of: str = LINE) -> bytes:
+def of_block(content: bytes, count: int, codec: str, of: str = LINE.text) -> bytes:
     """A file whose one block says that this is in it."""
     (header,) = made(parse(of), [], codec)
     return header + long_bytes(count) + long_bytes(len(content)) + content + header[-16:]
 
 
-HEADER, FIRST, SECOND, THIRD, *_ = made(parse(LINE), LINES, "deflate")
+HEADER, FIRST, SECOND, THIRD, *_ = made(LINE, LINES, "deflate")
 IN_FIRST = len(bodies_of(HEADER + FIRST))
 IN_SECOND = len(bodies_of(HEADER + SECOND))
-THIRD_AT = len(HEADER + FIRST + SECOND)
 
 
 @pytest.mark.parametrize("cut", [1, 3, 100, len(THIRD) - 16, len(THIRD) - 1])
 def test_a_file_that_is_cut_short(cut: int) -> None:
-    count, why = read_up_to_the_damage(HEADER + FIRST + SECOND + THIRD[:cut])
-    assert count == IN_FIRST + IN_SECOND
-    assert why.startswith(f"block 3, at byte {THIRD_AT}: the file ends at byte ")
-
-
-def test_a_file_that_ends_with_a_block_is_whole() -> None:
-    assert len(bodies_of(HEADER + FIRST + SECOND)) == IN_FIRST + IN_SECOND
+    before = HEADER + FIRST + SECOND
+    count, why = read_up_to_the_damage(before + THIRD[:cut])
+    assert count == IN_FIRST + IN_SECOND == len(bodies_of(before))
+    assert why.startswith(f"block 3, at byte {len(before)}: the file ends at byte ")
 
 
 def test_a_marker_that_is_another_one() -> None:
     damaged = bytes([SECOND[-1] ^ 1])
     count, why = read_up_to_the_damage(HEADER + FIRST + SECOND[:-1] + damaged + THIRD)
     assert count == IN_FIRST
-    assert why == (
-        f"block 2, at byte {len(HEADER + FIRST)}: the sync marker does not follow it: it is damaged"
-    )
+    at = len(HEADER + FIRST)
+    assert why == f"block 2, at byte {at}: the sync marker does not follow it: it is damaged"
 
 
 @pytest.mark.parametrize("codec", AVRO_CODECS)
 def test_a_byte_that_was_changed_is_never_anything_but_damage(codec: str) -> None:
     """It may still be a file: nothing tells a 7 from an 8 where there is no checksum."""
-    pieces = made(parse(LINE), LINES[:1500], codec)
+    pieces = made(LINE, LINES[:1500], codec)
     data = b"".join(pieces)
     said = []
     for place in range(len(pieces[0]), len(data), 997):
@@ -202,7 +203,7 @@ def test_a_byte_that_was_changed_is_never_anything_but_damage(codec: str) -> Non
 )
 def test_blocks_that_are_none(data: bytes, why: str) -> None:
     count, said = read_up_to_the_damage(data)
-    assert said.startswith(f"block 1, at byte {len(opened_header(data))}: ")
+    assert said.startswith(f"block 1, at byte {header_size(data)}: ")
     assert why in said
     assert count <= 1
 
@@ -214,11 +215,11 @@ def test_nor_is_what_unpacks_to_too_much() -> None:
     test_blocks_that_are_none(of_block(bomb, 1, "deflate"), why)
 
 
-def opened_header(data: bytes) -> bytes:
+def header_size(data: bytes) -> int:
     """It ends with the first of its markers."""
     text_end = data.index(b"avro.codec") if b"avro.codec" in data else 0
-    place = data.index(b"\0", max(text_end, data.index(b"fields") if b"fields" in data else 0))
-    return data[: place + 1 + 16]
+    fields = data.index(b"fields") if b"fields" in data else 0
+    return data.index(b"\0", max(text_end, fields)) + 1 + 16
 
 
 @pytest.mark.parametrize(
@@ -259,3 +260,46 @@ def test_garbage_is_never_more_than_damage(garbage: bytes) -> None:
             bodies_of(data)
         except BadAvroFile:
             continue
+
+
+def java_reads(java: Jvm, path: Path) -> list[Any]:
+    """Each value as Java prints it, which is JSON."""
+    reader, read = java_reader(java, path), []
+    while reader.hasNext():
+        read.append(json.loads(reader.next().toString()))
+    reader.close()
+    return read
+
+
+@pytest.mark.not_quick("starts a JVM")
+@pytest.mark.parametrize("codec", AVRO_CODECS)
+def test_java_reads_ours(java: Jvm, tmp_path: Path, codec: str) -> None:
+    path = tmp_path / "lines.avro"
+    path.write_bytes(b"".join(made(LINE, LINES[:2000], codec)))
+    assert java_reads(java, path) == WRITTEN[:2000]
+
+
+@pytest.mark.not_quick("starts a JVM")
+@pytest.mark.parametrize("name", ["LogLine", "Ledger"])
+def test_java_reads_events(java: Jvm, tmp_path: Path, name: str) -> None:
+    path = tmp_path / "events.avro"
+    bodies = encoded(SCHEMAS[name], *[EVENTS[name]] * 3)
+    path.write_bytes(b"".join(made(SCHEMAS[name], bodies, "deflate")))
+    assert java_reads(java, path) == [EVENTS[name]] * 3
+
+
+@pytest.mark.not_quick("starts a JVM")
+@pytest.mark.parametrize("codec", AVRO_CODECS)
+def test_javas_are_read(java: Jvm, tmp_path: Path, codec: str) -> None:
+    ours, javas = tmp_path / "ours.avro", tmp_path / "javas.avro"
+    bodies = encoded(SCHEMAS["Everything"], *[EVENTS["Everything"]] * 3)
+    ours.write_bytes(b"".join(made(SCHEMAS["Everything"], bodies)))
+    reader = java_reader(java, ours)
+    writer = avro_of(java, "file.DataFileWriter", avro_of(java, "generic.GenericDatumWriter"))
+    writer.setCodec(java.find("org.apache.avro.file.CodecFactory").fromString(codec))
+    writer.create(reader.getSchema(), java.new("java.io.File", str(javas)))
+    while reader.hasNext():
+        writer.append(reader.next())
+    writer.close()
+    reader.close()
+    assert bodies_of(javas.read_bytes()) == bodies

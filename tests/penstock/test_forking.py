@@ -4,7 +4,7 @@ import os
 import socket
 from pathlib import Path
 
-from tests.penstock.forked import is_left_open
+from tests.penstock.forking import is_left_open
 
 
 def test_what_is_open_is_found(tmp_path: Path) -> None:

@@ -11,7 +11,10 @@ from avro.io import DatumReader
 
 from penstock.topics.avro_files.reading import AvroFile
 from penstock.topics.avro_files.receiving import BlockWriter
+from schemas.envelope import PREFIX_SIZE, Encoder
 from schemas.parsing import AvroSchema
+
+WITHOUT_FASTAVRO = {"zstandard"}  # for which it wants one more package
 
 
 class Kept:
@@ -41,6 +44,11 @@ def made(schema: AvroSchema, bodies: Iterable[bytes], codec: str = "null") -> li
         writer.append(body)
     writer.flush()
     return kept.pieces
+
+
+def encoded(schema: AvroSchema, *events: Any) -> list[bytes]:
+    encode = Encoder(schema, 1).encode
+    return [encode(event)[PREFIX_SIZE:] for event in events]
 
 
 def opened(data: bytes) -> AvroFile:

@@ -1,5 +1,5 @@
-"""Plans for a broker that goes and for brokers that come: never fewer replicas, racks kept spread,
-even, and nothing moved that need not be."""
+"""How brokers stand, by what a cluster says; and plans for brokers that go and that come: never
+fewer replicas, racks kept spread, even, and nothing moved that need not be."""
 
 import sys
 from collections import Counter
@@ -10,6 +10,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from client.addresses import Address
+from client.metadata import (
+    NO_LEADER,
+    BrokerMetadata,
+    ClusterMetadata,
+    PartitionMetadata,
+    TopicMetadata,
+)
 from penstock.brokers.placement import (
     Key,
     NoPlace,
@@ -20,6 +28,55 @@ from penstock.brokers.placement import (
     filled,
     spread,
 )
+from penstock.brokers.standing import AWAY, BEHIND, IN_SYNC, LEADS, standings, why_under
+
+
+def partition(
+    leader: int, replicas: tuple[int, ...], in_sync: tuple[int, ...]
+) -> PartitionMetadata:
+    return PartitionMetadata(0, leader, 0, replicas, in_sync)
+
+
+def cluster(*partitions: PartitionMetadata) -> ClusterMetadata:
+    """Of brokers 1, 2 and 4, with a topic for each partition."""
+    return ClusterMetadata(
+        brokers={each: BrokerMetadata(each, Address("h", 9000 + each)) for each in (1, 2, 4)},
+        topics={
+            f"t{index}": TopicMetadata(f"t{index}", None, (each,))
+            for index, each in enumerate(partitions)
+        },
+    )
+
+
+def test_who_leads_follows_and_is_away() -> None:
+    found = standings(
+        cluster(
+            partition(1, (1, 2, 3), (1, 2)),
+            partition(2, (2, 1), (2,)),
+            partition(NO_LEADER, (3,), (3,)),
+        )
+    )
+    assert list(found) == [1, 2, 3, 4]
+    assert [[each.role for each in found[id_].replicas] for id_ in found] == [
+        [LEADS, BEHIND],
+        [IN_SYNC, LEADS],
+        [AWAY, AWAY],
+        [],
+    ]
+    assert [each.under_replicated for each in found.values()] == [1, 1, 0, 0]
+    assert [each.waiting for each in found.values()] == [0, 0, 1, 0]
+    assert found[3].broker is None
+
+
+def test_why_a_partition_has_fewer_copies() -> None:
+    for each, why in (
+        (partition(1, (1, 2), (1, 2)), ""),
+        (partition(1, (1, 2, 3), (1,)), "2 behind; 3 away"),
+        (partition(NO_LEADER, (3, 1), (3,)), "no leader until 3 is back; 1 behind"),
+        (partition(NO_LEADER, (1, 2), (1, 2)), "no leader yet"),
+    ):
+        assert why_under(each, cluster(each)) == why
+
 
 Cluster = tuple[dict[Key, Replicas], dict[int, str | None]]
 
@@ -180,10 +237,8 @@ def test_what_is_led_is_shared_out_too() -> None:
     leads = Counter(each[0] for each in {**before, **changed}.values())
     assert sorted(leads.values()) == [4, 4, 4]
     left = drained({**before, **changed}, racks, 3)
-    assert sorted(Counter(each[0] for each in {**before, **changed, **left}.values()).values()) == [
-        6,
-        6,
-    ]
+    leads = Counter(each[0] for each in {**before, **changed, **left}.values())
+    assert sorted(leads.values()) == [6, 6]
 
 
 def test_nobody_is_left_to_go_to() -> None:

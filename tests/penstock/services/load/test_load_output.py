@@ -1,0 +1,302 @@
+"""What is said while a load goes on, by it and by Spark's JVM, and what came of it."""
+
+import io
+import json
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from harness.waiting import wait_until
+from loader.checks.comparing import UNKNOWN, FaultyFile, FileFaultKind
+from loader.errors import FilesDiffer, GapError, LoaderError, RunTaken
+from loader.run.outcomes import PartitionRange, TableOutcome
+from loader.tables import Hour
+from penstock.services.load.bars import LoadBars
+from penstock.services.load.progress import EVERY_SECONDS, LoadLog
+from penstock.services.load.spark import LOGGER, SparkOutput, quiet_java_options
+from penstock.services.load.summary import EndedLoad, document, show, show_plan
+
+
+class Clock:
+    """Time that passes when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def said(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    caplog.set_level(logging.INFO, "penstock.load")
+    return caplog
+
+
+def test_the_log_says_how_far_it_is_every_ten_seconds(said: pytest.LogCaptureFixture) -> None:
+    clock = Clock()
+    watcher = LoadLog(clock)
+    watcher.planned("views", 40, 80_000)
+    for tasks in range(41):
+        watcher.advanced("views", tasks, tasks * 2_000)
+        clock.now += EVERY_SECONDS / 10
+    assert said.messages == [
+        "planned table=views records=80000 tasks=40",
+        "reading table=views records=20000 of=80000 tasks=10 of_tasks=40",
+        "reading table=views records=40000 of=80000 tasks=20 of_tasks=40",
+        "reading table=views records=60000 of=80000 tasks=30 of_tasks=40",
+        "reading table=views records=80000 of=80000 tasks=40 of_tasks=40",
+    ]
+
+
+def test_tables_are_told_apart(said: pytest.LogCaptureFixture) -> None:
+    clock = Clock()
+    watcher = LoadLog(clock)
+    for table in ("a", "b"):
+        watcher.planned(table, 2, 10)
+    clock.now += EVERY_SECONDS
+    for table in ("a", "b", "a"):
+        watcher.advanced(table, 1, 5)
+    assert [each for each in said.messages if each.startswith("reading")] == [
+        f"reading table={table} records=5 of=10 tasks=1 of_tasks=2" for table in ("a", "b")
+    ]
+
+
+def test_the_log_says_how_each_table_ended(said: pytest.LogCaptureFixture) -> None:
+    watcher = LoadLog()
+    watcher.warned("views", "offsets 3 to 5 are missing")
+    watcher.ended(TableOutcome("idle"))
+    watcher.ended(TableOutcome("only planned", records=12))
+    watcher.ended(TableOutcome("gone", error=GapError("no such offsets")))
+    done = TableOutcome("views", run=7, records=12, rows=9, bytes=812, files=2, late=1, dead=2)
+    done.duplicates, done.seconds, done.complete = 1, 2.25, [Hour(0)]
+    watcher.ended(done)
+    assert [(each.levelname, each.getMessage()) for each in said.records] == [
+        ("WARNING", "offsets 3 to 5 are missing table=views"),
+        ("INFO", "nothing to do table=idle"),
+        ("INFO", "nothing committed table=only planned records=12"),
+        ("ERROR", "table failed table=gone reason=no such offsets"),
+        (
+            "INFO",
+            "table done table=views run=7 rows=9 bytes=812 files=2 late=1 duplicates=1 dead=2 "
+            "complete=1 seconds=2.2",
+        ),
+    ]
+
+
+class Screen:
+    """A terminal; what it shows is drawn when it is asked for."""
+
+    def __init__(self) -> None:
+        self._file = io.StringIO()
+        console = Console(file=self._file, force_terminal=True, width=140, color_system=None)
+        self.bars = LoadBars(console)
+
+    def lines(self) -> list[str]:
+        with self.bars.progress.console.capture() as drawn:
+            self.bars.progress.console.print(self.bars.progress)
+        return [line.strip() for line in drawn.get().splitlines() if line.strip()]
+
+    @property
+    def above(self) -> str:
+        return self._file.getvalue()
+
+
+def test_a_terminal_has_a_line_for_each_table_under_way() -> None:
+    screen = Screen()
+    screen.bars.preparing("starting Spark")
+    assert [line.split()[-2:] for line in screen.lines()] == [["starting", "Spark"]]
+    screen.bars.preparing("")
+    assert screen.lines() == []
+
+    screen.bars.planned("views", 40, 80_000)
+    screen.bars.planned("clicks", 1, 0)
+    screen.bars.advanced("views", 10, 20_000)
+    views, clicks = screen.lines()
+    assert views.startswith("views ")
+    assert "20,000 of 80,000 records, 10 of 40 tasks" in views
+    assert views.endswith(" reading")
+    assert clicks.endswith(" nothing to read")
+
+    screen.bars.doing("views", "committing run 7")
+    assert screen.lines()[0].endswith(" committing run 7")
+    assert "80,000 of 80,000 records, 40 of 40 tasks" in screen.lines()[0]
+    screen.bars.ended(TableOutcome("views", run=7))
+    assert [line.split()[0] for line in screen.lines()] == ["clicks"]
+
+
+def test_what_is_to_be_known_stands_above() -> None:
+    screen = Screen()
+    screen.bars.warned("views", "offsets [3] to 5 are\nmissing\x1b[2J")
+    screen.bars.ended(TableOutcome("views", error=GapError("no such offsets")))
+    assert screen.above.splitlines() == [
+        "views: offsets [3] to 5 are missing [2J",
+        "penstock: views: no such offsets",
+    ]
+
+
+HOUR = Hour(1_795_158_000_000)  # 2026-11-20, 07:00 UTC
+
+
+def loaded() -> TableOutcome:
+    outcome = TableOutcome("views", run=7, records=12, rows=9, bytes=812, files=2, late=1, dead=2)
+    outcome.ranges = (PartitionRange("views", 0, 3, 10), PartitionRange("views", 1, 0, 5))
+    outcome.duplicates, outcome.seconds, outcome.complete = 1, 2.25, [HOUR]
+    return outcome
+
+
+def table_of(capsys: pytest.CaptureFixture[str]) -> list[list[str]]:
+    return [line.split("  ") for line in capsys.readouterr().out.splitlines()]
+
+
+def test_a_table_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    failed = TableOutcome("clicks", error=GapError("no such offsets"))
+    show([loaded(), TableOutcome("idle"), failed])
+    lines = [[cell.strip() for cell in line if cell.strip()] for line in table_of(capsys)]
+    heading, *rows, empty, reason, cure = lines
+    assert heading == [
+        *("table", "rows", "bytes", "files", "late", "duplicates", "dead", "offsets"),
+        *("hours complete", "seconds"),
+    ]
+    assert rows == [
+        ["views", "9", "812", "2", "1", "1", "2", "0: 3-10, 1: 0-5", "1", "2.2"],
+        ["clicks", "0", "0", "0", "0", "0", "0", "-", "0", "failed"],
+    ]
+    # The last lines are what somebody has to do.
+    assert (empty, reason) == ([], ["clicks failed: no such offsets"])
+    assert cure[0].startswith("what to do: penstock load --accept-gap --topics clicks")
+
+
+def test_what_is_wrong_with_files(capsys: pytest.CaptureFixture[str]) -> None:
+    faults = [
+        FaultyFile("views/a", FileFaultKind.MISSING, 9, 0),
+        FaultyFile("views/b\n", FileFaultKind.EXTRA, 0, UNKNOWN),
+    ]
+    outcome = TableOutcome("views", checked=[HOUR], faults=faults, error=FilesDiffer("two files"))
+    show([outcome])
+    *_, heading, first, second, _, reason, cure = [
+        [cell.strip() for cell in line] for line in table_of(capsys)
+    ]
+    assert reason == ["views: two files"]
+    assert cure[1].startswith("what to do: put the files back")
+    assert [each for each in heading if each] == [
+        *("table", "fault", "file", "committed rows", "found rows")
+    ]
+    assert [each for each in first if each] == ["views", "missing", "views/a", "9", "0"]
+    assert [each for each in second if each] == ["views", "extra", "views/b\\n", "0", "-"]
+    said = document(EndedLoad((outcome,), 1.0))
+    (table,) = said["tables"]
+    assert (said["exit_code"], table["checked"]) == (8, ["dt=2026-11-20/hour=07"])
+    assert table["faults"][0] == {
+        "path": "views/a",
+        "fault": "missing",
+        "committed_rows": 9,
+        "found_rows": 0,
+    }
+
+
+def test_nothing_is_wrong_with_files() -> None:
+    checked = TableOutcome("views", checked=[HOUR])
+    assert EndedLoad((checked, TableOutcome("idle")), 1.0).exit_code == 0
+
+
+def test_many_partitions_are_taken_together(capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = TableOutcome("views", run=1, records=600)
+    outcome.ranges = tuple(PartitionRange("views", each, 100, 103) for each in range(200))
+    show([outcome])
+    assert "600 in 200 partitions" in capsys.readouterr().out
+
+
+def test_nothing_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    show([TableOutcome("idle")])
+    show_plan([TableOutcome("idle")])
+    assert capsys.readouterr().out == "nothing to do\nnothing to read\n"
+
+
+def test_a_plan(capsys: pytest.CaptureFixture[str]) -> None:
+    show_plan([loaded()])
+    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
+        ["table", "topic", "partition", "from", "to", "records"],
+        ["views", "views", "0", "3", "10", "7"],
+        ["views", "views", "1", "0", "5", "5"],
+    ]
+
+
+def test_a_document_for_programs() -> None:
+    said = json.loads(json.dumps(document(EndedLoad((loaded(),), 3.5))))
+    (table,) = said.pop("tables")
+    assert said == {"exit_code": 0, "seconds": 3.5, "error": None}
+    assert table["complete"] == ["dt=2026-11-20/hour=07"]
+    assert table["ranges"][1] == {"topic": "views", "partition": 1, "from": 0, "to": 5}
+    known = {"run": 7, "rows": 9, "bytes": 812, "files": 2, "late": 1, "duplicates": 1, "dead": 2}
+    assert table.items() >= known.items()
+
+
+def test_exit_codes() -> None:
+    idle, taken = TableOutcome("idle"), TableOutcome("a", error=RunTaken("another loader"))
+    assert EndedLoad((idle,), 1.0).exit_code == 3
+    assert EndedLoad((idle, loaded()), 1.0).exit_code == 0
+    assert EndedLoad((loaded(), taken), 1.0).exit_code == 5
+    gap, other = TableOutcome("b", error=GapError("gone")), TableOutcome("c", error=OSError("?"))
+    assert EndedLoad((taken, loaded(), other), 1.0).exit_code == 1
+    assert EndedLoad((taken, other, gap), 1.0).exit_code == 4
+    assert EndedLoad((), 1.0, error=LoaderError("no table")).exit_code == 1
+    assert EndedLoad((), 1.0, error=OSError("what is not ours")).exit_code == 1
+    assert EndedLoad((loaded(),), 1.0, interrupted=True).exit_code == 130
+    assert document(EndedLoad((), 1.0, error=LoaderError("no table")))["error"] == "no table"
+
+
+@pytest.fixture
+def output(caplog: pytest.LogCaptureFixture) -> Iterator[SparkOutput]:
+    caplog.set_level(logging.INFO, LOGGER)
+    with SparkOutput() as output:
+        yield output
+
+
+def test_it_becomes_events(output: SparkOutput, caplog: pytest.LogCaptureFixture) -> None:
+    os.write(output.descriptor, b"WARNING: Using incubator modules: jdk.incubator.vector\n")
+    os.write(output.descriptor, b'Setting default log level to "WARN".\nERROR Exec')
+    os.write(output.descriptor, b"utor: lost task 3 | Traceback\nWARN Utils: slow\n\n")
+    os.write(output.descriptor, b"thread '<unnamed>' panicked \xff\n" + b"x" * 9_000 + b"\n")
+    wait_until(lambda: len(caplog.records) == 4, within=10, what="all lines are read")
+    assert [(each.levelname, each.getMessage()) for each in caplog.records] == [
+        ("ERROR", "Executor: lost task 3 | Traceback"),
+        ("WARNING", "Utils: slow"),
+        ("INFO", "thread '<unnamed>' panicked \N{REPLACEMENT CHARACTER}"),
+        ("INFO", "x" * 2_000),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        ("", ""),
+        ("JAVA_HOME is not set\n", "JAVA_HOME is not set"),
+        (
+            "WARNING: Using incubator modules: x\nUnrecognized option: -Xyz\nError: Could not "
+            "create the Java Virtual Machine.\nError: A fatal exception has occurred.\n",
+            "Unrecognized option: -Xyz",
+        ),
+        ("one thing\nanother\n", "another"),
+    ],
+)
+def test_why_a_jvm_did_not_start(output: SparkOutput, lines: str, why: str) -> None:
+    os.write(output.descriptor, lines.encode())
+    assert output.why_it_ended() == why
+
+
+def test_whoever_has_a_way_of_logging_keeps_it(tmp_path: Path) -> None:
+    ours = quiet_java_options("-Xss4m", {})
+    assert ours.startswith("-Xss4m -Dlog4j2.configurationFile=file:///")
+    assert Path(ours.partition("=file://")[2]).is_file()
+    asked = "-Dlog4j2.configurationFile=/etc/spark/quiet.xml"
+    assert quiet_java_options(asked, {}) == asked
+    (tmp_path / "conf").mkdir()
+    assert "log4j2" in quiet_java_options("", {"SPARK_HOME": str(tmp_path)})
+    (tmp_path / "conf" / "log4j2.properties").write_text("")
+    assert quiet_java_options("", {"SPARK_HOME": str(tmp_path)}) == ""
+    assert quiet_java_options("", {"SPARK_CONF_DIR": str(tmp_path / "conf")}) == ""
