@@ -1,7 +1,5 @@
 """What a job has left is just what its reports say."""
 
-from pathlib import Path
-
 import msgspec
 import pytest
 from msgspec.structs import replace
@@ -20,18 +18,12 @@ from loader.commit.staging import (
 from loader.errors import Mismatch
 from loader.landing.pieces import FileKind
 from loader.reports import LandedWindow, SliceReport
-from loader.store.local import LocalStore
 from loader.store.store import Store
 from tests.loader.commit.made_up import HOUR, NEXT_HOUR, left_by, piece, report
 
 JOB = "_penstock/t/staging/run-1-x/pieces"
 AT = "dt=2026-11-20/hour=00"
 NONE = "dt=none/hour=none"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return LocalStore(f"file://{tmp_path}")
 
 
 def put(store: Store, path: str, data: bytes = b"rows") -> None:

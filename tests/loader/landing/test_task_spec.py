@@ -1,11 +1,18 @@
-"""Slices share tasks where they are small; and tasks are told what their own partitions need."""
+"""Slices share tasks where they are small; what tasks are told, and whom they ask for schemas."""
 
 import pickle
 
+import pytest
+
+from harness.registry_process import RegistryProcess
 from loader.landing.task_spec import MOST_SLICES, Seen, grouped, landing_job, times_from, unpacked
+from loader.landing.writer_schemas import WriterSchemas
 from loader.manifests import SEVERAL
 from loader.tables import FIRST_TIME, LAST_TIME, Partition, Slice
 from pyspark_penstock.landing import LandingReader
+from schemas.errors import InvalidSchema, RegistryRefused
+from schemas.registry_client import SCHEMA_NOT_FOUND, RegistryClient
+from schemas.remote.address import RegistryAddress
 from tests.loader.landing.decoded_batches import a_spec
 
 
@@ -58,10 +65,7 @@ def test_a_job_travels_as_text() -> None:
 
 def test_single_slices_are_told_more() -> None:
     slices = of(5, 5, 5)
-    besides = {
-        1: {"a": ((10, 12),), "b": ((5, 8),), "new": ((0, 3),)},
-        2: {"a": ((90, 99),)},
-    }
+    besides = {1: {"a": ((10, 12),), "b": ((5, 8),), "new": ((0, 3),)}, 2: {"a": ((90, 99),)}}
     seen: dict[Partition, Seen] = {("t", 1): {"a": 10, "b": ((3, 4), (9, 9)), "c": 1}}
     job = unpacked(landing_job(a_spec(), [slices], seen, besides).packed())
     plain, told, other = job.groups[0]
@@ -78,3 +82,24 @@ def test_what_travels_to_every_task_does_not_grow_with_their_number() -> None:
         return len(pickle.dumps(reader))
 
     assert size(of(*[10] * 1_000)) == size(of(10))
+
+
+NOT_STRICT = '{"type":"record","name":"café","fields":[{"name":"n","type":"int","default":"x"}]}'
+
+
+def test_what_the_driver_knew_is_not_asked_for() -> None:
+    spec = a_spec(writer_schemas={4: NOT_STRICT, 5: "no schema"})
+    with WriterSchemas(spec) as schemas:
+        assert schemas.schema(4).full_name == "café"
+        with pytest.raises(InvalidSchema):
+            schemas.schema(5)
+
+
+def test_others_are_the_registrys(running_registry: RegistryProcess, new_topic: str) -> None:
+    with RegistryClient(running_registry.url) as registry:
+        schema_id = registry.register(f"{new_topic}-value", '"string"')
+    with WriterSchemas(a_spec(registry=RegistryAddress(running_registry.url))) as schemas:
+        assert schemas.schema(schema_id).text == '"string"'
+        with pytest.raises(RegistryRefused) as refused:
+            schemas.schema(2_000_000_000)
+        assert refused.value.code == SCHEMA_NOT_FOUND

@@ -55,20 +55,14 @@ def test_several_may_delete_the_same(tmp_path: Path) -> None:
                 assert is_gone.result()
 
 
-def test_a_file_system_without_hard_links_is_refused() -> None:
-    """Such as /dev/shm's neighbour /proc, where nothing can be created at all."""
-    with pytest.raises(StoreError):
+def test_what_a_file_system_cannot_do_is_told(tmp_path: Path) -> None:
+    with pytest.raises(StoreError):  # nothing can be created there at all
         LocalStore("file:///proc/penstock").prove()
-
-
-def test_what_is_in_the_way_is_told(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"")
+    store = LocalStore(f"file://{tmp_path}")
     with pytest.raises(StoreError, match="cannot create a/b: "):
-        LocalStore(f"file://{tmp_path}").create("a/b", b"")
-
-
-def test_what_cannot_be_synced_is_told(tmp_path: Path) -> None:
-    """Python has no way to say which pages are on a disk; but what cannot be is an error."""
-    (tmp_path / "a").symlink_to("/dev/zero")
+        store.create("a/b", b"")
+    # Python has no way to say which pages are on a disk; but what cannot be is an error.
+    (tmp_path / "zero").symlink_to("/dev/zero")
     with pytest.raises(StoreError, match="cannot sync files: Invalid argument"):
-        LocalStore(f"file://{tmp_path}").sync(["a"])
+        store.sync(["zero"])
