@@ -27,8 +27,9 @@ def test_only_what_is_committed_lands(
     new_topic: str,
     config: LoaderConfig,
 ) -> None:
-    brokers, group = (running_kafka.bootstrap,), f"loader-of-{new_topic}"
-    config = msgspec.structs.replace(config, brokers=brokers, group=group, ledger=False)
+    group = f"loader-of-{new_topic}"
+    there = (running_kafka.bootstrap,)
+    config = msgspec.structs.replace(config, brokers=there, group=group, ledger=False)
     application = Application(running_kafka.bootstrap, running_registry.url, new_topic)
     try:
         encoder = Encoder(parse(event_schema(), strict=False), application.change(event_schema()))

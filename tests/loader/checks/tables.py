@@ -128,5 +128,5 @@ class Table:
 
 
 def added(of: Hour, name: str, rows: int, topic: str = TABLE) -> Added:
-    where = {"staged": f"staged/{name}", "path": path(of, name), "topic": topic}
+    where: Any = {"staged": f"staged/{name}", "path": path(of, name), "topic": topic}
     return Added(hour=of, rows=rows, bytes=len(lines(rows)), **where)

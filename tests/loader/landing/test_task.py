@@ -247,7 +247,7 @@ def test_what_compaction_has_left(log: ScriptedLog) -> None:
 def test_transactions(log: ScriptedLog) -> None:
     aborted = batch(10, 20, attributes=TRANSACTIONAL, producer_id=7)
     abort = Record(20, START, b"\0\0\0\0", b"\0\0\0\0\0\0")
-    control = {"attributes": CONTROL | TRANSACTIONAL, "producer_id": 7}
+    control: dict[str, Any] = {"attributes": CONTROL | TRANSACTIONAL, "producer_id": 7}
     marker = build_batch([abort], base_offset=20, **control)
     log.aborted = (AbortedTransaction(producer_id=7, first_offset=10),)
     found, account = said(log, batch(0, 10), aborted, marker, batch(21, 25))

@@ -26,26 +26,28 @@ def of(*sizes: int) -> list[Slice]:
 def test_every_slice_is_in_one_group_and_in_order() -> None:
     slices = of(*range(1, 300))
     assert [each for group in grouped(slices, 8) for each in group] == slices
+    assert grouped([], 8) == ()
 
 
-def test_large_slices_have_a_task_of_their_own() -> None:
-    assert [len(group) for group in grouped(of(1_000, 1_000, 1_000), 2)] == [1, 1, 1]
-    assert [len(group) for group in grouped(of(1, 1, 1, 1), 8)] == [1, 1, 1, 1]
-
-
-def test_small_ones_share_one_but_not_too_many() -> None:
-    assert [len(group) for group in grouped(of(*[10] * 40), 8)] == [5] * 8
-    assert max(len(group) for group in grouped(of(*[1] * 1_000), 1)) == MOST_SLICES
+@pytest.mark.parametrize(
+    ("sizes", "tasks", "groups"),
+    [
+        ([1_000] * 3, 2, [1, 1, 1]),  # large ones have a task of their own
+        ([1] * 4, 8, [1, 1, 1, 1]),
+        ([10] * 40, 8, [5] * 8),  # small ones share one
+        ([1] * (2 * MOST_SLICES), 1, [MOST_SLICES] * 2),  # but not too many
+    ],
+)
+def test_slices_share_tasks_where_they_are_small(
+    sizes: list[int], tasks: int, groups: list[int]
+) -> None:
+    assert [len(group) for group in grouped(of(*sizes), tasks)] == groups
 
 
 def test_times_are_those_around_the_start_of_a_load() -> None:
     now = 1_800_000_000_000
     assert times_from(now, 1.5, 0) == (now - 1_500, now)
     assert times_from(now, 1e300, 1e300) == (FIRST_TIME, LAST_TIME)
-
-
-def test_nothing_is_no_group() -> None:
-    assert grouped([], 8) == ()
 
 
 def test_a_job_travels_as_text() -> None:

@@ -147,7 +147,7 @@ def gap(why: Why, first: int, end: int, *, partition: int = 0, **more: Any) -> G
     return Gap(topic="t", partition=partition, first=first, end=end, why=why, **more)
 
 
-PARTED = {"was": "2 to 3", "found": "1 to 8"}
+PARTED: dict[str, Any] = {"was": "2 to 3", "found": "1 to 8"}
 LOST = "were loaded, and the log has lost them since, or holds something else there"
 AGAIN = "; how much of the rest is the same nobody can tell: all 2 offsets that are there are to be"
 # What is found, what was known, the gap, what is read, and what is said.

@@ -85,7 +85,7 @@ def archives_of_spark(folder: Path, how: str) -> list[str]:
 
 def is_mapped(options: str) -> bool:
     """Whether Java, which must work, reads classes from an archive of its own."""
-    java = [find_java(), *options.split(), "-Xlog:class+load", "-version"]
+    java = [str(find_java()), *options.split(), "-Xlog:class+load", "-version"]
     ran = subprocess.run(java, capture_output=True, text=True, check=True)
     return "shared objects file (top)" in ran.stdout
 
