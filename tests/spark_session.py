@@ -27,7 +27,10 @@ SETTINGS: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.shuffle.partitions": "1",
+    # Tests' rows are few: Spark would compile Java for longer than it runs.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.maxConcurrentOutputFileWriters": "10000",
     "spark.sql.warehouse.dir": "file:/nowhere",
     "spark.log.level": "ERROR",

@@ -46,9 +46,9 @@ def test_each_is_given_away_once() -> None:
     [
         ("tests/test_hdfs.py", "Spark"),
         ("tests/loader/store/test_stores.py", "Spark"),
-        ("tests/loader/commit/test_crashes_on_hdfs.py", "Spark"),
+        ("tests/loader/commit/test_crashes.py", "Spark"),
         ("tests/loader/spark/test_bare_executors.py", "Spark"),
-        ("tests/loader/source/test_batches.py", "Spark"),  # and Apache Kafka besides
+        ("tests/loader/test_from_kafka.py", "Spark"),  # and Apache Kafka besides
         ("tests/audit/test_counting_from_outside.py", "Apache Kafka"),
         ("tests/wire/test_frames.py", ""),
     ],

@@ -56,6 +56,8 @@ def answering_audit() -> Iterator[Answering]:
             self.wfile.write(said.body)
             self.close_connection = said.hang_up
 
+        do_POST = do_GET  # noqa: N815
+
         def log_message(self, *_: object) -> None:
             pass
 

@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from client.bootstrap import Bootstrap
+from client.brokers import Brokers
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
 from loader.config import LoaderConfig
+from schemas.registry_client import RegistryClient
 from tests.loader.application import Application
 from tests.loader.loads import LONG_AGO
 
@@ -23,10 +26,7 @@ def application(
 
 @pytest.fixture
 def config(
-    running_broker: BrokerProcess,
-    running_registry: RegistryProcess,
-    new_topic: str,
-    tmp_path: Path,
+    running_broker: BrokerProcess, running_registry: RegistryProcess, new_topic: str, tmp_path: Path
 ) -> LoaderConfig:
     return LoaderConfig(
         root=f"file://{tmp_path}/root",
@@ -35,3 +35,15 @@ def config(
         registry=running_registry.url,
         completeness=LONG_AGO,
     )
+
+
+@pytest.fixture
+def brokers(running_broker: BrokerProcess) -> Iterator[Brokers]:
+    with Brokers(Bootstrap.of(running_broker.bootstrap)) as connected:
+        yield connected
+
+
+@pytest.fixture
+def registry(running_registry: RegistryProcess) -> Iterator[RegistryClient]:
+    with RegistryClient(running_registry.url) as client:
+        yield client

@@ -1,15 +1,23 @@
 """Loads in the tests' own Spark session, and what came of them."""
 
 from dataclasses import dataclass, field
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 from pyspark.sql import Row, SparkSession
 
+from client.brokers import Brokers
+from client.consumer import Consumer
+from client.offsets import Beginning
+from ledger.names import LEDGER_TOPIC
 from loader.config import CompletenessConfig, LoaderConfig, Tasks
 from loader.run.load import load
 from loader.run.load_context import LoadRequest
 from loader.run.outcomes import TableOutcome
 from loader.run.spark_work import SparkWork
+from schemas.envelope import Decoder
+from schemas.event_schemas import LEDGER, built_in
+from schemas.registry_client import RegistryClient
 
 # Hours of long ago, as those of most tests are, are closed at once. Those of the last two days, in
 # which there is nothing, are left alone: so it does not matter when an hour ends.
@@ -43,11 +51,19 @@ class Listening:
         pass
 
 
+def outcome_of(
+    spark: SparkSession, config: LoaderConfig, request: LoadRequest | None = None
+) -> TableOutcome:
+    """Of a load's only table, whatever became of it."""
+    (outcome,) = load(config, request or LoadRequest(), lambda: SparkWork(spark), Listening())
+    return outcome
+
+
 def load_once(
     spark: SparkSession, config: LoaderConfig, request: LoadRequest | None = None
 ) -> TableOutcome:
     """The outcome of a load's only table, in which nothing went wrong."""
-    (outcome,) = load(config, request or LoadRequest(), lambda: SparkWork(spark), Listening())
+    outcome = outcome_of(spark, config, request)
     if outcome.error is not None:
         raise outcome.error
     return outcome
@@ -56,3 +72,20 @@ def load_once(
 def rows_of(spark: SparkSession, config: LoaderConfig, table: str) -> list[Row]:
     """What a plain reader sees."""
     return spark.read.parquet(f"{config.root}/{table}").collect()
+
+
+def folder_of(config: LoaderConfig, *below: str) -> Path:
+    """Of a root on this machine."""
+    return Path(config.root.removeprefix("file://"), *below)
+
+
+def ledger_entries(config: LoaderConfig, topic: str) -> list[dict[str, Any]]:
+    """Those that name this topic."""
+    with (
+        Brokers(config.bootstrap) as brokers,
+        RegistryClient(config.registry) as registry,
+        Consumer(brokers, LEDGER_TOPIC, Beginning(), to_end=True) as consumer,
+    ):
+        decoder = Decoder(registry.schema, built_in(LEDGER))
+        values = [each.record.value or b"" for each in consumer]
+        return [decoder.decode(value) for value in values if topic.encode() in value]

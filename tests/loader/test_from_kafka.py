@@ -1,8 +1,6 @@
 """A load from Apache Kafka: what only that has is understood."""
 
-import time
-from pathlib import Path
-
+import msgspec
 from confluent_kafka import Producer as TheirProducer
 from pyspark.sql import SparkSession
 
@@ -12,22 +10,14 @@ from client.delivery import TopicPartition
 from client.offsets import offsets_of
 from harness.apache_kafka import ApacheKafka
 from harness.registry_process import RegistryProcess
+from harness.waiting import wait_until
 from loader.config import LoaderConfig
 from schemas.envelope import Encoder
 from schemas.parsing import parse
 from tests.client.test_offset_commits import committed
 from tests.loader.application import BEGAN, Application, event_schema, landed
-from tests.loader.loads import LONG_AGO, load_once, rows_of
+from tests.loader.loads import load_once, rows_of
 from wire.messages.list_offsets import LATEST
-
-
-def wait_for_end(bootstrap: str, target: TopicPartition, end: int) -> None:
-    """A transaction's marker is written a moment after its producer was answered."""
-    deadline = time.monotonic() + 60
-    with Brokers(Bootstrap.of(bootstrap)) as brokers:
-        while offsets_of(brokers, {target: LATEST}, committed=True) != {target: end}:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
 
 
 def test_only_what_is_committed_lands(
@@ -35,17 +25,11 @@ def test_only_what_is_committed_lands(
     running_kafka: ApacheKafka,
     running_registry: RegistryProcess,
     new_topic: str,
-    tmp_path: Path,
+    config: LoaderConfig,
 ) -> None:
-    config = LoaderConfig(
-        root=f"file://{tmp_path}",
-        topics=(new_topic,),
-        brokers=(running_kafka.bootstrap,),
-        registry=running_registry.url,
-        completeness=LONG_AGO,
-        group=f"loader-of-{new_topic}",
-        ledger=False,
-    )
+    group = f"loader-of-{new_topic}"
+    there = (running_kafka.bootstrap,)
+    config = msgspec.structs.replace(config, brokers=there, group=group, ledger=False)
     application = Application(running_kafka.bootstrap, running_registry.url, new_topic)
     try:
         encoder = Encoder(parse(event_schema(), strict=False), application.change(event_schema()))
@@ -83,7 +67,10 @@ def test_only_what_is_committed_lands(
 
         theirs.abort_transaction(60)
         application.write(1)
-        wait_for_end(running_kafka.bootstrap, TopicPartition(new_topic, 0), 22)
+        # A transaction's marker is written a moment after its producer was answered.
+        at_end = {TopicPartition(new_topic, 0): LATEST}
+        with Brokers(Bootstrap.of(running_kafka.bootstrap)) as brokers:
+            wait_until(lambda: [*offsets_of(brokers, at_end, committed=True).values()] == [22])
         second = load_once(spark, config)
         assert second.rows == 2
         assert landed(rows_of(spark, config, new_topic)) == sorted(

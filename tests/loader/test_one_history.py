@@ -5,50 +5,30 @@ called otherwise: what an audit makes of what they say.
 import shutil
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from pyspark.sql import SparkSession
 
 from audit.store.store import AuditStore
 from client.brokers import Brokers
-from client.consumer import Consumer
-from client.offsets import Beginning
 from ledger.columns import columns_of
-from ledger.names import LEDGER_TOPIC
 from ledger.reading import LedgerPositions
 from loader.config import LoaderConfig, Table
 from loader.errors import FilesDiffer
 from loader.run.load import load
 from loader.run.load_context import LoadRequest
 from loader.run.spark_work import SparkWork
-from schemas.envelope import Decoder
-from schemas.event_schemas import LEDGER, built_in
-from schemas.registry_client import RegistryClient
 from tests.client.test_partition_reader import delete_before
-from tests.loader.application import BEGAN, Application
-from tests.loader.loads import LONG_AGO, Listening, load_once
+from tests.loader.application import BEGAN, HOUR, Application
+from tests.loader.loads import Listening, folder_of, ledger_entries, load_once, outcome_of
 
-HOUR = 3_600_000
 NOW = BEGAN + 24 * HOUR
-
-
-def entries(config: LoaderConfig, topic: str) -> list[Any]:
-    """Of the ledger, that speak of this topic."""
-    with (
-        Brokers(config.bootstrap) as brokers,
-        RegistryClient(config.registry) as registry,
-        Consumer(brokers, LEDGER_TOPIC, Beginning(), to_end=True) as consumer,
-    ):
-        decoder = Decoder(registry.schema, built_in(LEDGER))
-        values = [each.record.value or b"" for each in consumer]
-        return [decoder.decode(value) for value in values if topic.encode() in value]
 
 
 def rows_told(directory: Path, config: LoaderConfig, topic: str) -> dict[str, int]:
     """By destination: of how many rows an audit knows."""
     with closing(AuditStore.open(directory)) as store, closing(store.reading()) as reading:
-        told = columns_of(entries(config, topic))
+        told = columns_of(ledger_entries(config, topic))
         store.fold(config.cluster, told, LedgerPositions())
         found: dict[str, int] = {}
         for key in reading.topics():
@@ -59,33 +39,26 @@ def rows_told(directory: Path, config: LoaderConfig, topic: str) -> dict[str, in
     return found
 
 
-def where(config: LoaderConfig) -> Path:
-    return Path(config.root.removeprefix("file://"))
-
-
 def test_a_root_that_was_lost_is_loaded_again(
-    spark: SparkSession, application: Application, config: LoaderConfig, tmp_path: Path
+    spark: SparkSession,
+    application: Application,
+    config: LoaderConfig,
+    brokers: Brokers,
+    tmp_path: Path,
 ) -> None:
+    """The second time, nothing of it can be read again: that is said, once and without Spark."""
+    topic = application.topic
     application.write(30, time=BEGAN)
     assert load_once(spark, config).rows == 30
-    shutil.rmtree(where(config))
+    shutil.rmtree(folder_of(config))
     application.write(5, time=BEGAN)
     assert load_once(spark, config).rows == 35
-    runs = [each for each in entries(config, application.topic) if each["passages"]]
-    told = {each["header"]["source"] for each in runs}
-    assert len(told) == 2
-    assert rows_told(tmp_path / "audit", config, application.topic) == {config.root: 35}
+    runs = [each for each in ledger_entries(config, topic) if each["passages"]]
+    assert len({each["header"]["source"] for each in runs}) == 2
+    assert rows_told(tmp_path / "audit", config, topic) == {config.root: 35}
 
-
-def test_a_root_that_was_lost_and_of_which_nothing_can_be_read_again(
-    spark: SparkSession, application: Application, config: LoaderConfig, tmp_path: Path
-) -> None:
-    """It is said all the same, without Spark and once: nothing of it is there any more."""
-    application.write(30, time=BEGAN)
-    assert load_once(spark, config).rows == 30
-    shutil.rmtree(where(config))
-    with Brokers(config.bootstrap) as brokers:
-        delete_before(brokers, application.topic, 30)
+    shutil.rmtree(folder_of(config))
+    delete_before(brokers, topic, 35)
 
     def no_spark() -> SparkWork:
         raise AssertionError
@@ -93,7 +66,7 @@ def test_a_root_that_was_lost_and_of_which_nothing_can_be_read_again(
     for run in (1, None):
         (outcome,) = load(config, LoadRequest(), no_spark, Listening())
         assert (outcome.error, outcome.run, outcome.rows) == (None, run, 0)
-    assert rows_told(tmp_path / "audit", config, application.topic) == {}
+    assert rows_told(tmp_path / "audit2", config, topic) == {}
     application.write(5, time=BEGAN)
     assert load_once(spark, config).rows == 5
 
@@ -107,7 +80,7 @@ def test_a_topic_goes_to_another_table(
     moved = msgspec.structs.replace(
         config, topics=(), tables={f"{topic}_2": Table(topics={topic: "dc1"})}
     )
-    (outcome,) = load(moved, LoadRequest(), lambda: SparkWork(spark), Listening())
+    outcome = outcome_of(spark, moved)
     assert (outcome.error, outcome.rows) == (None, 30)
     assert rows_told(tmp_path / "audit", config, topic) == {config.root: 30}
 
@@ -117,17 +90,16 @@ def test_a_root_that_is_called_otherwise(
 ) -> None:
     """It is the one that its manifests name, for its runs and for its files."""
     topic = application.topic
-    config = msgspec.structs.replace(config, completeness=LONG_AGO)
     application.write(30, time=BEGAN)
     assert load_once(spark, config).rows == 30
     application.write(5, time=BEGAN)
     other = msgspec.structs.replace(config, root=config.root.replace("file:///", "file:/"))
     assert load_once(spark, other).rows == 5
-    next(where(config).glob(f"{topic}/*/*/part-*.parquet")).unlink()
-    (outcome,) = load(other, LoadRequest(), lambda: SparkWork(spark), Listening())
+    next(folder_of(config).glob(f"{topic}/*/*/part-*.parquet")).unlink()
+    outcome = outcome_of(spark, other)
     assert isinstance(outcome.error, FilesDiffer)
 
-    told = entries(config, topic)
+    told = ledger_entries(config, topic)
     assert {each["destination"] for each in told} == {config.root}
     assert any(fault for each in told for one in each["checked"] for fault in one["faults"])
     assert rows_told(tmp_path / "audit", config, topic) == {config.root: 35}

@@ -1,54 +1,31 @@
 """Whole loads, while schemas and configurations change beneath them."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
 from loader.config import CompletenessConfig, FileFormat, HeaderColumns, LoaderConfig
 from loader.errors import LoaderError
 from tests.loader.application import BEGAN, HOUR, VIEW, Application, Json, event_schema, landed
-from tests.loader.loads import LONG_AGO, load_once, rows_of
+from tests.loader.loads import LONG_AGO, folder_of, load_once, rows_of
 
-GONE: Json = {"name": "gone", "type": "string"}
+GONE: Json = {"name": "gone", "type": "string", "default": ""}
 NEW: Json = {"name": "new", "type": ["null", "string"], "default": None}
-
-
-@pytest.fixture
-def application(
-    running_broker: BrokerProcess, running_registry: RegistryProcess, new_topic: str
-) -> Iterator[Application]:
-    made = Application(
-        running_broker.bootstrap,
-        running_registry.url,
-        new_topic,
-        partitions=2,
-        schema=event_schema([*VIEW, GONE]),
-    )
-    yield made
-    made.close()
 
 
 def widened(field: Json) -> Json:
     return {**field, "type": "long"} if field["name"] == "status" else field
 
 
-@pytest.fixture
-def config(config: LoaderConfig) -> LoaderConfig:
-    """No hour is closed by itself."""
-    never = CompletenessConfig(settle=1e12, deadline=1e12)
-    return msgspec.structs.replace(config, completeness=never)
-
-
 def test_a_plain_reader_sees_all_columns_there_ever_were(
     spark: SparkSession, application: Application, config: LoaderConfig
 ) -> None:
     """One gone, one new, one wider; before and after small files were merged."""
+    never = CompletenessConfig(settle=1e12, deadline=1e12)
+    config = msgspec.structs.replace(config, completeness=never)
+    application.change(event_schema([*VIEW, GONE]))
     view = application.view(1)
     for partition in (0, 1):
         application.write(10, partition=partition, fields={**view, "gone": "x"})
@@ -68,8 +45,7 @@ def test_a_plain_reader_sees_all_columns_there_ever_were(
     seen = {(row["status"], row["gone"], row["new"]) for row in rows}
     assert seen == {(200, "x", None), (2**40, None, "y")}
     assert {(row["host"], row["url"]) for row in rows} == {("web-1", view["url"])}
-    folder = Path(config.root.removeprefix("file://")) / application.topic
-    assert len(list(folder.rglob("part-*"))) == 2
+    assert len(list(folder_of(config, application.topic).rglob("part-*"))) == 2
 
     application.write(1, time=BEGAN + HOUR, fields=fields)
     changes: list[tuple[dict[str, Any], str]] = [

@@ -5,16 +5,13 @@ Between them events come: new ones, late ones for hours that were closed, and du
 """
 
 import threading
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
+import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
 from client.brokers import Brokers
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
 from loader.commit.history import History
 from loader.config import CompletenessConfig, LoaderConfig, Tasks
 from loader.hours.ledger_reading import read_watermarks
@@ -30,15 +27,6 @@ from tests.loader.commit.stepping_store import At, SteppingStore, StoppedHere, s
 from tests.loader.loads import EITHER_WAY, Listening, rows_of
 
 END = BEGAN + 3 * HOUR
-
-
-@pytest.fixture
-def application(
-    running_broker: BrokerProcess, running_registry: RegistryProcess, new_topic: str
-) -> Iterator[Application]:
-    made = Application(running_broker.bootstrap, running_registry.url, new_topic, partitions=2)
-    yield made
-    made.close()
 
 
 def load_up_to(spark: SparkSession, config: LoaderConfig, step: int) -> bool:
@@ -86,24 +74,18 @@ def write(application: Application, hour: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tasks", EITHER_WAY.values(), ids=EITHER_WAY)
+@pytest.mark.parametrize(
+    "tasks",
+    [
+        pytest.param(EITHER_WAY["by Spark"], id="by Spark", marks=pytest.mark.long),
+        pytest.param(EITHER_WAY["without Spark"], id="without Spark"),
+    ],
+)
 def test_stopped_at_every_step(
-    spark: SparkSession,
-    application: Application,
-    running_broker: BrokerProcess,
-    running_registry: RegistryProcess,
-    tmp_path: Path,
-    *,
-    tasks: Tasks,
+    spark: SparkSession, application: Application, config: LoaderConfig, tasks: Tasks
 ) -> None:
-    config = LoaderConfig(
-        root=f"file://{tmp_path}",
-        topics=(application.topic,),
-        brokers=(running_broker.bootstrap,),
-        registry=running_registry.url,
-        completeness=CompletenessConfig(settle=0),
-        tasks=tasks,
-    )
+    at_once = CompletenessConfig(settle=0)
+    config = msgspec.structs.replace(config, completeness=at_once, tasks=tasks)
     step = 0
     write(application, step % 3)
     # What is there after a step is there before the next one, too.

@@ -54,9 +54,7 @@ class Table:
     ) -> None:
         """A run. Unless its hours are given, they have what was added and lose what was removed."""
         self._run += 1
-        if hours is None:
-            hours = self._after(adds, removes, rebuilt, now)
-        self.hours = dict(hours)
+        self.hours = dict(self._after(adds, removes, rebuilt, now) if hours is None else hours)
         manifest = Manifest(
             version=1,
             run=self._run,
@@ -91,31 +89,25 @@ class Table:
         ]
 
     def check(self, young_millis: int = TWO_DAYS, most_bytes: int = 1 << 20) -> FileCheck:
-        return FileCheck(
-            self.history,
-            self.topics,
-            young_millis=young_millis,
-            count=self._count,
-            tell=self._tell,
-            most_bytes=most_bytes,
-        )
+        limits = {"young_millis": young_millis, "most_bytes": most_bytes}
+        return FileCheck(self.history, self.topics, count=self._count, tell=self._tell, **limits)
 
     def _after(
         self, adds: Sequence[Added], removes: Sequence[str], rebuilt: Sequence[Hour], now: int
     ) -> dict[Hour, HourState]:
-        sizes = {each.path: each for each in adds}
         hours = {of: state for of, state in self.hours.items() if of not in rebuilt}
-        for of in {each.hour for each in adds} | {
-            of for of, state in hours.items() if set(removes) & set(state.files)
-        }:
+        changed = {of for of, state in hours.items() if set(removes) & set(state.files)}
+        for of in changed | {each.hour for each in adds}:
             before = hours.get(of, HourState(rows=0, files=()))
             new = [each for each in adds if each.hour == of]
-            gone = set(removes) & set(before.files)
-            merged = sum(each.rows for each in new) if gone else 0
+            rows = sum(each.rows for each in new)  # those of a merge were there before
             hours[of] = HourState(
-                rows=before.rows - merged + sum(each.rows for each in new),
-                files=(*(p for p in before.files if p not in gone), *(each.path for each in new)),
-                bytes=before.bytes - 4 * merged + sum(sizes[each.path].bytes for each in new),
+                rows=before.rows + (0 if of in changed else rows),
+                files=(
+                    *(p for p in before.files if p not in removes),
+                    *(each.path for each in new),
+                ),
+                bytes=before.bytes + (0 if of in changed else len(lines(rows))),
                 at=now,
             )
         return hours
@@ -136,11 +128,5 @@ class Table:
 
 
 def added(of: Hour, name: str, rows: int, topic: str = TABLE) -> Added:
-    return Added(
-        staged=f"staged/{name}",
-        path=path(of, name),
-        hour=of,
-        rows=rows,
-        bytes=len(lines(rows)),
-        topic=topic,
-    )
+    where: Any = {"staged": f"staged/{name}", "path": path(of, name), "topic": topic}
+    return Added(hour=of, rows=rows, bytes=len(lines(rows)), **where)

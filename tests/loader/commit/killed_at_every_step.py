@@ -15,8 +15,12 @@ from pathlib import Path
 from typing import Final
 
 from loader.store.local import LocalStore
-from tests.loader.commit.scenario import after_first_load, second_load, whole_log
-from tests.loader.commit.small_loader import assert_all_landed_once
+from tests.loader.commit.small_loader import (
+    after_first_load,
+    assert_all_landed_once,
+    second_load,
+    whole_log,
+)
 
 MEMORY: Final = "/dev/shm" if Path("/dev/shm").is_dir() else None
 CHANGES: Final = frozenset({"os.link", "os.rename", "os.remove", "os.mkdir", "os.rmdir"})

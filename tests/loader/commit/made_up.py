@@ -1,8 +1,11 @@
 """Values for tests of a commit: slices, reports, manifests, with what matters given."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
+import msgspec
+
+from loader.commit.next_state import Terms
 from loader.commit.sources import LandedSources
 from loader.commit.staging import Staged, StagedFile
 from loader.landing.pieces import FileKind
@@ -14,6 +17,19 @@ from loader.tables import HOUR_MILLIS, Hour, Slice
 HOUR: Final = Hour(1_795_132_800_000)  # 2026-11-20, midnight
 NEXT_HOUR: Final = Hour(HOUR + HOUR_MILLIS)
 NOW: Final = HOUR + 5 * HOUR_MILLIS + 1234
+
+
+def terms(**changes: Any) -> Terms:
+    known = Terms(
+        now=NOW,
+        loader="test",
+        schema="columns",
+        dead_share=0.5,
+        few_dead=0,
+        duplicate_share=0.5,
+        forget_after=86_400_000,
+    )
+    return msgspec.structs.replace(known, **changes)
 
 
 def piece(number: int, first: int, end: int, *, partition: int = 0, topic: str = "t") -> Slice:

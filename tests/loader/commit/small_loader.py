@@ -1,12 +1,12 @@
-"""A loader without Spark or brokers: the log is a list, a task is a loop, a file has lines of JSON.
+"""A loader without Spark or brokers, and a day that it loads: the log is a list, a task is a loop,
+and a file has lines of JSON.
 
 Everything that decides what is committed, when, and what becomes visible is the real thing, on a
 real store. So are the steps and their order; where it stops, it has to be taken up again by
-another, who must find that every event landed once.
-"""
+another, who must find that every event landed once."""
 
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -16,7 +16,7 @@ import msgspec
 from ground.intervals import GrowingIntervals
 from loader.commit.history import History
 from loader.commit.layout import no_marker, run_folder, success_marker
-from loader.commit.next_state import Terms, load_manifest, next_run
+from loader.commit.next_state import load_manifest, next_run
 from loader.commit.publishing import clean, publish
 from loader.commit.sources import LandedSources, seen_in
 from loader.commit.staging import Staged, read_again, staged, verified
@@ -25,15 +25,7 @@ from loader.landing.task_spec import Seen
 from loader.manifests import SEVERAL, Added, HourState, Manifest, Marker, RunKind
 from loader.planning.facts import PartitionFacts, TopicFacts
 from loader.planning.plan import Plan, plan
-from loader.reports import (
-    Account,
-    ClosedIntervals,
-    LandedWindow,
-    SliceReport,
-    SourceRun,
-    closed,
-    intervals_of,
-)
+from loader.reports import ClosedIntervals, SliceReport, closed, intervals_of
 from loader.store.store import Store
 from loader.tables import (
     HOUR_MILLIS,
@@ -45,14 +37,13 @@ from loader.tables import (
     hour_folder,
     hour_of,
 )
+from tests.loader.commit.made_up import report, terms
 from tests.loader.membership import contains
 
 TABLE: Final = "page_views"
 TOPIC: Final = "page_views"
 TOPIC_ID: Final = "0f3c2c5e-8f0e-4f0e-9d0c-2b7f3a1f0c11"
-WINDOW: Final = 60_000
 DAY: Final = 86_400_000
-
 Row = dict[str, int | str]
 
 
@@ -134,15 +125,7 @@ class SmallLoader:
             planned,
             left,
             TABLE,
-            Terms(
-                now=self.now,
-                loader=f"small {self.token}",
-                schema="{}",
-                dead_share=0.5,
-                few_dead=0,
-                duplicate_share=0.5,
-                forget_after=7 * DAY,
-            ),
+            terms(now=self.now, loader=f"small {self.token}", few_dead=0, forget_after=7 * DAY),
         )
         self._commit(msgspec.structs.replace(manifest, ledger_entries=1))
 
@@ -270,64 +253,32 @@ def landed(
     """The report of a slice, and the rows of its files; under None what cannot be decoded."""
     own: dict[str, GrowingIntervals] = defaultdict(GrowingIntervals)
     files: dict[Hour | None, list[Row]] = defaultdict(list)
-    fates: dict[int, Counter[str]] = defaultdict(Counter)
-    next_offset, batches = piece.end, 0
-    counted = 0
+    next_offset, duplicates, counted = piece.end, 0, 0
     for base, batch in log.read(piece):
-        batches += 1
         next_offset = max(next_offset, base + len(batch))
+        counted += len(batch)
         for offset, event in enumerate(batch, base):
-            counted += 1
-            window = fates[event.time - event.time % WINDOW]
             row: Row = {"source": event.source, "seq": event.seq, "offset": offset}
             if not event.source:
-                window["dead"] += 1
                 files[None].append(row)
             elif contains(seen.get(event.source, ()), event.seq) or not own[event.source].add(
                 event.seq, event.seq + 1
             ):
-                window["duplicates"] += 1
+                duplicates += 1
             else:
-                window["rows"] += 1
                 files[hour_of(event.time)].append(row)
-    total = sum(fates.values(), Counter())
-    account = Account(
-        leader_epoch=0,
-        first=next_offset - counted,
+    said = report(
+        piece,
+        {hour: len(rows) for hour, rows in files.items() if hour is not None},
         next_offset=next_offset,
-        rows=total["rows"],
-        duplicates=total["duplicates"],
-        dead=total["dead"],
-        windows=tuple(
-            LandedWindow(
-                start=start,
-                rows=fate["rows"],
-                duplicates=fate["duplicates"],
-                dead=fate["dead"],
-            )
-            for start, fate in sorted(fates.items())
-        ),
-    )
-    report = SliceReport(
-        slice=piece.number,
-        topic=piece.topic,
-        partition=piece.partition,
-        first=piece.first,
-        next_offset=next_offset,
-        begins=account.first,
+        duplicates=duplicates,
+        dead=len(files.get(None, ())),
+        no_events=0,
+        sources={each: closed(found.intervals) for each, found in own.items() if found.intervals},
         leader_epoch=0,
-        batches=batches,
-        bytes=0,
-        accounts=(account,) if counted else (),
-        rows={hour: len(rows) for hour, rows in files.items() if hour is not None},
-        sources=tuple(
-            SourceRun(source=source, intervals=closed(found.intervals), leader_epoch=0)
-            for source, found in own.items()
-            if found.intervals
-        ),
-        dead={"no value": total["dead"]} if total["dead"] else {},
+        leads=0,
     )
-    return report, files
+    return said, files
 
 
 def _seen(seen: Mapping[Partition, Seen], piece: Slice) -> dict[str, ClosedIntervals]:
@@ -394,3 +345,54 @@ def assert_all_landed_once(store: Store, log: Log) -> None:
 
     clean(store, TABLE, abandoned_after=-1)  # a millisecond may not have passed
     assert store.list("_penstock/~creating") == []
+
+
+BEGIN: Final = 1_795_132_800_000  # 2026-11-20, midnight
+FIRST_LOAD: Final = BEGIN + HOUR_MILLIS + 600_000
+SECOND_LOAD: Final = BEGIN + 3 * HOUR_MILLIS + 600_000
+
+
+def first_log() -> Log:
+    log = Log()
+    log.append(0, _events("a", 0, 3, BEGIN), _events("a", 3, 2, BEGIN + HOUR_MILLIS))
+    log.append(1, _events("b", 0, 6, BEGIN + 5_000))
+    return log
+
+
+def whole_log() -> Log:
+    log = first_log()
+    late = _events("c", 0, 2, BEGIN + 1_000)
+    log.append(0, _events("a", 3, 2, BEGIN + HOUR_MILLIS), late)
+    log.append(0, _events("a", 5, 3, BEGIN + 2 * HOUR_MILLIS), [_dead(BEGIN + 7_000)])
+    log.append(1, _events("b", 6, 5, BEGIN + HOUR_MILLIS), _events("c", 1, 2, BEGIN + 1_500))
+    log.append(1, _events("b", 11, 2, BEGIN + 3 * HOUR_MILLIS))
+    log.append(2, _events("d", 0, 1, BEGIN + 2 * HOUR_MILLIS))
+    return log
+
+
+def after_first_load(store: Store) -> None:
+    SmallLoader(store, first_log(), token="first", now=FIRST_LOAD).load()
+
+
+def second_load(store: Store, token: str) -> SmallLoader:
+    return SmallLoader(store, whole_log(), token=token, now=SECOND_LOAD)
+
+
+def small_log() -> Log:
+    """As little as has one of everything that a commit does: a file, and a merge of two."""
+    log = first_log()
+    log.append(1, _events("b", 6, 1, BEGIN + HOUR_MILLIS))
+    return log
+
+
+def small_load(store: Store, token: str) -> SmallLoader:
+    return SmallLoader(store, small_log(), token=token, now=SECOND_LOAD)
+
+
+def _events(source: str, first: int, count: int, time: int) -> list[Event]:
+    """The hour of an event follows from its source and number, wherever it lies."""
+    return [Event(source, seq, time) for seq in range(first, first + count)]
+
+
+def _dead(time: int) -> Event:
+    return Event("", 0, time)

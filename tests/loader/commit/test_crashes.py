@@ -1,6 +1,8 @@
 """Wherever a loader stops, and whoever goes on: every event lands once; nothing else is seen."""
 
+import itertools
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -12,40 +14,39 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 import pytest
+from pyspark.sql import SparkSession
 
+from harness.hdfs import RunningHdfs
 from loader.errors import RunTaken
 from loader.store.local import LocalStore
 from loader.store.store import Store
 from tests.loader.commit.killed_at_every_step import MEMORY
-from tests.loader.commit.scenario import after_first_load, second_load, whole_log
-from tests.loader.commit.small_loader import assert_all_landed_once
+from tests.loader.commit.small_loader import (
+    after_first_load,
+    assert_all_landed_once,
+    second_load,
+    small_load,
+    small_log,
+    whole_log,
+)
 from tests.loader.commit.stepping_store import At, SteppingStore, StoppedHere, Turns, stop
+from tests.loader.store.hadoop_stores import hadoop_store
 
-REPOSITORY = Path(__file__).resolve().parent.parent.parent.parent
-STRIDE: Final = 1 if os.environ.get("HYPOTHESIS_PROFILE") == "fuzz" else 60
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """In memory, where syncing costs nothing."""
-    with TemporaryDirectory(dir=MEMORY) as path:
-        yield Path(path)
+REPOSITORY = Path(__file__).resolve().parents[3]
+FUZZ: Final = os.environ.get("HYPOTHESIS_PROFILE") == "fuzz"
+STRIDE: Final = 1 if FUZZ else 120
+NOT_QUICK = pytest.mark.not_quick("goes on from a crash at each of very many steps")
 
 
 @pytest.fixture
-def prepared(folder: Path) -> Path:
-    """A root with one load in it."""
-    after_first_load(LocalStore(f"file://{folder}/prepared"))
-    return folder / "prepared"
+def prepared() -> Iterator[Path]:
+    """A root with one load in it; in memory, where syncing costs nothing."""
+    with TemporaryDirectory(dir=MEMORY) as folder:
+        after_first_load(LocalStore(f"file://{folder}/prepared"))
+        yield Path(folder, "prepared")
 
 
-def test_two_loads_one_after_the_other_land_everything_once(prepared: Path) -> None:
-    store = LocalStore(f"file://{prepared}")
-    second_load(store, "second").load()
-    assert_all_landed_once(store, whole_log())
-
-
-@pytest.mark.not_quick("goes on from a crash at each of very many steps")
+@NOT_QUICK
 @pytest.mark.timeout(900)
 def test_killed_at_every_step() -> None:
     """Steps of the kernel's. Really killed."""
@@ -61,40 +62,40 @@ def test_killed_at_every_step() -> None:
     assert int(run.stdout) > 150
 
 
-@pytest.mark.not_quick("goes on from a crash at each of very many steps")
-def test_failing_at_every_step(prepared: Path) -> None:
-    """Steps of the store's: before, or after what it did. The same process goes on."""
-    number = 0
-    while True:
-        step = At(number, stop)
-        root = shutil.copytree(prepared, prepared.parent / str(number))
-        store = LocalStore(f"file://{root}")
+@pytest.mark.slow
+@pytest.mark.fuzz
+def test_stopped_on_hdfs_at_one_step_after_the_other(
+    spark: SparkSession, hdfs: RunningHdfs, hdfs_root: str
+) -> None:
+    """At every third step of the store's, from the first, second or third on."""
+    # A moment is before a step or after it; what is there after one is there before the next, too.
+    first, stride = (0, 2) if FUZZ else (random.SystemRandom().choice((0, 2, 4)), 6)
+    for life in itertools.count():
+        store = partial(hadoop_store, spark, hdfs, f"{hdfs_root}/{life}")
+        after_first_load(store())
+        at = At(first + stride * life, stop)
         try:
-            second_load(SteppingStore(store, step), "stopped").load()
+            small_load(SteppingStore(store(), at), "stopped").load()
         except StoppedHere:
-            second_load(store, "next").load()
-        assert_all_landed_once(store, whole_log())
-        shutil.rmtree(root)
-        if not step.reached:
+            small_load(store(), "next").load()
+        assert_all_landed_once(store(), small_log())
+        if not at.reached:
             break
-        number += 1
-    assert number > 40
+    assert life > (12 if FUZZ else 4)
 
 
 @pytest.mark.fuzz
 def test_two_loaders_in_turn(prepared: Path) -> None:
     """One stops at a step, the other goes on to one of its own, then each goes to its end.
 
-    Here, to look at a file is a step as well. Of all pairs of steps, every so manieth.
+    Here, to look at a file is a step as well. Of all pairs of steps, one in STRIDE.
     """
     first = taken = 0
     while True:
         second = -first % STRIDE
         while True:
-            root = shutil.copytree(prepared, prepared.parent / f"{first}-{second}")
             turns = Turns(first, second)
-            taken += two_loaders(root, turns)
-            shutil.rmtree(root)
+            taken += two_loaders(prepared, turns)
             if turns.steps[1] <= second:
                 break
             second += STRIDE
@@ -105,14 +106,15 @@ def test_two_loaders_in_turn(prepared: Path) -> None:
     assert taken
 
 
-@pytest.mark.not_quick("goes on from a crash at each of very many steps")
-@pytest.mark.parametrize("attempt", range(5))
-def test_two_loaders_at_the_same_time(prepared: Path, attempt: int) -> None:
-    two_loaders(prepared, None)
+@NOT_QUICK
+def test_two_loaders_at_the_same_time(prepared: Path) -> None:
+    for _ in range(5):
+        two_loaders(prepared, None)
 
 
-def two_loaders(root: Path, turns: Turns | None) -> int:
+def two_loaders(prepared: Path, turns: Turns | None) -> int:
     """How many found that the other was faster. A third follows, and all is as it must be."""
+    root = shutil.copytree(prepared, prepared.with_name("copy"))
     taken = []
 
     def load(who: int) -> None:
@@ -133,4 +135,5 @@ def two_loaders(root: Path, turns: Turns | None) -> int:
     store = LocalStore(f"file://{root}")
     second_load(store, "next").load()
     assert_all_landed_once(store, whole_log())
+    shutil.rmtree(root)
     return len(taken)

@@ -1,20 +1,22 @@
-"""The manifests of a table."""
+"""The manifests of a table, what its first run may find, and what becomes of staged files."""
 
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from loader.commit.history import History
-from loader.errors import LoaderError, RunTaken, StoreError
+from loader.commit.history import Attempt, History, check_untouched
+from loader.errors import LoaderError, RunTaken, SparkFailed, StoreError
 from loader.manifests import HourState
 from loader.store.local import LocalStore
+from loader.store.store import Store
 from tests.loader.commit.made_up import HOUR, manifest
+from tests.loader.commit.stepping_store import At, SteppingStore, StoppedHere, stop
 
 
 @pytest.fixture
-def history(tmp_path: Path) -> History:
-    return History(LocalStore(f"file://{tmp_path}"), "t")
+def history(store: LocalStore) -> History:
+    return History(store, "t")
 
 
 def commit(history: History, *runs: int) -> None:
@@ -25,13 +27,8 @@ def commit(history: History, *runs: int) -> None:
         history.mark_published(run)
 
 
-def test_before_the_first_run(history: History) -> None:
-    assert history.latest() is None
-    assert history.runs() == []
-    assert history.unpublished() == []
-
-
 def test_the_newest_is_the_highest(history: History) -> None:
+    assert (history.latest(), history.runs(), history.unpublished()) == (None, [], [])
     commit(history, *range(1, 12))
     assert history.runs() == list(range(1, 12))
     assert history.latest() == manifest(11)
@@ -53,8 +50,7 @@ def test_a_run_is_committed_after_the_one_before_it_is_visible(history: History)
     assert history.unpublished() == [1, 2]
 
 
-def test_what_could_not_be_read_again_is_not_written(tmp_path: Path) -> None:
-    store = LocalStore(f"file://{tmp_path}")
+def test_what_could_not_be_read_again_is_not_written(store: LocalStore) -> None:
     size = len(msgspec.json.encode(manifest(1)))
     with pytest.raises(LoaderError, match=rf"run 1 would be {size} bytes long, and at most") as no:
         History(store, "t", most_bytes=size - 1).commit(manifest(1))
@@ -63,13 +59,10 @@ def test_what_could_not_be_read_again_is_not_written(tmp_path: Path) -> None:
     just = History(store, "t", most_bytes=size)
     just.commit(manifest(1))
     assert just.latest() == manifest(1)
-
-
-def test_what_makes_a_manifest_too_long_is_said(tmp_path: Path) -> None:
-    history = History(LocalStore(f"file://{tmp_path}"), "t", most_bytes=200)
+    just.mark_visible(1)
     hours = {HOUR: HourState(rows=9, files=("x" * 300,))}
     with pytest.raises(LoaderError, match="hours that are open have too many files"):
-        history.commit(manifest(1, hours=hours))
+        just.commit(manifest(2, hours=hours))
 
 
 def test_a_number_that_was_forgotten_is_taken(history: History) -> None:
@@ -129,3 +122,92 @@ def test_other_files_are_no_runs(history: History) -> None:
     for name in ("manifest-.json", "manifest-2.json.tmp", "manifest-x.json", "published-x", "3"):
         history.store.create(f"_penstock/t/{name}", b"")
     assert history.runs() == [1]
+
+
+FOLDER = "_penstock/t/staging/run-1-mine"
+OTHER = "_penstock/t/staging/run-1-other"
+
+
+def refuse() -> None:
+    raise StoreError("the answer was lost")
+
+
+@pytest.fixture
+def staged(store: LocalStore) -> LocalStore:
+    for folder in (FOLDER, OTHER):
+        store.create(f"{folder}/pieces/part.parquet", b"rows")
+    return store
+
+
+def there(staged: Store) -> list[str]:
+    return [entry.path for entry in staged.list("_penstock/t/staging")]
+
+
+@pytest.mark.parametrize(
+    ("error", "left"),
+    [(SparkFailed, [OTHER]), (KeyboardInterrupt, [FOLDER, OTHER]), (StoppedHere, [FOLDER, OTHER])],
+)
+def test_a_failed_run_takes_its_files_along_and_a_process_that_ends_touches_nothing(
+    staged: LocalStore, error: type[BaseException], left: list[str]
+) -> None:
+    with pytest.raises(error), Attempt(History(staged, "t"), FOLDER):
+        raise error
+    assert there(staged) == left
+
+
+def test_files_of_a_run_that_has_happened_stay(staged: LocalStore) -> None:
+    history = History(staged, "t")
+    with pytest.raises(SparkFailed), Attempt(history, FOLDER) as attempt:
+        attempt.commit(manifest(1))
+        raise SparkFailed("in publishing")
+    assert there(staged) == [FOLDER, OTHER]
+    assert history.runs() == [1]
+
+
+@pytest.mark.parametrize("step", [0, 1])
+def test_files_of_a_run_that_may_have_happened_stay(staged: LocalStore, step: int) -> None:
+    history = History(SteppingStore(staged, At(step, refuse)), "t")
+    with pytest.raises(StoreError), Attempt(history, FOLDER) as attempt:
+        attempt.commit(manifest(1))
+    assert there(staged) == [FOLDER, OTHER]
+
+
+def test_a_run_that_was_refused_has_not_happened(staged: LocalStore) -> None:
+    history = History(staged, "t")
+    history.commit(msgspec.structs.replace(manifest(1), loader="other"))
+    with pytest.raises(RunTaken), Attempt(history, FOLDER) as attempt:
+        attempt.commit(manifest(1))
+    assert there(staged) == [OTHER]
+    too_long = History(staged, "t", most_bytes=10)
+    too_long.mark_visible(1)
+    with pytest.raises(LoaderError, match="and at most"), Attempt(too_long, OTHER) as attempt:
+        attempt.commit(manifest(2))
+    assert there(staged) == []
+
+
+def test_what_went_wrong_is_said_and_not_what_followed(staged: LocalStore) -> None:
+    away = History(SteppingStore(staged, At(0, refuse)), "t")
+    with pytest.raises(SparkFailed, match="no executors"), Attempt(away, FOLDER):
+        raise SparkFailed("no executors")
+    with pytest.raises(StoppedHere), Attempt(away, FOLDER):
+        stop()
+
+
+def test_what_readers_pass_over_may_be_there(store: LocalStore, tmp_path: Path) -> None:
+    check_untouched(store, "clicks")
+    (tmp_path / "clicks/dt=2026-11-20/hour=07").mkdir(parents=True)
+    store.create("clicks/dt=2026-11-20/hour=07/_SUCCESS", b"{}")
+    store.create("clicks/.hidden/part.parquet", b"rows")
+    store.create("_penstock/clicks/staging/run-1-a/part.parquet", b"rows")
+    store.create("visits/dt=2026-11-20/hour=07/part.parquet", b"rows")
+    check_untouched(store, "clicks")
+
+
+@pytest.mark.parametrize("path", ["dt=2026-11-20/hour=07/part.parquet", "rows.csv", "a/b/c/d"])
+def test_files_without_a_commit_log_are_not_added_to(store: LocalStore, path: str) -> None:
+    store.create(f"clicks/{path}", b"rows")
+    with pytest.raises(LoaderError) as caught:
+        check_untouched(store, "clicks")
+    said = str(caught.value)
+    assert f"{store.root}/clicks has files already, such as {path}" in said
+    assert f"no commit log at {store.root}/_penstock/clicks" in said

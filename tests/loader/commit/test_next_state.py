@@ -1,4 +1,4 @@
-"""The manifest that follows from what was read."""
+"""The manifest that follows from what was read, and that of a run that replaces hours."""
 
 import json
 
@@ -6,12 +6,13 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from loader.commit.next_state import Terms, load_manifest, next_run
+from loader.commit.next_state import load_manifest, next_run, rebuild_manifest
 from loader.commit.staging import Staged
-from loader.errors import Mismatch, TooManyDead, TooManyDuplicates
-from loader.manifests import HourState, KnownSources, Manifest, PartitionState
+from loader.errors import GapError, Mismatch, TooManyDead, TooManyDuplicates
+from loader.manifests import HourState, KnownSources, Manifest, Marker, PartitionState, RunKind
 from loader.planning.plan import Plan
-from loader.tables import Slice, hour_of
+from loader.reports import SliceReport
+from loader.tables import Hour, Slice, hour_folder, hour_of
 from tests.loader.commit.made_up import (
     HOUR,
     NEXT_HOUR,
@@ -21,7 +22,10 @@ from tests.loader.commit.made_up import (
     piece,
     plan_of,
     report,
+    terms,
 )
+from tests.loader.hours import manifests
+from tests.loader.hours.manifests import hour, path
 
 AT = "dt=2026-11-20/hour=00"
 
@@ -31,25 +35,11 @@ def next_after(
     left: Staged,
     *slices: Slice,
     planned: Plan | None = None,
-    dead_share: float = 0.5,
     few_dead: int = 1,
-    duplicate_share: float = 0.5,
+    **more: float,
 ) -> Manifest:
-    return load_manifest(
-        previous,
-        planned or plan_of(*slices),
-        left,
-        "t",
-        Terms(
-            now=NOW,
-            loader="test",
-            schema="columns",
-            dead_share=dead_share,
-            few_dead=few_dead,
-            duplicate_share=duplicate_share,
-            forget_after=86_400_000,
-        ),
-    )
+    known = terms(few_dead=few_dead, **more)
+    return load_manifest(previous, planned or plan_of(*slices), left, "t", known)
 
 
 def test_the_first_run() -> None:
@@ -91,8 +81,8 @@ def test_the_first_run() -> None:
         KnownSources(topic="t", partition=0, loaded=hour_of(NOW), landed={"a": 22}),
     )
     assert made.markers == ()
-    assert made.ledger_seq == 0
-    assert made.schema == "columns"
+    assert (made.ledger_seq, made.schema) == (0, "columns")
+    assert msgspec.json.decode(msgspec.json.encode(made), type=Manifest) == made
 
 
 def test_passages_say_what_was_read_by_partition() -> None:
@@ -213,23 +203,17 @@ def test_files_of_one_slice_and_hour_have_names_of_their_own() -> None:
     assert made.hours[HOUR].rows == 10
 
 
-@pytest.mark.parametrize(("dead", "share"), [(5, 0.5), (0, 0.0), (1, 0.1)])
-def test_some_may_be_dead(dead: int, share: float) -> None:
+@pytest.mark.parametrize(
+    ("dead", "share", "few"), [(5, 0.5, 1), (0, 0.0, 1), (1, 0.1, 1), (1, 0.01, 10), (9, 0.01, 10)]
+)
+def test_some_may_be_dead_and_a_few_hold_no_quiet_table(dead: int, share: float, few: int) -> None:
     slices = [piece(0, 0, 10)]
     left = left_by(report(slices[0], {HOUR: 10 - dead}, dead=dead))
-    assert next_after(None, left, *slices, dead_share=share).dead == (
-        {"no value": dead} if dead else {}
-    )
-
-
-@pytest.mark.parametrize("dead", [1, 9])
-def test_a_few_dead_hold_no_quiet_table(dead: int) -> None:
-    slices = [piece(0, 0, 10)]
-    left = left_by(report(slices[0], {HOUR: 10 - dead}, dead=dead))
-    made = next_after(None, left, *slices, dead_share=0.01, few_dead=10)
-    assert made.dead == {"no value": dead}
-    with pytest.raises(TooManyDead):
-        next_after(None, left, *slices, dead_share=0.01, few_dead=dead)
+    made = next_after(None, left, *slices, dead_share=share, few_dead=few)
+    assert made.dead == ({"no value": dead} if dead else {})
+    if few > 1:
+        with pytest.raises(TooManyDead):
+            next_after(None, left, *slices, dead_share=share, few_dead=dead)
 
 
 def test_too_many_dead() -> None:
@@ -283,8 +267,121 @@ def test_a_run_of_accepted_gaps_alone() -> None:
     assert made.topics == planned.topics
 
 
-def test_a_manifest_is_what_it_was_when_it_is_read() -> None:
-    slices = [piece(0, 0, 10)]
-    left = left_by(report(slices[0], {HOUR: 9}, dead=1, sources={"a": ((0, 8),)}))
-    made = next_after(manifest(1, hours={}), left, *slices)
-    assert msgspec.json.decode(msgspec.json.encode(made), type=Manifest) == made
+FIVE_PAST = hour(5) + 7
+BEFORE = manifests.manifest(
+    {
+        hour(0): HourState(rows=30, files=("a", "b"), bytes=600, complete=4, late_rows=3),
+        hour(1): HourState(rows=5, files=("c",), bytes=50, incomplete="agents on web-1"),
+        hour(2): HourState(rows=7, files=("d",), bytes=70, complete=3),
+        hour(3): HourState(rows=0, files=(), complete=3),
+    }
+)
+PIECE = piece(0, 10, 100, topic="logs")
+
+
+def read_again(rows: dict[Hour, int], dead: int = 0) -> SliceReport:
+    """Of 90 offsets, two of which are compacted away; the others are of other hours."""
+    found = report(PIECE, rows, dead=dead, no_events=90 - sum(rows.values()) - dead, leads=0)
+    (account,) = found.accounts
+    account = msgspec.structs.replace(account, compacted=2, other_hours=account.compacted - 2)
+    runs = report(PIECE, {}, sources={"s": ((5, 12),)}).sources
+    return msgspec.structs.replace(found, accounts=(account,), sources=runs)
+
+
+def rebuilt(
+    left: SliceReport, *hours: Hour, accept_gap: bool = True, **markers: tuple[str, ...]
+) -> Manifest:
+    return rebuild_manifest(
+        BEFORE,
+        Plan(slices=(PIECE,), ranges=(), topics=BEFORE.topics),
+        left_by(left),
+        hours,
+        terms(now=FIVE_PAST),
+        markers={hour(int(key[1:])): names for key, names in markers.items()},
+        accept_gap=accept_gap,
+    )
+
+
+def test_an_hours_files_are_replaced_and_the_rest_stays_as_it_is() -> None:
+    after = rebuilt(read_again({hour(0): 29}), hour(0))
+    new = path(0, "part-dc1-0-10-100-6.parquet")
+    assert after.removes == ("a", "b")
+    assert [(each.path, each.rows) for each in after.adds] == [(new, 29)]
+    assert after.hours == BEFORE.hours | {
+        hour(0): HourState(rows=29, files=(new,), bytes=290, changed=6, at=FIVE_PAST)
+    }
+    assert (after.run, after.kind, after.rebuilt) == (6, RunKind.REBUILD, (hour(0),))
+    (partition,) = after.topics[0].partitions
+    assert (partition.next_offset, partition.from_offset, partition.skipped) == (100, -1, 0)
+    landed = KnownSources(topic="logs", partition=0, loaded=hour(5), landed={"s": 13})
+    assert after.sources == (landed,)
+    assert (after.ledger_seq, after.schema) == (10, "columns")
+    (passage,) = after.passages
+    assert (passage.first, passage.next_offset, passage.late) == (10, 100, {})
+    assert [(each.start, each.rows) for each in passage.windows] == [(hour(0), 29)]
+    assert msgspec.json.decode(msgspec.json.encode(after), type=Manifest) == after
+
+
+def test_a_rebuilt_hour_is_open_again_and_its_markers_go() -> None:
+    after = rebuilt(
+        read_again({hour(0): 29, hour(1): 4}),
+        *(hour(1), hour(0), hour(3)),
+        h0=("part-x", "_SUCCESS", "_LATE-5", "_LATE-4"),
+        h1=("_INCOMPLETE", "_notes"),
+        h3=("_SUCCESS",),
+    )
+    gone = [(0, "_LATE-4"), (0, "_LATE-5"), (0, "_SUCCESS"), (1, "_INCOMPLETE"), (3, "_SUCCESS")]
+    assert after.markers == tuple(Marker(path=path(*each)) for each in gone)
+    assert [after.hours[hour(at)].complete for at in range(4)] == [-1, -1, 3, -1]
+    assert after.hours[hour(1)].incomplete == ""
+    assert after.hours[hour(3)] == HourState(rows=0, files=(), changed=6, at=FIVE_PAST)
+    assert after.rebuilt == (hour(0), hour(1), hour(3))
+
+
+def test_hours_of_which_nothing_came_back_are_never_replaced() -> None:
+    for came in (read_again({hour(0): 30}), read_again({hour(0): 29}, dead=3), read_again({})):
+        emptied = [each for each in range(3) if hour(each) not in came.rows]
+        with pytest.raises(GapError, match="none of them could be read again") as caught:
+            rebuilt(came, *map(hour, range(4)))
+        said = str(caught.value).partition(": ")[0]
+        assert said == ", ".join(f"logs/{hour_folder(hour(each))}" for each in emptied)
+
+
+def test_an_hour_that_is_rebuilt_can_be_new() -> None:
+    after = rebuilt(read_again({hour(4): 1}), hour(4))
+    assert (after.hours[hour(4)].rows, after.removes) == (1, ())
+
+
+def test_dead_letters_of_a_rebuild_are_no_rows() -> None:
+    after = rebuilt(read_again({hour(0): 29}, dead=3), hour(0))
+    assert (after.dead, after.hours[hour(0)].rows) == ({"no value": 3}, 29)
+    assert after.hours.keys() == BEFORE.hours.keys()
+    assert [each.path for each in after.adds if each.path.startswith("_dead/")] == [
+        f"_dead/logs/{hour_folder(hour(5))}/part-dc1-0-10-100-6.parquet"
+    ]
+    with pytest.raises(TooManyDead):
+        rebuilt(read_again({hour(0): 2}, dead=3), hour(0))
+
+
+def test_an_hour_of_which_less_comes_back_is_not_replaced_unless_that_is_accepted() -> None:
+    for came in (read_again({hour(0): 30}), read_again({hour(0): 27}, dead=3)):
+        assert rebuilt(came, hour(0), accept_gap=False).run == 6
+    less = read_again({hour(0): 29}), read_again({hour(0): 26}, dead=3), read_again({})
+    for came in less:
+        with pytest.raises(GapError, match="--accept-gap"):
+            rebuilt(came, hour(0), accept_gap=False)
+
+
+def test_a_rebuild_takes_no_rows_of_other_hours_and_lacks_none_that_was_planned() -> None:
+    with pytest.raises(Mismatch):
+        rebuilt(read_again({hour(0): 29, hour(2): 1}), hour(0))
+    with pytest.raises(Mismatch):
+        rebuild_manifest(
+            BEFORE,
+            Plan(slices=(PIECE,), ranges=(), topics=BEFORE.topics),
+            replace(left_by(read_again({hour(0): 29})), files=()),
+            (hour(0),),
+            terms(now=FIVE_PAST),
+            markers={},
+            accept_gap=True,
+        )

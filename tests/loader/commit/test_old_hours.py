@@ -1,13 +1,11 @@
 """What is forgotten of old hours, and found again."""
 
 import json
-from pathlib import Path
 
 import msgspec
-import pytest
 
 from loader.commit.layout import hour_path, success_marker
-from loader.commit.next_state import Terms, load_manifest
+from loader.commit.next_state import load_manifest
 from loader.commit.old_hours import (
     LISTED_MILLIS,
     REMEMBERED_MILLIS,
@@ -17,19 +15,13 @@ from loader.commit.old_hours import (
     recalled,
 )
 from loader.manifests import HourState, Manifest
-from loader.store.local import LocalStore
 from loader.store.store import Store
 from loader.tables import HOUR_MILLIS, Hour
-from tests.loader.commit.made_up import HOUR, NOW, left_by, manifest, piece, plan_of, report
+from tests.loader.commit.made_up import HOUR, NOW, left_by, manifest, piece, plan_of, report, terms
 
 DAY = 24 * HOUR_MILLIS
 LONG_AGO = Hour(HOUR - REMEMBERED_MILLIS - DAY)
 FOLDER = hour_path("t", LONG_AGO)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return LocalStore(f"file://{tmp_path}")
 
 
 def test_names_of_files_go_first_and_complete_hours_later() -> None:
@@ -92,15 +84,7 @@ def after_load(store: Store, before: Manifest) -> Manifest:
         plan_of(*slices),
         left_by(report(slices[0], {LONG_AGO: 10})),
         "t",
-        Terms(
-            now=NOW,
-            loader="test",
-            schema="columns",
-            dead_share=0.5,
-            few_dead=0,
-            duplicate_share=1.0,
-            forget_after=DAY,
-        ),
+        terms(duplicate_share=1.0),
     )
 
 

@@ -1,29 +1,39 @@
-"""What is committed becomes visible; what never was goes."""
+"""What is committed becomes visible, and is told in the ledger; what never was committed goes."""
 
+import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from client.admin import create_topic
+from client.brokers import Brokers
+from client.consumer import Consumer
+from client.errors import Refused
+from client.offsets import Beginning
+from harness.server_process import free_ports
+from ledger.names import LEDGER_TOPIC
 from loader.commit.history import History
-from loader.commit.publishing import clean, publish, restore_markers
+from loader.commit.publishing import Publication, clean, publish, restore_markers
 from loader.errors import StoreError
-from loader.manifests import Added, HourState, Manifest, Marker
+from loader.ledger.entries import in_ledger
+from loader.manifests import Added, HourState, Manifest, Marker, PartitionState, RunKind, TopicState
 from loader.store.local import LocalStore
 from loader.tables import Hour
+from schemas.envelope import Decoder
+from schemas.event_schemas import LEDGER, built_in
+from schemas.registry_client import RegistryClient
+from tests.client.scripted_log import TOPIC, ScriptedLog, scripted_log
 from tests.loader.commit.made_up import HOUR, NEXT_HOUR, manifest
 from tests.loader.commit.stepping_store import At, SteppingStore
+from tests.loader.ledger.manifests import CONFIG, passage, windows
+from tests.loader.ledger.manifests import manifest as ledger_manifest
 
 STAGING = "_penstock/t/staging"
 AT = "t/dt=2026-11-20/hour=00"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> LocalStore:
-    return LocalStore(f"file://{tmp_path}")
 
 
 def added(name: str, hour: Hour = HOUR) -> Added:
@@ -48,6 +58,7 @@ def visible(store: LocalStore) -> list[str]:
 
 
 def test_files_come_and_their_staging_goes(store: LocalStore) -> None:
+    clean(store, "t")  # nothing is there yet
     adds = (added("a"), added("b"), added("c", NEXT_HOUR))
     stage(store, *adds)
     store.replace(f"{STAGING}/run-1-x/pieces/_SUCCESS", b"")
@@ -60,45 +71,20 @@ def test_files_come_and_their_staging_goes(store: LocalStore) -> None:
     assert History(store, "t").unpublished() == [1]  # the ledger is still to be written
 
 
-def test_it_can_be_repeated(store: LocalStore) -> None:
-    adds = (added("a"), added("b"))
-    stage(store, *adds)
-    made = committed(store, adds=adds)
-    store.rename(adds[0].staged, adds[0].path)
-    publish(store, made)
-    store.delete("_penstock/t/visible-1")
-    publish(store, made)
-    assert visible(store) == [f"{AT}/a", f"{AT}/b"]
-
-
-def test_files_are_replaced(store: LocalStore) -> None:
-    for name in ("old1", "old2"):
-        store.replace(f"{AT}/{name}", b"")
-    stage(store, added("new"))
-    made = committed(store, adds=(added("new"),), removes=(f"{AT}/old1", f"{AT}/old2"))
-    publish(store, made)
-    assert visible(store) == [f"{AT}/new"]
-
-
 def test_nothing_is_removed_before_its_replacement_is_there(store: LocalStore) -> None:
     store.replace(f"{AT}/old", b"rows")
     made = committed(store, adds=(added("new"),), removes=(f"{AT}/old",))
     with pytest.raises(StoreError, match="its 1 rows are committed, and the file is neither"):
         publish(store, made)
-    assert visible(store) == [f"{AT}/old"]
+    store.replace(f"{AT}/new", b"cut off: too long")
+    with pytest.raises(StoreError, match="its 1 rows are committed"):
+        publish(store, made)
+    assert visible(store) == [f"{AT}/new", f"{AT}/old"]
+    assert not History(store, "t").is_visible(1)
+    store.delete(f"{AT}/new")
     stage(store, added("new"))
     publish(store, made)
     assert visible(store) == [f"{AT}/new"]
-
-
-def test_a_committed_file_that_is_lost_is_told(store: LocalStore) -> None:
-    made = committed(store, adds=(added("a"),))
-    with pytest.raises(StoreError, match="its 1 rows are committed"):
-        publish(store, made)
-    store.replace(f"{AT}/a", b"cut off: too long")
-    with pytest.raises(StoreError, match="its 1 rows are committed"):
-        publish(store, made)
-    assert not History(store, "t").is_visible(1)
 
 
 def test_markers_come_and_go(store: LocalStore) -> None:
@@ -114,34 +100,6 @@ def test_markers_come_and_go(store: LocalStore) -> None:
     )
     publish(store, made)
     assert visible(store) == [f"{AT}/_SUCCESS", "t/dt=2026-11-20/hour=01/_INCOMPLETE"]
-    assert store.read(f"{AT}/_SUCCESS") == b"new"
-
-
-def test_what_is_visible_is_left_as_it_is(store: LocalStore) -> None:
-    """A later run may have changed it."""
-    stage(store, added("a"))
-    made = committed(store, adds=(added("a"),), markers=(Marker(path=f"{AT}/_SUCCESS"),))
-    publish(store, made)
-    store.delete(f"{AT}/a")
-    store.replace(f"{AT}/_SUCCESS", b"")
-    publish(store, made)
-    assert visible(store) == [f"{AT}/_SUCCESS"]
-
-
-def test_a_slow_loader_does_not_undo_what_a_later_run_says(store: LocalStore) -> None:
-    stage(store, added("a"))
-    made = committed(
-        store, adds=(added("a"),), markers=(Marker(path=f"{AT}/_SUCCESS", content="old"),)
-    )
-
-    def others() -> None:
-        publish(store, made)
-        markers = (Marker(path=f"{AT}/_SUCCESS", content="new"),)
-        later = msgspec.structs.replace(manifest(2), markers=markers)
-        History(store, "t").commit(later)
-        publish(store, later)
-
-    publish(SteppingStore(store, At(0, others)), made)
     assert store.read(f"{AT}/_SUCCESS") == b"new"
 
 
@@ -308,5 +266,133 @@ def test_what_cannot_be_cleaned_away_hinders_nobody(store: LocalStore) -> None:
     assert list(store.list(STAGING)) == []
 
 
-def test_nothing_to_clean(store: LocalStore) -> None:
-    clean(store, "t")
+@pytest.fixture
+def history(store: LocalStore) -> History:
+    return History(store, "clicks")
+
+
+@pytest.fixture
+def nobody() -> Iterator[RegistryClient]:
+    """A registry that is away: then no entry can be written."""
+    url = f"http://127.0.0.1:{free_ports(1)[0]}"
+    with RegistryClient(url, patience_seconds=0.1) as registry:
+        yield registry
+
+
+@pytest.fixture
+def log_and_brokers() -> Iterator[tuple[ScriptedLog, Brokers]]:
+    with scripted_log() as both:
+        yield both
+
+
+@pytest.fixture
+def scripted(log_and_brokers: tuple[ScriptedLog, Brokers]) -> Brokers:
+    return log_and_brokers[1]
+
+
+class Load:
+    """As far as this is about."""
+
+    def __init__(self, history: History, brokers: Brokers, registry: RegistryClient) -> None:
+        self.steps: list[str] = []
+        self.warnings: list[str] = []
+        self._history = history
+        self.publication = Publication(
+            history,
+            brokers,
+            registry,
+            topics=[TOPIC],
+            group="g",
+            doing=self.steps.append,
+            warn=self.warnings.append,
+        )
+
+    def commit(self, kind: RunKind = RunKind.LOAD) -> None:
+        made = following(self._history, kind)
+        self._history.commit(made)
+        self.publication.publish(made)
+
+
+def following(history: History, kind: RunKind = RunKind.LOAD) -> Manifest:
+    """A run that has read ten offsets more, or closes hours."""
+    before = history.latest()
+    run = 1 if before is None else before.run + 1
+    reached = PartitionState(partition=0, next_offset=10 * run, leader_epoch=0)
+    gone = PartitionState(partition=1, next_offset=5, absent=True)
+    former = PartitionState(partition=2, next_offset=5)
+    topics = (
+        TopicState(topic=TOPIC, cluster="dc1", topic_id="", partitions=(reached, gone)),
+        TopicState(topic="no-more", cluster="dc1", topic_id="", partitions=(former,)),
+    )
+    read = [] if kind is RunKind.CLOSE else [passage(windows=windows(1))]
+    seq = 0 if before is None else before.ledger_seq + before.ledger_entries
+    made = msgspec.structs.replace(ledger_manifest(*read, run=run, kind=kind), topics=topics)
+    made = msgspec.structs.replace(made, ledger_seq=seq)
+    return in_ledger(made, before, CONFIG)
+
+
+def test_the_ledger_is_given_up_at_its_first_refusal(
+    history: History, scripted: Brokers, nobody: RegistryClient
+) -> None:
+    for _ in range(3):
+        Load(history, scripted, nobody).commit()
+    later = Load(history, scripted, nobody)
+    later.publication.make_up()
+    later.commit()
+    later.commit(RunKind.CLOSE)
+    (warning,) = later.warnings
+    assert warning.startswith("run 1 is not in the ledger yet, and none after it: ")
+    # Files do not wait for it, nor does a run that has nothing to say.
+    assert [history.is_visible(run) for run in history.runs()] == [True] * 5
+    assert history.unpublished() == [1, 2, 3, 4]
+    assert later.publication.rolled_forward is None
+
+
+def test_what_was_not_made_visible_is(
+    history: History, scripted: Brokers, nobody: RegistryClient
+) -> None:
+    Load(history, scripted, nobody).commit()
+    history.commit(following(history))
+    later = Load(history, scripted, nobody)
+    later.publication.make_up()
+    assert history.is_visible(2)
+    assert later.publication.rolled_forward == 2
+
+
+def test_brokers_are_told_how_far_the_newest_run_came(
+    history: History, log_and_brokers: tuple[ScriptedLog, Brokers], nobody: RegistryClient
+) -> None:
+    log, scripted = log_and_brokers
+    load = Load(history, scripted, nobody)
+    load.commit()
+    load.commit()
+    assert log.consumed == {0: 20}  # and nothing of what is not there
+    load.commit(RunKind.CLOSE)
+    assert history.unpublished() == [1, 2]
+    Load(history, scripted, nobody).publication.make_up()
+    assert log.consumed == {0: 30}
+    # Killed before they were told.
+    history.commit(following(history))
+    Load(history, scripted, nobody).publication.make_up()
+    assert log.consumed == {0: 40}
+
+
+def test_what_the_ledger_was_owed_comes_in_the_order_of_the_runs(
+    history: History, brokers: Brokers, registry: RegistryClient, nobody: RegistryClient
+) -> None:
+    with contextlib.suppress(Refused):  # others have made it already
+        create_topic(brokers, TOPIC)
+    for _ in range(2):
+        Load(history, brokers, nobody).commit()
+    assert history.unpublished() == [1, 2]
+    load = Load(history, brokers, registry)
+    load.commit()
+    assert (history.unpublished(), load.warnings) == ([], [])
+    told = history.read(3).ledger
+    assert told is not None
+    decoder = Decoder(registry.schema, built_in(LEDGER))
+    with Consumer(brokers, LEDGER_TOPIC, Beginning(), to_end=True) as consumer:
+        values = [each.record.value or b"" for each in consumer]
+    # Others write there too, under schemas that this registry does not know.
+    mine = [decoder.decode(value) for value in values if told.source.encode() in value]
+    assert [(each["run"], each["header"]["seq"]) for each in mine] == [(1, 0), (2, 1), (3, 2)]

@@ -1,6 +1,6 @@
 """What a job has left is just what its reports say."""
 
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 import msgspec
 import pytest
@@ -20,18 +20,12 @@ from loader.commit.staging import (
 from loader.errors import Mismatch
 from loader.landing.pieces import FileKind
 from loader.reports import LandedWindow, SliceReport
-from loader.store.local import LocalStore
 from loader.store.store import Store
 from tests.loader.commit.made_up import HOUR, NEXT_HOUR, left_by, piece, report
 
 JOB = "_penstock/t/staging/run-1-x/pieces"
 AT = "dt=2026-11-20/hour=00"
 NONE = "dt=none/hour=none"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return LocalStore(f"file://{tmp_path}")
 
 
 def put(store: Store, path: str, data: bytes = b"rows") -> None:
@@ -61,27 +55,37 @@ def test_what_a_job_has_left(store: Store) -> None:
     check([piece(0, 0, 10)], left)
 
 
+REPORT = f"kind=report/slice=0/{NONE}"
+ROWS = f"kind=rows/slice=0/{AT}"
+OF_SLICE_1 = msgspec.json.encode(report(piece(1, 0, 10), {}))
+
+
 @pytest.mark.parametrize(
-    "path",
+    ("files", "said"),
     [
-        "part-0.txt",
-        f"kind=rows/slice=x/{AT}/part-0.txt",
-        f"kind=odd/slice=0/{AT}/part-0.txt",
-        f"kind=rows/{AT}/part-0.txt",
-        f"kind=rows/slice=0/{AT}/deeper/part-0.txt",
-        f"slice=0/{AT}/part-0.txt",
+        *(
+            ({path: b"rows"}, f"{path}: nothing of a load")
+            for path in (
+                "part-0.txt",
+                f"kind=rows/slice=x/{AT}/part-0.txt",
+                f"kind=odd/slice=0/{AT}/part-0.txt",
+                f"kind=rows/{AT}/part-0.txt",
+                f"{ROWS}/deeper/part-0.txt",
+                f"slice=0/{AT}/part-0.txt",
+            )
+        ),
+        *(
+            ({f"{REPORT}/part-0.txt": content}, "is no report")
+            for content in (b"", b"PAR1", b"{}PAR1", b'{"slice": 0')
+        ),
+        ({f"{REPORT}/part-0.txt": OF_SLICE_1}, "is the report of slice 1"),
+        (dict.fromkeys([f"{ROWS}/1", f"{ROWS}/2"], b""), "slice 0 has two files of rows"),
     ],
 )
-def test_files_of_no_load(store: Store, path: str) -> None:
-    put(store, path)
-    with pytest.raises(Mismatch, match=f"{path}: nothing of a load"):
-        staged(store, JOB, LandedSources())
-
-
-def test_two_attempts_at_one_slice(store: Store) -> None:
-    for name in ("part-0.txt", "part-1.txt"):
-        put(store, f"kind=rows/slice=0/{AT}/{name}")
-    with pytest.raises(Mismatch, match="slice 0 has two files of rows"):
+def test_what_no_load_has_left(store: Store, files: dict[str, bytes], said: str) -> None:
+    for path, data in files.items():
+        put(store, path, data)
+    with pytest.raises(Mismatch, match=said):
         staged(store, JOB, LandedSources())
 
 
@@ -89,20 +93,6 @@ def test_two_reports_of_one_slice(store: Store) -> None:
     for name in ("part-0.txt", "part-1.txt"):
         put_report(store, report(piece(0, 0, 10), {}), name)
     with pytest.raises(Mismatch, match="slice 0 has two reports"):
-        staged(store, JOB, LandedSources())
-
-
-@pytest.mark.parametrize("content", [b"", b"PAR1", b"{}PAR1", b'{"slice": 0'])
-def test_what_is_no_report(store: Store, content: bytes) -> None:
-    put(store, f"kind=report/slice=0/{NONE}/part-0.txt", content)
-    with pytest.raises(Mismatch, match="is no report"):
-        staged(store, JOB, LandedSources())
-
-
-def test_a_report_of_another_slice(store: Store) -> None:
-    other = msgspec.json.encode(report(piece(1, 0, 10), {}))
-    put(store, f"kind=report/slice=0/{NONE}/part-0.txt", other)
-    with pytest.raises(Mismatch, match="is the report of slice 1"):
         staged(store, JOB, LandedSources())
 
 
@@ -164,21 +154,9 @@ def test_what_fits() -> None:
     check([piece(0, 0, 10)], left_by(report(piece(0, 0, 10), {HOUR: 12}, next_offset=12)))
 
 
-def without_a_file() -> Staged:
+def with_files(change: Callable[[Sequence[StagedFile]], Sequence[StagedFile]]) -> Staged:
     left = left_by(*REPORTS)
-    return replace(left, files=left.files[1:])
-
-
-def with_a_file_too_many() -> Staged:
-    left = left_by(*REPORTS)
-    extra = replace(left.files[0], hour=NEXT_HOUR)
-    return replace(left, files=(*left.files, extra))
-
-
-def with_mixed_rows() -> Staged:
-    left = left_by(*REPORTS)
-    mixed = replace(left.files[0], kind=FileKind.MIXED, hour=None)
-    return replace(left, files=(mixed, *left.files[1:]))
+    return replace(left, files=tuple(change(left.files)))
 
 
 def changed(**fields: object) -> Staged:
@@ -193,9 +171,18 @@ def accounted(**fields: object) -> Staged:
 MISFITS = {
     "a slice without a report": (left_by(REPORTS[0]), "1 of 2 slices reported; look at \\[1\\]"),
     "a report without a slice": (left_by(*REPORTS, report(piece(2, 20, 30), {})), "3 of 2 slices"),
-    "a file is missing": (without_a_file(), "slice 0: files of rows are missing, or too many"),
-    "a file too many": (with_a_file_too_many(), "slice 0: files of rows are missing, or too many"),
-    "rows were not divided": (with_mixed_rows(), "slice 0: files of "),
+    "a file is missing": (
+        with_files(lambda files: files[1:]),
+        "slice 0: files of rows are missing, or too many",
+    ),
+    "a file too many": (
+        with_files(lambda files: [*files, replace(files[0], hour=NEXT_HOUR)]),
+        "slice 0: files of rows are missing, or too many",
+    ),
+    "rows were not divided": (
+        with_files(lambda files: [replace(files[0], kind=FileKind.MIXED, hour=None), *files[1:]]),
+        "slice 0: files of ",
+    ),
     "another topic": (changed(topic="u"), "the report of slice 0 does not add up"),
     "another partition": (changed(partition=1), "the report of slice 0 does not add up"),
     "another range": (changed(first=1), "the report of slice 0 does not add up"),

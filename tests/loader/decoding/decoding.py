@@ -1,5 +1,6 @@
 """Batches as producers send them, and a decoder for them, for tests."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,11 +11,47 @@ from loader.decoding.columns import Columns
 from loader.decoding.decoded import Decoded
 from schemas.envelope import Encoder
 from schemas.errors import RegistryRefused
-from schemas.parsing import AvroSchema
+from schemas.parsing import AvroSchema, parse
 from wire.batch import read_header
 from wire.records import Codec, Record, build_batch
 
 TIME = 1_795_132_800_123
+
+
+def fields_of(fields: Iterable[Any]) -> list[Any]:
+    """Names with their types, or whole fields."""
+    return [
+        each if isinstance(each, dict) else {"name": each[0], "type": each[1]} for each in fields
+    ]
+
+
+def record(name: str, *fields: Any, **more: Any) -> Any:
+    return {"type": "record", "name": name, "fields": fields_of(fields), **more}
+
+
+def array(items: Any) -> Any:
+    return {"type": "array", "items": items}
+
+
+def map_of(values: Any) -> Any:
+    return {"type": "map", "values": values}
+
+
+def fixed(size: int, name: str = "", **more: Any) -> Any:
+    return {"type": "fixed", "name": "F", "size": size, "logicalType": name, **more}
+
+
+def enum(*symbols: str, **more: Any) -> Any:
+    return {"type": "enum", "name": "E", "symbols": symbols, **more}
+
+
+def logical(of: str, name: str, **more: Any) -> Any:
+    return {"type": of, "logicalType": name, **more}
+
+
+def schema(*fields: Any, name: str = "R", **more: Any) -> AvroSchema:
+    """Of a record."""
+    return parse(json.dumps(record(name, *fields, **more)), strict=False)
 
 
 class Known:
@@ -38,9 +75,7 @@ def columns_of(
 
 
 def decoder(
-    columns: Columns,
-    schemas: Mapping[int, AvroSchema],
-    times: tuple[int, int] | None = None,
+    columns: Columns, schemas: Mapping[int, AvroSchema], times: tuple[int, int] | None = None
 ) -> BatchDecoder:
     return BatchDecoder(
         columns, Known(schemas), topic="orders", partition=3, cluster="dc1", times=times

@@ -1,11 +1,9 @@
 """Batches become rows: every type, every way of being wrong, and which way was taken."""
 
-import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from client.fetcher import FetchedBatch
 from loader.config import HeaderColumns
@@ -13,7 +11,7 @@ from loader.decoding.batch_decoder import BatchDecoder
 from loader.decoding.decoded import Dead, Decoded
 from schemas.errors import InvalidSchema, RegistryNotReachable, RegistryRefused
 from schemas.event_schemas import LOG_LINE, built_in
-from schemas.parsing import AvroSchema, parse
+from schemas.parsing import AvroSchema
 from tests.loader.decoding.decoding import (
     TIME,
     Known,
@@ -24,13 +22,14 @@ from tests.loader.decoding.decoding import (
     messages,
     records_of,
     rows_of,
+    schema,
 )
 from tests.schemas.events import header
 from wire.batch import HEADER_SIZE, read_header
 from wire.records import Codec, Record, build_batch
 
 LINE = built_in(LOG_LINE)
-USER = parse('{"type":"record","name":"User","fields":[{"name":"name","type":"string"}]}')
+USER = schema(("name", "string"), name="User")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -120,13 +119,10 @@ def test_without_header_the_record_says_the_time() -> None:
     decoded = decode(USER, records_of(users("a", "b")))
     assert rows_of(decoded)[1]["_timestamp"] == EPOCH + timedelta(milliseconds=TIME + 1)
     assert decoded.times.to_pylist() == [TIME, TIME + 1]
-    assert decoded.sources is None
-    assert decoded.seqs is None
-
-
-def test_the_brokers_time_is_the_record_s_time() -> None:
-    batch = batch_of(records_of(users("a", "b")), attributes=0x08, max_timestamp=TIME + 999)
-    assert decoder(columns_of(USER), {1: USER}).decode(batch).times.to_pylist() == [TIME + 999] * 2
+    assert (decoded.sources, decoded.seqs) == (None, None)
+    by_broker = batch_of(records_of(users("a", "b")), attributes=0x08, max_timestamp=TIME + 999)
+    decoded = decoder(columns_of(USER), {1: USER}).decode(by_broker)
+    assert decoded.times.to_pylist() == [TIME + 999] * 2
 
 
 @pytest.mark.parametrize("codec", Codec)
@@ -165,10 +161,7 @@ def test_offsets_that_compaction_left() -> None:
 
 def test_versions_of_a_schema_in_one_batch() -> None:
     fields = [{"name": f"f{n}", "type": "int", "default": -n} for n in range(5)]
-    versions = {
-        n: parse(json.dumps({"type": "record", "name": "V", "fields": fields[: n + 1]}))
-        for n in range(5)
-    }
+    versions = {n: schema(*fields[: n + 1]) for n in range(5)}
     written = [
         messages(versions[at % 5], at % 5, [{f"f{n}": at for n in range(at % 5 + 1)}])[0]
         for at in range(20)
@@ -182,11 +175,9 @@ def test_versions_of_a_schema_in_one_batch() -> None:
 
 
 def test_bodies_that_look_alike_and_are_of_other_schemas() -> None:
-    other = parse(
-        '{"type":"record","name":"User","fields":[{"name":"nick","type":"string","default":""},'
-        '{"name":"name","type":"string","default":"?"}]}'
-    )
-    nick = parse('{"type":"record","name":"User","fields":[{"name":"nick","type":"string"}]}')
+    defaults = {"nick": "", "name": "?"}.items()
+    fields = ({"name": name, "type": "string", "default": each} for name, each in defaults)
+    other, nick = schema(*fields, name="User"), schema(("nick", "string"), name="User")
     values = [*users("a"), *messages(nick, 2, [{"nick": "b"}]), *users("c")]
     assert names(decode(other, records_of(values), {1: USER, 2: nick})) == ["a", "?", "c"]
 
@@ -246,53 +237,43 @@ class TestWhatCannotBeRead:
             (b"gone", None, TIME + 1),
         ]
 
-    @pytest.mark.parametrize(
-        "bad",
-        [
-            b"\0\0\0\0\1\x06ab",
-            b"\0\0\0\0\1",
-            b"\0\0\0\0\1\2a\0",
-            b"\0\0\0\0\1\4\xff\xfe",
-            b"\0\0\0\0\1\3a",
-        ],
-    )
+    @pytest.mark.parametrize("bad", [b"\x06ab", b"", b"\2a\0", b"\4\xff\xfe", b"\3a"])
     @pytest.mark.parametrize("at", [0, 7, 19])
     def test_only_what_is_bad_is_dead(self, bad: bytes, at: int) -> None:
         values = users(*(f"user {n}" for n in range(20)))
-        values[at] = bad
+        values[at] = bad = b"\0\0\0\0\1" + bad
         decoded = decode(USER, records_of(values))
         assert names(decoded) == [f"user {n}" for n in range(20) if n != at]
         assert deaths(decoded) == [(at, "malformed")]
         assert decoded.dead[0].value == bad
 
     def test_bytes_too_many_that_another_body_has_too_few(self) -> None:
-        schema = parse('{"type":"record","name":"N","fields":[{"name":"n","type":"long"}]}')
         values = [b"\0\0\0\0\1\2\4", b"\0\0\0\0\1"]
-        decoded = decode(schema, records_of(values))
+        decoded = decode(schema(("n", "long")), records_of(values))
         assert deaths(decoded) == [(0, "malformed"), (1, "malformed")]
 
     def test_an_int_of_more_than_32_bits(self) -> None:
-        schema = parse('{"type":"record","name":"N","fields":[{"name":"n","type":"int"}]}')
         values = [b"\0\0\0\0\1" + number for number in (b"\2", b"\x80\x80\x80\x80\x10", b"\x01")]
-        decoded = decode(schema, records_of(values))
+        decoded = decode(schema(("n", "int")), records_of(values))
         assert [row["n"] for row in rows_of(decoded)] == [1, -1]
         assert deaths(decoded) == [(1, "malformed")]
 
     @pytest.mark.parametrize(
-        "time", [-62_135_596_800_001, 253_402_300_800_000, 2**63 - 1, -(2**63)]
+        ("first", "beyond"),
+        [
+            (-62_135_596_800_000, -62_135_596_800_001),
+            (253_402_300_799_999, 253_402_300_800_000),
+            (-1, 2**63 - 1),
+            (0, -(2**63)),
+        ],
     )
-    def test_times_that_no_calendar_has(self, time: int) -> None:
-        events = [{"header": header(time=at), "path": "", "message": ""} for at in (TIME, time)]
+    def test_times_that_no_calendar_has(self, first: int, beyond: int) -> None:
+        events = [{"header": header(time=at), "path": "", "message": ""} for at in (first, beyond)]
         decoded = decode(LINE, records_of(messages(LINE, 1, events)))
-        assert decoded.times.to_pylist() == [TIME]
+        assert decoded.times.to_pylist() == [first]
         assert deaths(decoded) == [(1, "out of range")]
-        assert str(time) in decoded.dead[0].detail
+        assert str(beyond) in decoded.dead[0].detail
         assert decoded.dead[0].schema_id == 1
-
-    @pytest.mark.parametrize("time", [-62_135_596_800_000, 253_402_300_799_999, -1, 0])
-    def test_the_first_and_the_last_time(self, time: int) -> None:
-        events = [{"header": header(time=time), "path": "", "message": ""}]
-        assert decode(LINE, records_of(messages(LINE, 1, events))).times.to_pylist() == [time]
 
     def test_record_times_that_no_calendar_has(self) -> None:
         records = [Record(0, 2**62, None, users("a")[0]), Record(1, TIME, None, users("b")[0])]
@@ -343,13 +324,10 @@ class TestBrokenBatches:
         assert deaths(decoded) == [(7, "broken batch")]
 
     def test_that_lie_about_their_count(self) -> None:
-        batch = batch_of(records_of(users("a")), Codec.NONE)
-        lying = replace(batch, header=batch.header._replace(record_count=2**31 - 1))
-        whole = bytearray(batch.data)
+        whole = bytearray(batch_of(records_of(users("a")), Codec.NONE).data)
         whole[57:61] = (2**31 - 1).to_bytes(4, "big")
-        decoded = decoder(columns_of(USER), {1: USER}).decode(
-            replace(lying, data=memoryview(whole))
-        )
+        lying = FetchedBatch(3, read_header(whole), memoryview(whole))
+        decoded = decoder(columns_of(USER), {1: USER}).decode(lying)
         assert names(decoded) == ["a"]
         assert deaths(decoded) == []  # the header's last offset leaves no room for more
 

@@ -14,26 +14,25 @@ from loader.decoding.columns import Columns
 from loader.errors import NoSchema
 from schemas.event_schemas import BUILT_IN, LEDGER, LOG_LINE, built_in
 from schemas.parsing import AvroSchema, parse
-from tests.loader.decoding.decoding import columns_of
+from tests.loader.decoding.decoding import (
+    array,
+    columns_of,
+    enum,
+    fixed,
+    logical,
+    map_of,
+    record,
+    schema,
+)
 
 UTC = pa.timestamp("us", tz="UTC")
-
-
-def record(*fields: tuple[str, Any], name: str = "R") -> AvroSchema:
-    made = [{"name": field, "type": type_} for field, type_ in fields]
-    return parse(json.dumps({"type": "record", "name": name, "fields": made}))
+MEMBERS = pa.struct(
+    {"member_int": pa.int32(), "member_string": pa.string(), "member_long": pa.int64()}.items()
+)
 
 
 def type_of(avro: Any) -> pa.DataType:
-    return columns_of(record(("x", avro))).arrow.field("x").type
-
-
-def logical(of: str, name: str, **more: Any) -> Any:
-    return {"type": of, "logicalType": name, **more}
-
-
-def fixed(size: int, name: str = "", **more: Any) -> Any:
-    return {"type": "fixed", "name": "F", "size": size, "logicalType": name, **more}
+    return columns_of(schema(("x", avro))).arrow.field("x").type
 
 
 @pytest.mark.parametrize(
@@ -64,30 +63,18 @@ def fixed(size: int, name: str = "", **more: Any) -> Any:
         (logical("long", "local-timestamp-millis"), pa.timestamp("us")),
         (logical("long", "local-timestamp-micros"), pa.timestamp("us")),
         (logical("string", "uuid"), pa.string()),
-        ({"type": "enum", "name": "E", "symbols": ["A"]}, pa.string()),
-        ({"type": "array", "items": "int"}, pa.list_(pa.field("element", pa.int32()))),
-        ({"type": "map", "values": "int"}, pa.map_(pa.string(), pa.int32())),
-        ({"type": "record", "name": "Q", "fields": []}, pa.bool_()),
+        (enum("A"), pa.string()),
+        (array("int"), pa.list_(pa.field("element", pa.int32()))),
+        (map_of("int"), pa.map_(pa.string(), pa.int32())),
+        (record("Q"), pa.bool_()),
         (["null", "int"], pa.int32()),
         (["string"], pa.string()),
         (["null"], pa.string()),
         (["int", "null", "long"], pa.int64()),
         (["double", "float"], pa.float64()),
         ([logical("int", "date"), "long"], pa.int64()),
-        (
-            ["null", "int", "string", "long"],
-            pa.struct(
-                [
-                    ("member_int", pa.int32()),
-                    ("member_string", pa.string()),
-                    ("member_long", pa.int64()),
-                ]
-            ),
-        ),
-        (
-            ["null", {"type": "array", "items": ["null", "int"]}],
-            pa.list_(pa.field("element", pa.int32())),
-        ),
+        (["null", "int", "string", "long"], MEMBERS),
+        (["null", array(["null", "int"])], pa.list_(pa.field("element", pa.int32()))),
     ],
 )
 def test_types_are_those_of_sparks_avro(avro: Any, column: pa.DataType) -> None:
@@ -105,76 +92,65 @@ def test_a_member_is_called_after_its_type_wherever_it_stands() -> None:
         e.name: e.type for e in after
     }.items()
     assert [each.name for each in after] == [
-        *("member_Kind", "member_bytes", "member_Order", "member_string"),
+        *("member_Kind", "member_bytes", "member_Order", "member_string")
     ]
 
 
 def test_members_that_spark_cannot_tell_apart() -> None:
-    array, of = {"type": "array", "items": "int"}, {"type": "map", "values": "int"}
-    found = type_of(
-        [array, of, named("a.Order"), named("b.Order"), named("Array"), named("Order_")]
-    )
+    alike = [named(each) for each in ("a.Order", "b.Order", "Array", "Order_")]
+    found = type_of([array("int"), map_of("int"), *alike])
     assert [each.name for each in found] == [
         *("member_array", "member_map", "member_Order", "member_Order__"),
         *("member_Array_", "member_Order_"),
     ]
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize("name", [*BUILT_IN, "every type"])
 @pytest.mark.parametrize("header", HeaderColumns)
 def test_spark_says_the_same_of_its_types(name: str, header: HeaderColumns) -> None:
-    columns = columns_of(built_in(name), header, with_cluster=True)
-    spark = StructType.fromJson(json.loads(columns.spark_json))
-    assert spark.json() == columns.spark_json
-    assert to_arrow_schema(spark, timezone="UTC").equals(columns.arrow)
-
-
-def test_spark_says_the_same_of_every_type() -> None:
-    columns = columns_of(
-        record(
-            ("a", ["null", "int", "bytes", fixed(8, "decimal", precision=9, scale=2)]),
-            ("b", {"type": "map", "values": {"type": "array", "items": logical("int", "date")}}),
-            ("c", logical("long", "local-timestamp-micros")),
-            ("d", {"type": "record", "name": "D", "fields": [{"name": "e", "type": "float"}]}),
-        )
+    every_type = schema(
+        ("a", ["null", "int", "bytes", fixed(8, "decimal", precision=9, scale=2)]),
+        ("b", map_of(array(logical("int", "date")))),
+        ("c", logical("long", "local-timestamp-micros")),
+        ("d", record("D", ("e", "float"))),
     )
+    reader = built_in(name) if name in BUILT_IN else every_type
+    columns = columns_of(reader, header, with_cluster=True)
     spark = StructType.fromJson(json.loads(columns.spark_json))
     assert spark.json() == columns.spark_json
     assert to_arrow_schema(spark, timezone="UTC").equals(columns.arrow)
 
 
-def test_an_events_header_becomes_columns() -> None:
-    columns = columns_of(built_in(LOG_LINE))
-    assert columns.has_header
-    assert columns.arrow.names == [
-        *("path", "message", "time", "host", "app", "source", "seq", "position"),
-        *("_topic", "_partition", "_offset"),
-    ]
+@pytest.mark.parametrize(
+    ("reader", "names"),
+    [
+        (
+            built_in(LOG_LINE),
+            "path message time host app source seq position _topic _partition _offset",
+        ),
+        (schema(("user", "string")), "user _timestamp _topic _partition _offset"),
+        (parse('"double"'), "value _timestamp _topic _partition _offset"),
+    ],
+    ids=["an event", "no event", "no record"],
+)
+def test_names_of_columns(reader: AvroSchema, names: str) -> None:
+    """Who has no header has the record's timestamp."""
+    columns = columns_of(reader)
+    assert columns.arrow.names == names.split()
+    assert columns.has_header == ("_timestamp" not in names)
 
 
-def test_or_stays_one() -> None:
+def test_an_events_header_may_stay_one_column() -> None:
     columns = columns_of(built_in(LOG_LINE), HeaderColumns.NESTED, with_cluster=True)
     names = ["path", "message", "header", "_cluster", "_topic", "_partition", "_offset"]
     assert columns.arrow.names == names
     assert columns.arrow.field("header").type.field("time").type == UTC
 
 
-def test_what_is_no_event_has_the_records_timestamp() -> None:
-    columns = columns_of(record(("user", "string")))
-    assert not columns.has_header
-    assert columns.arrow.names == ["user", "_timestamp", "_topic", "_partition", "_offset"]
-
-
-def test_a_schema_that_is_no_record_is_one_column() -> None:
-    columns = columns_of(parse('"double"'))
-    assert columns.arrow.names == ["value", "_timestamp", "_topic", "_partition", "_offset"]
-    assert columns.arrow.field("value").type == pa.float64()
-
-
 def event(*fields: tuple[str, Any], of_header: Sequence[tuple[str, Any]] = ()) -> AvroSchema:
     header = json.loads(built_in("penstock.EventHeader").text)
     header["fields"] += [{"name": name, "type": type_, "default": 0} for name, type_ in of_header]
-    return record(("header", header), *fields)
+    return schema(("header", header), *fields)
 
 
 HEADER = ("time", "host", "app", "source", "seq", "position")
@@ -182,7 +158,7 @@ OF_LOG = ("_topic", "_partition", "_offset")
 
 
 def test_names_that_are_taken() -> None:
-    schema = event(
+    made = event(
         ("Time", "int"),
         ("dt", "int"),
         ("_OFFSET", "int"),
@@ -191,7 +167,7 @@ def test_names_that_are_taken() -> None:
         ("time_", "int"),
         ("TIME", "int"),
     )
-    names = columns_of(schema).arrow.names
+    names = columns_of(made).arrow.names
     assert names == [
         *("Time__", "dt_", "_OFFSET_", "app_", "header_app", "time_", "TIME___"),
         *HEADER,
@@ -208,45 +184,29 @@ def test_a_field_that_is_added_takes_nobodys_column(added: str) -> None:
 
 
 def test_what_a_header_has_besides_has_names_of_its_own() -> None:
-    schema = event(("zone", "string"), ("header_zone", "int"), of_header=[("zone", "long")])
-    columns = columns_of(schema).arrow
+    made = event(("zone", "string"), ("header_zone", "int"), of_header=[("zone", "long")])
+    columns = columns_of(made).arrow
     assert columns.names == ["zone", "header_zone_", *HEADER, "header_zone", *OF_LOG]
     assert columns.field("header_zone").type == pa.int64()
 
 
 def test_names_inside_a_record_that_spark_cannot_tell_apart() -> None:
-    inner = {
-        "type": "record",
-        "name": "Q",
-        "fields": [{"name": n, "type": "int"} for n in ("a", "A", "dt")],
-    }
+    inner = record("Q", *((name, "int") for name in ("a", "A", "dt")))
     assert [field.name for field in type_of(inner)] == ["a", "A_", "dt"]
 
 
-def test_a_type_that_contains_itself_is_refused() -> None:
-    tree = {
-        "type": "record",
-        "name": "Tree",
-        "fields": [{"name": "left", "type": ["null", "Tree"]}],
-    }
-    with pytest.raises(NoSchema, match=r"^R: Tree contains itself"):
-        columns_of(record(("tree", tree)))
-
-
-def test_a_type_that_stands_twice_beside_itself_does_not_contain_itself() -> None:
-    point = {"type": "record", "name": "Point", "fields": [{"name": "x", "type": "int"}]}
-    columns = columns_of(record(("a", point), ("b", "Point")))
-    assert columns.arrow.field("a").type == columns.arrow.field("b").type
-
-
 def test_types_that_grow_without_bound_are_refused() -> None:
-    fields: list[tuple[str, Any]] = [("r0", "int")]
-    inner: Any = {"type": "record", "name": "N0", "fields": [{"name": "x", "type": "int"}]}
+    tree = record("Tree", ("left", ["null", "Tree"]))
+    with pytest.raises(NoSchema, match=r"^R: Tree contains itself"):
+        columns_of(schema(("tree", tree)))
+    # One that stands twice beside itself does not contain itself.
+    columns = columns_of(schema(("a", record("Point", ("x", "int"))), ("b", "Point")))
+    assert columns.arrow.field("a").type == columns.arrow.field("b").type
+    inner = record("N0", ("x", "int"))
     for level in range(1, 14):
-        named = [{"name": "a", "type": inner}, {"name": "b", "type": f"N{level - 1}"}]
-        inner = {"type": "record", "name": f"N{level}", "fields": named}
+        inner = record(f"N{level}", ("a", inner), ("b", f"N{level - 1}"))
     with pytest.raises(NoSchema, match="more than 5,000 columns"):
-        columns_of(record(*fields, ("deep", inner)))
+        columns_of(schema(("r0", "int"), ("deep", inner)))
 
 
 def test_equal_columns_are_equal() -> None:

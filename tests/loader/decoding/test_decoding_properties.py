@@ -1,5 +1,6 @@
 """Any schema, any values: whole batches, record by record, and fastavro say the same."""
 
+import itertools
 import json
 import math
 from typing import Any, Final
@@ -26,14 +27,85 @@ from tests.loader.decoding.decoding import (
     records_of,
     rows_of,
 )
-from tests.loader.decoding.evolution import evolved
-from tests.loader.decoding.expected import Ambiguous, OutOfRange, as_column, in_column
-from tests.loader.decoding.fastavro_doubts import is_doubtful
+from tests.loader.decoding.witness import Ambiguous, OutOfRange, as_column, in_column, is_doubtful
+from tests.schemas.avro_data import Json
 from tests.schemas.avro_strategies import schemas, values
 
 pytestmark = pytest.mark.fuzz
 
 ANOTHER: Final = b"\0\0\0\0\2"  # of a schema that nobody knows, so that no record is read whole
+
+
+PROMOTED: Final = {
+    "int": ["long", "float", "double"],
+    "long": ["float", "double"],
+    "float": ["double"],
+    "string": ["bytes"],
+    "bytes": ["string"],
+}
+NEW_FIELDS: Final[list[Json]] = [
+    {"type": "long", "default": 7},
+    {"type": ["null", "string"], "default": None},
+    {"type": {"type": "array", "items": "double"}, "default": [1, 2.5]},
+    {"type": {"type": "map", "values": ["int", "string"]}, "default": {"a": 1}},
+    {"type": {"type": "bytes", "logicalType": "decimal", "precision": 4}, "default": "\xff"},
+    {"type": {"type": "long", "logicalType": "timestamp-millis"}, "default": 1},
+    {"type": ["boolean", "null", "float"], "default": True},
+    {"type": "int"},  # without default: old records cannot be read
+]
+
+
+@st.composite
+def evolved(draw: st.DrawFn, schema: Json) -> Json:
+    """A later version: some of what was written can be read with it. Not always legal: names may
+    be gone, and a union may have a type twice."""
+    numbers = itertools.count()
+
+    def later(of: Json) -> Json:
+        chance = draw(st.integers(0, 19))
+        if isinstance(of, list):
+            made = [later(branch) for branch in of]
+            if chance == 0 and made:
+                return draw(st.sampled_from(made))
+            if chance < 3 and len(made) > 1:
+                made.pop(draw(st.integers(0, len(made) - 1)))
+            return list(draw(st.permutations(made))) if chance < 8 else made
+        if chance == 0:
+            others = draw(st.sampled_from([["null"], ["string"], ["long", "null"], ["double"]]))
+            return draw(st.sampled_from([[of, *others], [*others, of]]))
+        kind = of if isinstance(of, str) else of["type"]
+        if kind in PROMOTED and chance <= 4:
+            return draw(st.sampled_from(PROMOTED[kind]))
+        if isinstance(of, str):
+            return "string" if chance == 19 else of
+        for inner in {"items", "values"} & of.keys():
+            of = {**of, inner: later(of[inner])}
+        if kind == "enum":
+            symbols = of["symbols"][: -1 if chance < 8 and len(of["symbols"]) > 1 else None]
+            of = {**of, "symbols": ["new_symbol", *symbols]}
+            if chance % 2 or of.get("default") not in of["symbols"]:
+                of.pop("default", None)
+        if kind == "record":
+            of = {**of, "fields": later_fields(of["fields"])}
+        return of
+
+    def later_fields(fields: list[Json]) -> list[Json]:
+        found: list[Json] = []
+        for field in fields:
+            made = {name: each for name, each in field.items() if name != "aliases"}
+            made["type"] = later(field["type"])
+            if made["type"] != field["type"]:
+                made.pop("default", None)
+            fate = draw(st.integers(0, 9))
+            if fate == 1:
+                made |= {"name": f"renamed_{next(numbers)}", "aliases": [field["name"]]}
+            if fate != 0:
+                found.append(made)
+        if draw(st.integers(0, 2)) == 0:
+            found.append({"name": f"added_{next(numbers)}", **draw(st.sampled_from(NEW_FIELDS))})
+        return list(draw(st.permutations(found)))
+
+    return later(schema)
 
 
 def same(found: Any, wanted: Any) -> bool:

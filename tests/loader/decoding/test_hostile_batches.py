@@ -12,10 +12,23 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from client.fetcher import FetchedBatch
+from ground.varints import long_bytes
 from loader.decoding.decoded import Decoded
 from schemas.event_schemas import built_in
-from schemas.parsing import AvroSchema, parse
-from tests.loader.decoding.decoding import batch_of, columns_of, decoder, messages, records_of
+from schemas.parsing import AvroSchema
+from tests.loader.decoding.decoding import (
+    array,
+    batch_of,
+    columns_of,
+    decoder,
+    enum,
+    fixed,
+    map_of,
+    messages,
+    record,
+    records_of,
+    schema,
+)
 from tests.schemas.events import header
 from wire.batch import HEADER_SIZE, read_header
 from wire.records import Codec
@@ -28,21 +41,20 @@ FIELDS: list[tuple[str, Any, Any]] = [
     ("number", "int", 7),
     ("text", "string", "grün"),
     ("maybe", ["null", "long"], 5),
-    ("many", {"type": "array", "items": ["null", "string"]}, ["a", None]),
-    ("map", {"type": "map", "values": "double"}, {"a": 1.0, "b": 2.0}),
-    ("kind", {"type": "enum", "name": "Kind", "symbols": ["A", "B"]}, "B"),
-    ("any", ["boolean", "string", {"type": "array", "items": "boolean"}], [True]),
+    ("many", array(["null", "string"]), ["a", None]),
+    ("map", map_of("double"), {"a": 1.0, "b": 2.0}),
+    ("kind", enum("A", "B"), "B"),
+    ("any", ["boolean", "string", array("boolean")], [True]),
     ("price", {"type": "bytes", "logicalType": "decimal", "precision": 4}, b"\x04"),
 ]
-KEY = ("key", {"type": "fixed", "name": "Key", "size": 3}, b"abc")
-TREE = ("tree", {"type": "array", "items": "null"}, [None])
+KEY = ("key", fixed(3), b"abc")
+TREE = ("tree", array("null"), [None])
 
 
 def event_schema(*fields: tuple[str, Any, Any]) -> tuple[AvroSchema, dict[str, Any]]:
-    top = {"name": "header", "type": json.loads(built_in("penstock.EventHeader").text)}
-    made = [top, *({"name": name, "type": type_} for name, type_, _ in fields)]
-    schema = parse(json.dumps({"type": "record", "name": "Event", "fields": made}))
-    return schema, {"header": header(), **{name: value for name, _, value in fields}}
+    top = ("header", json.loads(built_in("penstock.EventHeader").text))
+    made = schema(top, *((name, type_) for name, type_, _ in fields), name="Event")
+    return made, {"header": header(), **{name: value for name, _, value in fields}}
 
 
 NATIVE = event_schema(*FIELDS)
@@ -91,21 +103,21 @@ def check(decoded: Decoded, least: int, most: int) -> None:
 @pytest.mark.parametrize("case", [NATIVE, ROW_BY_ROW], ids=["native", "row by row"])
 @given(data=st.data())
 def test_framing_may_be_anything(case: tuple[AvroSchema, Any], data: st.DataObject) -> None:
-    schema, event = case
-    batch = batch_of(records_of(messages(schema, 1, [event] * 3)), Codec.NONE)
+    reader, event = case
+    batch = batch_of(records_of(messages(reader, 1, [event] * 3)), Codec.NONE)
     contents = data.draw(changed(bytes(batch.data[HEADER_SIZE:])))
-    made = decoder(columns_of(schema), {1: schema})
+    made = decoder(columns_of(reader), {1: reader})
     check(made.decode(with_contents(batch, contents)), 0, 3)
 
 
 @pytest.mark.parametrize("case", [NATIVE, ROW_BY_ROW], ids=["native", "row by row"])
 @given(data=st.data())
 def test_bodies_may_be_anything(case: tuple[AvroSchema, Any], data: st.DataObject) -> None:
-    schema, event = case
-    (good,) = messages(schema, 1, [event])
+    reader, event = case
+    (good,) = messages(reader, 1, [event])
     bad = good[:5] + data.draw(changed(good[5:]) | st.binary(max_size=30))
     batch = batch_of(records_of([good, bad, good]))
-    decoded = decoder(columns_of(schema), {1: schema}).decode(batch)
+    decoded = decoder(columns_of(reader), {1: reader}).decode(batch)
     check(decoded, 3, 3)
     assert decoded.rows is not None
     assert {0, 2} <= set(decoded.rows.column("_offset").to_pylist())
@@ -114,15 +126,15 @@ def test_bodies_may_be_anything(case: tuple[AvroSchema, Any], data: st.DataObjec
 @example(b"", 2**31 - 1, 2**31 - 1, 0)
 @given(st.binary(max_size=200), COUNTS, COUNTS, st.integers(0, 7))
 def test_a_batch_may_be_anything(contents: bytes, count: int, last: int, codec: int) -> None:
-    schema, event = NATIVE
-    batch = batch_of(records_of(messages(schema, 1, [event])), Codec.NONE)
+    reader, event = NATIVE
+    batch = batch_of(records_of(messages(reader, 1, [event])), Codec.NONE)
     lying = with_contents(batch, contents)
     found = lying.header._replace(record_count=count, last_offset_delta=last, attributes=codec)
     whole = bytearray(lying.data)
     whole[21:23] = codec.to_bytes(2, "big")
     whole[23:27] = last.to_bytes(4, "big")
     whole[57:61] = count.to_bytes(4, "big")
-    made = decoder(columns_of(schema), {1: schema})
+    made = decoder(columns_of(reader), {1: reader})
     check(made.decode(FetchedBatch(3, found, memoryview(whole))), 0, 100_000)
 
 
@@ -138,11 +150,7 @@ def in_memory(more: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, before)
 
 
-WIDE = {
-    "type": "record",
-    "name": "Wide",
-    "fields": [{"name": f"f{n}", "type": "long"} for n in range(1000)],
-}
+LONGS = [(f"f{n}", "long") for n in range(1000)]
 
 
 @pytest.mark.parametrize(
@@ -150,37 +158,18 @@ WIDE = {
     [
         ("null", 2**40, b""),
         ("null", 10**9, b""),
-        (["null", WIDE], 900_000, b"\0"),
-        (
-            [
-                "null",
-                {
-                    **WIDE,
-                    "fields": [
-                        *WIDE["fields"],
-                        {"name": "b", "type": {"type": "fixed", "name": "F", "size": 3}},
-                    ],
-                },
-            ],
-            900_000,
-            b"\0",
-        ),
+        (["null", record("Wide", *LONGS)], 900_000, b"\0"),
+        (["null", record("Wide", *LONGS, ("b", fixed(3)))], 900_000, b"\0"),
         ("boolean", 2**62, b"\1"),
     ],
     ids=["nulls", "fewer nulls", "wide nulls", "wide nulls row by row", "booleans"],
 )
 def test_a_few_bytes_that_claim_to_be_much(items: Any, count: int, item: bytes) -> None:
-    field = {"name": "x", "type": {"type": "array", "items": items}}
-    schema = parse(json.dumps({"type": "record", "name": "R", "fields": [field]}))
-    rest, body = count << 1, bytearray(b"\0\0\0\0\1")
-    while rest > 0x7F:
-        body.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    body.append(rest)
-    body += item * min(count, 900_000) + b"\0"
-    batch = batch_of(records_of([bytes(body), b"\0\0\0\0\1\0"]))
+    reader = schema(("x", array(items)))
+    claimed = b"\0\0\0\0\1" + long_bytes(count) + item * min(count, 900_000) + b"\0"
+    batch = batch_of(records_of([claimed, b"\0\0\0\0\1\0"]))
     with in_memory(1_500_000_000):
-        decoded = decoder(columns_of(schema), {1: schema}).decode(batch)
+        decoded = decoder(columns_of(reader), {1: reader}).decode(batch)
     assert [dead.reason for dead in decoded.dead] == ["malformed"]
     assert decoded.rows is not None
     assert decoded.rows.num_rows == 1

@@ -1,21 +1,26 @@
 """What one schema wrote, read with another: examples of every rule."""
 
-import json
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from loader.decoding.decoded import Decoded
-from schemas.parsing import AvroSchema, parse
-from tests.loader.decoding.decoding import decode, is_origin, messages, records_of, rows_of
-
-
-def schema(*fields: dict[str, Any] | tuple[str, Any], name: str = "R", **more: Any) -> AvroSchema:
-    made = [
-        each if isinstance(each, dict) else {"name": each[0], "type": each[1]} for each in fields
-    ]
-    return parse(json.dumps({"type": "record", "name": name, "fields": made, **more}), strict=False)
+from schemas.parsing import AvroSchema
+from tests.loader.decoding.decoding import (
+    array,
+    decode,
+    enum,
+    fixed,
+    is_origin,
+    logical,
+    map_of,
+    messages,
+    record,
+    records_of,
+    rows_of,
+    schema,
+)
 
 
 def reread(writer: AvroSchema, reader: AvroSchema, *written: Any) -> Decoded:
@@ -35,14 +40,6 @@ def field(writer: Any, reader: Any, *written: Any) -> list[Any]:
     )
     assert decoded.dead == ()
     return [row["x"] for row in rows_of(decoded)]
-
-
-def fixed(size: int) -> Any:
-    return {"type": "fixed", "name": "F", "size": size}
-
-
-def enum(*symbols: str, **more: Any) -> Any:
-    return {"type": "enum", "name": "E", "symbols": symbols, **more}
 
 
 def decimal(of: str = "bytes", precision: int = 4, scale: int = 2, **more: Any) -> Any:
@@ -84,13 +81,8 @@ def decimal(of: str = "bytes", precision: int = 4, scale: int = 2, **more: Any) 
         (["string", "int", "null"], ["int", "null", "string"], None, None),
         (["string", "bytes"], "bytes", b"\xff", b"\xff"),
         (["string", "bytes"], "bytes", "a", b"a"),
-        (
-            {"type": "array", "items": "int"},
-            {"type": "array", "items": ["null", "double"]},
-            [1],
-            [1.0],
-        ),
-        ({"type": "map", "values": "int"}, {"type": "map", "values": "long"}, {"a": 1}, [("a", 1)]),
+        (array("int"), array(["null", "double"]), [1], [1.0]),
+        (map_of("int"), map_of("long"), {"a": 1}, [("a", 1)]),
         (enum("A", "B"), enum("B", "A"), "B", "B"),
         (enum("A", "B"), enum("A", default="A"), "B", "A"),
         ("null", ["null", "int"], None, None),
@@ -108,13 +100,8 @@ def decimal(of: str = "bytes", precision: int = 4, scale: int = 2, **more: Any) 
         (fixed(68), fixed(68), b"x" * 68, b"x" * 68),
         (["null", fixed(4)], ["null", fixed(4)], None, None),
         (["null", fixed(20)], ["null", fixed(20)], b"a" * 20, b"a" * 20),
-        ({"type": "int", "logicalType": "date"}, "int", 7, 7),
-        (
-            ["null", {"type": "array", "items": "string"}],
-            {"type": "array", "items": "string"},
-            [],
-            [],
-        ),
+        (logical("int", "date"), "int", 7, 7),
+        (["null", array("string")], array("string"), [], []),
     ],
 )
 def test_values(writer: Any, reader: Any, written: Any, read: Any) -> None:
@@ -133,22 +120,16 @@ def test_values(writer: Any, reader: Any, written: Any, read: Any) -> None:
         (decimal(), decimal(), b"\x27\x0f", b"\x27\x10", "decimal"),
         (decimal(), decimal(), b"\xd8\xf1", b"\xd8\xf0", "decimal"),
         (decimal(), decimal(), b"\0", b"", "decimal"),
-        ("int", {"type": "int", "logicalType": "date"}, 2_932_896, 2_932_897, "2932897"),
+        ("int", logical("int", "date"), 2_932_896, 2_932_897, "2932897"),
+        (array(["int", "string"]), array("int"), [1, 2], [1, "a"], "string"),
         (
-            {"type": "array", "items": ["int", "string"]},
-            {"type": "array", "items": "int"},
-            [1, 2],
-            [1, "a"],
-            "string",
-        ),
-        (
-            {"type": "map", "values": enum("A", "B")},
-            {"type": "map", "values": enum("A")},
+            map_of(enum("A", "B")),
+            map_of(enum("A")),
             {"a": "A"},
             {"a": "A", "b": "B"},
             "no symbol B",
         ),
-        ({"type": "array", "items": "int"}, {"type": "array", "items": "string"}, [], [1], "int"),
+        (array("int"), array("string"), [], [1], "int"),
         (["null", enum("A", "B")], ["null", enum("A")], None, "B", "no symbol B"),
     ],
 )
@@ -192,8 +173,7 @@ def test_fields_are_found_by_name_and_alias_in_any_order() -> None:
 
 def test_two_fields_that_were_one_may_want_different_parts_of_it() -> None:
     def records(name: str, *fields: str, **more: Any) -> Any:
-        made = [{"name": each, "type": "long"} for each in fields]
-        return {"type": "array", "items": {"type": "record", "name": name, "fields": made, **more}}
+        return array(record(name, *((each, "long") for each in fields), **more))
 
     other = {"name": "b", "aliases": ["a"], "type": records("B", "y", "x", aliases=["A"])}
     decoded = reread(
@@ -222,19 +202,12 @@ def test_records_are_found_by_name_without_namespace_and_by_alias() -> None:
         (["null", "int"], None, None),
         (["int", "null"], 3, 3),
         (["int", "string"], 3, {"member_int": 3, "member_string": None}),
-        ({"type": "array", "items": "int"}, [1, 2], [1, 2]),
-        ({"type": "map", "values": "int"}, {"a": 1}, [("a", 1)]),
+        (array("int"), [1, 2], [1, 2]),
+        (map_of("int"), {"a": 1}, [("a", 1)]),
         (enum("A", "B"), "B", "B"),
         (decimal(), "\x04\xd2", Decimal("12.34")),
         (
-            {
-                "type": "record",
-                "name": "Q",
-                "fields": [
-                    {"name": "a", "type": "int"},
-                    {"name": "b", "type": "string", "default": "z"},
-                ],
-            },
+            record("Q", ("a", "int"), {"name": "b", "type": "string", "default": "z"}),
             {"a": 1},
             {"a": 1, "b": "z"},
         ),
@@ -254,18 +227,13 @@ def test_a_default_that_is_no_value_is_none() -> None:
 
 
 def test_a_writer_that_contains_itself_is_read_as_far_as_columns_go() -> None:
-    tree = {
-        "type": "record",
-        "name": "R",
-        "fields": [{"name": "a", "type": "int"}, {"name": "next", "type": ["null", "R"]}],
-    }
-    writer = parse(json.dumps(tree))
+    writer = schema(("a", "int"), ("next", ["null", "R"]))
     events = [{"a": 1, "next": {"a": 2, "next": None}}, {"a": 3, "next": None}]
     assert rows(reread(writer, schema(("a", "long")), *events)) == [{"a": 1}, {"a": 3}]
 
 
 def test_of_a_map_s_key_that_comes_twice_the_last_counts() -> None:
-    writer = schema(("x", {"type": "map", "values": "int"}), ("after", "string"))
+    writer = schema(("x", map_of("int")), ("after", "string"))
     body = b"\0\0\0\0\1" + b"\6\2a\2\2b\4\2a\6\0" + b"\2z"
     single = b"\0\0\0\0\1" + b"\2\2a\2\0" + b"\2z"
     for written in ([body], [single, body], [single, single]):
@@ -276,12 +244,7 @@ def test_of_a_map_s_key_that_comes_twice_the_last_counts() -> None:
 
 
 def test_what_lies_in_another_branch_or_under_null_need_not_fit() -> None:
-    inner = {"type": "record", "name": "Q", "fields": [{"name": "day", "type": "int"}]}
-    dated = {
-        "type": "record",
-        "name": "Q",
-        "fields": [{"name": "day", "type": {"type": "int", "logicalType": "date"}}],
-    }
+    inner, dated = (record("Q", ("day", type_)) for type_ in ("int", logical("int", "date")))
     written = [{"x": None}, {"x": {"day": 2**31 - 1}}, {"x": "a"}]
     decoded = reread(
         schema(("x", ["null", inner, "string"])), schema(("x", ["null", dated, "string"])), *written
@@ -293,14 +256,7 @@ def test_what_lies_in_another_branch_or_under_null_need_not_fit() -> None:
 @pytest.mark.parametrize("reader", [["a", "b"], ["b", "a"]])
 def test_of_types_that_differ_in_namespace_each_is_itself(reader: list[str]) -> None:
     def orders(spaces: list[str]) -> Any:
-        return [
-            {
-                "type": "record",
-                "name": f"{space}.Order",
-                "fields": [{"name": f"of_{space}", "type": "int"}],
-            }
-            for space in spaces
-        ]
+        return [record(f"{space}.Order", (f"of_{space}", "int")) for space in spaces]
 
     members = {space: f"member_Order{'_' * place}" for place, space in enumerate(reader)}
     first, second = field(orders(["a", "b"]), orders(reader), {"of_a": 1}, {"of_b": 2})
@@ -320,29 +276,13 @@ def test_null_in_a_union_that_is_read_row_by_row() -> None:
 
 @pytest.mark.not_quick("goes as far as a bound on effort")
 def test_schemas_that_entangle_without_end_are_refused() -> None:
-    branches: Any = [
-        {"type": "record", "name": f"n{n}.Q", "fields": [{"name": "x", "type": ["null", "int"]}]}
-        for n in range(30)
-    ]
+    branches = [record(f"n{n}.Q", ("x", ["null", "int"])) for n in range(30)]
+    inner = record("Q", ("x", ["null", "int"]))
     for level in range(4):
-        branches = [
-            {
-                "type": "record",
-                "name": f"n{n}.L{level}",
-                "fields": [
-                    {
-                        "name": "x",
-                        "type": branches
-                        if n == 0
-                        else [f"n{m}.{'Q' if level == 0 else f'L{level - 1}'}" for m in range(30)],
-                    }
-                ],
-            }
-            for n in range(30)
-        ]
-    inner: Any = {"type": "record", "name": "Q", "fields": [{"name": "x", "type": ["null", "int"]}]}
-    for level in range(4):
-        inner = {"type": "record", "name": f"L{level}", "fields": [{"name": "x", "type": inner}]}
+        below = "Q" if level == 0 else f"L{level - 1}"
+        others = [f"n{m}.{below}" for m in range(30)]
+        branches = [record(f"n{n}.L{level}", ("x", others if n else branches)) for n in range(30)]
+        inner = record(f"L{level}", ("x", inner))
     writer, reader = schema(("x", branches)), schema(("x", inner))
     decoded = decode(reader, records_of([b"\0\0\0\0\1\0\0\0\0\0\0\0"]), {1: writer})
     assert [dead.reason for dead in decoded.dead] == ["schema cannot be used"]

@@ -1,5 +1,6 @@
-"""Watermarks read from a broker's `_audit`, as agents write it."""
+"""Watermarks read from a broker's `_audit`, and what was read of it, kept in a file."""
 
+import json
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +8,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from client.admin import create_topic, delete_topic
 from client.bootstrap import Bootstrap
@@ -14,17 +17,19 @@ from client.brokers import Brokers
 from client.producer import Producer
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
-from ledger.agents import Agents, Beat, HeardAgent
-from ledger.lookup import lookup_at
+from ledger.agents import Agents, Beat, HeardAgent, HostRetired, LeftTopics
+from ledger.lookup import Lookup, lookup_at
 from ledger.names import LEDGER_TOPIC
+from ledger.reading import LedgerPositions
 from loader.config import LoaderConfig
 from loader.hours.completeness import TopicEnd
 from loader.hours.ledger_reading import (
     LedgerRead,
     cache_path,
+    from_bytes,
     read_ledger,
     read_watermarks,
+    to_bytes,
     topic_ends,
 )
 from loader.store.local import LocalStore
@@ -58,9 +63,8 @@ def brokers(broker: BrokerProcess) -> Iterator[Brokers]:
 
 
 @pytest.fixture
-def registry(running_registry: RegistryProcess) -> Iterator[RegistryClient]:
-    with RegistryClient(running_registry.url) as client:
-        yield client
+def lookup(registry: RegistryClient) -> Lookup:
+    return lookup_at(registry)
 
 
 def write(brokers: Brokers, registry: RegistryClient, *entries: dict[str, Any]) -> None:
@@ -73,12 +77,13 @@ def write(brokers: Brokers, registry: RegistryClient, *entries: dict[str, Any]) 
         producer.flush()
 
 
-def config(root: Path, cluster: str = "dc1") -> LoaderConfig:
-    return LoaderConfig(root=f"file://{root}", topics=("x",), cluster=cluster)
+@pytest.fixture
+def config(tmp_path: Path) -> LoaderConfig:
+    return LoaderConfig(root=f"file://{tmp_path}", topics=("x",), cluster="dc1")
 
 
 def test_what_agents_said_and_where_topics_end(
-    brokers: Brokers, registry: RegistryClient, new_topic: str, tmp_path: Path
+    brokers: Brokers, registry: RegistryClient, new_topic: str, config: LoaderConfig
 ) -> None:
     create_topic(brokers, new_topic, partitions=2)
     producer = Producer(brokers, new_topic)
@@ -91,21 +96,18 @@ def test_what_agents_said_and_where_topics_end(
         *(entry("a", seq, (LONG_AGO + seq, []), time=LONG_AGO + seq) for seq in range(1, 40)),
         entry("silent", 0, (1, [new_topic]), time=NOW - 31 * 86_400_000),
     )
-    store = LocalStore(f"file://{tmp_path}")
-    marks = read_watermarks(
-        brokers, registry, store, config(tmp_path), topics=[new_topic, "none"], now=NOW
-    )
+    store, topics = LocalStore(config.root), [new_topic, "none"]
+    marks = read_watermarks(brokers, registry, store, config, topics=topics, now=NOW)
     known = brokers.topic(new_topic)
     assert marks.ends == {new_topic: TopicEnd(str(known.id), {0: 0, 1: 1}), "none": None}
-    assert [(each.agent, each.until) for each in marks.expected(new_topic)] == [
-        ("a", LONG_AGO + 39)
-    ]
+    expected = [(each.agent, each.until) for each in marks.expected(new_topic)]
+    assert expected == [("a", LONG_AGO + 39)]
+    assert topic_ends(brokers, []) == {}
 
 
 def test_only_what_is_new_is_read_again(
-    brokers: Brokers, registry: RegistryClient, tmp_path: Path
+    brokers: Brokers, registry: RegistryClient, lookup: Lookup
 ) -> None:
-    lookup = lookup_at(registry)
     assert read_ledger(brokers, lookup, None).agents == Agents()  # there is no _audit yet
     write(brokers, registry, entry("a", 0, (1, ["x"])))
     first = read_ledger(brokers, lookup, None)
@@ -129,11 +131,14 @@ def test_only_what_is_new_is_read_again(
     ],
 )
 def test_a_ledger_that_is_another_is_read_from_its_beginning(
-    brokers: Brokers, registry: RegistryClient, other: dict[str, Any], known: set[str]
+    brokers: Brokers,
+    registry: RegistryClient,
+    lookup: Lookup,
+    other: dict[str, Any],
+    known: set[str],
 ) -> None:
     """Who spoke in the one before is still waited for, if it was this cluster's."""
     write(brokers, registry, entry("a", 0, (1, ["x"])))
-    lookup = lookup_at(registry)
     true = read_ledger(brokers, lookup, None)
     agents = Agents({"silent": HeardAgent("h", 0, 0, (Beat(1, frozenset("x")),))})
     positions = msgspec.structs.replace(true.positions, **other)
@@ -143,10 +148,9 @@ def test_a_ledger_that_is_another_is_read_from_its_beginning(
 
 
 def test_entries_that_are_gone_before_they_were_read_are_warned_of(
-    brokers: Brokers, registry: RegistryClient, caplog: pytest.LogCaptureFixture
+    brokers: Brokers, registry: RegistryClient, lookup: Lookup, caplog: pytest.LogCaptureFixture
 ) -> None:
     write(brokers, registry, entry("a", 0, (1, ["x"])), entry("b", 0, (1, ["x"])))
-    lookup = lookup_at(registry)
     read = read_ledger(brokers, lookup, None)
     delete_before(brokers, LEDGER_TOPIC, 1)
     assert set(read_ledger(brokers, lookup, read).agents.by_id) == {"a", "b"}
@@ -157,17 +161,85 @@ def test_entries_that_are_gone_before_they_were_read_are_warned_of(
 
 @pytest.mark.parametrize("kept", [b"", b"{}", b'{"version": 9}'])
 def test_what_is_kept_may_be_lost_or_damaged(
-    brokers: Brokers, registry: RegistryClient, tmp_path: Path, kept: bytes
+    brokers: Brokers, registry: RegistryClient, config: LoaderConfig, kept: bytes
 ) -> None:
     write(brokers, registry, entry("a", 0, (1, ["x"]), time=NOW))
-    store = LocalStore(f"file://{tmp_path}")
+    store = LocalStore(config.root)
     path = cache_path(brokers.refresh([LEDGER_TOPIC]).cluster_id or "", "dc1")
     store.replace(path, kept)
     for _ in range(2):
-        marks = read_watermarks(brokers, registry, store, config(tmp_path), topics=[], now=NOW)
+        marks = read_watermarks(brokers, registry, store, config, topics=[], now=NOW)
         assert [each.agent for each in marks.expected("x")] == ["a"]
     assert store.read(path) not in {None, kept}
 
 
-def test_topics_of_no_name_end_nowhere(brokers: Brokers) -> None:
-    assert topic_ends(brokers, []) == {}
+millis = st.integers(-1, 2**53)
+any_topics = st.frozensets(st.text(max_size=4), max_size=3)
+any_agents = st.builds(
+    HeardAgent,
+    host=st.text(max_size=4),
+    seq=millis,
+    heard=millis,
+    shipped=st.lists(st.builds(Beat, millis, any_topics), max_size=2).map(tuple),
+    left=st.lists(st.builds(LeftTopics, millis, any_topics, millis), max_size=2).map(tuple),
+)
+any_retired = st.builds(HostRetired, st.text(max_size=2), st.text(max_size=2), millis, millis)
+any_read = st.builds(
+    LedgerRead,
+    st.builds(
+        LedgerPositions,
+        st.text(max_size=3),
+        st.text(max_size=3),
+        st.dictionaries(st.integers(0, 5), st.integers(0, 2**53)),
+        st.dictionaries(st.integers(0, 5), st.integers(0, 2**31 - 1)),
+    ),
+    st.builds(
+        Agents,
+        st.dictionaries(st.text(max_size=3), any_agents, max_size=4),
+        st.lists(any_retired, max_size=3).map(lambda all_: {(r.host, r.agent): r for r in all_}),
+    ),
+)
+POSITIONS = LedgerPositions("c", "t", {0: 5}, {0: 1})
+ONE = LedgerRead(POSITIONS, Agents({"a": HeardAgent("h", 1, 2, (Beat(3, frozenset("x")),))}))
+
+
+@given(any_read)
+def test_what_is_kept_is_read_again(any_read: LedgerRead) -> None:
+    assert from_bytes(to_bytes(any_read)) == any_read
+
+
+def test_what_is_damaged_is_nothing() -> None:
+    """Cut anywhere, of another version, or with a set of any_topics that is not there."""
+    whole = to_bytes(ONE)
+    assert all(from_bytes(whole[:size]) is None for size in range(len(whole)))
+    for key, value in (("version", 2), ("topics", []), ("agents", [["a"]])):
+        assert from_bytes(json.dumps(json.loads(whole) | {key: value}).encode()) is None
+
+
+def test_what_was_kept_without_epochs_is_read() -> None:
+    old = {key: value for key, value in json.loads(to_bytes(ONE)).items() if key != "epochs"}
+    found = from_bytes(json.dumps(old).encode())
+    assert found is not None
+    assert found.positions == LedgerPositions("c", "t", {0: 5})
+
+
+def test_a_large_fleet_takes_little_room() -> None:
+    """Ten thousand any_agents with a hundred any_topics each."""
+    any_topics = frozenset(f"a-topic-with-a-name-{number}" for number in range(100))
+    fleet = {
+        f"{number:032x}": HeardAgent(
+            f"web-{number:05}.example.com", number, 1, (Beat(2, any_topics),)
+        )
+        for number in range(10_000)
+    }
+    size = len(to_bytes(LedgerRead(POSITIONS, Agents(fleet))))
+    assert size < 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("cluster_id", "name"),
+    [("", "local"), ("MkU3OEVBNTcwNTJENDM2Qk-_", "MkU3OEVBNTcwNTJENDM2Qk-_"), ("a/../b", "a____b")],
+)
+def test_each_cluster_has_its_own(cluster_id: str, name: str) -> None:
+    """Whatever it is called in the configuration, if it has an id."""
+    assert cache_path(cluster_id, "local") == f"_penstock/~watermarks/{name}.json"

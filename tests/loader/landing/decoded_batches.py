@@ -43,10 +43,9 @@ class Event(NamedTuple):
     seq: int
 
 
-def a_slice(first: int = 0, end: int = 1_000_000) -> Slice:
-    return Slice(
-        number=3, topic="clicks", topic_id="", cluster="dc1", partition=7, first=first, end=end
-    )
+def a_slice(first: int = 0, end: int = 1_000_000, **changes: Any) -> Slice:
+    known: dict[str, Any] = {"topic": "clicks", "topic_id": "", "cluster": "dc1", "partition": 7}
+    return Slice(**{"number": 3, "first": first, "end": end, **known, **changes})
 
 
 def a_spec(**changes: Any) -> TaskSpec:
@@ -75,22 +74,18 @@ def decoded(events: Sequence[Event], dead: Sequence[Dead] = (), *, named: bool =
     times = pa.array([each.time for each in events], pa.int64())
     sources = pa.array([each.source for each in events], pa.string())
     seqs = pa.array([each.seq for each in events], pa.int64())
-    stamps = [each.time * 1000 for each in events]
-    rows = pa.RecordBatch.from_arrays(
-        [
-            pa.array([f"event {each.seq} of {each.source}" for each in events], pa.string()),
-            pa.array(stamps, pa.int64()).cast(COLUMNS.field("time").type),
-            sources,
-            seqs,
-            pa.array(["clicks"] * len(events), pa.string()),
-            pa.array([7] * len(events), pa.int32()),
-            pa.array([each.offset for each in events], pa.int64()),
-        ],
-        schema=COLUMNS,
-    )
+    rows = {
+        "text": [f"event {each.seq} of {each.source}" for each in events],
+        "time": [each.time * 1000 for each in events],
+        "source": sources,
+        "seq": seqs,
+        "_topic": ["clicks"] * len(events),
+        "_partition": [7] * len(events),
+        "_offset": [each.offset for each in events],
+    }
     count = len(events) + len(dead)
     return Decoded(
-        rows if events else None,
+        pa.RecordBatch.from_pydict(rows, schema=COLUMNS) if events else None,
         times,
         sources if named else None,
         seqs if named else None,

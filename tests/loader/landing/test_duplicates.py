@@ -78,14 +78,6 @@ def test_whoever_does_not_number_its_events_loses_none(source: str, seq: int, am
     assert duplicates.most_repeated == ("a/1" if among else "")
 
 
-def test_numbers_that_begin_below_zero() -> None:
-    events = in_order(20, first=-10)
-    duplicates = Duplicates({})
-    assert offsets(duplicates.new(arrived(events))) == list(range(20))
-    assert offsets(duplicates.new(arrived(events))) == list(range(10))
-    assert [run.intervals for run in duplicates.runs(EPOCH)] == [((0, 9),)]
-
-
 def test_the_source_with_most_duplicates_is_named() -> None:
     duplicates = Duplicates({"a/1": 4, "b/1": 6})
     duplicates.new(arrived(in_order(10) + in_order(10, source="b/1", offset=10)))

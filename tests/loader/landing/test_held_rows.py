@@ -1,11 +1,28 @@
-"""Rows that are held back: in their order, weighed truly, given away hour by hour."""
+"""Rows are held back in order, weighed truly, and given away hour by hour, so that a task's memory
+is bounded, however large its partition is, and however many hours it holds."""
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from loader.landing.held_rows import HeldRows
-from loader.landing.rows import HeldBytes, bounds, part_of
-from loader.tables import HOUR_MILLIS, Hour
+from loader.landing.rows import (
+    HeldBytes,
+    beginnings,
+    bounds,
+    counted,
+    ends,
+    numbers,
+    part_of,
+    positions,
+)
+from loader.tables import FIRST_TIME, HOUR_MILLIS, LAST_TIME, Hour
 from tests.loader.landing.decoded_batches import COLUMNS, START, Event, decoded, in_order
 
 LATER = Hour(START + HOUR_MILLIS)
@@ -105,3 +122,52 @@ def test_few_rows_at_a_time_do_not_fill_memory_with_what_is_around_them() -> Non
     ((_, batches),) = held.take_all()
     assert len(batches) < 100
     assert offsets(batches) == list(range(2_000))
+
+
+TIMES = st.lists(st.integers(FIRST_TIME, LAST_TIME), min_size=1, max_size=20)
+LENGTHS = st.sampled_from([HOUR_MILLIS, 60_000, 1_000, 7_000])
+
+
+@given(TIMES, LENGTHS)
+def test_intervals_of_time(times: list[int], length: int) -> None:
+    column = pa.array(times, pa.int64())
+    expected = [time - time % length for time in times]
+    assert beginnings(column, length).to_pylist() == expected
+    assert bounds(column) == (min(times), max(times))
+    assert counted(column, length, bounds(column)) == Counter(expected)
+
+
+@given(st.lists(st.sampled_from("ab"), max_size=20))
+def test_stretches_end_where_values_change(values: list[str]) -> None:
+    found = [at for at in range(1, len(values)) if values[at] != values[at - 1]]
+    expected = [*found, len(values)] if values else []
+    assert ends(pa.array(values, pa.string())) == expected
+
+
+def test_numbers_and_positions() -> None:
+    assert numbers(100_000).to_pylist() == list(range(100_000))
+    assert positions([(2, 4), (7, 7), (9, 10)], 10).to_pylist() == [2, 3, 9]
+    assert positions([], 10).to_pylist() == []
+
+
+ROOT = Path(__file__).resolve().parents[3]
+MEGABYTE = 1024 * 1024
+AROUND = 100 * MEGABYTE  # files that are open, row groups while they are encoded, freed memory
+
+
+@pytest.mark.not_quick("measures memory")
+@pytest.mark.parametrize(("unpacked", "hours"), [(300 * MEGABYTE, 1), (150 * MEGABYTE, 2000)])
+def test_a_large_slice_does_not_need_more_memory(unpacked: int, hours: int) -> None:
+    memory = 24 * MEGABYTE
+    command = [sys.executable, "-m", "tests.loader.landing.held_memory"]
+    finished = subprocess.run(
+        [*command, str(memory), str(unpacked), str(hours)],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    most, written = map(int, finished.stdout.split())
+    assert written > unpacked // 4
+    assert most < memory + AROUND

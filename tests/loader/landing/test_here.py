@@ -2,7 +2,6 @@
 for it is left to them."""
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -11,10 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from client.bootstrap import Bootstrap
 from client.brokers import Brokers
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
 from loader.commit.sources import LandedSources
 from loader.commit.staging import staged
 from loader.config import LoaderConfig, Tasks
@@ -25,17 +21,9 @@ from loader.landing.task_spec import landing_job
 from loader.run.load import load
 from loader.run.load_context import LoadRequest
 from loader.store.local import LocalStore
-from schemas.remote.address import RegistryAddress
-from tests.loader.application import BEGAN, HOUR, Application, landed
-from tests.loader.landing.decoded_batches import START, a_spec
-from tests.loader.landing.test_task import SCHEMA, slice_of
-from tests.loader.loads import Listening, load_once, rows_of
-
-
-@pytest.fixture
-def brokers(running_broker: BrokerProcess) -> Iterator[Brokers]:
-    with Brokers(Bootstrap.of(running_broker.bootstrap)) as connected:
-        yield connected
+from tests.loader.application import BEGAN, HOUR, Application, event_schema, landed
+from tests.loader.landing.decoded_batches import START, a_slice, a_spec
+from tests.loader.loads import Listening, folder_of, load_once, rows_of
 
 
 def no_spark() -> NoReturn:
@@ -43,23 +31,15 @@ def no_spark() -> NoReturn:
 
 
 def test_a_partition_is_read_as_by_tasks(
-    running_broker: BrokerProcess,
-    running_registry: RegistryProcess,
-    brokers: Brokers,
-    application: Application,
-    tmp_path: Path,
+    config: LoaderConfig, brokers: Brokers, application: Application, tmp_path: Path
 ) -> None:
     application.write(12, time=START, step=HOUR // 10)
     application.write(18, time=START + 12 * HOUR // 10, step=HOUR // 10)
     application.send_bytes(b"nothing that is framed", time=START)
     application.flush()
-    spec = a_spec(
-        brokers=(running_broker.bootstrap,),
-        reader_schema=SCHEMA,
-        registry=RegistryAddress(running_registry.url),
-    )
-    topic = application.topic
-    pieces = [slice_of(topic, 0, 0, 12), slice_of(topic, 1, 12, 31)]
+    spec = a_spec(brokers=config.brokers, reader_schema=event_schema(), registry=config.registry)
+    of = {"topic": application.topic, "partition": 0}
+    pieces = [a_slice(0, 12, number=0, **of), a_slice(12, 31, number=1, **of)]
     store = LocalStore(f"file://{tmp_path}/root")
     told: list[int] = []
     land_here(store, landing_job(spec, [pieces], {}), "staging/it", brokers, told.append)
@@ -78,7 +58,7 @@ def test_a_partition_is_read_as_by_tasks(
 
 
 def test_what_is_little() -> None:
-    pieces = [slice_of("t", number, 0, 500) for number in range(2)]
+    pieces = [a_slice(0, 500, number=number) for number in range(2)]
     job = landing_job(a_spec(), [pieces], {})
     assert is_little(job, 2 * (500 + AS_RECORDS))
     assert not is_little(job, 2 * (500 + AS_RECORDS) - 1)
@@ -109,5 +89,4 @@ def test_few_records_that_are_large_are_left_to_spark(
     outcome = load_once(spark, config)
     assert outcome.rows == 40
     assert landed(rows_of(spark, config, application.topic)) == sorted(application.written)
-    staging = Path(config.root.removeprefix("file://"), "_penstock", application.topic, "staging")
-    assert not any(staging.iterdir())
+    assert not any(folder_of(config, "_penstock", application.topic, "staging").iterdir())

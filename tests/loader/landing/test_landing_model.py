@@ -27,14 +27,7 @@ from tests.loader.landing.decoded_batches import (
     a_spec,
     decoded,
 )
-from tests.loader.landing.staged import (
-    Files,
-    only,
-    report_of,
-    rows_by_hour,
-    windows_of,
-    written,
-)
+from tests.loader.landing.staged import Files, only, report_of, rows_by_hour, windows_of, written
 from tests.loader.membership import contains
 
 FIRST = 10  # the slice's first offset; the first batch may begin before it

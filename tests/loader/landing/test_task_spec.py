@@ -1,11 +1,18 @@
-"""Slices share tasks where they are small; and tasks are told what their own partitions need."""
+"""Slices share tasks where they are small; what tasks are told, and whom they ask for schemas."""
 
 import pickle
 
+import pytest
+
+from harness.registry_process import RegistryProcess
 from loader.landing.task_spec import MOST_SLICES, Seen, grouped, landing_job, times_from, unpacked
+from loader.landing.writer_schemas import WriterSchemas
 from loader.manifests import SEVERAL
 from loader.tables import FIRST_TIME, LAST_TIME, Partition, Slice
 from pyspark_penstock.landing import LandingReader
+from schemas.errors import InvalidSchema, RegistryRefused
+from schemas.registry_client import SCHEMA_NOT_FOUND, RegistryClient
+from schemas.remote.address import RegistryAddress
 from tests.loader.landing.decoded_batches import a_spec
 
 
@@ -19,26 +26,28 @@ def of(*sizes: int) -> list[Slice]:
 def test_every_slice_is_in_one_group_and_in_order() -> None:
     slices = of(*range(1, 300))
     assert [each for group in grouped(slices, 8) for each in group] == slices
+    assert grouped([], 8) == ()
 
 
-def test_large_slices_have_a_task_of_their_own() -> None:
-    assert [len(group) for group in grouped(of(1_000, 1_000, 1_000), 2)] == [1, 1, 1]
-    assert [len(group) for group in grouped(of(1, 1, 1, 1), 8)] == [1, 1, 1, 1]
-
-
-def test_small_ones_share_one_but_not_too_many() -> None:
-    assert [len(group) for group in grouped(of(*[10] * 40), 8)] == [5] * 8
-    assert max(len(group) for group in grouped(of(*[1] * 1_000), 1)) == MOST_SLICES
+@pytest.mark.parametrize(
+    ("sizes", "tasks", "groups"),
+    [
+        ([1_000] * 3, 2, [1, 1, 1]),  # large ones have a task of their own
+        ([1] * 4, 8, [1, 1, 1, 1]),
+        ([10] * 40, 8, [5] * 8),  # small ones share one
+        ([1] * (2 * MOST_SLICES), 1, [MOST_SLICES] * 2),  # but not too many
+    ],
+)
+def test_slices_share_tasks_where_they_are_small(
+    sizes: list[int], tasks: int, groups: list[int]
+) -> None:
+    assert [len(group) for group in grouped(of(*sizes), tasks)] == groups
 
 
 def test_times_are_those_around_the_start_of_a_load() -> None:
     now = 1_800_000_000_000
     assert times_from(now, 1.5, 0) == (now - 1_500, now)
     assert times_from(now, 1e300, 1e300) == (FIRST_TIME, LAST_TIME)
-
-
-def test_nothing_is_no_group() -> None:
-    assert grouped([], 8) == ()
 
 
 def test_a_job_travels_as_text() -> None:
@@ -58,10 +67,7 @@ def test_a_job_travels_as_text() -> None:
 
 def test_single_slices_are_told_more() -> None:
     slices = of(5, 5, 5)
-    besides = {
-        1: {"a": ((10, 12),), "b": ((5, 8),), "new": ((0, 3),)},
-        2: {"a": ((90, 99),)},
-    }
+    besides = {1: {"a": ((10, 12),), "b": ((5, 8),), "new": ((0, 3),)}, 2: {"a": ((90, 99),)}}
     seen: dict[Partition, Seen] = {("t", 1): {"a": 10, "b": ((3, 4), (9, 9)), "c": 1}}
     job = unpacked(landing_job(a_spec(), [slices], seen, besides).packed())
     plain, told, other = job.groups[0]
@@ -78,3 +84,24 @@ def test_what_travels_to_every_task_does_not_grow_with_their_number() -> None:
         return len(pickle.dumps(reader))
 
     assert size(of(*[10] * 1_000)) == size(of(10))
+
+
+NOT_STRICT = '{"type":"record","name":"café","fields":[{"name":"n","type":"int","default":"x"}]}'
+
+
+def test_what_the_driver_knew_is_not_asked_for() -> None:
+    spec = a_spec(writer_schemas={4: NOT_STRICT, 5: "no schema"})
+    with WriterSchemas(spec) as schemas:
+        assert schemas.schema(4).full_name == "café"
+        with pytest.raises(InvalidSchema):
+            schemas.schema(5)
+
+
+def test_others_are_the_registrys(running_registry: RegistryProcess, new_topic: str) -> None:
+    with RegistryClient(running_registry.url) as registry:
+        schema_id = registry.register(f"{new_topic}-value", '"string"')
+    with WriterSchemas(a_spec(registry=RegistryAddress(running_registry.url))) as schemas:
+        assert schemas.schema(schema_id).text == '"string"'
+        with pytest.raises(RegistryRefused) as refused:
+            schemas.schema(2_000_000_000)
+        assert refused.value.code == SCHEMA_NOT_FOUND

@@ -5,12 +5,9 @@ from typing import Any
 
 import pytest
 
-from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.consumer import Consumer
 from client.offsets import Beginning
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
 from harness.server_process import free_ports
 from ledger.names import LEDGER_TOPIC
 from loader.ledger.observations import TOLD, Observations
@@ -52,15 +49,11 @@ def checked(topic: str, files: int) -> dict[str, Any]:
 
 
 def test_entries_are_a_journal_until_one_may_have_been_lost(
-    running_broker: BrokerProcess, running_registry: RegistryProcess, new_topic: str
+    brokers: Brokers, registry: RegistryClient, new_topic: str
 ) -> None:
     observations = Observations(CONFIG, None)
     nobody = f"http://127.0.0.1:{free_ports(1)[0]}"
-    with (
-        Brokers(Bootstrap.of(running_broker.bootstrap)) as brokers,
-        RegistryClient(running_registry.url) as registry,
-        RegistryClient(nobody, patience_seconds=0.1) as away,
-    ):
+    with RegistryClient(nobody, patience_seconds=0.1) as away:
         observations.tell(brokers, registry, [], NOW)
         observations.tell(brokers, registry, [damaged(new_topic, 0), damaged(new_topic, 5)], NOW)
         observations.tell(brokers, registry, [damaged(new_topic, 10)], NOW + 1)
@@ -83,22 +76,18 @@ def test_entries_are_a_journal_until_one_may_have_been_lost(
 
 
 def test_what_is_told_is_the_latest_by_whatever_clock(
-    running_broker: BrokerProcess, running_registry: RegistryProcess, new_topic: str, tmp_path: Path
+    brokers: Brokers, registry: RegistryClient, new_topic: str, tmp_path: Path
 ) -> None:
     """Loads on three hosts: one clock is right, one is ahead, one was set back."""
     store = LocalStore(f"file://{tmp_path}/root")
     clocks = [NOW, NOW + 2 * HOUR, NOW + 5, NOW - HOUR, NOW + 3 * HOUR]
-    with (
-        Brokers(Bootstrap.of(running_broker.bootstrap)) as brokers,
-        RegistryClient(running_registry.url) as registry,
-    ):
-        for files, clock in enumerate(clocks):
-            observations = Observations(CONFIG, store)
-            observations.tell_latest(brokers, registry, [checked(new_topic, files)], clock)
-        found = written(brokers, registry, new_topic)
-        # What has its place in time, and not in an order, is told as the clock has it.
-        observations.tell(brokers, registry, [damaged(f"{new_topic}-2", 0)], NOW)
-        ((_, spoilt),) = written(brokers, registry, f"{new_topic}-2")
+    for files, clock in enumerate(clocks):
+        observations = Observations(CONFIG, store)
+        observations.tell_latest(brokers, registry, [checked(new_topic, files)], clock)
+    found = written(brokers, registry, new_topic)
+    # What has its place in time, and not in an order, is told as the clock has it.
+    observations.tell(brokers, registry, [damaged(f"{new_topic}-2", 0)], NOW)
+    ((_, spoilt),) = written(brokers, registry, f"{new_topic}-2")
     assert [entry["checked"][0]["files"] for _, entry in found] == [0, 1, 2, 3, 4]
     ahead = NOW + 2 * HOUR
     times = [NOW, ahead, ahead + 1, ahead + 2, NOW + 3 * HOUR]
@@ -109,24 +98,16 @@ def test_what_is_told_is_the_latest_by_whatever_clock(
 
 @pytest.mark.parametrize("kept", [b"", b"{}", b'{"version": 2, "time": 9}'])
 def test_where_nothing_is_known_of_before_the_clock_counts(
-    running_broker: BrokerProcess,
-    running_registry: RegistryProcess,
-    new_topic: str,
-    tmp_path: Path,
-    kept: bytes,
+    brokers: Brokers, registry: RegistryClient, new_topic: str, tmp_path: Path, kept: bytes
 ) -> None:
     """What is kept may be damaged, and a root that cannot be written to holds nothing up."""
     store = LocalStore(f"file://{tmp_path}/root")
     store.replace(TOLD, kept)
     (tmp_path / "file").write_text("no folder")
-    with (
-        Brokers(Bootstrap.of(running_broker.bootstrap)) as brokers,
-        RegistryClient(running_registry.url) as registry,
-    ):
-        for each in (store, LocalStore(f"file://{tmp_path}/file"), None):
-            observations = Observations(CONFIG, each)
-            for files in (0, 1):
-                observations.tell_latest(brokers, registry, [checked(new_topic, files)], NOW)
-        found = written(brokers, registry, new_topic)
+    for each in (store, LocalStore(f"file://{tmp_path}/file"), None):
+        observations = Observations(CONFIG, each)
+        for files in (0, 1):
+            observations.tell_latest(brokers, registry, [checked(new_topic, files)], NOW)
+    found = written(brokers, registry, new_topic)
     times = [entry["header"]["time"] for _, entry in found]
     assert times == [NOW] * 3 + [NOW + 1] * 3

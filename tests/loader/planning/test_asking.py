@@ -1,7 +1,8 @@
-"""The facts that plans are made of, from Penstock's broker and from Apache Kafka."""
+"""The facts that plans are made of, from both kinds of broker; and whether a log is the one that
+was read, told by its batches where epochs tell nothing."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 from confluent_kafka import Producer as TheirProducer
@@ -13,12 +14,18 @@ from client.brokers import Brokers
 from client.partition_reader import PartitionReader
 from client.producer import Producer
 from harness.apache_kafka import ApacheKafka
+from harness.waiting import wait_until
 from loader.errors import GapError
 from loader.manifests import PartitionState, TopicState
-from loader.planning.asking import ask
+from loader.planning.asking import ask, with_partings
+from loader.planning.facts import Parted, PartitionFacts, TopicFacts
 from loader.planning.plan import Plan, plan
+from loader.reports import LastBatch
 from loader.tables import SourceTopic, TableSource
+from tests.client.scripted_log import TOPIC, ScriptedLog, scripted_log
 from tests.client.test_partition_reader import delete_before
+from wire.batch import read_header
+from wire.records import Record, build_batch
 
 
 def write(brokers: Brokers, topic: str, count: int, partition: int = 0) -> None:
@@ -45,28 +52,19 @@ def planned(
 
 def read(brokers: Brokers, made: Plan) -> list[TopicState]:
     """What is known once all that was planned has been read."""
-    readers = {}
-    epochs = {}
+    (topic,) = made.topics
+    reached = {each.partition: each for each in topic.partitions}
     for each in made.slices:
         reader = PartitionReader(
             *(brokers, each.topic, each.partition, each.first, each.end),
             topic_id=each.topic_id,
             from_within=each.from_within,
         )
-        epochs[each.partition] = [batch.header.leader_epoch for batch in reader][-1]
-        readers[each.partition] = reader
-    (topic,) = made.topics
-    partitions = tuple(
-        structs.replace(
-            each,
-            next_offset=readers[each.partition].next_offset,
-            leader_epoch=epochs[each.partition],
+        epoch = [batch.header.leader_epoch for batch in reader][-1]
+        reached[each.partition] = structs.replace(
+            reached[each.partition], next_offset=reader.next_offset, leader_epoch=epoch
         )
-        if each.partition in readers
-        else each
-        for each in topic.partitions
-    )
-    return [structs.replace(topic, partitions=partitions)]
+    return [structs.replace(topic, partitions=tuple(reached.values()))]
 
 
 def ranges(made: Plan) -> list[tuple[int, int, int]]:
@@ -106,10 +104,7 @@ def test_a_topic_made_anew_is_noticed(brokers: Brokers, new_topic: str) -> None:
     write(brokers, new_topic, 5)
     state = read(brokers, planned(brokers, new_topic))
     admin.delete_topic(brokers, new_topic)
-    deadline = time.monotonic() + 60
-    while brokers.refresh([new_topic]).has(new_topic):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: not brokers.refresh([new_topic]).has(new_topic))
     admin.create_topic(brokers, new_topic)
     write(brokers, new_topic, 9)  # beyond what was read: offsets say nothing
     with pytest.raises(GapError, match="the topic was deleted and made anew"):
@@ -133,23 +128,119 @@ def test_what_a_transaction_has_still_open_is_not_planned(
         assert ranges(planned(brokers, new_topic)) == [(0, 0, 3)]
         theirs.commit_transaction(60)
         # The marker is written behind it, a moment later.
-        deadline = time.monotonic() + 60
-        while ranges(planned(brokers, new_topic)) != [(0, 0, 7)]:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until(lambda: ranges(planned(brokers, new_topic)) == [(0, 0, 7)])
 
 
 def test_many_partitions_are_few_questions(brokers: Brokers, new_topic: str) -> None:
     admin.create_topic(brokers, new_topic, partitions=200)
     began = time.monotonic()
-    facts = ask(
-        brokers,
-        {
-            new_topic: [
-                PartitionState(partition=each, next_offset=0, leader_epoch=0) for each in range(200)
-            ]
-        },
-    )
+    known = [PartitionState(partition=at, next_offset=0, leader_epoch=0) for at in range(200)]
+    facts = ask(brokers, {new_topic: known})
     assert len(facts[new_topic].partitions) == 200
     assert time.monotonic() - began < 30
     assert ask(brokers, {}) == {}
+
+
+TIME = 1_795_132_800_000
+
+
+def batch(first: int, end: int, text: bytes = b"x") -> bytes:
+    messages = [Record(at, TIME + at, None, text) for at in range(first, end)]
+    return build_batch(messages, base_offset=first)
+
+
+def last(made: bytes) -> LastBatch:
+    header = read_header(made)
+    return LastBatch(
+        base_offset=header.base_offset,
+        next_offset=header.next_offset,
+        crc=header.crc,
+        max_timestamp=header.max_timestamp,
+    )
+
+
+READ = [batch(0, 100), batch(100, 300), batch(300, 500)]
+AFTER = batch(500, 600)
+
+
+Scripted = tuple[ScriptedLog, Brokers]
+
+
+@pytest.fixture
+def scripted() -> Iterator[Scripted]:
+    with scripted_log() as (log, brokers):
+        yield log, brokers
+
+
+def parted(
+    scripted: Scripted,
+    there: Sequence[bytes],
+    *,
+    was_read: Sequence[bytes] = READ,
+    known: bool = True,
+    start: int = 0,
+) -> Parted | None:
+    """What is found out of a log that holds these batches now, where those were was_read."""
+    log, brokers = scripted
+    log.batches, log.start = there, start
+    log.end = read_header(there[-1]).next_offset if there else start
+    reached = last(was_read[-1])
+    state = PartitionState(
+        partition=0,
+        next_offset=reached.next_offset,
+        leader_epoch=0,
+        last=reached if known else None,
+    )
+    facts = PartitionFacts(leader_epoch=0, earliest=start, end=log.end)
+    topics = {TOPIC: TopicFacts(topic=TOPIC, topic_id="", partitions={0: facts})}
+    topic = TopicState(topic=TOPIC, cluster="c", topic_id="", partitions=(state,))
+    earlier = [last(each) for each in reversed(was_read)]
+    found = with_partings(brokers, topics, [topic], lambda _topic, _partition: earlier)
+    return found[TOPIC].partitions[0].parted
+
+
+def test_the_log_that_was_read(scripted: Scripted) -> None:
+    assert parted(scripted, READ) is None
+    assert scripted[0].fetches == []  # nothing is new
+    assert parted(scripted, [*READ, AFTER]) is None
+    assert scripted[0].described == 0
+    assert len(scripted[0].fetches) == 1
+
+
+def test_other_batches_where_the_last_was(scripted: Scripted) -> None:
+    anew = [batch(0, 1), batch(1, 702)]
+    found = parted(scripted, anew)
+    assert found == Parted(same_to=-1, was=str(last(READ[-1])), found=str(last(anew[-1])))
+
+
+def test_a_batch_of_the_same_offsets_and_other_bytes(scripted: Scripted) -> None:
+    found = parted(scripted, [*READ[:2], batch(300, 500, b"y"), AFTER])
+    assert found is not None
+    assert found.same_to == 300
+
+
+def test_how_far_a_shorter_log_is_the_same(scripted: Scripted) -> None:
+    found = parted(scripted, [READ[0], batch(100, 250)])
+    assert found is not None
+    assert (found.same_to, found.found) == (100, "the log ends before that")
+
+
+def test_where_the_last_batch_is_gone_nothing_can_be_told(scripted: Scripted) -> None:
+    assert parted(scripted, [AFTER], start=500) is None
+    assert scripted[0].fetches == []
+
+
+def test_a_batch_whose_bytes_are_spoilt_tells_nothing(scripted: Scripted) -> None:
+    assert parted(scripted, [*READ[:2], READ[2][:-1] + b"?", AFTER]) is None
+
+
+def test_a_compacted_log_has_other_batches(scripted: Scripted) -> None:
+    scripted[0].cleanup = "compact"
+    assert parted(scripted, [batch(0, 100), batch(400, 500), AFTER]) is None
+
+
+def test_where_only_the_end_of_the_last_batch_is_known(scripted: Scripted) -> None:
+    assert parted(scripted, [*READ, AFTER], known=False) is None
+    found = parted(scripted, [batch(0, 1), batch(1, 702)], known=False)
+    assert found is not None
+    assert found.was == "one that ends at 499"

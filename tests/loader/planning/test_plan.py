@@ -1,16 +1,19 @@
-"""What a run reads, and what it refuses to pass over."""
+"""What a run or a rebuild reads, and what it refuses to pass over."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from client.delivery import TopicPartition
 from loader.errors import GapError
 from loader.manifests import PartitionState, TopicState
 from loader.planning.facts import Parted, PartitionFacts, TopicFacts
 from loader.planning.plan import Gap, Plan, Why, plan
+from loader.planning.rebuild import plan_rebuild
 from loader.tables import SourceTopic, TableSource
 
 TABLE = TableSource(name="t", topics=(SourceTopic(topic="t", cluster="c"),))
@@ -62,33 +65,26 @@ def planned(
     max_records: int | None = None,
     records_per_task: int = 1_000,
 ) -> Plan:
-    return plan(
-        table,
-        found,
-        known,
-        accept_gap=accept_gap,
-        max_records=max_records,
-        records_per_task=records_per_task,
-    )
+    limits: Any = {"max_records": max_records, "records_per_task": records_per_task}
+    return plan(table, found, known, accept_gap=accept_gap, **limits)
 
 
 def as_asked_for(
     known: Sequence[TopicState], found: dict[str, TopicFacts]
 ) -> dict[str, TopicFacts]:
     """Nobody asks where an epoch ended that is not known, nor for batches that were not read."""
-    unknown = {
-        (topic.topic, each.partition)
+    told = {
+        (topic.topic, each.partition): each.leader_epoch >= 0
         for topic in known
         for each in topic.partitions
-        if each.leader_epoch < 0
     }
     return {
         name: replace(
             topic,
             partitions={
-                index: replace(each, epoch_end=None, parted=None)
-                if (name, index) in unknown
-                else each
+                index: each
+                if told.get((name, index), True)
+                else replace(each, epoch_end=None, parted=None)
                 for index, each in topic.partitions.items()
             },
         )
@@ -147,126 +143,73 @@ def test_a_topic_without_ids_is_taken_for_the_same() -> None:
     assert ranges(planned(facts((0, 9)), state(4, topic_id=""))) == [(0, 4, 9)]
 
 
-def parted_at(first: int, *, again: int) -> Gap:
-    gap = Gap(topic="t", partition=0, first=first, end=4, why=Why.TRUNCATED, again=again)
-    return replace(gap, was="2 to 3", found="1 to 8")
+def gap(why: Why, first: int, end: int, *, partition: int = 0, **more: Any) -> Gap:
+    return Gap(topic="t", partition=partition, first=first, end=end, why=why, **more)
 
 
-GAPS = [
-    pytest.param(
-        facts((0, 9), (7, 9)),
-        state(9),
-        Gap(topic="t", partition=1, first=0, end=7, why=Why.RETENTION),
-        [(1, 7, 9)],
+PARTED: dict[str, Any] = {"was": "2 to 3", "found": "1 to 8"}
+LOST = "were loaded, and the log has lost them since, or holds something else there"
+AGAIN = "; how much of the rest is the same nobody can tell: all 2 offsets that are there are to be"
+# What is found, what was known, the gap, what is read, and what is said.
+GAPS: dict[str, tuple[dict[str, TopicFacts], list[TopicState], Gap, Any, str]] = {
+    "new partition": (
+        *(facts((0, 9), (7, 9)), state(9)),
+        *(gap(Why.RETENTION, 0, 7, partition=1), [(1, 7, 9)]),
         "t-1: offsets 0 to 6 were deleted before they were read",
-        id="new-partition",
     ),
-    pytest.param(
-        facts((7, 9)),
-        state(4),
-        Gap(topic="t", partition=0, first=4, end=7, why=Why.RETENTION),
-        [(0, 7, 9)],
+    "retention": (
+        *(facts((7, 9)), state(4), gap(Why.RETENTION, 4, 7), [(0, 7, 9)]),
         "t-0: offsets 4 to 6 were deleted before they were read",
-        id="retention",
     ),
-    pytest.param(
-        facts((9, 9)),
-        state(4),
-        Gap(topic="t", partition=0, first=4, end=9, why=Why.RETENTION),
-        [],
+    "everything deleted": (
+        *(facts((9, 9)), state(4), gap(Why.RETENTION, 4, 9), []),
         "t-0: offsets 4 to 8 were deleted",
-        id="everything-deleted",
     ),
-    pytest.param(
-        facts((0, 9), topic_id="two"),
-        state(4),
-        Gap(topic="t", partition=0, first=4, end=-1, why=Why.RECREATED),
-        [(0, 0, 9)],
+    "recreated": (
+        *(facts((0, 9), topic_id="two"), state(4), gap(Why.RECREATED, 4, -1), [(0, 0, 9)]),
         "t-0: the topic was deleted and made anew; of the old one, offsets from 4 on",
-        id="recreated",
     ),
-    pytest.param(
-        facts((0, 9, 3)),
-        state(4),
-        Gap(topic="t", partition=0, first=3, end=4, why=Why.TRUNCATED),
-        [(0, 3, 9)],
+    "another history": (
+        *(facts((0, 9, 3)), state(4), gap(Why.TRUNCATED, 3, 4), [(0, 3, 9)]),
         "t-0: offsets 3 to 3 were loaded, and the log has lost them",
-        id="another-history",
     ),
-    pytest.param(
-        facts((5, 9, 3)),
-        state(4),
-        Gap(topic="t", partition=0, first=3, end=4, why=Why.TRUNCATED),
-        [(0, 5, 9)],
+    "another history and retention": (
+        *(facts((5, 9, 3)), state(4), gap(Why.TRUNCATED, 3, 4), [(0, 5, 9)]),
         "t-0: offsets 3 to 3 were loaded",
-        id="another-history-and-retention",
     ),
-    pytest.param(
-        facts((1, 3)),
-        state(4),
-        Gap(topic="t", partition=0, first=3, end=4, why=Why.TRUNCATED, again=2),
-        [(0, 1, 3)],
-        "t-0: offsets 3 to 3 were loaded, and the log has lost them since, or holds something else "
-        "there; how much of the rest is the same nobody can tell: all 2 offsets that are there are "
-        "to be read again, and rows without a source and number, or of a source that is forgotten, "
-        "will be there twice. To load",
-        id="shorter",
+    "shorter": (
+        *(facts((1, 3)), state(4), gap(Why.TRUNCATED, 3, 4, again=2), [(0, 1, 3)]),
+        f"t-0: offsets 3 to 3 {LOST}{AGAIN} read again, and rows without a source and number, or "
+        "of a source that is forgotten, will be there twice. To load",
     ),
-    pytest.param(
-        other_log(facts((0, 9)), same_to=2),
-        state(4),
-        parted_at(2, again=2),
-        [(0, 2, 9)],
-        "t-0: offsets 2 to 3 were loaded, and the log has lost them since, or holds something else "
-        "there: the last batch that was read is 2 to 3; in its place: 1 to 8; how much of the rest "
-        "is the same nobody can tell: all 2 offsets that are there are to be read again",
-        id="another-log",
+    "another log": (
+        *(other_log(facts((0, 9)), same_to=2), state(4)),
+        *(gap(Why.TRUNCATED, 2, 4, again=2, **PARTED), [(0, 2, 9)]),
+        f"t-0: offsets 2 to 3 {LOST}: the last batch that was read is 2 to 3; in its place: 1 to 8"
+        f"{AGAIN} read again",
     ),
-    pytest.param(
-        other_log(facts((1, 9)), same_to=-1),
-        state(4),
-        parted_at(1, again=3),
-        [(0, 1, 9)],
+    "another log from the beginning": (
+        *(other_log(facts((1, 9)), same_to=-1), state(4)),
+        *(gap(Why.TRUNCATED, 1, 4, again=3, **PARTED), [(0, 1, 9)]),
         "t-0: offsets 1 to 3 were loaded, and the log has lost them since",
-        id="another-log-from-the-beginning",
     ),
-    pytest.param(
-        facts((0, 0)),
-        state(4),
-        Gap(topic="t", partition=0, first=0, end=4, why=Why.TRUNCATED),
-        [],
-        "t-0: offsets 0 to 3 were loaded, and the log has lost them since, or holds something else "
-        "there. To load",
-        id="empty",
+    "empty": (
+        *(facts((0, 0)), state(4), gap(Why.TRUNCATED, 0, 4), []),
+        f"t-0: offsets 0 to 3 {LOST}. To load",
     ),
-    pytest.param(
-        facts(),
-        state(4),
-        Gap(topic="t", partition=0, first=4, end=-1, why=Why.VANISHED),
-        [],
+    "no partition": (
+        *(facts(), state(4), gap(Why.VANISHED, 4, -1), []),
         "t-0 does not exist any more; offsets from 4 on",
-        id="no-partition",
     ),
-    pytest.param(
-        {},
-        state(4),
-        Gap(topic="t", partition=0, first=4, end=-1, why=Why.VANISHED),
-        [],
-        "t-0 does not exist any more",
-        id="no-topic",
-    ),
-    pytest.param(
-        facts(topic_id="two"),
-        state(4),
-        Gap(topic="t", partition=0, first=4, end=-1, why=Why.RECREATED),
-        [],
+    "no topic": (*({}, state(4), gap(Why.VANISHED, 4, -1), []), "t-0 does not exist any more"),
+    "recreated smaller": (
+        *(facts(topic_id="two"), state(4), gap(Why.RECREATED, 4, -1), []),
         "t-0: the topic was deleted and made anew",
-        id="recreated-smaller",
     ),
-]
+}
 
 
-@pytest.mark.parametrize(("found", "known", "gap", "read", "said"), GAPS)
+@pytest.mark.parametrize(("found", "known", "gap", "read", "said"), GAPS.values(), ids=GAPS)
 def test_a_gap_fails_the_run_unless_it_is_accepted(
     found: dict[str, TopicFacts],
     known: list[TopicState],
@@ -393,3 +336,61 @@ def test_everything_from_where_it_was_read_to_is_read_and_nothing_twice(
     assert [each.partition for topic in made.topics for each in topic.partitions] == list(
         range(max(len(found), len(known)))
     )
+
+
+def rebuild_planned(
+    found: dict[str, TopicFacts],
+    known: list[TopicState],
+    lowest: dict[int, int],
+    *,
+    accept_gap: bool = False,
+) -> Plan:
+    return plan_rebuild(
+        TABLE,
+        found,
+        known,
+        lowest={TopicPartition("t", each): offset for each, offset in lowest.items()},
+        accept_gap=accept_gap,
+        records_per_task=100,
+    )
+
+
+def test_everything_that_was_read_and_is_there_is_read_again() -> None:
+    known = state(8, 5, 0)
+    made = rebuild_planned(facts((2, 20, 20), (0, 5, 5), (0, 3)), known, {0: 2})
+    assert ranges(made) == [(0, 2, 8), (1, 0, 5)]
+    assert made.topics == tuple(known)
+    assert made.records == 11
+
+
+@pytest.mark.parametrize(
+    ("found", "began", "why", "read"),
+    [
+        (facts((4, 20)), 3, Why.RETENTION, [(0, 4, 8)]),
+        (facts((9, 20)), 3, Why.RETENTION, []),
+        (facts((0, 20), topic_id="two"), 3, Why.RECREATED, []),
+        (facts((0, 20)), 9, Why.RECREATED, [(0, 0, 8)]),
+        (facts((0, 20, 6)), 3, Why.TRUNCATED, [(0, 0, 8)]),
+        (facts((0, 6)), 3, Why.TRUNCATED, [(0, 0, 6)]),
+        ({}, 3, Why.VANISHED, []),
+        (facts(), 3, Why.VANISHED, []),
+    ],
+)
+def test_what_only_files_hold_is_not_thrown_away(
+    found: dict[str, TopicFacts], began: int, why: Why, read: list[tuple[int, int, int]]
+) -> None:
+    with pytest.raises(GapError) as refused:
+        rebuild_planned(found, state(8), {0: began})
+    assert str(refused.value) == (
+        f"t-0: files of these hours hold rows from offset {began} on, "
+        f"and the log does not hold them all any more ({why}). "
+        "To rebuild the hours without them: --accept-gap"
+    )
+    made = rebuild_planned(found, state(8), {0: began}, accept_gap=True)
+    assert [each.why for each in made.gaps] == [why]
+    assert ranges(made) == read
+
+
+def test_what_is_gone_and_in_no_file_of_these_hours_does_not_matter() -> None:
+    assert ranges(rebuild_planned(facts((4, 20)), state(8), {0: 4})) == [(0, 4, 8)]
+    assert ranges(rebuild_planned(facts((4, 20)), state(8), {})) == [(0, 4, 8)]

@@ -9,14 +9,7 @@ from loader.planning.slicing import Range, divide, share
 
 
 def a_range(partition: int, first: int, end: int) -> Range:
-    return Range(
-        topic="t",
-        topic_id="id",
-        cluster="c",
-        partition=partition,
-        first=first,
-        end=end,
-    )
+    return Range(topic="t", topic_id="id", cluster="c", partition=partition, first=first, end=end)
 
 
 def test_partitions_take_turns() -> None:

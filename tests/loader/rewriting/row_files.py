@@ -2,7 +2,7 @@
 
 import datetime
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
@@ -12,62 +12,32 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from columns.column_types import list_of
 from loader.config import FileCompression, FileFormat
+from loader.decoding.spark_types import spark_json
 from loader.rewriting.files import options_of
 from loader.rewriting.row_format import RowFormat
 
+NESTED: Final = pa.struct([("a", pa.int64()), ("b", list_of(pa.int32()))])
 SCHEMA: Final = pa.schema(
-    [
-        pa.field("message", pa.string()),
-        pa.field("count", pa.int32()),
-        pa.field("share", pa.float64()),
-        pa.field("ratio", pa.float32()),
-        pa.field("ok", pa.bool_()),
-        pa.field("raw", pa.binary()),
-        pa.field("day", pa.date32()),
-        pa.field("price", pa.decimal128(20, 4)),
-        pa.field("at", pa.timestamp("us", tz="UTC")),
-        pa.field("local", pa.timestamp("us")),
-        pa.field("nothing", pa.string()),
-        pa.field("tags", pa.list_(pa.field("element", pa.string()))),
-        pa.field("counts", pa.map_(pa.string(), pa.int64())),
-        pa.field("nested", pa.struct([("a", pa.int64()), ("b", pa.list_(pa.int32()))])),
-        pa.field("_offset", pa.int64()),
-    ]
+    {
+        "message": pa.string(),
+        "count": pa.int32(),
+        "share": pa.float64(),
+        "ratio": pa.float32(),
+        "ok": pa.bool_(),
+        "raw": pa.binary(),
+        "day": pa.date32(),
+        "price": pa.decimal128(20, 4),
+        "at": pa.timestamp("us", tz="UTC"),
+        "local": pa.timestamp("us"),
+        "nothing": pa.string(),
+        "tags": list_of(pa.string()),
+        "counts": pa.map_(pa.string(), pa.int64()),
+        "nested": NESTED,
+        "_offset": pa.int64(),
+    }
 )
-_SPARK: Final = {
-    "message": "string",
-    "count": "integer",
-    "share": "double",
-    "ratio": "float",
-    "ok": "boolean",
-    "raw": "binary",
-    "day": "date",
-    "price": "decimal(20,4)",
-    "at": "timestamp",
-    "local": "timestamp_ntz",
-    "nothing": "string",
-    "tags": {"type": "array", "elementType": "string", "containsNull": True},
-    "counts": {
-        "type": "map",
-        "keyType": "string",
-        "valueType": "long",
-        "valueContainsNull": True,
-    },
-    "nested": {
-        "type": "struct",
-        "fields": [
-            {"name": "a", "type": "long", "nullable": True, "metadata": {}},
-            {
-                "name": "b",
-                "type": {"type": "array", "elementType": "integer", "containsNull": True},
-                "nullable": True,
-                "metadata": {},
-            },
-        ],
-    },
-    "_offset": "long",
-}
 
 Row = dict[str, Any]
 
@@ -111,14 +81,9 @@ def write_rows(
     return f"file://{path}"
 
 
-def columns(names: Sequence[str] = tuple(_SPARK), **more: str) -> str:
-    """As Spark's JSON."""
-    types = {**{name: _SPARK[name] for name in names}, **more}
-    fields = [
-        {"name": name, "type": type_, "nullable": True, "metadata": {}}
-        for name, type_ in types.items()
-    ]
-    return json.dumps({"type": "struct", "fields": fields})
+def columns(**more: pa.DataType) -> str:
+    """As Spark's JSON: those of `SCHEMA`, some of them of another type, and more."""
+    return spark_json(pa.schema(dict(zip(SCHEMA.names, SCHEMA.types, strict=True)) | more))
 
 
 def target(

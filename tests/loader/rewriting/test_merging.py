@@ -1,22 +1,41 @@
-"""Small files of hours become few, with the rows that were there."""
+"""Small files of hours become few, with the rows that were there; never files of other columns."""
 
+import io
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.cloudpickle import dumps
 from pyspark.sql import SparkSession
 
-from loader.config import FileFormat
+from loader.config import FileCompression, FileFormat
 from loader.errors import Mismatch
 from loader.hours.closing import Merge, Merged
+from loader.landing.pieces import PIECE_END
+from loader.rewriting.groups import Footer, grouped, groups_of
 from loader.rewriting.here import merge_here
-from loader.rewriting.merging import merge_hours
+from loader.rewriting.joined_rows import joined
+from loader.rewriting.merging import merge_hours, task_of
 from loader.rewriting.reshaping import reshape
 from loader.rewriting.row_format import RowFormat
 from loader.store.local import LocalStore
 from loader.tables import Hour
-from tests.loader.rewriting.row_files import Row, columns, read_rows, row, target, write_rows
+from tests.loader.rewriting.row_files import (
+    SCHEMA,
+    Row,
+    columns,
+    read_rows,
+    row,
+    target,
+    write_rows,
+)
 
 HERE = {"here": 1}
 BY_SPARK = {"join_below": 0}
@@ -134,7 +153,7 @@ def test_other_formats(
 ) -> None:
     """Lines are joined as they are; files of other columns stay apart."""
     staged = tmp_path / "staged"
-    former = target(format_, of=columns(gone="string"))
+    former = target(format_, of=columns(gone=pa.string()))
     for at, kept_as in enumerate([target(format_), target(format_), former]):
         folder = f"slice={at}/dt=2026-11-20/hour=07"
         offsets = range(at * 5, at * 5 + 5)
@@ -167,3 +186,151 @@ def test_what_a_merge_did_not_write_is_noticed(spark: SparkSession, tmp_path: Pa
 
     with pytest.raises(Mismatch, match="nothing that a merge has written"):
         _merge(spark, tmp_path, {SEVEN: (files, 1)}, target())
+
+
+HOUR = 3_600_000
+
+
+def _file(rows: pa.Table, row_group_size: int = 1000) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(rows, sink, row_group_size=row_group_size)
+    return sink.getvalue()
+
+
+def _given(files: Iterable[tuple[int, bytes]]) -> Iterable[pa.RecordBatch]:
+    for number, content in files:
+        yield pa.RecordBatch.from_pydict(
+            {
+                "number": pa.array([number], pa.int32()),
+                "hour": pa.array([number * HOUR], pa.int64()),
+                "content": pa.array([content], pa.binary()),
+            }
+        )
+
+
+def _files(pieces: Iterable[pa.RecordBatch]) -> dict[tuple[int, str], pa.Table]:
+    """By number and hour."""
+    found: defaultdict[tuple[int, str], bytes] = defaultdict(bytes)
+    for piece in pieces:
+        value = piece.column("value")[0].as_buffer().to_pybytes()
+        key = piece.column("slice")[0].as_py(), piece.column("hour")[0].as_py()
+        found[key] += value + PIECE_END.encode()
+    return {key: pq.read_table(io.BytesIO(data)) for key, data in found.items()}
+
+
+def test_files_of_one_number_become_one() -> None:
+    tables = [
+        pa.Table.from_pylist([row(at) for at in range(first, first + 50)], SCHEMA)
+        for first in (0, 50, 100)
+    ]
+    contents = [_file(each, 7) for each in tables]
+
+    pieces = joined(_given(zip((3, 3, 4), contents, strict=True)), FileCompression.ZSTD)
+    found = _files(pieces)
+
+    assert set(found) == {(3, "03"), (4, "04")}
+    assert found[3, "03"].to_pylist() == [row(at) for at in range(100)]
+    assert found[4, "04"].to_pylist() == [row(at) for at in range(100, 150)]
+    assert found[3, "03"].schema.field("at").type == pa.timestamp("us", tz="UTC")
+    assert list(joined([], FileCompression.ZSTD)) == []
+
+
+@pytest.mark.not_quick("very many rows")
+def test_many_small_row_groups_become_few_large_ones_and_what_is_held_is_bounded() -> None:
+    numbers = pa.table({"_offset": pa.array(range(100_000), pa.int64())})
+    small = [(0, _file(numbers, 100))] * 2
+    pieces = joined(_given(small), FileCompression.NONE)
+    data = b"".join(
+        each.column("value")[0].as_buffer().to_pybytes() + PIECE_END.encode() for each in pieces
+    )
+    assert pq.ParquetFile(io.BytesIO(data)).num_row_groups == 1
+    files = _given([(0, _file(numbers, 5000))])
+    held = list(joined(files, FileCompression.NONE, held_bytes=80_000))
+    assert len(held) == 11  # ten row groups, and the footer
+
+
+UNPICKLE = """
+import pickle, sys
+task = pickle.load(sys.stdin.buffer)
+print(sorted({name.partition(".")[0] for name in sys.modules} & {"loader", "wire", "schemas"}))
+try:
+    print(list(task([])))
+except ModuleNotFoundError as error:
+    print(error.name)
+"""
+
+
+@pytest.mark.not_quick("starts a process")
+def test_a_task_is_unpickled_where_nothing_of_penstock_was_imported() -> None:
+    """And the first that it does is to look for it."""
+    done = subprocess.run(
+        [sys.executable, "-c", UNPICKLE],
+        input=dumps(task_of(target())),  # type: ignore[no-untyped-call]
+        capture_output=True,
+        check=True,
+        cwd="/",
+        timeout=60,
+    )
+    found, result = done.stdout.decode().splitlines()
+    assert found == "[]"
+    assert result in {"[]", "penstock"}
+
+
+NOON = Hour(43_200_000)
+SIZES = st.dictionaries(st.text("abcdef", min_size=1), st.integers(0, 1000), min_size=1)
+FILES = st.dictionaries(
+    st.text("abcdef", min_size=1), st.tuples(st.integers(0, 1000), st.sampled_from("xyz"))
+)
+
+
+@given(SIZES, st.integers(1, 20))
+def test_every_file_is_in_one_group_and_these_are_of_a_size(
+    sizes: dict[str, int], wanted: int
+) -> None:
+    groups = grouped(sizes, wanted)
+    assert sorted(path for group in groups for path in group) == sorted(sizes)
+    assert len(groups) == min(wanted, len(sizes))
+    assert all(groups)
+    assert groups == grouped(dict(sorted(sizes.items(), reverse=True)), wanted)
+    filled = [sum(sizes[path] for path in group) for group in groups]
+    assert max(filled) - min(filled) <= max(sizes.values())
+
+
+@given(FILES.filter(bool), st.integers(1, 20))
+def test_only_files_of_the_same_columns_become_one(
+    files: dict[str, tuple[int, str]], wanted: int
+) -> None:
+    sizes = {path: size for path, (size, _) in files.items()}
+    known = {path: Footer(columns, row_groups=2) for path, (_, columns) in files.items()}
+    merge = Merge(NOON, tuple(sorted(files)), sum(sizes.values()), wanted)
+
+    groups = groups_of([merge], sizes, known)
+
+    assert [each.number for each in groups] == list(range(len(groups)))
+    merged = sorted(path for each in groups for path in each.files)
+    assert len(set(merged)) == len(merged)
+    for group in groups:
+        assert {known[path].columns for path in group.files} == {group.columns}
+        assert group.row_groups == 2 * len(group.files)
+        assert group.size == sum(sizes[path] for path in group.files)
+        assert group.merge.files == tuple(merged)
+        assert group.merge.bytes == sum(sizes[path] for path in merged)
+        assert group.merge.files_wanted == len(groups) < len(merged)
+    if wanted == 1:
+        alone = sorted(set(files) - set(merged))
+        assert len({files[path][1] for path in alone}) == len(alone)
+
+
+def test_a_share_of_the_files_for_each_kind_of_columns() -> None:
+    sizes = {f"{at:02}": 100 for at in range(12)} | {"large": 800}
+    known = {path: Footer("old" if path < "05" else "new") for path in sizes}
+    merge = Merge(NOON, tuple(sizes), sum(sizes.values()), 4)
+
+    groups = groups_of([merge], sizes, known)
+
+    assert [(each.columns, each.size) for each in groups] == [
+        ("new", 800),
+        ("new", 400),
+        ("new", 300),
+        ("old", 500),
+    ]

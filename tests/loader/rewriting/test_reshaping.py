@@ -1,4 +1,4 @@
-"""Staged Parquet in the form in which a table keeps its rows."""
+"""Staged Parquet in the form in which a table keeps its rows, and how many rows files hold."""
 
 from pathlib import Path
 
@@ -9,17 +9,11 @@ from pyspark.sql import SparkSession
 from loader.config import FileCompression, FileFormat
 from loader.errors import LoaderError
 from loader.landing.pieces import HOUR_COLUMN
+from loader.rewriting.contents import count_rows
 from loader.rewriting.reshaping import reshape
 from loader.rewriting.row_format import check_format, codec
 from loader.run.spark_work import SparkWork
-from tests.loader.rewriting.row_files import (
-    columns,
-    frame,
-    read_rows,
-    row,
-    target,
-    write_rows,
-)
+from tests.loader.rewriting.row_files import columns, frame, read_rows, row, target, write_rows
 
 HOUR = 3_600_000
 SEVEN = 1_795_158_000_000  # 2026-11-20 07:00 UTC
@@ -61,6 +55,8 @@ def test_rows_are_the_same_in_every_format(
     assert all(path.name.endswith(suffix) for path in out.rglob("part-*"))
     assert read_rows(spark, out / folders[0], kept_as) == list(map(row, range(10)))
     assert read_rows(spark, out / folders[1], kept_as) == list(map(row, range(10, 15)))
+    uris = [f"file://{next((out / folder).glob('part-*'))}" for folder in folders]
+    assert count_rows(spark, uris, format_) == dict(zip(uris, [10, 5], strict=True))
 
 
 def test_mixed_rows_are_divided_by_their_hour(spark: SparkSession, tmp_path: Path) -> None:
@@ -87,47 +83,49 @@ def test_mixed_rows_are_divided_by_their_hour(spark: SparkSession, tmp_path: Pat
 
 
 def test_rows_and_mixed_rows_land_together(spark: SparkSession, tmp_path: Path) -> None:
+    """In a table that has a column called like one of the folders."""
     folder = "slice=0/dt=2026-11-20/hour=07"
-    rows = write_rows(tmp_path / "kind=rows" / folder / "part-0.txt", range(3))
+    path = tmp_path / "kind=rows" / folder / "part-0.txt"
+    rows = write_rows(path, range(3), {"Slice": pa.array(["a", "b", "c"])})
     hours = pa.array([SEVEN, SEVEN + HOUR], pa.int64())
-    mixed = write_rows(
-        tmp_path / "kind=mixed/slice=1/dt=none/hour=none/part-0.txt", [3, 4], {HOUR_COLUMN: hours}
-    )
-    out, kept_as = tmp_path / "out", target(FileFormat.ORC)
+    path = tmp_path / "kind=mixed/slice=1/dt=none/hour=none/part-0.txt"
+    mixed = write_rows(path, [3, 4], {"Slice": pa.array(["d", "e"]), HOUR_COLUMN: hours})
+    out, kept_as = tmp_path / "out", target(FileFormat.ORC, of=columns(Slice=pa.string()))
 
     reshape(spark, [rows], [mixed], f"file://{out}", kept_as)
 
-    assert _folders(out) == [
-        folder,
-        "slice=1/dt=2026-11-20/hour=07",
-        "slice=1/dt=2026-11-20/hour=08",
-    ]
-    assert read_rows(spark, out / "slice=1/dt=2026-11-20/hour=08", kept_as) == [row(4)]
-
-
-def test_a_column_may_be_called_slice(spark: SparkSession, tmp_path: Path) -> None:
-    folder = "slice=7/dt=2026-11-20/hour=07"
-    slices = pa.array(["a", "b"])
-    rows = write_rows(tmp_path / "kind=rows" / folder / "part-0.txt", [0, 1], {"Slice": slices})
-    out, kept_as = tmp_path / "out", target(FileFormat.ORC, of=columns(Slice="string"))
-
-    reshape(spark, [rows], [], f"file://{out}", kept_as)
-
-    assert _folders(out) == [folder]
-    found = read_rows(spark, out / folder, kept_as)
-    assert [each["Slice"] for each in found] == ["a", "b"]
+    later = "slice=1/dt=2026-11-20/hour=08"
+    assert _folders(out) == [folder, "slice=1/dt=2026-11-20/hour=07", later]
+    assert [each["Slice"] for each in read_rows(spark, out / folder, kept_as)] == ["a", "b", "c"]
+    assert read_rows(spark, out / later, kept_as) == [{**row(4), "Slice": "e"}]
 
 
 def test_avro_without_its_module_names_what_is_missing(spark: SparkSession) -> None:
     with pytest.raises(LoaderError, match=r"spark\.jars\.packages to org.apache.spark:spark-avro_"):
         SparkWork(spark).check_avro()
-
-
-@pytest.mark.parametrize("format_", [FileFormat.PARQUET, FileFormat.ORC, FileFormat.JSON])
-def test_formats_that_spark_has(spark: SparkSession, format_: FileFormat) -> None:
-    check_format(format_, FileCompression.ZSTD, SparkWork(spark).check_avro)
+    for each in (FileFormat.PARQUET, FileFormat.ORC, FileFormat.JSON):
+        check_format(each, FileCompression.ZSTD, SparkWork(spark).check_avro)
 
 
 def test_a_codec_that_a_format_has_not() -> None:
     with pytest.raises(LoaderError, match="`compression: lz4`: avro has zstd, snappy, gzip, none"):
         codec(FileFormat.AVRO, FileCompression.LZ4)
+
+
+@pytest.mark.parametrize("footers", [0, 10])
+def test_parquet_whatever_its_files_are_called(
+    spark: SparkSession, tmp_path: Path, footers: int
+) -> None:
+    odd = tmp_path / "a [b] {c,d} 100% e+f é" / "slice=1"
+    uris = [
+        write_rows(odd / "part-0.c000.txt", range(7)),
+        write_rows(odd / "part-1", []),
+        write_rows(odd / "part-2.parquet", range(5000)),
+        write_rows(odd / "part-3*.parquet", range(3)),
+        write_rows(odd / "part-33.parquet", range(4)),
+    ]
+
+    assert count_rows(spark, [], FileFormat.PARQUET) == {}
+    found = count_rows(spark, uris, FileFormat.PARQUET, most_footers=footers)
+
+    assert found == dict(zip(uris, [7, 0, 5000, 3, 4], strict=True))

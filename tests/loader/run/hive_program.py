@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from harness.spark_jvm import quick_java
@@ -37,9 +38,9 @@ def main(directory: Path) -> None:
     hidden.rename(root / "app.logs" / hour_folder(EIGHT))
     _register(spark, root, [SEVEN, EIGHT])
     said["another hour"] = _seen(spark)
-    _register(spark, root, [], of=columns(order="date"))
+    _register(spark, root, [], of=columns(order=pa.date32()))
     said["another column"] = _seen(spark)
-    _register(spark, root, [], of=columns(count="long"))
+    _register(spark, root, [], of=columns(count=pa.int64()))
     said["another type"] = _seen(spark)
 
     # As if Spark had been killed before the hours of days long gone were added.
@@ -49,7 +50,7 @@ def main(directory: Path) -> None:
             write_rows(path / "part-0.parquet", [10 * day])
     (root / "app.logs" / "dt=2026-11-19" / "hour=07.copy").mkdir()
     (root / "app.logs" / "_common_metadata").touch()
-    _register(spark, root, [EIGHT], of=columns(count="long"))
+    _register(spark, root, [EIGHT], of=columns(count=pa.int64()))
     said["all hours"] = [row[0] for row in spark.sql("SHOW PARTITIONS default.app_logs").collect()]
 
     said["elsewhere"] = _error(lambda: _register(spark, directory, [SEVEN]))

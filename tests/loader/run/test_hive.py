@@ -22,13 +22,9 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> Any:
         find_java()
     except EmbeddedError as error:
         pytest.skip(str(error))
+    folder = tmp_path_factory.mktemp("hive")
     done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "tests.loader.run.hive_program",
-            str(tmp_path_factory.mktemp("hive")),
-        ],
+        [sys.executable, "-m", "tests.loader.run.hive_program", str(folder)],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -1,5 +1,6 @@
-"""Whole loads: from a broker into files, with real everything."""
+"""Whole loads: from a broker into files, one loader on a table at a time."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -36,13 +37,38 @@ def test_everything_lands_once(
     assert load_once(spark, config).did_nothing
 
     otherwise = msgspec.structs.replace(config, root=f"file:{tmp_path}/root/")
-    with (
-        sole_loader(config.root, application.topic),
-        pytest.raises(RunTaken, match="another loader on this host"),
-    ):
+    with sole_loader(config.root, application.topic), pytest.raises(RunTaken, match="on this host"):
         load_once(spark, otherwise)
 
     shutil.rmtree(tmp_path / "root/_penstock" / application.topic)
     with pytest.raises(LoaderError, match="has files already"):
         load_once(spark, config)
     assert landed(rows_of(spark, config, application.topic)) == sorted(application.written)
+
+
+def test_a_second_loader_is_told(tmp_path: Path) -> None:
+    root = f"file://{tmp_path}"
+    with sole_loader(root, "clicks"):
+        with (
+            pytest.raises(RunTaken, match="table clicks: another loader on this host"),
+            sole_loader(root, "clicks"),
+        ):
+            pass
+        with sole_loader(root, "views"), sole_loader(f"{root}/other", "clicks"):
+            pass
+    with sole_loader(root, "clicks"):
+        pass
+
+
+def test_it_is_the_same_for_all_users(tmp_path: Path) -> None:
+    """So its name says nothing of them."""
+
+    def held() -> set[str]:
+        words = Path("/proc/net/unix").read_text(errors="replace").split()
+        return {word for word in words if word.startswith("@penstock-load-")}
+
+    before = held()
+    with sole_loader(f"file://{tmp_path}", "clicks"):
+        found = held() - before
+    assert found
+    assert all(re.fullmatch("@penstock-load-[0-9a-f]{32}", name) for name in found)

@@ -1,4 +1,4 @@
-"""In which form a table is kept: it grows, or the load says why not."""
+"""Whose schema says what a table's columns are, and in which form it is kept as that grows."""
 
 import io
 import json
@@ -9,11 +9,22 @@ import pytest
 
 from loader.config import FileFormat, HeaderColumns
 from loader.decoding.columns import Columns
-from loader.errors import LoaderError
+from loader.errors import LoaderError, NoSchema
 from loader.manifests import VERSION, Manifest, Marker, RunKind
-from loader.run.table_form import TableForm, check_format, form_of, in_form, next_form
+from loader.run.table_form import (
+    LatestSchema,
+    TableForm,
+    check_format,
+    form_of,
+    in_form,
+    next_form,
+    table_columns,
+    that_reads_all,
+)
+from loader.tables import SourceTopic, TableSource
 from schemas.parsing import parse
-from tests.loader.application import Json, event_schema
+from schemas.registry_client import RegistryClient
+from tests.loader.application import VIEW, Json, event_schema
 
 FIRST = Manifest(
     version=VERSION, run=1, kind=RunKind.LOAD, table="t", committed=0, loader="me", topics=()
@@ -56,32 +67,19 @@ def test_the_union_of_all_columns_as_a_footer_beside_the_files() -> None:
     assert form(columns(field("a", "int")), second).columns != second.columns  # another order
     assert form(columns(field("a", "int"), field("new", "string")), second) == second
     assert in_form(found, second, second).markers == found.markers
-
-
-def test_other_formats_have_no_footer() -> None:
-    kept = next_form("t", None, columns(field("a", "int")), FileFormat.ORC)
-    assert in_form(FIRST, kept, None).markers == ()
-
-
-def test_a_table_that_was_never_loaded_has_no_form() -> None:
+    # Other formats have no footer, and a table that was never loaded has no form.
+    orc = next_form("t", None, columns(field("a", "int")), FileFormat.ORC)
+    assert in_form(FIRST, orc, None).markers == ()
     assert form_of(None) is None
     check_format("t", None, FileFormat.ORC)
 
 
-def test_a_type_that_cannot_be_widened_names_column_and_types() -> None:
-    with pytest.raises(
-        LoaderError,
-        match=r"table t: column `a` is long in its files, and string in the latest .* `tables:`",
-    ):
+def test_a_form_that_cannot_be_kept_is_named_with_what_to_do() -> None:
+    said = r"table t: column `a` is long in its files, and string in the latest .* `tables:`"
+    with pytest.raises(LoaderError, match=said):
         form(columns(field("a", "string")), form(columns(field("a", "long"))))
-
-
-def test_another_format() -> None:
     with pytest.raises(LoaderError, match=r"kept as parquet.*`format: orc`.*`tables:`"):
         check_format("t", form(columns()), FileFormat.ORC)
-
-
-def test_another_place_for_the_header() -> None:
     nested = columns(header=HeaderColumns.NESTED)
     with pytest.raises(LoaderError, match=r"`header: flat`, or, for `header: nested`.*`tables:`"):
         form(nested, form(columns()))
@@ -97,3 +95,64 @@ def test_a_header_may_come() -> None:
     assert second.header == "nested"
     assert '"_timestamp"' in second.columns
     assert form(no_header(field("a", "int")), second).header == "nested"
+
+
+COUNTRY: Json = {"name": "country", "type": "string", "default": ""}
+REFERER: Json = {"name": "referer", "type": "string", "default": ""}
+CLUSTERS = ("dc1", "dc2", "dc3")
+
+
+def latest(cluster: str, number: int, text: str) -> LatestSchema:
+    return LatestSchema(f"{cluster}.views-value", 7, number, parse(text))
+
+
+PLAIN = event_schema()
+WITH_COUNTRY = event_schema([*VIEW, COUNTRY])
+WITH_REFERER = event_schema([*VIEW, REFERER])
+NEEDS_COUNTRY = event_schema([*VIEW, {"name": "country", "type": "string"}])
+NEEDS_REFERER = event_schema([*VIEW, {"name": "referer", "type": "string"}])
+
+
+@pytest.mark.parametrize(
+    ("texts", "chosen"),
+    [
+        ({3: PLAIN}, 3),
+        ({3: PLAIN, 8: WITH_COUNTRY}, 8),
+        ({8: WITH_COUNTRY, 3: PLAIN}, 8),
+        ({3: PLAIN, 8: WITH_COUNTRY, 9: WITH_REFERER}, 9),
+        # The newest cannot read what lacks the field.
+        ({3: PLAIN, 9: NEEDS_COUNTRY}, 3),
+        ({3: PLAIN, 8: WITH_COUNTRY, 9: NEEDS_COUNTRY}, 8),
+    ],
+)
+def test_the_newest_that_reads_all_has_the_say(texts: dict[int, str], chosen: int) -> None:
+    found = [
+        latest(cluster, number, text)
+        for cluster, (number, text) in zip(CLUSTERS, texts.items(), strict=False)
+    ]
+    assert that_reads_all("views", found).id == chosen
+    of_one_schema = [latest(cluster, 3, PLAIN) for cluster in CLUSTERS]
+    assert that_reads_all("views", of_one_schema).id == 3
+
+
+def test_if_none_reads_all_two_are_named() -> None:
+    found = [latest("dc1", 3, NEEDS_COUNTRY), latest("dc2", 4, NEEDS_REFERER)]
+    with pytest.raises(NoSchema) as caught:
+        that_reads_all("views", found)
+    said = str(caught.value)
+    assert said.startswith("table views: none of its topics' latest schemas can read")
+    assert "referer" in said
+    assert "data of dc1.views-value, version 7 cannot be read with dc2.views-value" in said
+
+
+def test_fields_that_no_column_takes_are_named(registry: RegistryClient, new_topic: str) -> None:
+    topics = tuple(SourceTopic(topic=f"{each}.{new_topic}", cluster=each) for each in CLUSTERS)
+    table = TableSource(name=new_topic, topics=topics, with_cluster=True)
+    texts = zip(topics, (WITH_COUNTRY, WITH_REFERER), strict=False)
+    ids = [registry.register(f"{source.topic}-value", text) for source, text in texts]
+    found = table_columns(registry, table, HeaderColumns.FLAT)
+    newest = max(ids)
+    other, left_out = ("dc1", "country") if newest == ids[1] else ("dc2", "referer")
+    assert set(found.writers) == set(ids)
+    (warning,) = found.warnings
+    assert warning.startswith(f"{left_out} of {other}.{table.name}-value, version 1 cannot be")

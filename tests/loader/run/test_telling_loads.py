@@ -1,11 +1,9 @@
-"""Loads that fail: what the ledger hears of them, and that the others are loaded."""
+"""When it is said that loads fail, what the ledger hears of it, and what other tables do."""
 
 import json
 import shutil
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +15,78 @@ from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
 from loader.config import LoaderConfig
 from loader.errors import GapError, LoaderError, StoreError, TooManyDead, cure_of, reason_of
+from loader.ledger.entries import MOST_BYTES
+from loader.ledger.observations import divided
 from loader.run.load import load
 from loader.run.load_context import LoadRequest
-from loader.run.outcomes import TableOutcome, worst_exit_code
+from loader.run.outcomes import worst_exit_code
 from loader.run.spark_work import SparkWork
+from loader.run.telling_loads import (
+    AGAIN_MILLIS,
+    LONGEST,
+    Failing,
+    failing,
+    from_bytes,
+    recovered,
+    state_path,
+    statements,
+    weight,
+)
 from penstock.services.load.summary import EndedLoad, document, show
+from tests.loader.answering_audit import answering_audit
 from tests.loader.application import BEGAN, Application, landed
-from tests.loader.loads import Listening, load_once, rows_of
-from tests.loader.test_checked_files import entries, said
+from tests.loader.loads import Listening, folder_of, ledger_entries, load_once, outcome_of, rows_of
+
+FAILED_AT = 1_795_132_800_000
+
+
+def test_the_first_failure_is_said_with_when_its_load_began() -> None:
+    known, is_news = failing(None, "why", FAILED_AT - 5, FAILED_AT)
+    assert is_news
+    assert known == Failing(since=FAILED_AT - 5, told=FAILED_AT, reason="why")
+    assert from_bytes(msgspec.json.encode(known)) == known
+    said = {"topic": "t", "failed": True, "since": FAILED_AT - 5, "reason": "why", "cure": "do it"}
+    assert list(statements(["t"], known, "do it")) == [said]
+    over = {"failed": False, "since": FAILED_AT}
+    assert recovered(["a", "b"], FAILED_AT) == [{"topic": "a", **over}, {"topic": "b", **over}]
+
+
+@pytest.mark.parametrize(
+    ("reason", "later", "is_news"),
+    [
+        ("why", 60_000, False),
+        ("why", AGAIN_MILLIS - 1, False),
+        ("why", AGAIN_MILLIS, True),
+        ("another", 1, True),
+        ("why", -60_000, True),  # a clock that was set back holds nothing up
+    ],
+)
+def test_it_is_said_again(reason: str, later: int, is_news: bool) -> None:
+    before = Failing(since=FAILED_AT - 9, told=FAILED_AT, reason="why")
+    known, news = failing(before, reason, FAILED_AT + later, FAILED_AT + later)
+    assert (known.since, news) == (FAILED_AT - 9, is_news)
+    assert known.told == (FAILED_AT + later if is_news else FAILED_AT)
+
+
+def test_a_long_reason_is_the_same_each_time() -> None:
+    known, _ = failing(None, "x" * 2 * LONGEST, FAILED_AT, FAILED_AT)
+    assert failing(known, "x" * 2 * LONGEST, FAILED_AT, FAILED_AT) == (known, False)
+
+
+def test_what_is_no_state_is_a_beginning() -> None:
+    assert from_bytes(b"{}") is None
+    assert from_bytes(b'{"version": 2, "since": 1, "told": 1, "reason": ""}') is None
+    assert state_path("clicks") == "_penstock/~loads/clicks.json"
+
+
+def test_reasons_of_many_topics_are_several_entries() -> None:
+    known, _ = failing(None, "é" * LONGEST, FAILED_AT, FAILED_AT)
+    said = statements([f"t{number}" for number in range(500)], known, "do it")
+    parts = list(divided(said, weight))
+    assert [each for part in parts for each in part] == said
+    assert len(parts) == 8
+    assert all(len(msgspec.json.encode(part)) < 1.1 * MOST_BYTES for part in parts)
+    assert list(divided([], weight)) == []
 
 
 @pytest.fixture
@@ -37,34 +99,6 @@ def other(
     made.close()
 
 
-class _Refusing(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.send_error(403)
-
-    def do_POST(self) -> None:
-        self.send_error(403)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@contextmanager
-def registry_that_refuses() -> Iterator[str]:
-    """Whatever it is asked; so nobody waits until it is back."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Refusing) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-def loaded(spark: SparkSession, config: LoaderConfig) -> list[TableOutcome]:
-    return load(config, LoadRequest(), lambda: SparkWork(spark), Listening())
-
-
 def spoil(application: Application, count: int) -> None:
     for _ in range(count):
         application.send_bytes(b"a line that is no event")
@@ -72,7 +106,9 @@ def spoil(application: Application, count: int) -> None:
 
 
 def told(config: LoaderConfig, topic: str) -> list[dict[str, Any]]:
-    return [each for each in said(config, topic, "loads") if each["topic"] == topic]
+    """Of loads of this topic; each load's journal may be in another partition."""
+    found = [each for entry in ledger_entries(config, topic) for each in entry["loads"]]
+    return sorted((each for each in found if each["topic"] == topic), key=itemgetter("since"))
 
 
 def test_a_table_that_fails_is_told_of_until_it_is_loaded(
@@ -86,7 +122,7 @@ def test_a_table_that_fails_is_told_of_until_it_is_loaded(
     application.write(30, time=BEGAN)
     spoil(application, 10)
     other.write(20, time=BEGAN)
-    failed, well = loaded(spark, both)
+    failed, well = load(both, LoadRequest(), lambda: SparkWork(spark), Listening())
     assert isinstance(failed.error, TooManyDead)
     assert (well.error, well.rows) == (None, 20)
     show([failed, well])
@@ -105,13 +141,12 @@ def test_a_table_that_fails_is_told_of_until_it_is_loaded(
     assert "--set dead_share=1" in first["cure"]
     assert [each["failed"] for each in told(config, other.topic)] == [False]
     # The same an hour long is said once.
-    assert isinstance(loaded(spark, config)[0].error, TooManyDead)
+    assert isinstance(outcome_of(spark, config).error, TooManyDead)
     assert told(config, application.topic) == [first]
 
     patient = msgspec.structs.replace(config, dead_share=1.0)
     assert (load_once(spark, patient).rows, load_once(spark, patient).did_nothing) == (30, True)
-    # Each load's journal may be in another partition.
-    began, *later = sorted(told(config, application.topic), key=lambda each: each["since"])
+    began, *later = told(config, application.topic)
     assert (began, [each["failed"] for each in later]) == (first, [False, False])
 
 
@@ -125,64 +160,39 @@ def test_one_line_of_anybodys_holds_no_quiet_table(
     application.write(3, time=BEGAN)
     assert load_once(spark, config).rows == 3
     assert landed(rows_of(spark, config, application.topic)) == sorted(application.written)
-    assert told_or_nothing(config, application.topic) == []
+    assert not any(each["failed"] for each in told(config, application.topic))
 
 
-def told_or_nothing(config: LoaderConfig, topic: str) -> list[dict[str, Any]]:
-    return [each for each in told(config, topic) if each["failed"]]
-
-
-def test_what_keeps_a_load_from_beginning_is_told_of_all_tables(
+def test_what_keeps_a_load_from_beginning_is_told_until_one_does(
     spark: SparkSession, application: Application, config: LoaderConfig, tmp_path: Path
 ) -> None:
+    """It could leave nothing at the root that says so. The ledger has the table's first root; a
+    load that could not begin where that was moved to knows the new name alone."""
+    application.write(10, time=BEGAN)
     (tmp_path / "root").write_text("no folder")
     with pytest.raises(StoreError):
-        loaded(spark, config)
+        outcome_of(spark, config)
     (each,) = told(config, application.topic)
     assert (each["failed"], "cannot" in each["reason"]) == (True, True)
-
-
-def test_a_load_that_could_not_begin_is_over_with_the_next(
-    spark: SparkSession, application: Application, config: LoaderConfig, tmp_path: Path
-) -> None:
-    """It could leave nothing at the root that says so."""
-    application.write(30, time=BEGAN)
-    (tmp_path / "root").write_text("no folder")
-    with pytest.raises(StoreError):
-        loaded(spark, config)
     (tmp_path / "root").unlink()
-    assert load_once(spark, config).rows == 30
-    assert sorted(each["failed"] for each in told(config, application.topic)) == [False, True]
-
-
-def test_a_failure_is_over_at_a_root_that_was_moved(
-    spark: SparkSession, application: Application, config: LoaderConfig, tmp_path: Path
-) -> None:
-    """The ledger has the table's first root. A load that could not begin knows the root's new name
-    alone, and said that it fails there."""
-    application.write(10, time=BEGAN)
     assert load_once(spark, config).rows == 10
+    assert [each["failed"] for each in told(config, application.topic)] == [True, False]
+
     moved = msgspec.structs.replace(config, root=f"file://{tmp_path}/moved")
     (tmp_path / "moved").write_text("no folder")
     application.write(20, time=BEGAN)
     with pytest.raises(StoreError):
-        loaded(spark, moved)
+        outcome_of(spark, moved)
     (tmp_path / "moved").unlink()
     (tmp_path / "root").rename(tmp_path / "moved")
     assert load_once(spark, moved).rows == 20
-
-    assert last_said(config, application.topic) == {config.root: False, moved.root: False}
-
-
-def last_said(config: LoaderConfig, topic: str) -> dict[str, bool]:
-    """By destination, whether loads fail there."""
-    found = [
-        (entry["header"]["time"], entry["destination"], each["failed"])
-        for entry in entries(config, topic)
-        for each in entry["loads"]
-        if each["topic"] == topic
-    ]
-    return {destination: failed for _, destination, failed in sorted(found)}
+    entries = ledger_entries(config, application.topic)
+    last = {  # by destination, whether loads fail there
+        entry["destination"]: entry["loads"][-1]["failed"]
+        for entry in sorted(entries, key=lambda entry: entry["header"]["time"])
+        if entry["loads"]
+    }
+    assert last == {config.root: False, moved.root: False}
 
 
 def test_a_failure_is_over_though_nobody_remembers_it(
@@ -191,11 +201,11 @@ def test_a_failure_is_over_though_nobody_remembers_it(
     """The ledger was told, and the file beside the commit log was not written."""
     application.write(30, time=BEGAN)
     spoil(application, 10)
-    assert isinstance(loaded(spark, config)[0].error, TooManyDead)
-    shutil.rmtree(Path(config.root.removeprefix("file://")) / "_penstock/~loads")
+    assert isinstance(outcome_of(spark, config).error, TooManyDead)
+    shutil.rmtree(folder_of(config, "_penstock/~loads"))
     patient = msgspec.structs.replace(config, dead_share=1.0)
     assert load_once(spark, patient).rows == 30
-    assert sorted(each["failed"] for each in told(config, application.topic)) == [False, True]
+    assert [each["failed"] for each in told(config, application.topic)] == [True, False]
 
 
 def test_a_ledger_that_takes_nothing_is_a_warning(
@@ -203,13 +213,14 @@ def test_a_ledger_that_takes_nothing_is_a_warning(
 ) -> None:
     """Rows are loaded, and what could not be said is said by a later load."""
     spoil(application, 10)
-    with registry_that_refuses() as url:
-        (outcome,) = loaded(spark, msgspec.structs.replace(config, registry=url))
+    with answering_audit() as refusing:  # so nobody waits until it is back
+        refusing.said.status, refusing.said.hang_up = 403, True
+        outcome = outcome_of(spark, msgspec.structs.replace(config, registry=refusing.url))
     assert outcome.error is not None
     assert any("the ledger was not told" in each for each in outcome.warnings)
-    state = Path(config.root.removeprefix("file://")) / "_penstock/~loads"
+    state = folder_of(config, "_penstock/~loads")
     assert not state.exists()
-    (outcome,) = loaded(spark, config)
+    outcome = outcome_of(spark, config)
     assert isinstance(outcome.error, TooManyDead)
     known = json.loads((state / f"{application.topic}.json").read_bytes())
     assert known["reason"] == reason_of(outcome.error)

@@ -38,6 +38,8 @@ def test_little_must_be_said() -> None:
     assert (said.records_per_task, said.tasks_per_partition) == (1_000_000, 1)
     assert (said.bytes_per_task, said.records_per_trigger) == (None, None)
     assert not said.filter_pushdown
+    with pytest.raises(OptionRefused, match="give option `topic` or `topicPattern`"):
+        read_options({})
 
 
 def test_names_in_any_case_and_all_of_them() -> None:
@@ -108,11 +110,6 @@ def test_what_is_refused(given: dict[str, str], said: str) -> None:
     assert "\n" not in str(refused.value)
 
 
-def test_a_topic_must_be_named() -> None:
-    with pytest.raises(OptionRefused, match="give option `topic` or `topicPattern`"):
-        read_options({})
-
-
 def test_what_only_streams_have_and_what_only_batches() -> None:
     options().for_batches()
     options().for_streams()
@@ -133,7 +130,7 @@ def test_what_only_streams_have_and_what_only_batches() -> None:
         ),
     ],
 )
-def test_places(text: str, expected: Position) -> None:
+def test_positions(text: str, expected: Position) -> None:
     assert position(text) == expected
 
 
@@ -150,9 +147,7 @@ def test_places(text: str, expected: Position) -> None:
     ],
 )
 def test_times(text: str, expected: int) -> None:
-    assert millis(text) == expected
-    said = options(startingTimestamp=text)
-    assert said.starting == AtTime(expected)
+    assert options(startingTimestamp=text).starting == AtTime(millis(text)) == AtTime(expected)
 
 
 def test_the_page_has_a_line_for_every_option() -> None:

@@ -1,64 +1,25 @@
 """What tasks read, from a running broker; without Spark, which only carries it."""
 
-import time
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from client import admin
-from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.errors import OffsetsMissing, UnknownTopic
-from harness.broker_process import BrokerProcess
+from harness.apache_kafka import ApacheKafka
 from harness.registry_process import RegistryProcess
+from harness.waiting import wait_until
 from loader.errors import DeadRecord, GapError, NoSchema, OptionRefused
-from loader.source.batch_plan import Task, batch_tasks
+from loader.source.batch_plan import batch_tasks
 from loader.source.description import describe
-from loader.source.options import SourceOptions, read_options
 from loader.source.ranges import Condition, Operator
-from loader.source.reading import read
 from schemas.envelope import Encoder
 from schemas.parsing import parse
 from tests.client.test_partition_reader import delete_before
 from tests.loader.application import BEGAN, VIEW, Application, event_schema, landed
-from tests.loader.source.conftest import NewApplication
-
-Rows = list[dict[str, Any]]
-
-
-class Source:
-    """Options as a user gives them, and the rows that come of it."""
-
-    def __init__(self, brokers: str, registry: str) -> None:
-        self._given = {"brokers": brokers, "registry": registry}
-
-    def options(self, application: Application | None = None, **given: object) -> SourceOptions:
-        topic = {} if application is None else {"topic": application.topic}
-        others = {name: str(value) for name, value in given.items()}
-        return read_options({**self._given, **topic, **others})
-
-    def tasks(self, application: Application | None = None, **given: object) -> list[Task]:
-        return batch_tasks(self.options(application, **given))
-
-    def rows(self, application: Application | None = None, **given: object) -> Rows:
-        options = self.options(application, **given)
-        return rows_of(batch_tasks(options), options)
-
-
-def rows_of(tasks: Sequence[Task], options: SourceOptions) -> Rows:
-    description = describe(options)
-    return [row for task in tasks for each in read(task, description) for row in each.to_pylist()]
-
-
-def offsets(rows: Rows) -> list[tuple[int, int]]:
-    return [(row["_partition"], row["_offset"]) for row in rows]
-
-
-@pytest.fixture
-def source(running_broker: BrokerProcess, running_registry: RegistryProcess) -> Source:
-    return Source(running_broker.bootstrap, running_registry.url)
+from tests.loader.source.conftest import NewApplication, Source, offsets, rows_of
 
 
 @pytest.fixture
@@ -69,6 +30,26 @@ def written(new_application: NewApplication) -> Application:
         for partition in (0, 1):
             application.write(10, partition=partition, time=BEGAN + batch * 10_000, step=1000)
     return application
+
+
+def test_many_partitions_and_empty_ones(new_application: NewApplication, source: Source) -> None:
+    application = new_application(partitions=200)
+    assert source.tasks(application) == []
+    for partition in range(0, 200, 2):
+        application.write(2, partition=partition)
+    assert landed(source.rows(application)) == sorted(application.written)
+
+
+def test_rows_of_apache_kafka(
+    running_kafka: ApacheKafka, running_registry: RegistryProcess, new_topic: str
+) -> None:
+    bootstrap, url = running_kafka.bootstrap, running_registry.url
+    application = Application(bootstrap, url, new_topic, partitions=2)
+    application.write(50)
+    application.write(30, partition=1)
+    application.close()
+    found = Source(bootstrap, url).rows(application, tasksPerPartition=3)
+    assert landed(found) == sorted(application.written)
 
 
 def test_every_row_once_however_it_is_divided(written: Application, source: Source) -> None:
@@ -95,37 +76,32 @@ def test_every_row_once_however_it_is_divided(written: Application, source: Sour
         ('{"T": {"0": 13, "1": 13}}', '{"T": {"0": 27, "1": 27}}', range(13, 27)),
         ('{"T": {"0": -2, "1": 0}}', '{"T": {"0": 4, "1": 4}}', range(4)),
         ('{"T": {"0": 49, "1": 49}}', '{"T": {"0": -1, "1": 50}}', range(49, 50)),
+        (13.0, 27.0, range(13, 27)),
+        (0.0, 50.0, range(50)),
+        (12.5, 13.0, range(0)),
+        (99.0, 100.0, range(0)),
     ],
 )
 def test_both_ends_are_exact(
-    written: Application, source: Source, first: str, last: str, left: range
+    written: Application, source: Source, first: str | float, last: str | float, left: range
 ) -> None:
-    named = [text.replace("T", written.topic) for text in (first, last)]
-    found = source.rows(written, startingOffsets=named[0], endingOffsets=named[1])
+    """Offsets, or seconds since the first event."""
+
+    def option(name: str, value: str | float) -> dict[str, object]:
+        if isinstance(value, float):
+            return {f"{name}Timestamp": BEGAN + int(value * 1000)}
+        return {f"{name}Offsets": value.replace("T", written.topic)}
+
+    found = source.rows(written, **option("starting", first), **option("ending", last))
     assert offsets(found) == [(partition, each) for partition in (0, 1) for each in left]
 
 
-@pytest.mark.parametrize(
-    ("from_second", "to_second", "left"),
-    [(13, 27, range(13, 27)), (0, 50, range(50)), (12.5, 13, range(0)), (99, 100, range(0))],
-)
-def test_from_time_to_time(
-    written: Application, source: Source, from_second: float, to_second: float, left: range
-) -> None:
-    first, last = (BEGAN + int(each * 1000) for each in (from_second, to_second))
-    found = source.rows(written, startingTimestamp=first, endingTimestamp=last)
-    assert offsets(found) == [(partition, each) for partition in (0, 1) for each in left]
-
-
-def test_offsets_that_are_not_there(
-    written: Application, source: Source, running_broker: BrokerProcess
-) -> None:
+def test_offsets_that_are_not_there(written: Application, source: Source, brokers: Brokers) -> None:
     def at(zero: int, one: int) -> str:
         return f'{{"{written.topic}": {{"0": {zero}, "1": {one}}}}}'
 
-    with Brokers(Bootstrap.of(running_broker.bootstrap)) as brokers:
-        brokers.topic(written.topic)
-        delete_before(brokers, written.topic, 15)
+    brokers.topic(written.topic)
+    delete_before(brokers, written.topic, 15)
     with pytest.raises(GapError, match=r"-0: offset 14 was deleted, the log begins at 15\. "):
         source.tasks(written, startingOffsets=at(14, 0))
     with pytest.raises(GapError, match="-1: there is no offset 51, the log ends at 50"):
@@ -144,13 +120,12 @@ def test_offsets_that_are_not_there(
 
 
 def test_what_is_deleted_before_a_task_reads_it(
-    written: Application, source: Source, running_broker: BrokerProcess
+    written: Application, source: Source, brokers: Brokers
 ) -> None:
     strict, lenient = source.options(written), source.options(written, failOnDataLoss="false")
     tasks = batch_tasks(strict)
-    with Brokers(Bootstrap.of(running_broker.bootstrap)) as brokers:
-        brokers.topic(written.topic)
-        delete_before(brokers, written.topic, 30)
+    brokers.topic(written.topic)
+    delete_before(brokers, written.topic, 30)
     with pytest.raises(OffsetsMissing, match=f"{written.topic}-0: offsets 0 to 49"):
         rows_of(tasks, strict)
     left = [(0, each) for each in range(30, 50)] + [(1, each) for each in range(50)]
@@ -158,17 +133,13 @@ def test_what_is_deleted_before_a_task_reads_it(
 
 
 def test_a_topic_that_is_made_anew_before_it_is_read(
-    written: Application, source: Source, running_broker: BrokerProcess
+    written: Application, source: Source, brokers: Brokers
 ) -> None:
     strict, lenient = source.options(written), source.options(written, failOnDataLoss="false")
     tasks = batch_tasks(strict)
-    with Brokers(Bootstrap.of(running_broker.bootstrap)) as brokers:
-        admin.delete_topic(brokers, written.topic)
-        deadline = time.monotonic() + 60
-        while brokers.refresh([written.topic]).has(written.topic):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        admin.create_topic(brokers, written.topic, partitions=2)
+    admin.delete_topic(brokers, written.topic)
+    wait_until(lambda: not brokers.refresh([written.topic]).has(written.topic))
+    admin.create_topic(brokers, written.topic, partitions=2)
     with pytest.raises(OffsetsMissing, match="the topic was made anew"):
         rows_of(tasks, strict)
     assert rows_of(tasks, lenient) == []
@@ -273,7 +244,3 @@ def test_what_does_not_exist(source: Source, new_topic: str) -> None:
         source.tasks(topic=new_topic)
     with pytest.raises(NoSchema, match="no topic is called like"):
         describe(source.options(topicPattern=f"{new_topic}?"))
-
-
-def test_an_empty_topic(application: Application, source: Source) -> None:
-    assert source.tasks(application) == []

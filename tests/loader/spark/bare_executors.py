@@ -19,7 +19,6 @@ from typing import Any
 import pyarrow
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from loader.spark.job import environment_failure
 from loader.spark.packing import pack_environment
@@ -63,38 +62,6 @@ def in_tasks(context: SparkContext, tasks: int) -> list[dict[str, str]]:
     return list(context.parallelize(range(tasks), tasks).mapPartitions(look).collect())
 
 
-class Finding(DataSource):
-    """A Python data source: who runs which part of it, with which pyarrow."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "finding"
-
-    def schema(self) -> str:
-        return "task string, module string, file string"
-
-    def reader(self, schema: Any) -> DataSourceReader:
-        planned = imported(("pyarrow", "penstock", "wire.records"))
-
-        class Reader(DataSourceReader):
-            def partitions(self) -> list[InputPartition]:
-                return [InputPartition(number) for number in range(2)]
-
-            def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
-                import pyarrow  # noqa: PLC0415
-
-                found = imported(("pyarrow", "penstock", "wire.records"))
-                yield pyarrow.RecordBatch.from_pylist(
-                    [
-                        {"task": task, "module": module, "file": file}
-                        for task, each in (("plan", planned), ("read", found))
-                        for module, file in each.items()
-                    ]
-                )
-
-        return Reader()
-
-
 def failure(work: Callable[[], object]) -> str:
     """The line that a user gets to see."""
     try:
@@ -106,7 +73,6 @@ def failure(work: Callable[[], object]) -> str:
 
 def without_pack(context: SparkContext) -> dict[str, Any]:
     def strict(rows: Iterable[int]) -> Iterator[int]:
-        import pyarrow  # noqa: PLC0415
 
         yield int(pyarrow.__version__.split(".")[0])
 
@@ -120,14 +86,6 @@ def without_pack(context: SparkContext) -> dict[str, Any]:
     context.pythonVer, context.pythonExec = driver, "/nowhere/python3"
     found["no interpreter"] = failure(job)
     context.pythonExec = interpreter
-    return found
-
-
-def with_pack(session: SparkSession) -> dict[str, Any]:
-    found: dict[str, Any] = {"imported": in_tasks(session.sparkContext, 2)}
-    session.dataSource.register(Finding)
-    rows = session.read.format("finding").load().collect()
-    found["data source"] = [row.asDict() for row in rows]
     return found
 
 
@@ -148,7 +106,7 @@ def main() -> None:
     spark.stop()
 
     spark = session(spark_settings(packed, request["master"], conf))
-    findings["with"] = with_pack(spark)
+    findings["with"] = {"imported": in_tasks(spark.sparkContext, 2)}
     spark.stop()
     print(json.dumps({**findings, "reused": packed.reused}))
 

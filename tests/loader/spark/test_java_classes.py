@@ -2,23 +2,24 @@
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
+from cluster.jars import find_java
+from harness.spark_jvm import quick_java
 from loader.spark.java_classes import MAKING_SECONDS, PREFIX, JavaClasses
 from tests.penstock.running import REPOSITORY
 
-# On a machine that is very busy: a processor needs 15 seconds to write them.
-MADE_WITHIN: Final = 360.0
-WITHIN: Final = MADE_WITHIN + 120.0
-# What a load does of it, with its directory and whether it makes them.
+# What a load does with them, given its directory and whether it makes them.
 _PROGRAM: Final = """
-import json, os, sys
+import json, sys
 from pathlib import Path
 
 from loader.config import LoaderConfig, Spark
@@ -35,128 +36,14 @@ config = LoaderConfig(
 classes = JavaClasses(folder / "kept", makes=makes, making_seconds=patience)
 with SparkJvm(config, classes) as jvm:
     spark = jvm.start(None)
-    rows = spark.session.range(10).count()
     maps = Path(f"/proc/{SparkContext._gateway.proc.pid}/maps").read_text()
     spark.end()
-print(json.dumps({"rows": rows, "mapped": [each for each in maps.split() if ".jsa" in each]}))
+print(json.dumps([each for each in maps.split() if ".jsa" in each]))
 """
 
 
-def run(folder: Path, how: str) -> dict[str, Any]:
-    ran = subprocess.run(
-        [sys.executable, "-c", _PROGRAM, str(folder), how, str(MADE_WITHIN)],
-        cwd=REPOSITORY,
-        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
-        capture_output=True,
-        text=True,
-        timeout=WITHIN,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
-    found: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
-    return found
-
-
-def files(folder: Path) -> list[Path]:
-    return sorted(folder.iterdir())
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1200)
-def test_the_next_jvm_maps_what_the_first_has_read(tmp_path: Path) -> None:
-    first = run(tmp_path, "makes")
-    (kept,) = files(tmp_path / "kept")
-    assert str(kept) not in first["mapped"]
-    before = kept.stat().st_mtime_ns
-    second = run(tmp_path, "makes")
-    assert second["rows"] == 10
-    assert str(kept) in second["mapped"]
-    assert files(tmp_path / "kept") == [kept]
-    assert kept.stat().st_mtime_ns > before  # it is of use
-
-    assert JavaClasses(kept.parent, makes=False).options("", {}, os.environ)
-    damaged = bytearray(kept.read_bytes())
-    for at in range(1 << 20, len(damaged), 1 << 20):
-        damaged[at : at + 64] = b"\xff" * 64
-    kept.chmod(0o600)
-    kept.write_bytes(damaged)
-    assert run(tmp_path, "uses")["rows"] == 10
-
-    os.truncate(kept, len(damaged) // 2)  # which would end a JVM
-    assert JavaClasses(kept.parent, makes=False).options("", {}, os.environ) == ""
-    kept.unlink()  # it is large, and pytest keeps what tests have left
-
-
-def made(folder: Path, asked: str = "") -> str:
-    return JavaClasses(folder, makes=True).options(asked, {}, {})
-
-
-def test_a_process_that_stays_makes_none(tmp_path: Path) -> None:
-    classes = JavaClasses(tmp_path, makes=False)
-    assert classes.options("", {}, {}) == ""
-    assert classes.patience == 0
-    classes.keep(whole=True)
-    assert files(tmp_path) == []
-
-
-def test_one_that_ends_makes_them(tmp_path: Path) -> None:
-    classes = JavaClasses(tmp_path / "not" / "there", makes=True)
-    option, *_ = classes.options("", {}, {}).split()
-    name, _, path = option.partition("=")
-    assert name == "-XX:ArchiveClassesAtExit"
-    assert classes.patience == MAKING_SECONDS
-    Path(path).write_bytes(b"12345")
-    classes.keep(whole=True)
-    (kept,) = files(tmp_path / "not" / "there")
-    assert kept.name.startswith(PREFIX)
-    assert kept.name.endswith("-5.jsa")
-    assert made(kept.parent).startswith(f"-XX:SharedArchiveFile={kept} ")
-
-
-@pytest.mark.parametrize(("written", "whole"), [(True, False), (False, False), (False, True)])
-def test_a_jvm_that_was_killed_has_left_none(tmp_path: Path, *, written: bool, whole: bool) -> None:
-    classes = JavaClasses(tmp_path, makes=True)
-    option, *_ = classes.options("", {}, {}).split()
-    if written:
-        Path(option.partition("=")[2]).write_bytes(b"half")
-    classes.keep(whole=whole)
-    assert files(tmp_path) == []
-
-
-@pytest.mark.parametrize("option", ["-Xshare:off", "-XX:SharedArchiveFile=/mine", "-Xshare:dump"])
-def test_what_the_operator_says_is_left_to_him(tmp_path: Path, option: str) -> None:
-    assert made(tmp_path, f"-Xss4m {option}") == ""
-    for variable in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"):
-        assert JavaClasses(tmp_path, makes=True).options("", {}, {variable: option}) == ""
-    assert files(tmp_path) == []
-
-
-def test_another_class_path_has_another_file(tmp_path: Path) -> None:
-    plain = JavaClasses(tmp_path, makes=True).options("", {}, {})
-    assert plain == JavaClasses(tmp_path, makes=True).options("", {"spark.ui.port": "1"}, {})
-    extra = {"spark.driver.extraClassPath": "/opt/more.jar"}
-    others = [
-        JavaClasses(tmp_path, makes=True).options("", extra, {}),
-        JavaClasses(tmp_path, makes=True).options("", {}, {"HADOOP_CONF_DIR": "/etc/hadoop"}),
-    ]
-    assert len({plain, *others}) == 3
-
-
-def test_a_directory_that_a_shell_would_split_is_not_used(tmp_path: Path) -> None:
-    for name in ("with blank", 'with"quote', "with'quote", "with\\stroke"):
-        assert made(tmp_path / name) == ""
-
-
-def test_whoever_has_no_home_loads_all_the_same() -> None:
-    assert JavaClasses(None, makes=True).options("", {}, {}) == ""
-
-
-def test_a_directory_that_cannot_be_made_keeps_nobody_from_loading(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / "file").write_text("")
-    assert made(tmp_path / "file" / "below") == ""
-    assert "Java's classes cannot be kept" in caplog.text
+# On a machine that is very busy: a processor needs 15 seconds to write them.
+MADE_WITHIN: Final = 360.0
 
 
 def test_what_nobody_used_for_long_is_removed(tmp_path: Path) -> None:
@@ -172,9 +59,140 @@ def test_what_nobody_used_for_long_is_removed(tmp_path: Path) -> None:
         path.write_text("1")
         at = time.time() - days * day
         os.utime(path, (at, at))
-    assert made(tmp_path)
+    assert options_in(tmp_path, makes=True)
     assert [each.name for each in files(tmp_path)] == [
         f".{PREFIX}dd.1.jsa",
         f"{PREFIX}bb-1.jsa",
         "penstock-environment-1.zip",
     ]
+
+
+def archives_of_spark(folder: Path, how: str) -> list[str]:
+    """The archives that a load's JVM has mapped."""
+    ran = subprocess.run(
+        [sys.executable, "-c", _PROGRAM, str(folder), how, str(MADE_WITHIN)],
+        cwd=REPOSITORY,
+        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        timeout=MADE_WITHIN + 120,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    found: list[str] = json.loads(ran.stdout.splitlines()[-1])
+    return found
+
+
+def is_mapped(options: str) -> bool:
+    """Whether Java, which must work, reads classes from an archive of its own."""
+    java = [str(find_java()), *options.split(), "-Xlog:class+load", "-version"]
+    ran = subprocess.run(java, capture_output=True, text=True, check=True)
+    return "shared objects file (top)" in ran.stdout
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir())
+
+
+def options_in(folder: Path, *, makes: bool = False) -> str:
+    return JavaClasses(folder, makes=makes).options("", {}, {})
+
+
+def test_the_next_jvm_maps_what_the_first_has_written(tmp_path: Path) -> None:
+    classes = JavaClasses(tmp_path, makes=True)
+    assert not is_mapped(classes.options("", {}, {}))
+    classes.keep(whole=True)
+    (kept,) = files(tmp_path)
+    assert is_mapped(options_in(tmp_path))
+
+    damaged = bytearray(kept.read_bytes())
+    for at in range(1 << 14, len(damaged), 1 << 14):
+        damaged[at : at + 64] = b"\xff" * 64
+    kept.chmod(0o600)
+    kept.write_bytes(damaged)
+    assert not is_mapped(options_in(tmp_path))
+    os.truncate(kept, len(damaged) // 2)  # which would end a JVM
+    assert options_in(tmp_path) == ""
+
+
+@pytest.mark.slow
+def test_spark_maps_what_another_jvm_has_written(tmp_path: Path) -> None:
+    """Here, one of those that the tests start."""
+    (written,) = re.findall(r"-XX:SharedArchiveFile=(\S+)", quick_java())
+    classes = JavaClasses(tmp_path / "kept", makes=True)
+    option, *_ = classes.options("", {}, os.environ).split()
+    shutil.copyfile(written, option.partition("=")[2])
+    classes.keep(whole=True)
+    (kept,) = files(tmp_path / "kept")
+    before = kept.stat().st_mtime_ns
+    assert str(kept) in archives_of_spark(tmp_path, "makes")
+    assert files(tmp_path / "kept") == [kept]
+    assert kept.stat().st_mtime_ns > before  # it is of use
+    kept.unlink()  # it is large, and pytest keeps what tests have left
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+def test_spark_writes_its_classes_for_the_next(tmp_path: Path) -> None:
+    first = archives_of_spark(tmp_path, "makes")
+    (kept,) = files(tmp_path / "kept")
+    assert str(kept) not in first
+    assert str(kept) in archives_of_spark(tmp_path, "uses")
+    kept.unlink()  # it is large, and pytest keeps what tests have left
+
+
+def test_a_process_that_stays_makes_none(tmp_path: Path) -> None:
+    classes = JavaClasses(tmp_path, makes=False)
+    assert (classes.options("", {}, {}), classes.patience) == ("", 0)
+    classes.keep(whole=True)
+    assert files(tmp_path) == []
+
+
+def test_one_that_ends_makes_them(tmp_path: Path) -> None:
+    classes = JavaClasses(tmp_path / "not" / "there", makes=True)
+    name, _, path = classes.options("", {}, {}).split()[0].partition("=")
+    assert (name, classes.patience) == ("-XX:ArchiveClassesAtExit", MAKING_SECONDS)
+    Path(path).write_bytes(b"12345")
+    classes.keep(whole=True)
+    (kept,) = files(tmp_path / "not" / "there")
+    assert kept.name.startswith(PREFIX)
+    assert kept.name.endswith("-5.jsa")
+    assert options_in(kept.parent).startswith(f"-XX:SharedArchiveFile={kept} ")
+
+
+@pytest.mark.parametrize(("written", "whole"), [(True, False), (False, False), (False, True)])
+def test_a_jvm_that_was_killed_has_left_none(tmp_path: Path, *, written: bool, whole: bool) -> None:
+    classes = JavaClasses(tmp_path, makes=True)
+    option, *_ = classes.options("", {}, {}).split()
+    if written:
+        Path(option.partition("=")[2]).write_bytes(b"half")
+    classes.keep(whole=whole)
+    assert files(tmp_path) == []
+
+
+@pytest.mark.parametrize("option", ["-Xshare:off", "-XX:SharedArchiveFile=/mine", "-Xshare:dump"])
+def test_an_operators_own_options_win(tmp_path: Path, option: str) -> None:
+    assert JavaClasses(tmp_path, makes=True).options(f"-Xss4m {option}", {}, {}) == ""
+    for variable in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"):
+        assert JavaClasses(tmp_path, makes=True).options("", {}, {variable: option}) == ""
+    assert files(tmp_path) == []
+
+
+def test_another_class_path_has_another_file(tmp_path: Path) -> None:
+    def named(settings: dict[str, str], environ: dict[str, str]) -> str:
+        return JavaClasses(tmp_path, makes=True).options("", settings, environ)
+
+    plain = named({}, {})
+    assert plain == named({"spark.ui.port": "1"}, {})
+    extra = named({"spark.driver.extraClassPath": "/opt/more.jar"}, {})
+    assert len({plain, extra, named({}, {"HADOOP_CONF_DIR": "/etc/hadoop"})}) == 3
+
+
+def test_a_directory_that_cannot_be_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """As a shell would split it, as there is none, or as it cannot be made."""
+    for name in ("with blank", 'with"quote', "with'quote", "with\\stroke"):
+        assert options_in(tmp_path / name, makes=True) == ""
+    assert JavaClasses(None, makes=True).options("", {}, {}) == ""
+    (tmp_path / "file").write_text("")
+    assert options_in(tmp_path / "file" / "below", makes=True) == ""
+    assert "Java's classes cannot be kept" in caplog.text

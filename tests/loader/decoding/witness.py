@@ -1,4 +1,10 @@
-"""What columns should hold, said row by row: fastavro's values as Arrow gives them to Python."""
+"""fastavro as a witness: its values as columns should hold them, and the schemas with which it is
+none.
+
+It takes the first branch of a reader's union that will do, where Avro takes the one of the same
+type first; it looks at names and aliases without asking whether both are records, or enums; and it
+cannot always read what stands in a union, if one schema has its name there and the other all of it.
+"""
 
 import datetime
 from decimal import Decimal
@@ -7,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from schemas.definitions.logical_types import logical_type
-from schemas.definitions.types import Array, Fixed, Map, Primitive, Record, Type, Union
+from schemas.definitions.types import Array, Fixed, Map, Named, Primitive, Record, Type, Union
 
 _NUMBERS: Final = {"int", "long", "float", "double"}
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -61,27 +67,20 @@ def _branch(union: Union, value: Any) -> Type:
 
 
 def _logical(type_: Primitive | Fixed, value: Any) -> Any:
+    kind = logical_type(type_) or ""
     try:
-        match logical_type(type_):
+        match kind.removeprefix("local-"):
             case "date":
                 return datetime.date(1970, 1, 1) + datetime.timedelta(days=value)
-            case "timestamp-millis":
-                return _EPOCH + datetime.timedelta(milliseconds=value)
-            case "timestamp-micros":
-                return _EPOCH + datetime.timedelta(microseconds=value)
-            case "local-timestamp-millis":
-                return _naive(datetime.timedelta(milliseconds=value))
-            case "local-timestamp-micros":
-                return _naive(datetime.timedelta(microseconds=value))
+            case "timestamp-millis" | "timestamp-micros":
+                factor = 1000 if kind.endswith("millis") else 1
+                time = _EPOCH + datetime.timedelta(microseconds=value * factor)
+                return time.replace(tzinfo=None) if kind.startswith("local-") else time
             case "decimal" if type_.props["precision"] <= 38:
                 return _decimal(type_, value)
     except OverflowError as error:
         raise OutOfRange from error
     return value
-
-
-def _naive(since: datetime.timedelta) -> datetime.datetime:
-    return _EPOCH.replace(tzinfo=None) + since
 
 
 def _decimal(type_: Primitive | Fixed, value: bytes) -> Decimal:
@@ -124,3 +123,43 @@ def _member(union: Union, column: pa.DataType, value: Any) -> Any:
     ]
     assert len(held) == 1
     return held[0]
+
+
+def is_doubtful(reader: Type) -> bool:
+    """Whether fastavro reads otherwise than Avro says."""
+    named: dict[int, bool] = {}  # whether it was in a union, by a type's identity
+
+    def at(type_: Type, *, in_union: bool = False) -> bool:
+        if isinstance(type_, Named):
+            if id(type_) in named:
+                return in_union or named[id(type_)]
+            named[id(type_)] = in_union
+        match type_:
+            case Union():
+                found = [at(branch, in_union=True) for branch in type_.branches]
+                return any(found) or not _are_distinct(type_)
+            case Array():
+                return at(type_.items)
+            case Map():
+                return at(type_.values)
+            case Record():
+                return any(at(field.type) for field in type_.fields)
+        return False
+
+    return at(reader)
+
+
+def _are_distinct(union: Union) -> bool:
+    kinds = {branch.kind for branch in union.branches}
+    numbers = [branch for branch in union.branches if branch.kind in _NUMBERS]
+    names = [
+        name
+        for branch in union.branches
+        if isinstance(branch, Named)
+        for name in {branch.name.simple, *(alias.simple for alias in branch.aliases)}
+    ]
+    return (
+        not {"bytes", "string"} <= kinds
+        and not (len(numbers) > 1 and any(map(logical_type, numbers)))
+        and len(names) == len(set(names))
+    )

@@ -1,6 +1,7 @@
-"""What slices have written, and have written twice."""
+"""Which events have landed, in which partition or twice, and how long that is known."""
 
 from collections import Counter
+from collections.abc import Mapping
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,8 +9,15 @@ from hypothesis import strategies as st
 from ground.intervals import merged
 from loader.commit.sources import LandedSources, after_run, seen_in
 from loader.manifests import SEVERAL, KnownSources
-from loader.reports import SliceReport, closed, intervals_of
-from loader.tables import Hour, Partition, Slice
+from loader.reports import (
+    MOST_INTERVALS,
+    ClosedIntervals,
+    Landed,
+    SliceReport,
+    closed,
+    intervals_of,
+)
+from loader.tables import HOUR_MILLIS, Hour, Partition, Slice, hour_of
 from tests.loader.commit.made_up import NOW, piece, report
 from tests.loader.membership import contains
 
@@ -21,15 +29,6 @@ def landed(*reports: SliceReport, known: tuple[KnownSources, ...] = ()) -> Lande
     for each in reports:
         found.add(each)
     return found
-
-
-def test_no_overlaps_between_slices_that_only_touch() -> None:
-    found = landed(
-        report(piece(0, 0, 9), {}, sources={"a": ((0, 9),), "b": ((0, 0),)}),
-        report(piece(1, 9, 18), {}, sources={"a": ((10, 19),), "c": ((0, 0),)}),
-    )
-    assert found.twice == {}
-    assert found.of(("t", 0), 3) == {"a": ((0, 19),), "b": ((0, 0),), "c": ((0, 0),)}
 
 
 def test_the_later_slice_is_done_again() -> None:
@@ -150,3 +149,74 @@ def test_whatever_comes_wherever_lands_once(runs: list[list[tuple[int, set[Event
     assert rows == Counter({event for run in runs for _, events in run for event in events})
     remembered = [source for each in known for source in each.landed]
     assert sorted(remembered) == sorted({source for source, _ in rows})
+
+
+THIS_HOUR = hour_of(NOW)
+
+
+def sources_of(
+    seqs: Mapping[str, Landed], partition: int = 0, loaded: int = THIS_HOUR, topic: str = "t"
+) -> KnownSources:
+    return KnownSources(topic=topic, partition=partition, loaded=Hour(loaded), landed=dict(seqs))
+
+
+def test_a_source_that_was_in_two_partitions_belongs_to_none_for_ever() -> None:
+    def run(before: tuple[KnownSources, ...], *reports: SliceReport) -> tuple[KnownSources, ...]:
+        return after_run(before, landed(*reports), now=NOW, forget=DAY)
+
+    first = run((), report(piece(0, 0, 9), {}, sources={"a": ((0, 9),), "b": ((0, 4),)}))
+    assert first == (sources_of({"a": 10, "b": 5}),)
+    there = report(piece(0, 0, 9, partition=3), {}, sources={"a": ((10, 19),)})
+    assert run(first, there) == (sources_of({"a": 20}, SEVERAL), sources_of({"b": 5}))
+    here = report(piece(0, 9, 18), {}, sources={"a": ((20, 20),)})
+    assert run(run(first, there), here) == (sources_of({"a": 21}, SEVERAL), sources_of({"b": 5}))
+    at_once = run((), there, report(piece(1, 0, 9), {}, sources={"a": ((0, 9),)}))
+    assert at_once == (sources_of({"a": 20}, SEVERAL),)
+
+
+def test_topics_know_nothing_of_each_other() -> None:
+    before = [
+        sources_of({"a": 10}),
+        sources_of({"a": 5}, topic="u", loaded=THIS_HOUR - HOUR_MILLIS),
+    ]
+    found = landed(
+        report(piece(0, 0, 9, partition=3, topic="u"), {}, sources={"a": ((7, 9),)}),
+        report(piece(1, 0, 9, topic="v"), {}, sources={"a": ((0, 2),)}, scattered=("b",)),
+    )
+    assert after_run(before, found, now=NOW, forget=DAY) == (
+        sources_of({"a": 10}),
+        sources_of({"a": ((0, 4), (7, 9))}, SEVERAL, topic="u"),
+        sources_of({"a": 3}, topic="v"),
+    )
+
+
+def test_finished_sources_are_forgotten_first() -> None:
+    past = THIS_HOUR - DAY
+    holes: ClosedIntervals = ((0, 9), (11, 12))
+    before = [
+        sources_of({"lately": 10}, loaded=past),
+        sources_of({"whole": 10, "hole": holes}, loaded=past - HOUR_MILLIS),
+        sources_of({"no beginning": ((5, 9),)}, loaded=THIS_HOUR - 4 * DAY),
+        sources_of({"long ago": holes}, loaded=THIS_HOUR - 4 * DAY - HOUR_MILLIS),
+    ]
+    after = after_run(before, LandedSources(), now=NOW, forget=DAY)
+    assert {source for each in after for source in each.landed} == {
+        "lately",
+        "hole",
+        "no beginning",
+    }
+
+
+def test_scattered_sources_are_not_remembered() -> None:
+    found = landed(report(piece(0, 0, 9), {}, sources={"b": ((0, 1),)}, scattered=("a",)))
+    assert after_run([sources_of({"a": 10})], found, now=NOW, forget=DAY) == (sources_of({"b": 2}),)
+
+
+def test_sources_that_become_scattered_are_not_remembered() -> None:
+    def odd(first: int) -> ClosedIntervals:
+        return tuple((seq, seq) for seq in range(first, first + MOST_INTERVALS + 2, 2))
+
+    first = report(piece(0, 0, 9), {}, sources={"a": odd(0)})
+    second = report(piece(1, 9, 18), {}, sources={"a": odd(100_000)})
+    assert after_run([], landed(first, second), now=NOW, forget=DAY) == ()
+    assert after_run([], landed(first), now=NOW, forget=DAY) == (sources_of({"a": odd(0)}),)

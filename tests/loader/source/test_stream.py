@@ -1,24 +1,23 @@
-"""A stream goes on where it stands, whatever becomes of topics meanwhile."""
+"""A stream goes on where it stands, whatever becomes of topics meanwhile: as Spark drives it, but
+without Spark, which takes seconds for what takes milliseconds."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from client import admin
+from client.brokers import Brokers
 from client.delivery import TopicPartition
-from loader.errors import GapError, LoaderError
+from loader.errors import GapError, LoaderError, OptionRefused
 from loader.planning.facts import PartitionFacts, TopicFacts
-from loader.source.stream import (
-    StreamOffset,
-    advanced,
-    beginning,
-    from_json,
-    ranges_of,
-    whole,
-)
+from loader.source.stream import StreamOffset, advanced, beginning, from_json, ranges_of, whole
+from tests.client.test_partition_reader import delete_before
+from tests.loader.application import Application
+from tests.loader.source.conftest import NewApplication, Query
 
 Log = tuple[int, int] | tuple[int, int, int | None]  # earliest, end, end of the known epoch
 
@@ -172,3 +171,71 @@ def test_limited_batches_have_every_offset_once(ends: list[int], most: int) -> N
         found += batch
         here = end
     assert sorted(found) == [(index, each) for index, end in enumerate(ends) for each in range(end)]
+
+
+NewQuery = Callable[..., Query]
+
+
+def numbered(partition: int, *numbers: int) -> list[tuple[int, int]]:
+    return [(partition, each) for each in range(*numbers)]
+
+
+def test_batch_after_batch(application: Application, brokers: Brokers, query: NewQuery) -> None:
+    application.write(10)
+    late = query(application)
+    early = query(application, startingOffsets="earliest", maxBytesPerTask="1000")
+    ends, starts = late.begin(), early.begin()
+    assert late.batch(ends) == (ends, [])
+    application.write(5)
+    admin.add_partitions(brokers, application.topic, 2)
+    ends, rows = late.batch(ends)
+    assert rows == numbered(0, 10, 15)
+    middle, rows = early.batch(starts, most=12)
+    assert rows == numbered(0, 12)
+    starts, rows = early.batch(middle)
+    assert rows == numbered(0, 12, 15)
+    assert early.batch(starts) == (starts, [])
+    # The same batch again, as after a crash.
+    assert early.batch(middle) == (starts, numbered(0, 12, 15))
+
+
+def test_what_retention_takes(application: Application, brokers: Brokers, query: NewQuery) -> None:
+    application.write(10)
+    strict = query(application, startingOffsets="earliest")
+    lenient = query(application, failOnDataLoss="false")
+    start = strict.begin()
+    brokers.topic(application.topic)
+    delete_before(brokers, application.topic, 4)
+    with pytest.raises(GapError, match=f"{application.topic}-0: offsets 0 to 3 were deleted"):
+        strict.batch(start)
+    end, rows = lenient.batch(start)
+    assert rows == numbered(0, 4, 10)
+    assert lenient.batch(end) == (end, [])
+
+
+def test_topics_that_come_and_go(new_application: NewApplication, query: NewQuery) -> None:
+    one = new_application("-one")
+    one.write(3)
+    stream = query(topicPattern=f"{one.topic[:-4]}-*", startingOffsets="earliest")
+    start, rows = stream.batch(stream.begin())
+    assert rows == numbered(0, 3)
+    two = new_application("-two")
+    two.write(2)
+    start, rows = stream.batch(start)
+    assert rows == numbered(0, 2)
+    other = query(two)
+    with pytest.raises(OptionRefused, match=f"read topic {one.topic}, and option `topic` does not"):
+        other.batch(start)
+
+
+def test_a_run_ends_where_it_was_to_end(application: Application, query: NewQuery) -> None:
+    application.write(10)
+    stream = query(application, startingOffsets="earliest")
+    start = stream.begin()
+    stream.stream.end_here()
+    application.write(10)
+    start, rows = stream.batch(start, most=7)
+    assert rows == numbered(0, 7)
+    start, rows = stream.batch(start, most=7)
+    assert rows == numbered(0, 7, 10)
+    assert stream.batch(start, most=7) == (start, [])

@@ -1,13 +1,16 @@
-"""Which hours are complete, by what agents have said and where logs ended afterwards."""
+"""Which hours are complete, by what agents or the audit say and by where logs ended afterwards."""
 
 from collections.abc import Mapping
 
 import pytest
 
 from ledger.agents import Agents, AgentSaid, Beat, HostRetired
+from loader.hours.audit import Asked
 from loader.hours.completeness import (
     MOST_NAMES,
+    AuditGate,
     Complete,
+    Completeness,
     HourVerdict,
     TopicEnd,
     Waiting,
@@ -15,6 +18,7 @@ from loader.hours.completeness import (
 )
 from loader.manifests import PartitionState, TopicState
 from loader.tables import HOUR_MILLIS, Hour
+from tests.loader.hours.manifests import hour
 
 HOUR = Hour(100 * HOUR_MILLIS)
 END = HOUR + HOUR_MILLIS
@@ -36,26 +40,24 @@ def loaded(*offsets: int, topic: str = "x", topic_id: str = "1") -> TopicState:
     return TopicState(topic=topic, cluster="dc1", topic_id=topic_id, partitions=partitions)
 
 
-def watermarks(
-    who: Agents,
-    *,
-    now: int = END,
-    ends: Mapping[str, TopicEnd | None] | None = None,
-    settle: int | None = SETTLE,
-) -> Watermarks:
-    return Watermarks(who, ends or {"x": TopicEnd("1", {0: 10})}, now, settle)
-
-
 def judge(
     who: Agents,
-    *topics: TopicState,
+    *topics: TopicState | None,
     now: int = END,
     settle: int | None = SETTLE,
     events: bool = True,
+    ends: Mapping[str, TopicEnd | None] | None = None,
 ) -> HourVerdict:
-    judging = watermarks(who, now=now, settle=settle)
-    fed = {each.topic: each for each in topics or (loaded(10),)}
-    return judging.judge(fed, HOUR, events=events)
+    """Of topics that were loaded; of x, its ten records, if none is given."""
+    marks = Watermarks(who, ends or {"x": TopicEnd("1", {0: 10})}, now, settle)
+    known = topics or (loaded(10),)
+    fed = {each.topic if each else name: each for name, each in zip("xyz", known, strict=False)}
+    return marks.judge(fed, HOUR, events=events)
+
+
+def is_complete(verdict: HourVerdict) -> bool:
+    assert isinstance(verdict, Complete | Waiting)
+    return isinstance(verdict, Complete)
 
 
 def test_an_hour_is_complete_when_all_agents_are_past_its_end() -> None:
@@ -71,36 +73,34 @@ def test_what_agents_promised_must_have_been_read() -> None:
 
 
 def test_every_partition_must_have_been_read() -> None:
-    marks = watermarks(agents(END), ends={"x": TopicEnd("1", {0: 10, 1: 5, 2: 0})})
-    for offset, kind in ((4, Waiting), (5, Complete)):
+    ends = {"x": TopicEnd("1", {0: 10, 1: 5, 2: 0})}
+    marks = Watermarks(agents(END), ends, END, SETTLE)
+    for offset, complete in ((4, False), (5, True)):
         verdict = marks.judge({"x": loaded(10, offset)}, HOUR, events=True)
-        assert isinstance(verdict, kind)
+        assert is_complete(verdict) is complete
+    # One that is out of sight is waited for.
+    assert not is_complete(judge(agents(END), loaded(10, 0)))
 
 
 def test_of_another_topic_of_that_name_nothing_was_read() -> None:
-    assert isinstance(judge(agents(END), loaded(10, topic_id="2")), Waiting)
-    assert isinstance(judge(agents(END), loaded(10, topic_id="")), Complete)
+    assert not is_complete(judge(agents(END), loaded(10, topic_id="2")))
+    assert is_complete(judge(agents(END), loaded(10, topic_id="")))
 
 
 @pytest.mark.parametrize("state", [loaded(9), None])
 def test_a_topic_that_is_not_there_is_waited_for(state: TopicState | None) -> None:
     """It was out of sight for a moment, or is still to come; and else it is no table's any more."""
-    marks = watermarks(agents(END), ends={"x": None})
-    verdict = marks.judge({"x": state}, HOUR, events=True)
+    verdict = judge(agents(END), state, ends={"x": None})
     assert isinstance(verdict, Waiting)
     assert "topic x, which is not there" in verdict.missing
 
 
-def test_a_partition_that_is_out_of_sight_is_waited_for() -> None:
-    assert isinstance(judge(agents(END), loaded(10, 0)), Waiting)
-
-
-def test_a_topic_that_was_never_read_is_waited_for_unless_it_is_empty() -> None:
-    for offset, kind in ((1, Waiting), (0, Complete)):
-        ends = {"x": TopicEnd("1", {0: 10}), "y": TopicEnd("2", {0: offset})}
-        marks = watermarks(agents(END, topics="x y"), ends=ends)
-        verdict = marks.judge({"x": loaded(10), "y": None}, HOUR, events=True)
-        assert isinstance(verdict, kind)
+@pytest.mark.parametrize(("end", "complete"), [(1, False), (0, True)])
+def test_a_topic_that_was_never_read_is_waited_for_unless_it_is_empty(
+    end: int, complete: bool
+) -> None:
+    ends = {"x": TopicEnd("1", {0: 10}), "y": TopicEnd("2", {0: end})}
+    assert is_complete(judge(agents(END, topics="x y"), loaded(10), None, ends=ends)) is complete
 
 
 @pytest.mark.parametrize(("settle", "events"), [(SETTLE, True), (SETTLE, False), (None, False)])
@@ -142,19 +142,18 @@ def test_where_all_are_retired_there_is_time_to_settle() -> None:
         assert done == Complete("time to settle (900 s)")
 
 
-def test_dead_letters_are_on_the_watermark_of_their_topic() -> None:
+@pytest.mark.parametrize(("until", "complete"), [(END - 1, False), (END, True)])
+def test_dead_letters_are_on_the_watermark_of_their_topic(until: int, complete: bool) -> None:
     ends = {"x.dead": TopicEnd("1", {0: 10})}
-    for until, kind in ((END - 1, Waiting), (END, Complete)):
-        marks = watermarks(agents(until), ends=ends)
-        verdict = marks.judge({"x.dead": loaded(10, topic="x.dead")}, HOUR, events=True)
-        assert isinstance(verdict, kind)
+    verdict = judge(agents(until), loaded(10, topic="x.dead"), ends=ends)
+    assert is_complete(verdict) is complete
 
 
 def test_a_table_is_complete_when_all_its_topics_are() -> None:
     who = agents(END, END - 1)
     who.take(AgentSaid("b", "db-0", 0, END, (Beat(HOUR, frozenset({"y"})),)))
-    marks = watermarks(who, ends={"x": TopicEnd("1", {0: 10}), "y": TopicEnd("1", {0: 10})})
-    verdict = marks.judge({"x": loaded(10), "y": loaded(10, topic="y")}, HOUR, events=True)
+    ends = dict.fromkeys("xy", TopicEnd("1", {0: 10}))
+    verdict = judge(who, loaded(10), loaded(10, topic="y"), ends=ends)
     assert verdict == Waiting("agents on web-1; agents on db-0", ("web-1", "db-0"))
 
 
@@ -168,3 +167,58 @@ def test_few_are_named_in_words_and_many_by_name() -> None:
 def test_the_same_is_said_while_the_same_are_waited_for() -> None:
     """However far they have come."""
     assert judge(agents(HOUR, END - 5, END)) == judge(agents(END - 7, HOUR + 1, END + 1))
+
+
+GATE_NOW = hour(1)
+ENDS = {"a": TopicEnd("1", {0: 10, 1: 0}), "b": TopicEnd("", {0: 5})}
+
+
+def gate(
+    answers: Mapping[Asked, HourVerdict], now: int = GATE_NOW, settle_millis: int | None = None
+) -> Completeness:
+    return AuditGate(answers, ENDS, now, settle_millis)
+
+
+READ = {"a": loaded(10, topic="a", topic_id=""), "b": loaded(7, topic="b", topic_id="")}
+ANSWERS: dict[Asked, HourVerdict] = {
+    ("a", hour(0)): Complete("audit: agents"),
+    ("b", hour(0)): Complete("audit: brokers"),
+    ("a", hour(1)): Complete("audit: agents"),
+}
+
+
+def test_complete_once_it_is_read() -> None:
+    verdict = gate(ANSWERS).judge(READ, hour(0), events=True)
+    assert verdict == Complete("audit: agents; audit: brokers")
+    behind = {**READ, "a": loaded(9, topic="a", topic_id="")}
+    assert gate(ANSWERS).judge(behind, hour(0), events=True) == Waiting(
+        "the load, which has not read a to its end"
+    )
+    missing = gate(ANSWERS).judge({**READ, "b": None}, hour(0), events=True)
+    assert missing == Waiting("the load, which has not read b to its end")
+
+
+def test_all_topics_are_waited_for() -> None:
+    answers = {
+        **ANSWERS,
+        ("a", hour(0)): Waiting("agents on web-1", ("web-1",)),
+        ("b", hour(0)): Waiting("12 events, missing at the brokers", ("web-2", "web-1")),
+    }
+    assert gate(answers).judge(READ, hour(0), events=True) == Waiting(
+        "agents on web-1; 12 events, missing at the brokers", ("web-1", "web-2")
+    )
+
+
+def test_hours_that_were_not_asked_about_are_left_as_they_are() -> None:
+    assert gate(ANSWERS).judge(READ, hour(1), events=True) is None
+    assert gate({}).judge(READ, hour(0), events=True) is None
+
+
+def test_time_closes_hours_of_other_records() -> None:
+    soon, late = GATE_NOW + 899_999, GATE_NOW + 900_000
+    waiting = gate({}, soon).judge(READ, hour(0), events=False)
+    assert isinstance(waiting, Waiting)
+    assert waiting.missing.startswith("a: time to settle")
+    assert gate({}, late).judge(READ, hour(0), events=False) == Complete("time to settle (900 s)")
+    settled = gate(ANSWERS, GATE_NOW + HOUR_MILLIS, HOUR_MILLIS).judge(READ, hour(0), events=False)
+    assert settled == Complete("time to settle (3600 s)")

@@ -1,0 +1,198 @@
+"""Whole loads, and what becomes of hours: by what agents say, when they say nothing, and when the
+newest manifest knows little of them, or nothing, any more."""
+
+import json
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from pyspark.sql import SparkSession
+
+from client.brokers import Brokers
+from client.producer import Producer
+from ledger.names import LEDGER_TOPIC
+from loader.commit.history import History
+from loader.commit.old_hours import LISTED_MILLIS, faded
+from loader.commit.publishing import publish
+from loader.config import CompletenessConfig, LoaderConfig
+from loader.errors import FilesDiffer
+from loader.run.load_context import LoadRequest
+from loader.store.local import LocalStore
+from loader.tables import Hour, hour_folder, hour_of
+from schemas.envelope import Encoder
+from schemas.event_schemas import LEDGER, built_in
+from schemas.registry_client import RegistryClient
+from tests.ledger.said import entry
+from tests.loader.application import BEGAN, HOUR, Application, landed
+from tests.loader.loads import folder_of, load_once, outcome_of, rows_of
+
+FORGOTTEN, OLD = Hour(BEGAN - 1_000 * 24 * HOUR), Hour(BEGAN)
+
+
+class Agent:
+    """Says in the ledger how far it is."""
+
+    def __init__(self, brokers: Brokers, registry: RegistryClient, topic: str) -> None:
+        self.host = f"host-{uuid.uuid4().hex}"
+        self._topics = [topic]
+        self._seq = -1
+        self._producer = Producer(brokers, LEDGER_TOPIC)
+        schema = built_in(LEDGER)
+        self._encoder = Encoder(schema, registry.register("_audit-value", schema.text))
+
+    def is_past(self, until: int) -> None:
+        self._seq += 1
+        beat = (until, [] if self._seq else self._topics)
+        now = int(time.time() * 1000)
+        said = entry(self.host, self._seq, beat, host=self.host, time=now, cluster="test")
+        self._producer.send(self._encoder.encode(said))
+        self._producer.flush()
+
+
+@pytest.fixture
+def agent(brokers: Brokers, registry: RegistryClient, new_topic: str) -> Agent:
+    return Agent(brokers, registry, new_topic)
+
+
+@pytest.fixture
+def patient(config: LoaderConfig) -> LoaderConfig:
+    never = CompletenessConfig(deadline=100 * 365 * 86_400.0)
+    return msgspec.structs.replace(config, completeness=never)
+
+
+class HourFolder:
+    """What lies in the folder of the hour that begins then."""
+
+    def __init__(self, config: LoaderConfig, at: int) -> None:
+        (topic,) = config.topics
+        folder = folder_of(config, topic, hour_folder(Hour(at)))
+        files = {each.name: each for each in folder.iterdir() if not each.name.endswith(".crc")}
+        self.markers: dict[str, Any] = {
+            name: json.loads(each.read_text()) for name, each in files.items() if name[0] == "_"
+        }
+        self.parts: list[Path] = [each for name, each in files.items() if name.startswith("part-")]
+
+
+def test_an_hours_way(
+    spark: SparkSession, application: Application, agent: Agent, patient: LoaderConfig
+) -> None:
+    """Loaded, complete, late, and the next one incomplete."""
+    application.write(100, time=BEGAN)
+    application.write(50, time=BEGAN, partition=1)
+    application.write(7, time=BEGAN + HOUR)
+    agent.is_past(BEGAN + HOUR - 60_000)
+    first = load_once(spark, patient)
+    assert (first.rows, first.complete, first.incomplete) == (157, [], [])
+    there = HourFolder(patient, BEGAN)
+    assert (there.markers, len(there.parts)) == ({}, 2)
+
+    agent.is_past(BEGAN + HOUR)
+    second = load_once(spark, patient)
+    assert (second.rows, second.complete, second.merged_files) == (0, [BEGAN], 2)
+    there = HourFolder(patient, BEGAN)
+    assert there.markers["_SUCCESS"]["rows"] == 150
+    assert there.markers["_SUCCESS"]["decided_by"] == "agents"
+    assert len(there.parts) == 1
+    assert not HourFolder(patient, BEGAN + HOUR).markers
+    assert landed(rows_of(spark, patient, application.topic)) == sorted(application.written)
+    assert load_once(spark, patient).did_nothing
+
+    application.write(3, time=BEGAN)
+    taken_away = application.write(2, time=BEGAN + HOUR, partition=1)
+    third = load_once(spark, patient)
+    assert (third.late, third.complete) == (3, [])
+    there = HourFolder(patient, BEGAN)
+    assert there.markers["_SUCCESS"]["rows"] == 153
+    assert there.markers[f"_LATE-{third.run}"]["rows"] == 3
+    assert len(there.parts) == 2
+
+    hasty = msgspec.structs.replace(patient, completeness=CompletenessConfig(deadline=72 * 3600.0))
+    fourth = load_once(spark, hasty)
+    assert (fourth.complete, fourth.incomplete) == ([], [BEGAN + HOUR])
+    there = HourFolder(patient, BEGAN + HOUR)
+    marker = there.markers["_INCOMPLETE"]
+    assert (marker["missing"], marker["names"]) == (f"agents on {agent.host}", [agent.host])
+    assert load_once(spark, hasty).did_nothing
+
+    agent.is_past(BEGAN + 2 * HOUR)
+    (gone,) = [each for each in there.parts if each.name.startswith("part-local-1-")]
+    gone.unlink()
+    last = outcome_of(spark, hasty)
+    assert isinstance(last.error, FilesDiffer)
+    assert [Path(fault.path).name for fault in last.faults] == [gone.name]
+    assert last.complete == [BEGAN + HOUR]
+    assert [gone.name in warning for warning in last.warnings] == [True]
+    there = HourFolder(patient, BEGAN + HOUR)
+    assert {name: each["rows"] for name, each in there.markers.items()} == {"_SUCCESS": 7}
+    left = set(application.written) - set(taken_away)
+    assert landed(rows_of(spark, patient, application.topic)) == sorted(left)
+
+
+def test_hours_in_which_nothing_happened(
+    spark: SparkSession, application: Application, agent: Agent, patient: LoaderConfig
+) -> None:
+    """They are complete like others, and a reader of the table does not mind."""
+    began = hour_of(int(time.time() * 1000)) - 4 * HOUR
+    application.write(5, time=began)
+    agent.is_past(began + 3 * HOUR)
+    first = load_once(spark, patient)
+    assert first.complete == [began, began + HOUR, began + 2 * HOUR]
+    for at, rows in enumerate((5, 0, 0)):
+        there = HourFolder(patient, began + at * HOUR)
+        assert {name: each["rows"] for name, each in there.markers.items()} == {"_SUCCESS": rows}
+        assert len(there.parts) == bool(rows)
+    assert landed(rows_of(spark, patient, application.topic)) == sorted(application.written)
+    assert load_once(spark, patient).did_nothing
+
+    application.write(2, time=began + 2 * HOUR)
+    late = load_once(spark, patient)
+    assert (late.late, late.complete) == (2, [])
+    there = HourFolder(patient, began + 2 * HOUR)
+    assert there.markers["_SUCCESS"]["rows"] == there.markers[f"_LATE-{late.run}"]["rows"] == 2
+    assert landed(rows_of(spark, patient, application.topic)) == sorted(application.written)
+
+
+def long_after(history: History) -> None:
+    """A run as there may be one a year later."""
+    latest = history.latest()
+    assert latest is not None
+    state = latest.hours[OLD]
+    after = msgspec.structs.replace(
+        latest,
+        run=latest.run + 1,
+        **dict.fromkeys(("adds", "removes", "markers", "passages"), ()),
+        hours=faded({OLD: state}, state.at + LISTED_MILLIS + 1),
+        ledger_seq=latest.ledger_seq + latest.ledger_entries,
+        ledger_entries=0,
+    )
+    assert after.hours[OLD].files == ()
+    history.commit(after)
+    publish(history.store, after)
+    history.mark_published(after.run)
+
+
+def test_late_rows_and_a_rebuild_of_what_was_forgotten(
+    spark: SparkSession, application: Application, config: LoaderConfig
+) -> None:
+    table = application.topic
+    history = History(LocalStore(config.root), table)
+    application.write(30, time=FORGOTTEN)
+    application.write(20, time=OLD, partition=1)
+    assert load_once(spark, config).complete == [FORGOTTEN, OLD]
+    long_after(history)
+
+    application.write(5, time=FORGOTTEN)
+    assert load_once(spark, config).late == 5
+    said = HourFolder(config, FORGOTTEN).markers["_SUCCESS"]
+    assert (said["rows"], said["late_rows"], said["files"]) == (35, 5, 2)
+    assert landed(rows_of(spark, config, table)) == sorted(application.written)
+    latest = history.latest()
+    assert latest is not None
+    assert latest.hours[FORGOTTEN].unlisted == 1
+
+    rebuilt = load_once(spark, config, LoadRequest(rebuild=(FORGOTTEN, OLD)))
+    assert rebuilt.rows == 55
+    assert landed(rows_of(spark, config, table)) == sorted(application.written)
