@@ -60,7 +60,7 @@ def wait_copied(there: Brokers, here: Brokers, topic: str, partitions: int = 1) 
             return here.refresh([copy]).has(copy) and ends(here, copy, partitions) == wanted
         return False
 
-    wait_until(is_copied, within=PATIENCE, what=f"{topic} is copied up to {wanted}")
+    wait_until(is_copied, what=f"{topic} is copied up to {wanted}")
 
 
 def delete_before(brokers: Brokers, topic: str, offset: int, partition: int = 0) -> None:

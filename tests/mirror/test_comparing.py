@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from client import admin
@@ -18,11 +17,11 @@ from harness.broker_process import BrokerProcess
 from harness.mirror_process import MirrorProcess
 from harness.waiting import wait_until
 from mirror.comparing import Comparing
-from mirror.config import MirrorConfig
 from mirror.looking import Seen
 from mirror.partition import CopiedPartition, Stage
 from tests.mirror.conftest import NewWorker
-from tests.mirror.logs import PATIENCE, batches, delete_before, values, wait_copied, write
+from tests.mirror.logs import batches, delete_before, values, wait_copied, write
+from tests.mirror.workers import mirror_config
 from wire.batch import HEADER_SIZE, read_header
 
 OFTEN = {"interval": 0.2}
@@ -43,7 +42,7 @@ def wait_compared(mirror: MirrorProcess) -> None:
         return int((mirror.standing() or {})["compared"]["passes"])
 
     before = passes()  # the one that is under way may have gone past
-    wait_until(lambda: passes() >= before + 2, within=PATIENCE, what="all is compared")
+    wait_until(lambda: passes() >= before + 2, what="all is compared")
 
 
 def segment(broker: BrokerProcess, topic: str) -> Path:
@@ -109,7 +108,6 @@ def test_what_is_damaged_on_disk_is_found(
     place = f"offsets {third.base_offset} to {third.last_offset}: {said}"
     wait_until(
         lambda: f"{copy}-0 differs from its source at {place}" in mirror.http("/readyz")[1],
-        within=PATIENCE,
         what="the damage is found",
     )
     assert metric(mirror, "different") == 1
@@ -146,7 +144,6 @@ def test_it_keeps_to_its_rate(
     def read(least: float) -> float:
         wait_until(
             lambda: metric(mirror, "compared_bytes_total") >= least,
-            within=PATIENCE,
             what=f"{least} bytes are compared",
         )
         return metric(mirror, "compared_age_seconds")
@@ -160,21 +157,13 @@ class Compared:
     """A topic of one partition or more with itself, from within: this test says what is copied."""
 
     def __init__(self, broker: BrokerProcess, brokers: Brokers, topic: str, count: int) -> None:
-        side = {"brokers": [broker.bootstrap]}
-        settings = {
-            "name": "m",
-            "source": {"cluster": "dc1", **side},
-            "target": {"cluster": "offline", **side},
-            "data_dir": "/nowhere",
-            "compare": {"rate": 400_000, "interval": 0.1},
-        }
         keys = [(topic, index) for index in range(count)]
         self.partitions = [CopiedPartition(e, e, stage=Stage.COPYING) for e in keys]
         self.asked = 0
         self.once_read: Callable[[], None] = lambda: None  # when the first bytes were compared
         known = admin.all_topics(brokers)
         seen = Seen(time.monotonic(), known, known, {})
-        config = msgspec.convert(settings, MirrorConfig)
+        config = mirror_config(broker, broker, compare={"rate": 400_000, "interval": 0.1})
         self.comparing = Comparing(config, lambda: seen, self._mine)
 
     def _mine(self) -> Mapping[Key, CopiedPartition]:
@@ -188,7 +177,6 @@ class Compared:
         until = self.asked + 10
         wait_until(
             lambda: self.asked >= until or bool(self.comparing.passes),
-            within=PATIENCE,
             what="it goes on",
         )
 
@@ -200,12 +188,12 @@ class Compared:
 
 
 def check_not_whole_until_it_is_copied(compared: Compared, first: CopiedPartition) -> None:
-    wait_until(lambda: bool(compared.comparing.bytes), within=PATIENCE, what="something is read")
-    wait_until(lambda: first.stage is Stage.WAITING, within=PATIENCE, what="it waits")
+    wait_until(lambda: bool(compared.comparing.bytes), what="something is read")
+    wait_until(lambda: first.stage is Stage.WAITING, what="it waits")
     compared.wait_asked()
     assert compared.comparing.passes == 0
     first.stage, compared.once_read = Stage.COPYING, lambda: None
-    wait_until(lambda: compared.comparing.passes > 0, within=PATIENCE, what="all is compared")
+    wait_until(lambda: compared.comparing.passes > 0, what="all is compared")
     compared.close()
     assert compared.comparing.different == {}
 
@@ -225,7 +213,7 @@ def test_a_pass_that_gave_up_a_partition_half_way_is_not_whole(
     began = time.monotonic()
     with closing(compared):
         compared.start()
-        wait_until(lambda: only.stage is Stage.WAITING, within=PATIENCE, what="it waits")
+        wait_until(lambda: only.stage is Stage.WAITING, what="it waits")
         compared.wait_asked()
         waited = time.monotonic() - began
         assert compared.comparing.age_s >= waited
@@ -255,4 +243,4 @@ def test_what_is_paused_or_compacted_keeps_no_pass_from_being_whole(
     paused.stage, compacted.compacts = Stage.PAUSED, True
     with closing(compared):
         compared.start()
-        wait_until(lambda: compared.comparing.passes > 0, within=PATIENCE, what="a whole pass")
+        wait_until(lambda: compared.comparing.passes > 0, what="a whole pass")

@@ -16,12 +16,12 @@ from client.errors import Refused
 from client.group_offsets import committed_offsets
 from client.offset_commits import Consumed, commit_offsets
 from harness.broker_process import REPOSITORY, BrokerProcess
-from harness.mirror_process import MirrorProcess
 from harness.waiting import wait_until
 from ledger.names import topic_id_text
 from mirror.cutting import NotDone, excess, put_groups_back
 from tests.mirror.conftest import NewWorker
 from tests.mirror.logs import PATIENCE, batches, ends, values, wait_copied, write
+from tests.mirror.workers import Worker, stands
 from wire.batch import read_header
 from wire.errors import ErrorCode
 from wire.messages import fetch
@@ -29,22 +29,12 @@ from wire.messages.fetch import FetchableTopicResponse, FetchResponse, Partition
 from wire.mirrored import CUT, MirrorCut
 
 
-def wait_stands(mirror: MirrorProcess, standing: str) -> None:
-    """So does the one topic that it sees."""
-
-    def is_so() -> bool:
-        topics = (mirror.standing() or {}).get("topics", ())
-        return [each["standing"] for each in topics] == [standing]
-
-    wait_until(is_so, within=PATIENCE, what=f"it is {standing}")
-
-
 def offset(brokers: Brokers, group: str, topic: str, partition: int) -> int:
     return committed_offsets(brokers, [group])[group][TopicPartition(topic, partition)].offset
 
 
 def test_what_was_written_to_it_is_named_and_thrown_away(
-    there: Brokers, here: Brokers, target: BrokerProcess, new_topic: str, mirror: MirrorProcess
+    there: Brokers, here: Brokers, target: BrokerProcess, new_topic: str, mirror: Worker
 ) -> None:
     copy, group = f"dc1.{new_topic}", f"group-{new_topic}"
     admin.create_topic(there, new_topic, partitions=2)
@@ -52,8 +42,8 @@ def test_what_was_written_to_it_is_named_and_thrown_away(
         write(there, new_topic, values(0, 50), partition)
     mirror.start()
     wait_copied(there, here, new_topic, 2)
-    assert mirror.told("promote", copy).returncode == 0
-    wait_stands(mirror, "ordinary")
+    mirror.done("promote", copy)
+    wait_until(lambda: stands(mirror, copy, "ordinary"), what="it is ordinary")
     write(here, copy, values(900, 7), 1)
     # The source has others at the same offsets, and more.
     write(there, new_topic, values(50, 30), 1)
@@ -67,10 +57,9 @@ def test_what_was_written_to_it_is_named_and_thrown_away(
     asks = mirror.told("demote", copy, "--cut")
     assert (asks.returncode, "say --yes" in asks.stderr) == (2, True), asks
     assert ends(here, copy, 2) == {0: 50, 1: 57}
-    wait_stands(mirror, "ordinary")
+    wait_until(lambda: stands(mirror, copy, "ordinary"), what="it is ordinary")
 
-    done = mirror.told("demote", copy, "--cut", "--yes", "--json")
-    assert done.returncode == 0, done
+    done = mirror.done("demote", copy, "--cut", "--yes", "--json")
     said = json.loads(done.stdout)
     assert said["cut"] == [
         {"topic": copy, "partition": 1, "from": 50, "to": 56, "messages": 7},
@@ -86,13 +75,12 @@ def test_what_was_written_to_it_is_named_and_thrown_away(
 
     again = mirror.told("demote", copy, "--cut", "--yes")
     assert (again.returncode, "is a copy already" in again.stderr) == (1, True), again
-    assert mirror.told("promote", copy).returncode == 0
+    mirror.done("promote", copy)
     target.kill()
     target.start()
     assert ends(here, copy, 2) == {0: 55, 1: 80}
     write(here, copy, values(900, 3), 1)
-    once_more = mirror.told("demote", copy, "--cut", "--yes")
-    assert once_more.returncode == 0, once_more
+    mirror.done("demote", copy, "--cut", "--yes")
     assert ends(here, copy, 2) == {0: 55, 1: 80}
 
 
@@ -102,7 +90,7 @@ def test_a_source_that_lost_its_tail(  # noqa: PLR0917  each is another part
     here: Brokers,
     source: BrokerProcess,
     new_topic: str,
-    mirror: MirrorProcess,
+    mirror: Worker,
     rest: int,
 ) -> None:
     """And got another one, or not yet."""
@@ -121,11 +109,9 @@ def test_a_source_that_lost_its_tail(  # noqa: PLR0917  each is another part
     write(there, new_topic, values(500, rest))
     wait_until(
         lambda: f"{copy}-0 has stopped" in mirror.http("/readyz")[1],
-        within=PATIENCE,
         what="the mirror stops",
     )
-    done = mirror.told("demote", copy, "--cut", "--yes", "--json")
-    assert done.returncode == 0, done
+    done = mirror.done("demote", copy, "--cut", "--yes", "--json")
     (cut,) = json.loads(done.stdout)["cut"]
     assert (cut["from"], cut["to"]) == (end, 59)
     write(there, new_topic, values(700, 10))
@@ -141,8 +127,7 @@ def test_a_topic_of_which_nothing_is_the_same(
     admin.create_topic(here, copy, partitions=1)
     write(there, new_topic, values(0, 40))
     write(here, copy, values(600, 90))
-    done = mirror.told("demote", copy, "--cut", "--yes", "--json")
-    assert done.returncode == 0, done
+    done = mirror.done("demote", copy, "--cut", "--yes", "--json")
     assert json.loads(done.stdout)["cut"][0]["messages"] == 90
     assert ends(here, copy) == {0: 0}
     mirror.start()
@@ -151,7 +136,7 @@ def test_a_topic_of_which_nothing_is_the_same(
 
 
 def test_not_under_a_group_that_is_reading(
-    there: Brokers, here: Brokers, target: BrokerProcess, new_topic: str, mirror: MirrorProcess
+    there: Brokers, here: Brokers, target: BrokerProcess, new_topic: str, mirror: Worker
 ) -> None:
     copy, group = f"dc1.{new_topic}", f"group-{new_topic}"
     admin.create_topic(there, new_topic, partitions=1)
@@ -178,22 +163,19 @@ def test_not_under_a_group_that_is_reading(
     assert f"group {group} has read messages that would be thrown away" in refused.stderr
     assert ends(here, copy) == {0: 9}
     write(here, copy, values(990, 1))  # it is an ordinary topic still
-    done = mirror.told("demote", copy, "--cut", "--yes")
-    assert done.returncode == 0, done
+    done = mirror.done("demote", copy, "--cut", "--yes")
     assert f"group {group} was put back" in done.stdout
     assert offset(here, group, copy, 0) == 0
 
 
-def test_killed_at_each_step(
-    there: Brokers, here: Brokers, new_topic: str, mirror: MirrorProcess
-) -> None:
+def test_killed_at_each_step(there: Brokers, here: Brokers, new_topic: str, mirror: Worker) -> None:
     """After groups were put back, and after it was told what to cut."""
     copy, group = f"dc1.{new_topic}", f"group-{new_topic}"
     admin.create_topic(there, new_topic, partitions=1)
     write(there, new_topic, values(0, 50))
     mirror.start()
     wait_copied(there, here, new_topic)
-    assert mirror.told("promote", copy).returncode == 0
+    mirror.done("promote", copy)
     write(here, copy, values(900, 7))
     commit_offsets(here, group, {TopicPartition(copy, 0): Consumed(55)})
     assert put_groups_back(here, [excess(there, here, new_topic, copy, 0)]) == [group]
@@ -205,11 +187,11 @@ def test_killed_at_each_step(
         return bool(configs[CUT])
 
     try:
-        wait_until(is_marked, within=PATIENCE, what="it is marked", every=0.01)
+        wait_until(is_marked, what="it is marked", every=0.01)
     finally:
         begun.kill()
         begun.wait()
-    wait_until(lambda: ends(here, copy) == {0: 50}, within=PATIENCE, what="it is cut")
+    wait_until(lambda: ends(here, copy) == {0: 50}, what="it is cut")
     assert offset(here, group, copy, 0) == 50
     write(there, new_topic, values(50, 20))
     wait_copied(there, here, new_topic)
@@ -230,16 +212,14 @@ def test_only_what_was_named_is_cut(here: Brokers, target: BrokerProcess, new_to
 
     cut(topic_id, 39)
     said = "there is more than was named"
-    wait_until(
-        lambda: f"{said} topic={new_topic}" in target.log(), within=PATIENCE, what="it is refused"
-    )
+    wait_until(lambda: f"{said} topic={new_topic}" in target.log(), what="it is refused")
     cut(other, 40)
     cut(topic_id, 40, partition=1)
     cut(topic_id, 40, epoch=2**31 - 1)
     write(here, new_topic, values(40, 1))  # so all of these have been heard of, and nothing came
     assert batches(here, new_topic)[: len(stored)] == stored
     cut(topic_id, 41)
-    wait_until(lambda: ends(here, new_topic) == {0: first}, within=PATIENCE, what="it is cut")
+    wait_until(lambda: ends(here, new_topic) == {0: first}, what="it is cut")
     assert batches(here, new_topic) == stored[:2]
     write(here, new_topic, values(500, 20))
     after = batches(here, new_topic)

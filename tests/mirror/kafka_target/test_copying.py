@@ -89,7 +89,6 @@ def test_killed_at_any_moment(
                     kafka.refresh(None).has(f"dc1.{new_topic}")
                     and end(kafka, f"dc1.{new_topic}") > before + chance.randint(0, 200)
                 ),
-                within=PATIENCE,
                 what="it copies",
             )
             mirror.kill()
@@ -116,7 +115,6 @@ def test_two_workers_do_not_write_anything_twice(
             produce(producer, new_topic, numbered("third", 200))
             wait_until(
                 lambda: "another worker" in partition_of(one, f"dc1.{new_topic}")["trouble"],
-                within=PATIENCE,
                 what="the first is told",
             )
             wait_copied(other, kafka, new_topic)
@@ -172,7 +170,6 @@ def test_a_group_goes_on_where_it_was(
                     lambda group=group, low=before, high=offsets[number]: (
                         low < _committed(at, group, copy) <= high
                     ),
-                    within=PATIENCE,
                     what=f"the offset of {group} has come",
                 )
 
@@ -195,7 +192,6 @@ def test_a_gap_stops_it_until_it_is_accepted(
     with mirror:
         wait_until(
             lambda: partition_of(mirror, copy).get("stage") == "stopped",
-            within=PATIENCE,
             what="it has stopped",
         )
         assert "the copy ends at 50" in partition_of(mirror, copy)["trouble"]
@@ -223,7 +219,6 @@ def test_what_somebody_else_writes_into_a_copy_is_found(
         produce(producer, new_topic, numbered("second", 50))
         wait_until(
             lambda: "somebody else" in partition_of(mirror, copy).get("trouble", ""),
-            within=PATIENCE,
             what="it is found",
         )
 
@@ -245,9 +240,7 @@ def test_what_was_compacted_is_numbered_anew(
             key = f"{turn}-{number}" if number % 4 == 0 else f"{number}"
             producer.produce(new_topic, f"{turn} {number}".ljust(100).encode(), key=key.encode())
         assert producer.flush(PATIENCE) == 0
-    wait_until(
-        lambda: len(committed(at, new_topic)) < 600, within=PATIENCE, what="much was compacted"
-    )
+    wait_until(lambda: len(committed(at, new_topic)) < 600, what="much was compacted")
     with mirror:
         wait_copied(mirror, kafka, new_topic)
         copied = committed(at, copy)
@@ -265,13 +258,11 @@ def test_pause_and_what_is_not_there(kafka: Brokers, new_topic: str, new_mirror:
         assert mirror.told("pause", copy).returncode == 0
         wait_until(
             lambda: partition_of(mirror, copy).get("stage") == "paused",
-            within=PATIENCE,
             what="it is paused",
         )
         assert mirror.told("resume", copy).returncode == 0
         wait_until(
             lambda: partition_of(mirror, copy).get("stage") == "copying",
-            within=PATIENCE,
             what="it goes on",
         )
         for command in ("promote", "demote"):
