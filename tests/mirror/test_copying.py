@@ -21,7 +21,7 @@ from harness.server_process import free_ports
 from harness.waiting import wait_until
 from tests.deploy.mirror_alerts import check_alerts
 from tests.mirror.conftest import NewWorker
-from tests.mirror.logs import batches, delete_before, ends, values, wait_copied, write
+from tests.mirror.logs import batches, create, delete_before, ends, values, wait_copied, write
 from tests.mirror.workers import Worker, partition_of, stage, topic_of, worker
 from tests.penstock.running import Ended, penstock
 from wire.batch import CONTROL, read_header
@@ -108,8 +108,7 @@ def test_it_goes_on_where_the_copy_ends_after_a_kill(
 def test_what_retention_took_before_the_first_copy_is_no_gap(
     there: Brokers, here: Brokers, new_topic: str, mirror: Worker
 ) -> None:
-    admin.create_topic(there, new_topic, partitions=1)
-    write(there, new_topic, values(0, 100))
+    create(there, new_topic, values(0, 100))
     delete_before(there, new_topic, 50)
     mirror.start()
     wait_copied(there, here, new_topic)
@@ -120,8 +119,7 @@ def test_a_gap_stops_a_partition_until_it_is_accepted_and_others_go_on(
     tmp_path: Path, there: Brokers, here: Brokers, new_topic: str, new_worker: NewWorker
 ) -> None:
     copy, mirror = f"dc1.{new_topic}", new_worker()
-    admin.create_topic(there, new_topic, partitions=2)
-    write(there, new_topic, values(0, 100))
+    create(there, new_topic, values(0, 100), partitions=2)
     mirror.start()
     wait_copied(there, here, new_topic, 2)
     wait_until(lambda: lags(mirror) == (0, 0, 0), what="there is no lag")
@@ -146,13 +144,11 @@ def test_a_gap_stops_a_partition_until_it_is_accepted_and_others_go_on(
 def test_a_topic_made_anew_stops_and_says_so(
     there: Brokers, here: Brokers, shared_topic: str, running_mirror: Worker
 ) -> None:
-    admin.create_topic(there, shared_topic, partitions=1)
-    write(there, shared_topic, values(0, 100))
+    create(there, shared_topic, values(0, 100))
     wait_copied(there, here, shared_topic)
     admin.delete_topic(there, shared_topic)
     wait_until(lambda: shared_topic not in admin.all_topics(there).topics, what="deleted")
-    admin.create_topic(there, shared_topic, partitions=1)
-    write(there, shared_topic, values(5000, 200))
+    create(there, shared_topic, values(5000, 200))
     copy = f"dc1.{shared_topic}"
     wait_until(
         lambda: "was made anew" in topic_of(running_mirror, copy).get("reason", ""),
@@ -165,8 +161,7 @@ def test_a_topic_in_other_names_and_without_some(
     there: Brokers, here: Brokers, new_topic: str, new_worker: NewWorker
 ) -> None:
     for name in (new_topic, f"{new_topic}-tmp"):
-        admin.create_topic(there, name, partitions=1)
-        write(there, name, values(0, 5))
+        create(there, name, values(0, 5))
     copy = f"far.{new_topic}"
     new_worker(prefix="far.", exclude=["*-tmp"]).start()
     wait_until(
@@ -202,8 +197,7 @@ def test_bandwidth_is_held(
 def test_lag_is_what_the_target_lacks(
     there: Brokers, here: Brokers, target: BrokerProcess, new_topic: str, mirror: Worker
 ) -> None:
-    admin.create_topic(there, new_topic, partitions=1)
-    write(there, new_topic, values(0, 50))
+    create(there, new_topic, values(0, 50))
     mirror.start()
     wait_copied(there, here, new_topic)
     wait_until(lambda: lags(mirror) == (0, 0, 0), what="there is no lag")
@@ -270,7 +264,7 @@ def test_check_config_says_what_would_be_done(
     admin.create_topic(there, new_topic, partitions=3)
     ended = check(mirror, "--online", "--json")
     assert (ended.returncode, ended.stderr) == (0, "")
-    would_be = {"topic": new_topic, "copy": copy, "standing": "copied"}
+    would_be: dict[str, object] = {"topic": new_topic, "copy": copy, "standing": "copied"}
     would_be |= {"would_be": ["created with 3 partitions"]}
     assert json.loads(ended.stdout)["topics"] == [would_be]
     assert copy not in admin.all_topics(here).topics

@@ -24,6 +24,12 @@ class Worker(MirrorProcess):
         assert ended.returncode == 0, ended
         return ended
 
+    def refused(self, *arguments: str) -> str:
+        """What it says to a command that fails."""
+        ended = self.told(*arguments)
+        assert ended.returncode == 1, ended
+        return ended.stderr
+
 
 def worker(
     directory: Path,
