@@ -1,7 +1,7 @@
-"""What an agent has open outlives it: under `penstock up`, and under a real systemd.
+"""What an agent has open outlives it, under a real systemd.
 
 The agent is killed, its files grow, are rotated, compressed and deleted while none runs, and every
-line arrives, once, and is in the ledger.
+line arrives, once, and is in the ledger. (Under `penstock up`: tests/restarts.)
 """
 
 import gzip
@@ -9,18 +9,15 @@ import os
 import random
 import re
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 
 from harness.agent_process import REPOSITORY, AgentProcess
 from harness.systemd_process import Systemd, why_no_systemd
 from harness.waiting import wait_until
-from penstock.up.programs import Program, ProgramPhase
-from penstock.up.supervisor import Supervisor
 from tests.cluster.proxy import Proxy
 from tests.system.agent.incarnations import LogFile
 from tests.system.agent.shipped import Topic
@@ -28,61 +25,6 @@ from tests.system.agent.site import Site
 
 WITHIN = 90.0
 UNIT = "penstock-agent.service"
-
-
-class Keeper(Protocol):
-    """Runs one agent, and keeps its open files over its death."""
-
-    def kill(self) -> None:
-        """SIGKILL; the next one is not started before `go_on`."""
-
-    def go_on(self) -> None:
-        """Returns once the next one is ready."""
-
-    def stop(self) -> None:
-        """In order; the next start is a new one."""
-
-    @property
-    def pid(self) -> int: ...
-
-
-Under = Callable[[AgentProcess, Path], AbstractContextManager[Keeper]]
-
-
-class UnderUp:
-    """The supervisor looks only when it is told to."""
-
-    def __init__(self, agent: AgentProcess) -> None:
-        command = (*agent.process.command,)
-        program = Program("agent", command, "", agent.ready, stop_seconds=60.0, keeps_open=True)
-        self._supervisor = Supervisor(
-            [program], log=lambda _: agent.process.output, directory=REPOSITORY
-        )
-        self._killed = 0
-
-    @property
-    def pid(self) -> int:
-        return self._supervisor.standings[0].pid
-
-    def kill(self) -> None:
-        self._killed = self.pid
-        os.kill(self._killed, signal.SIGKILL)
-
-    def go_on(self) -> None:
-        def runs() -> bool:
-            (standing,) = self._supervisor.turn()
-            return standing.phase is ProgramPhase.RUNNING and standing.pid != self._killed
-
-        wait_until(runs, within=WITHIN, what="the agent runs")
-
-    def stop(self) -> None:
-        self._supervisor.begin_to_stop()
-
-        def has_stopped() -> bool:
-            self._supervisor.turn()
-            return self._supervisor.stopped
-
-        wait_until(has_stopped, within=WITHIN, what="the agent has stopped")
 
 
 class UnderSystemd:
@@ -103,6 +45,7 @@ class UnderSystemd:
         return int(self.systemd.show(UNIT, "NFileDescriptorStore"))
 
     def kill(self) -> None:
+        """SIGKILL; the next one is not started before `go_on`."""
         self._held.touch()
         self.systemd("kill", "--kill-whom=main", "--signal=KILL", UNIT)
         wait_until(
@@ -112,11 +55,13 @@ class UnderSystemd:
         )
 
     def go_on(self) -> None:
+        """Returns once the next one is ready."""
         self._held.unlink(missing_ok=True)
         self.systemd("start", UNIT)
         wait_until(self._agent.ready, within=WITHIN, what="the agent is ready")
 
     def stop(self) -> None:
+        """In order; the next start is a new one."""
         self.systemd("stop", UNIT)
 
 
@@ -137,16 +82,6 @@ ReadWritePaths={directory}
 StandardOutput=append:{agent.process.output}
 StandardError=inherit
 """
-
-
-@contextmanager
-def under_up(agent: AgentProcess, _: Path) -> Iterator[Keeper]:
-    keeper = UnderUp(agent)
-    try:
-        keeper.go_on()
-        yield keeper
-    finally:
-        keeper.stop()
 
 
 @contextmanager
@@ -209,13 +144,12 @@ def wait_kept(agent: AgentProcess) -> None:
     wait_until(are_kept, within=WITHIN, what="open files are kept")
 
 
-@pytest.mark.parametrize("under", [under_up, under_systemd], ids=["up", "systemd"])
 def test_killed_again_and_again(
-    site: Site, agent: AgentProcess, topic: Topic, application: Application, under: Under
+    site: Site, agent: AgentProcess, topic: Topic, application: Application
 ) -> None:
     """Frozen at any instant, so that nothing of what follows is seen by the one that dies."""
     chance = random.Random(20)
-    with under(agent, site.directory) as keeper:
+    with under_systemd(agent, site.directory) as keeper:
         for _ in range(4):
             application.write(chance.randrange(1, 2_000))
             wait_begun(topic, application)
@@ -262,7 +196,7 @@ def test_nobody_was_ever_there(site: Site, topic: Topic, application: Applicatio
             settings={"brokers": [brokers.address], "registry": f"http://{registries.address}"},
         )
         agent.ready = lambda: agent.http("/healthz")[0] == 200  # type: ignore[method-assign]
-        with under_up(agent, site.directory) as keeper:
+        with under_systemd(agent, site.directory) as keeper:
             for _ in range(3):
                 application.write(1_000)
                 wait_held(agent, application)

@@ -181,28 +181,6 @@ def test_each_line_once(rotating_site: Site, rotated: dict[str, Rotated], name: 
 
 
 @pytest.mark.slow
-@pytest.mark.long
-@pytest.mark.fuzz
-def test_fifty_thousand_lines_a_second_rotated_every_second(site: Site, topic: Topic) -> None:
-    rate, seconds, size = 50_000, 3, 200
-    path, count = site.logs / "app.log", rate * seconds
-    writer = Writer(path, "fast", count, rate=rate, size=size, rotate="chain", every=rate, keep=2)
-    with site.agent(site.reads(topic, "app.log*")) as agent:
-        writer.start()
-        try:
-            writer.finish()
-        finally:
-            writer.kill()
-        topic.wait_for_count(count)
-        stop(agent)
-    check_one_partition(topic.read_to_end().events)
-    check_numbered(topic.events, writer.lines, count)
-    accounts = site.accounts(topic)
-    assert len(accounts) == seconds
-    assert sum(account.all_lines for account in accounts.values()) == count
-
-
-@pytest.mark.slow
 @pytest.mark.fuzz
 def test_thousands_of_files(site: Site, topic: Topic) -> None:
     """All are shipped, with few handles; with nothing to do the agent rests.

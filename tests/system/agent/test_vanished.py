@@ -4,7 +4,6 @@ a real agent, killed with SIGKILL, and what its ledger says afterwards.
 
 import gzip
 import os
-import signal
 import time
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import pytest
 
 from agent.journal.recovery import recover
 from harness.agent_process import AgentProcess
-from harness.standing_still import freeze
 from harness.waiting import wait_until
 from tests.system.agent.shipped import Topic
 from tests.system.agent.site import Site, stop
@@ -124,24 +122,6 @@ def test_a_blind_time_is_told_before_the_heartbeats_beyond_it(
     assert first["from_time"] <= killed <= first["to_time"] <= back
     told_at = min(entry.seq for entry in site.ledger().entries if entry.value["unwatched"])
     assert min(seq for seq, until in heartbeats(site) if until > killed) > told_at
-
-
-def test_an_agent_that_was_frozen_while_its_file_was_truncated(
-    site: Site, topic: Topic, log: Path
-) -> None:
-    agent = start(site, topic)
-    freeze(agent.process.pid)
-    stopped = time.time() * 1000
-    append(log, numbers(50))
-    os.truncate(log, 0)
-    append(log, numbers(10))
-    os.kill(agent.process.pid, signal.SIGCONT)
-    topic.wait_for_count(110)
-    stop(agent)
-    (one,) = [each for each in site.unwatched(topic) if each["source"]]
-    assert (one["position"], one["traces"]) == (292, "truncated")
-    assert one["from_time"] <= stopped < one["to_time"]
-    assert one["source"] not in finished(site, topic)
 
 
 def test_which_file_a_source_is(site: Site) -> None:
