@@ -11,29 +11,32 @@ from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
-from harness.mirror_process import MirrorProcess
-from tests.mirror.workers import worker
+from tests.mirror.workers import Worker, worker
 
-NewWorker = Callable[..., MirrorProcess]
+NewWorker = Callable[..., Worker]
 
 
-@pytest.fixture(scope="module")
-def source(
-    tmp_path_factory: pytest.TempPathFactory, zookeeper: EmbeddedZooKeeper
-) -> Iterator[BrokerProcess]:
+@contextlib.contextmanager
+def running_alone(directory: Path, zookeeper: EmbeddedZooKeeper) -> Iterator[BrokerProcess]:
+    """A broker with a map of its own. Who kills it starts it again."""
     address = f"{zookeeper.address}/{uuid.uuid4().hex}"
-    directory = tmp_path_factory.mktemp("source")
     with BrokerProcess(directory, zookeeper=address, settings={"ledger": False}) as broker:
         yield broker
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
+def source(
+    tmp_path_factory: pytest.TempPathFactory, zookeeper: EmbeddedZooKeeper
+) -> Iterator[BrokerProcess]:
+    with running_alone(tmp_path_factory.mktemp("source"), zookeeper) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
 def target(
     tmp_path_factory: pytest.TempPathFactory, zookeeper: EmbeddedZooKeeper
 ) -> Iterator[BrokerProcess]:
-    address = f"{zookeeper.address}/{uuid.uuid4().hex}"
-    directory = tmp_path_factory.mktemp("target")
-    with BrokerProcess(directory, zookeeper=address, settings={"ledger": False}) as broker:
+    with running_alone(tmp_path_factory.mktemp("target"), zookeeper) as broker:
         yield broker
 
 
@@ -57,11 +60,14 @@ def new_worker(
 ) -> Iterator[NewWorker]:
     """Workers that copy topics which begin with `new_topic`; not started yet."""
     with contextlib.ExitStack() as stack:
-        made: list[MirrorProcess] = []
+        made: list[Worker] = []
 
-        def new(**settings: object) -> MirrorProcess:
-            directory = tmp_path / f"mirror-{len(made)}"
-            made.append(worker(directory, source, target, new_topic, **settings))  # type: ignore[arg-type]
+        def new(**settings: object) -> Worker:
+            directory, brokers = (
+                tmp_path / f"mirror-{len(made)}",
+                (source.bootstrap, target.bootstrap),
+            )
+            made.append(worker(directory, *brokers, f"{new_topic}*", **settings))  # type: ignore[arg-type]
             stack.callback(made[-1].kill)
             return made[-1]
 
@@ -69,6 +75,22 @@ def new_worker(
 
 
 @pytest.fixture
-def mirror(new_worker: NewWorker) -> MirrorProcess:
+def mirror(new_worker: NewWorker) -> Worker:
     """One of them."""
     return new_worker()
+
+
+@pytest.fixture(scope="session")
+def running_mirror(
+    tmp_path_factory: pytest.TempPathFactory, source: BrokerProcess, target: BrokerProcess
+) -> Iterator[Worker]:
+    """One that runs all the time, for tests that do not kill it: it copies `shared_topic`."""
+    directory, brokers = tmp_path_factory.mktemp("mirror"), (source.bootstrap, target.bootstrap)
+    groups = {"interval": 0.5}
+    with worker(directory, *brokers, "shared-*", name="shared", groups=groups) as mirror:
+        yield mirror
+
+
+@pytest.fixture
+def shared_topic(new_topic: str) -> str:
+    return f"shared-{new_topic}"

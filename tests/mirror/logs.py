@@ -2,6 +2,7 @@
 
 import contextlib
 
+from client import admin
 from client.brokers import Brokers
 from client.errors import ClientError
 from client.fetcher import Fetcher
@@ -24,6 +25,12 @@ def write(
     for value in values:
         producer.send(value, partition=partition)
     producer.flush()
+
+
+def create(brokers: Brokers, topic: str, values: list[bytes], partitions: int = 1) -> None:
+    """A topic with these in its first partition."""
+    admin.create_topic(brokers, topic, partitions=partitions)
+    write(brokers, topic, values)
 
 
 def ends(brokers: Brokers, topic: str, partitions: int = 1) -> dict[int, int]:
@@ -60,7 +67,7 @@ def wait_copied(there: Brokers, here: Brokers, topic: str, partitions: int = 1) 
             return here.refresh([copy]).has(copy) and ends(here, copy, partitions) == wanted
         return False
 
-    wait_until(is_copied, within=PATIENCE, what=f"{topic} is copied up to {wanted}")
+    wait_until(is_copied, what=f"{topic} is copied up to {wanted}")
 
 
 def delete_before(brokers: Brokers, topic: str, offset: int, partition: int = 0) -> None:

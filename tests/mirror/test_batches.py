@@ -1,14 +1,8 @@
 """What an answer of the source brings, cut into whole batches."""
 
 from mirror.batches import Gap, cut
+from tests.mirror.headers import batch
 from wire.batch import HEADER_SIZE
-from wire.records import Record, build_batch
-
-
-def batch(base: int, count: int = 3) -> bytes:
-    return build_batch(
-        [Record(base + at, 1_000, None, b"x" * 50) for at in range(count)], base_offset=base
-    )
 
 
 def test_whole_batches_and_nothing_of_one_that_is_cut_off() -> None:

@@ -4,12 +4,12 @@ from typing import Any
 
 from mirror.batches import Gap
 from mirror.beginnings import Both, GoOn, Span, Stop, decide
+from tests.mirror.headers import batch
 from wire.batch import BatchHeader, read_header
-from wire.records import Record, build_batch
 
 
 def header(base: int, content: bytes = b"x") -> BatchHeader:
-    return read_header(build_batch([Record(base, 1_000, None, content)], base_offset=base))
+    return read_header(batch(base, 1, content))
 
 
 def decided(both: Both, **given: Any) -> GoOn | Stop:

@@ -7,22 +7,18 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 
-import msgspec
-import pytest
-
 from client import admin
 from client.asking import Key
-from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from harness.broker_process import BrokerProcess
 from harness.mirror_process import MirrorProcess
 from harness.waiting import wait_until
 from mirror.comparing import Comparing
-from mirror.config import MirrorConfig
 from mirror.looking import Seen
 from mirror.partition import CopiedPartition, Stage
 from tests.mirror.conftest import NewWorker
-from tests.mirror.logs import PATIENCE, batches, delete_before, values, wait_copied, write
+from tests.mirror.logs import batches, create, delete_before, values, wait_copied, write
+from tests.mirror.workers import mirror_config
 from wire.batch import HEADER_SIZE, read_header
 
 OFTEN = {"interval": 0.2}
@@ -43,7 +39,7 @@ def wait_compared(mirror: MirrorProcess) -> None:
         return int((mirror.standing() or {})["compared"]["passes"])
 
     before = passes()  # the one that is under way may have gone past
-    wait_until(lambda: passes() >= before + 2, within=PATIENCE, what="all is compared")
+    wait_until(lambda: passes() >= before + 2, what="all is compared")
 
 
 def segment(broker: BrokerProcess, topic: str) -> Path:
@@ -73,72 +69,60 @@ def without_a_batch(data: bytes) -> bytes:
     return data[:begin] + data[end:]
 
 
-@pytest.mark.parametrize(
-    "spoilt",
-    [
-        (flip_a_byte, "the copy's bytes are not what their CRC says"),
-        (without_a_batch, "the copy lacks it"),
-    ],
-)
-def test_what_is_damaged_on_disk_is_found(
-    there: Brokers,
-    target: BrokerProcess,
-    new_topic: str,
-    new_worker: NewWorker,
-    spoilt: tuple[Callable[[bytes], bytes], str],
+DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "flipped": (flip_a_byte, "the copy's bytes are not what their CRC says"),
+    "lacking": (without_a_batch, "the copy lacks it"),
+}
+
+
+def test_what_is_damaged_on_disk_is_found_and_what_was_deleted_is_no_difference(
+    there: Brokers, here: Brokers, target: BrokerProcess, new_topic: str, new_worker: NewWorker
 ) -> None:
-    spoil, said = spoilt
-    copy = f"dc1.{new_topic}"
-    admin.create_topic(there, new_topic, partitions=1)
-    write(there, new_topic, values(0, 80))
+    topics = {name: f"{new_topic}-{name}" for name in (*DAMAGE, "deleted")}
+    for topic in topics.values():
+        create(there, topic, values(0, 80))
     mirror = new_worker(compare=OFTEN)
     mirror.start()
-    with Brokers(Bootstrap.of(target.bootstrap), patience_seconds=60) as here:
-        wait_copied(there, here, new_topic)
-        third = read_header(batches(there, new_topic)[2])
-    wait_compared(mirror)
+    for topic in topics.values():
+        wait_copied(there, here, topic)
+    third = read_header(batches(there, topics["flipped"])[2])
+    for brokers, topic, offset in (
+        (there, topics["deleted"], 20),
+        (here, f"dc1.{topics['deleted']}", 31),
+    ):
+        delete_before(brokers, topic, offset)
+        wait_compared(mirror)
     assert metric(mirror, "different") == 0
-    assert "differs" not in mirror.http("/readyz")[1]
+    page = mirror.http("/readyz")[1]
+    assert "differs" not in page
+    assert "could not be compared" not in page
     assert "all was compared with the source" in mirror.told("status").stdout
     target.stop()
-    damaged = segment(target, copy)
-    damaged.write_bytes(spoil(damaged.read_bytes()))
-    for index in damaged.parent.glob("*.*index"):
-        index.unlink()
+    for name, (spoil, _) in DAMAGE.items():
+        damaged = segment(target, f"dc1.{topics[name]}")
+        damaged.write_bytes(spoil(damaged.read_bytes()))
+        for index in damaged.parent.glob("*.*index"):
+            index.unlink()
     target.start()
-    place = f"offsets {third.base_offset} to {third.last_offset}: {said}"
+    place = f"offsets {third.base_offset} to {third.last_offset}"
+    wanted = [
+        f"dc1.{topics[name]}-0 differs from its source at {place}: {said}"
+        for name, (_, said) in DAMAGE.items()
+    ]
     wait_until(
-        lambda: f"{copy}-0 differs from its source at {place}" in mirror.http("/readyz")[1],
-        within=PATIENCE,
+        lambda: all(each in mirror.http("/readyz")[1] for each in wanted),
         what="the damage is found",
     )
-    assert metric(mirror, "different") == 1
+    assert metric(mirror, "different") == 2
     shown = mirror.told("status")
-    assert (shown.returncode, place in shown.stdout) == (1, True), shown
-
-
-def test_what_one_side_has_deleted_is_no_difference(
-    there: Brokers, here: Brokers, new_topic: str, new_worker: NewWorker
-) -> None:
-    copy = f"dc1.{new_topic}"
-    admin.create_topic(there, new_topic, partitions=1)
-    write(there, new_topic, values(0, 60))
-    mirror = new_worker(compare=OFTEN)
-    mirror.start()
-    wait_copied(there, here, new_topic)
-    delete_before(there, new_topic, 20)
-    wait_compared(mirror)
-    delete_before(here, copy, 31)
-    wait_compared(mirror)
-    assert metric(mirror, "different") == 0
-    assert "could not be compared" not in mirror.http("/readyz")[1]
+    assert shown.returncode == 1
+    assert all(f"{place}: {said}" in shown.stdout for _, said in DAMAGE.values())
 
 
 def test_it_keeps_to_its_rate(
     there: Brokers, here: Brokers, new_topic: str, new_worker: NewWorker
 ) -> None:
-    admin.create_topic(there, new_topic, partitions=1)
-    write(there, new_topic, values(0, 4_000))
+    create(there, new_topic, values(0, 4_000))
     mirror = new_worker(compare={"rate": 100_000, "interval": 0.2})
     mirror.start()
     wait_copied(there, here, new_topic)
@@ -146,7 +130,6 @@ def test_it_keeps_to_its_rate(
     def read(least: float) -> float:
         wait_until(
             lambda: metric(mirror, "compared_bytes_total") >= least,
-            within=PATIENCE,
             what=f"{least} bytes are compared",
         )
         return metric(mirror, "compared_age_seconds")
@@ -160,21 +143,13 @@ class Compared:
     """A topic of one partition or more with itself, from within: this test says what is copied."""
 
     def __init__(self, broker: BrokerProcess, brokers: Brokers, topic: str, count: int) -> None:
-        side = {"brokers": [broker.bootstrap]}
-        settings = {
-            "name": "m",
-            "source": {"cluster": "dc1", **side},
-            "target": {"cluster": "offline", **side},
-            "data_dir": "/nowhere",
-            "compare": {"rate": 400_000, "interval": 0.1},
-        }
         keys = [(topic, index) for index in range(count)]
         self.partitions = [CopiedPartition(e, e, stage=Stage.COPYING) for e in keys]
         self.asked = 0
         self.once_read: Callable[[], None] = lambda: None  # when the first bytes were compared
         known = admin.all_topics(brokers)
         seen = Seen(time.monotonic(), known, known, {})
-        config = msgspec.convert(settings, MirrorConfig)
+        config = mirror_config(broker, broker, compare={"rate": 400_000, "interval": 0.1})
         self.comparing = Comparing(config, lambda: seen, self._mine)
 
     def _mine(self) -> Mapping[Key, CopiedPartition]:
@@ -188,7 +163,6 @@ class Compared:
         until = self.asked + 10
         wait_until(
             lambda: self.asked >= until or bool(self.comparing.passes),
-            within=PATIENCE,
             what="it goes on",
         )
 
@@ -200,12 +174,12 @@ class Compared:
 
 
 def check_not_whole_until_it_is_copied(compared: Compared, first: CopiedPartition) -> None:
-    wait_until(lambda: bool(compared.comparing.bytes), within=PATIENCE, what="something is read")
-    wait_until(lambda: first.stage is Stage.WAITING, within=PATIENCE, what="it waits")
+    wait_until(lambda: bool(compared.comparing.bytes), what="something is read")
+    wait_until(lambda: first.stage is Stage.WAITING, what="it waits")
     compared.wait_asked()
     assert compared.comparing.passes == 0
     first.stage, compared.once_read = Stage.COPYING, lambda: None
-    wait_until(lambda: compared.comparing.passes > 0, within=PATIENCE, what="all is compared")
+    wait_until(lambda: compared.comparing.passes > 0, what="all is compared")
     compared.close()
     assert compared.comparing.different == {}
 
@@ -225,7 +199,7 @@ def test_a_pass_that_gave_up_a_partition_half_way_is_not_whole(
     began = time.monotonic()
     with closing(compared):
         compared.start()
-        wait_until(lambda: only.stage is Stage.WAITING, within=PATIENCE, what="it waits")
+        wait_until(lambda: only.stage is Stage.WAITING, what="it waits")
         compared.wait_asked()
         waited = time.monotonic() - began
         assert compared.comparing.age_s >= waited
@@ -255,4 +229,4 @@ def test_what_is_paused_or_compacted_keeps_no_pass_from_being_whole(
     paused.stage, compacted.compacts = Stage.PAUSED, True
     with closing(compared):
         compared.start()
-        wait_until(lambda: compared.comparing.passes > 0, within=PATIENCE, what="a whole pass")
+        wait_until(lambda: compared.comparing.passes > 0, what="a whole pass")

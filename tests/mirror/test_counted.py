@@ -3,16 +3,10 @@
 from ledger.counting.batches import PartitionCount
 from mirror.batches import Gap
 from mirror.counted import MOST_SPREAD, CopiedCount
+from tests.mirror.headers import header
 from wire.batch import CONTROL, LOG_APPEND_TIME, BatchHeader
 
 MINUTE = 60_000
-
-
-def header(
-    base: int, events: int, first: int = 0, last: int = 0, *, attributes: int = 0, delta: int = -1
-) -> BatchHeader:
-    delta = events - 1 if delta < 0 else delta
-    return BatchHeader(base, 100, 0, 2, 7, attributes, delta, first, last, 1, 0, 0, events)
 
 
 def counted(*headers: BatchHeader, at: int = 0, gaps_are_empty: bool = False) -> CopiedCount:

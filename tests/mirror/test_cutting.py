@@ -16,12 +16,12 @@ from client.errors import Refused
 from client.group_offsets import committed_offsets
 from client.offset_commits import Consumed, commit_offsets
 from harness.broker_process import REPOSITORY, BrokerProcess
-from harness.mirror_process import MirrorProcess
 from harness.waiting import wait_until
 from ledger.names import topic_id_text
 from mirror.cutting import NotDone, excess, put_groups_back
 from tests.mirror.conftest import NewWorker
-from tests.mirror.logs import PATIENCE, batches, ends, values, wait_copied, write
+from tests.mirror.logs import PATIENCE, batches, create, ends, values, wait_copied, write
+from tests.mirror.workers import Worker, stands
 from wire.batch import read_header
 from wire.errors import ErrorCode
 from wire.messages import fetch
@@ -29,22 +29,12 @@ from wire.messages.fetch import FetchableTopicResponse, FetchResponse, Partition
 from wire.mirrored import CUT, MirrorCut
 
 
-def wait_stands(mirror: MirrorProcess, standing: str) -> None:
-    """So does the one topic that it sees."""
-
-    def is_so() -> bool:
-        topics = (mirror.standing() or {}).get("topics", ())
-        return [each["standing"] for each in topics] == [standing]
-
-    wait_until(is_so, within=PATIENCE, what=f"it is {standing}")
-
-
 def offset(brokers: Brokers, group: str, topic: str, partition: int) -> int:
     return committed_offsets(brokers, [group])[group][TopicPartition(topic, partition)].offset
 
 
 def test_what_was_written_to_it_is_named_and_thrown_away(
-    there: Brokers, here: Brokers, target: BrokerProcess, new_topic: str, mirror: MirrorProcess
+    there: Brokers, here: Brokers, target: BrokerProcess, new_topic: str, mirror: Worker
 ) -> None:
     copy, group = f"dc1.{new_topic}", f"group-{new_topic}"
     admin.create_topic(there, new_topic, partitions=2)
@@ -52,8 +42,8 @@ def test_what_was_written_to_it_is_named_and_thrown_away(
         write(there, new_topic, values(0, 50), partition)
     mirror.start()
     wait_copied(there, here, new_topic, 2)
-    assert mirror.told("promote", copy).returncode == 0
-    wait_stands(mirror, "ordinary")
+    mirror.done("promote", copy)
+    wait_until(lambda: stands(mirror, copy, "ordinary"), what="it is ordinary")
     write(here, copy, values(900, 7), 1)
     # The source has others at the same offsets, and more.
     write(there, new_topic, values(50, 30), 1)
@@ -61,16 +51,14 @@ def test_what_was_written_to_it_is_named_and_thrown_away(
     read = {TopicPartition(copy, 0): Consumed(50), TopicPartition(copy, 1): Consumed(56)}
     commit_offsets(here, group, read)
 
-    refused = mirror.told("demote", copy)
-    assert refused.returncode == 1, refused
-    assert f"{copy}-1 has 7 messages of its own from offset 50 to 56. They" in refused.stderr
+    said = f"{copy}-1 has 7 messages of its own from offset 50 to 56. They"
+    assert said in mirror.refused("demote", copy)
     asks = mirror.told("demote", copy, "--cut")
     assert (asks.returncode, "say --yes" in asks.stderr) == (2, True), asks
     assert ends(here, copy, 2) == {0: 50, 1: 57}
-    wait_stands(mirror, "ordinary")
+    wait_until(lambda: stands(mirror, copy, "ordinary"), what="it is ordinary")
 
-    done = mirror.told("demote", copy, "--cut", "--yes", "--json")
-    assert done.returncode == 0, done
+    done = mirror.done("demote", copy, "--cut", "--yes", "--json")
     said = json.loads(done.stdout)
     assert said["cut"] == [
         {"topic": copy, "partition": 1, "from": 50, "to": 56, "messages": 7},
@@ -84,15 +72,13 @@ def test_what_was_written_to_it_is_named_and_thrown_away(
     assert f"{copy}-1 has lost what it had acknowledged: messages 50 to 56 are gone" in shown
     assert "on an operator's word" in shown
 
-    again = mirror.told("demote", copy, "--cut", "--yes")
-    assert (again.returncode, "is a copy already" in again.stderr) == (1, True), again
-    assert mirror.told("promote", copy).returncode == 0
+    assert "is a copy already" in mirror.refused("demote", copy, "--cut", "--yes")
+    mirror.done("promote", copy)
     target.kill()
     target.start()
     assert ends(here, copy, 2) == {0: 55, 1: 80}
     write(here, copy, values(900, 3), 1)
-    once_more = mirror.told("demote", copy, "--cut", "--yes")
-    assert once_more.returncode == 0, once_more
+    mirror.done("demote", copy, "--cut", "--yes")
     assert ends(here, copy, 2) == {0: 55, 1: 80}
 
 
@@ -102,13 +88,12 @@ def test_a_source_that_lost_its_tail(  # noqa: PLR0917  each is another part
     here: Brokers,
     source: BrokerProcess,
     new_topic: str,
-    mirror: MirrorProcess,
+    mirror: Worker,
     rest: int,
 ) -> None:
     """And got another one, or not yet."""
     copy = f"dc1.{new_topic}"
-    admin.create_topic(there, new_topic, partitions=1)
-    write(there, new_topic, values(0, 60))
+    create(there, new_topic, values(0, 60))
     kept = batches(there, new_topic)[:3]
     mirror.start()
     wait_copied(there, here, new_topic)
@@ -121,11 +106,9 @@ def test_a_source_that_lost_its_tail(  # noqa: PLR0917  each is another part
     write(there, new_topic, values(500, rest))
     wait_until(
         lambda: f"{copy}-0 has stopped" in mirror.http("/readyz")[1],
-        within=PATIENCE,
         what="the mirror stops",
     )
-    done = mirror.told("demote", copy, "--cut", "--yes", "--json")
-    assert done.returncode == 0, done
+    done = mirror.done("demote", copy, "--cut", "--yes", "--json")
     (cut,) = json.loads(done.stdout)["cut"]
     assert (cut["from"], cut["to"]) == (end, 59)
     write(there, new_topic, values(700, 10))
@@ -141,8 +124,7 @@ def test_a_topic_of_which_nothing_is_the_same(
     admin.create_topic(here, copy, partitions=1)
     write(there, new_topic, values(0, 40))
     write(here, copy, values(600, 90))
-    done = mirror.told("demote", copy, "--cut", "--yes", "--json")
-    assert done.returncode == 0, done
+    done = mirror.done("demote", copy, "--cut", "--yes", "--json")
     assert json.loads(done.stdout)["cut"][0]["messages"] == 90
     assert ends(here, copy) == {0: 0}
     mirror.start()
@@ -151,7 +133,7 @@ def test_a_topic_of_which_nothing_is_the_same(
 
 
 def test_not_under_a_group_that_is_reading(
-    there: Brokers, here: Brokers, target: BrokerProcess, new_topic: str, mirror: MirrorProcess
+    there: Brokers, here: Brokers, target: BrokerProcess, new_topic: str, mirror: Worker
 ) -> None:
     copy, group = f"dc1.{new_topic}", f"group-{new_topic}"
     admin.create_topic(there, new_topic, partitions=1)
@@ -171,29 +153,24 @@ def test_not_under_a_group_that_is_reading(
         found = consumer.consume(9, PATIENCE)
         assert len(found) == 9
         consumer.commit(found[-1], asynchronous=False)
-        refused = mirror.told("demote", copy, "--cut", "--yes")
+        said = mirror.refused("demote", copy, "--cut", "--yes")
     finally:
         consumer.close()
-    assert refused.returncode == 1, refused
-    assert f"group {group} has read messages that would be thrown away" in refused.stderr
+    assert f"group {group} has read messages that would be thrown away" in said
     assert ends(here, copy) == {0: 9}
     write(here, copy, values(990, 1))  # it is an ordinary topic still
-    done = mirror.told("demote", copy, "--cut", "--yes")
-    assert done.returncode == 0, done
+    done = mirror.done("demote", copy, "--cut", "--yes")
     assert f"group {group} was put back" in done.stdout
     assert offset(here, group, copy, 0) == 0
 
 
-def test_killed_at_each_step(
-    there: Brokers, here: Brokers, new_topic: str, mirror: MirrorProcess
-) -> None:
+def test_killed_at_each_step(there: Brokers, here: Brokers, new_topic: str, mirror: Worker) -> None:
     """After groups were put back, and after it was told what to cut."""
     copy, group = f"dc1.{new_topic}", f"group-{new_topic}"
-    admin.create_topic(there, new_topic, partitions=1)
-    write(there, new_topic, values(0, 50))
+    create(there, new_topic, values(0, 50))
     mirror.start()
     wait_copied(there, here, new_topic)
-    assert mirror.told("promote", copy).returncode == 0
+    mirror.done("promote", copy)
     write(here, copy, values(900, 7))
     commit_offsets(here, group, {TopicPartition(copy, 0): Consumed(55)})
     assert put_groups_back(here, [excess(there, here, new_topic, copy, 0)]) == [group]
@@ -205,11 +182,11 @@ def test_killed_at_each_step(
         return bool(configs[CUT])
 
     try:
-        wait_until(is_marked, within=PATIENCE, what="it is marked", every=0.01)
+        wait_until(is_marked, what="it is marked", every=0.01)
     finally:
         begun.kill()
         begun.wait()
-    wait_until(lambda: ends(here, copy) == {0: 50}, within=PATIENCE, what="it is cut")
+    wait_until(lambda: ends(here, copy) == {0: 50}, what="it is cut")
     assert offset(here, group, copy, 0) == 50
     write(there, new_topic, values(50, 20))
     wait_copied(there, here, new_topic)
@@ -217,8 +194,7 @@ def test_killed_at_each_step(
 
 
 def test_only_what_was_named_is_cut(here: Brokers, target: BrokerProcess, new_topic: str) -> None:
-    admin.create_topic(here, new_topic, partitions=1)
-    write(here, new_topic, values(0, 40))
+    create(here, new_topic, values(0, 40))
     stored = batches(here, new_topic)
     first = read_header(stored[2]).base_offset
     topic_id = topic_id_text(here.topic(new_topic).id)
@@ -230,16 +206,14 @@ def test_only_what_was_named_is_cut(here: Brokers, target: BrokerProcess, new_to
 
     cut(topic_id, 39)
     said = "there is more than was named"
-    wait_until(
-        lambda: f"{said} topic={new_topic}" in target.log(), within=PATIENCE, what="it is refused"
-    )
+    wait_until(lambda: f"{said} topic={new_topic}" in target.log(), what="it is refused")
     cut(other, 40)
     cut(topic_id, 40, partition=1)
     cut(topic_id, 40, epoch=2**31 - 1)
     write(here, new_topic, values(40, 1))  # so all of these have been heard of, and nothing came
     assert batches(here, new_topic)[: len(stored)] == stored
     cut(topic_id, 41)
-    wait_until(lambda: ends(here, new_topic) == {0: first}, within=PATIENCE, what="it is cut")
+    wait_until(lambda: ends(here, new_topic) == {0: first}, what="it is cut")
     assert batches(here, new_topic) == stored[:2]
     write(here, new_topic, values(500, 20))
     after = batches(here, new_topic)
@@ -289,8 +263,7 @@ def test_what_is_not_shown_is_not_taken_for_another(
 ) -> None:
     copy = f"dc1.{new_topic}"
     for brokers, topic, lines in ((there, new_topic, 120), (here, copy, 150)):
-        admin.create_topic(brokers, topic, partitions=1)
-        write(brokers, topic, values(0, lines))
+        create(brokers, topic, values(0, lines))
     source, target = there, here
     if silent == "source":
         source = cast(Brokers, BrokersMoved(there))

@@ -13,14 +13,8 @@ from mirror.differences import (
     compared,
     renewed,
 )
+from tests.mirror.headers import batch
 from wire.batch import stamp
-from wire.records import Record, build_batch
-
-
-def batch(base: int, count: int = 3, text: bytes = b"x") -> bytes:
-    return build_batch(
-        [Record(base + at, 1_000, None, text * 50) for at in range(count)], base_offset=base
-    )
 
 
 def shown(*batches: bytes, position: int = 0) -> Cut:

@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -25,6 +24,7 @@ from mirror.looking import Looking, Seen
 from mirror.partition import Stage
 from mirror.topics import Standing, TopicCopy
 from tests.mirror.logs import PATIENCE, delete_before, values, write
+from tests.mirror.workers import mirror_config
 from wire.mirrored import MIRROR_OF, MirrorOf
 
 HANGING = 9
@@ -71,17 +71,6 @@ class Known(Looking):
         if here.endswith(".refused"):
             raise Refused(here, ErrorCode.not_controller)
         super().set_gaps(here, changes)  # type: ignore[arg-type]
-
-
-def config_of(source: BrokerProcess, target: BrokerProcess) -> MirrorConfig:
-    settings = {
-        "name": "m",
-        "source": {"cluster": "dc1", "brokers": [source.bootstrap]},
-        "target": {"cluster": "offline", "brokers": [target.bootstrap]},
-        "interval": 0.2,
-        "data_dir": "/nowhere",
-    }
-    return msgspec.convert(settings, MirrorConfig)
 
 
 def copied(there: Brokers, here: Brokers, topic: str) -> TopicCopy:
@@ -139,7 +128,7 @@ def test_what_hangs_leaves_threads_for_looks_and_for_others(
         leaders = {copy.there: broker for copy, broker in zip(copies, hang, strict=False)}
         by_name = {copy.here: copy for copy in copies}
         seen = Seen(0.0, led_by(known, leaders), admin.all_topics(here), by_name)
-        config = config_of(source, target)
+        config = mirror_config(source, target, interval=0.2)
 
         async def run() -> list[str]:
             looking = Known(config, seen)
@@ -163,7 +152,7 @@ def test_a_gap_that_cannot_be_let_pass_holds_up_its_topic_alone(  # noqa: PLR091
         delete_before(there, each.there, 10)
     by_name = {copy.here: copy for copy in (refused, other)}
     seen = Seen(0.0, admin.all_topics(there), admin.all_topics(here), by_name)
-    config = config_of(source, target)
+    config = mirror_config(source, target, interval=0.2)
 
     async def run() -> tuple[Stage, str]:
         looking = Known(config, seen)

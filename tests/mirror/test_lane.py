@@ -1,8 +1,11 @@
-"""A lane whose connection to the target breaks while the source answers."""
+"""The buffers of lanes: how much memory they get, and that none is lost when a connection to the
+target breaks while the source answers."""
 
 import asyncio
 from collections.abc import Awaitable, Sequence
 from typing import Any, cast
+
+import pytest
 
 from client.addresses import Address
 from client.bootstrap import Access
@@ -11,6 +14,7 @@ from client.leader_connection import LeaderConnection
 from client.security import Security
 from mirror.bandwidth import Bandwidth
 from mirror.batches import Cut
+from mirror.buffers import AnswerBuffers, portion
 from mirror.lane import Lane, LaneEvents, LaneSettings, Way
 from mirror.partition import CopiedPartition
 from mirror.writing import Answered, OffsetsKept
@@ -18,6 +22,7 @@ from wire.messages.fetch import FetchableTopicResponse, FetchResponse, Partition
 from wire.records import Record, build_batch
 
 BUFFERS = 4
+MEMORY = 48 * 1024 * 1024
 
 
 class Source:
@@ -70,3 +75,30 @@ def test_a_buffer_is_free_once_when_the_target_has_gone() -> None:
         assert len({id(each) for each in taken}) == BUFFERS
 
     asyncio.run(exchange())
+
+
+@pytest.mark.parametrize("ways", [1, 3, 9, 100, 400, 600])
+def test_all_lanes_together_have_what_there_is_and_no_more(ways: int) -> None:
+    usual, aside = (portion(MEMORY, ways, aside=each) for each in (False, True))
+    total = ways * (usual.buffers * usual.size + aside.buffers * aside.size)
+    assert total <= MEMORY
+    assert min(usual.buffers, aside.buffers) >= 2
+    if ways >= 3:  # for fewer pairs more would be of no use
+        assert total >= 0.8 * MEMORY or usual.size == 4 * 1024 * 1024
+
+
+def test_a_buffer_is_given_back_once() -> None:
+    async def twice() -> None:
+        buffers = AnswerBuffers(2, 1024)
+        buffer = await buffers.take()
+        buffers.give_back(buffer)
+        with pytest.raises(ValueError, match="given back"):
+            buffers.give_back(buffer)
+        assert buffers.in_use == 0
+        assert await buffers.take() is not await buffers.take()
+
+    asyncio.run(twice())
+
+
+def test_a_buffer_is_never_too_small_to_be_of_use() -> None:
+    assert portion(4 * 1024 * 1024, 10_000, aside=True) == (2, 8 * 1024)

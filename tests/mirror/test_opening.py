@@ -1,126 +1,197 @@
-"""Copies opened, closed again, and left alone for a while; groups that go with them."""
+"""Copies opened, closed again, and left alone for a while; groups that go with them, also to the
+other cluster and back."""
+
+from pathlib import Path
+
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from client import admin
 from client.brokers import Brokers
-from client.delivery import TopicPartition
+from client.delivery import TopicPartition as Place
 from client.group_offsets import committed_offsets
 from client.offset_commits import Consumed, commit_offsets
-from harness.mirror_process import MirrorProcess
+from harness.broker_process import BrokerProcess
+from harness.mirror_process import side
 from harness.waiting import wait_until
 from tests.mirror.conftest import NewWorker
-from tests.mirror.logs import PATIENCE, batches, ends, values, wait_copied, write
-from tests.mirror.workers import partition_of
+from tests.mirror.logs import create, ends, values, wait_copied, write
+from tests.mirror.workers import Worker, stage, stands
+
+PARTITIONS = 2
+WITHIN = 120.0
 
 
 def test_promoted_written_and_demoted_only_without_messages_of_its_own(
-    there: Brokers, here: Brokers, new_topic: str, mirror: MirrorProcess
+    there: Brokers, here: Brokers, new_topic: str, mirror: Worker
 ) -> None:
     copy = f"dc1.{new_topic}"
-    admin.create_topic(there, new_topic, partitions=2)
-    write(there, new_topic, values(0, 50))
+    create(there, new_topic, values(0, 50), partitions=2)
     mirror.start()
     wait_copied(there, here, new_topic, 2)
     mirror.kill()
     write(there, new_topic, values(50, 10))
-    refused = mirror.told("promote", copy)
-    assert refused.returncode == 1, refused
-    assert "the copy ends at 50, the source at 60" in refused.stderr
+    assert "the copy ends at 50, the source at 60" in mirror.refused("promote", copy)
     mirror.start()
     wait_copied(there, here, new_topic, 2)
-    promoted = mirror.told("promote", copy)
-    assert promoted.returncode == 0, promoted
-    assert "is open" in promoted.stdout
-
-    def is_ordinary() -> bool:
-        topics = (mirror.standing() or {}).get("topics", ())
-        return [each["standing"] for each in topics] == ["ordinary"]
-
-    wait_until(is_ordinary, within=PATIENCE, what="the mirror leaves it alone")
-    again = mirror.told("demote", copy)
-    assert again.returncode == 0, again
+    assert "is open" in mirror.done("promote", copy).stdout
+    wait_until(lambda: stands(mirror, copy, "ordinary"), what="the mirror leaves it alone")
+    mirror.done("demote", copy)
     write(there, new_topic, values(60, 5))
     wait_copied(there, here, new_topic, 2)
-    assert mirror.told("promote", copy).returncode == 0
+    mirror.done("promote", copy)
     write(here, copy, values(0, 3))
-    refused = mirror.told("demote", copy)
-    assert refused.returncode == 1
-    assert "has 3 messages of its own from offset 65 to 67" in refused.stderr
+    assert "has 3 messages of its own from offset 65 to 67" in mirror.refused("demote", copy)
 
 
 def test_demoted_where_the_source_has_more_partitions(
-    there: Brokers, here: Brokers, new_topic: str, mirror: MirrorProcess
+    there: Brokers, here: Brokers, new_topic: str, mirror: Worker
 ) -> None:
     copy = f"dc1.{new_topic}"
-    admin.create_topic(there, new_topic, partitions=2)
-    write(there, new_topic, values(0, 50))
+    create(there, new_topic, values(0, 50), partitions=2)
     mirror.start()
     wait_copied(there, here, new_topic, 2)
     mirror.kill()
-    assert mirror.told("promote", copy).returncode == 0
+    mirror.done("promote", copy)
     admin.add_partitions(there, new_topic, 3)
     write(there, new_topic, values(0, 5), 2)
-    demoted = mirror.told("demote", copy)
-    assert demoted.returncode == 0, demoted
-    refused = mirror.told("promote", copy)
-    assert refused.returncode == 1, refused
-    assert f"{copy}-2: the copy does not have it yet" in refused.stderr
+    mirror.done("demote", copy)
+    assert f"{copy}-2: the copy does not have it yet" in mirror.refused("promote", copy)
     mirror.start()
     wait_copied(there, here, new_topic, 3)
 
 
 def test_paused_and_resumed(
-    there: Brokers, here: Brokers, new_topic: str, mirror: MirrorProcess
+    there: Brokers, here: Brokers, shared_topic: str, running_mirror: Worker
 ) -> None:
-    copy = f"dc1.{new_topic}"
-    admin.create_topic(there, new_topic, partitions=1)
-    mirror.start()
-    wait_copied(there, here, new_topic)
-    assert mirror.told("pause", copy).returncode == 0
-    wait_until(
-        lambda: partition_of(mirror, copy).get("stage") == "paused",
-        within=PATIENCE,
-        what="it is paused",
-    )
-    write(there, new_topic, values(0, 20))
-    shown = mirror.told("status")
+    copy = f"dc1.{shared_topic}"
+    admin.create_topic(there, shared_topic, partitions=1)
+    wait_copied(there, here, shared_topic)
+    running_mirror.done("pause", copy)
+    wait_until(lambda: stage(running_mirror, copy) == "paused", what="it is paused")
+    write(there, shared_topic, values(0, 20))
+    shown = running_mirror.told("status")
     assert "paused" in shown.stdout, shown
     assert ends(here, copy) == {0: 0}
-    assert mirror.told("resume", copy).returncode == 0
-    wait_copied(there, here, new_topic)
+    running_mirror.done("resume", copy)
+    wait_copied(there, here, shared_topic)
 
 
 def test_offsets_of_groups_go_along(
-    there: Brokers, here: Brokers, new_topic: str, new_worker: NewWorker
+    there: Brokers, here: Brokers, shared_topic: str, running_mirror: Worker
 ) -> None:
-    copy, group = f"dc1.{new_topic}", f"group-{new_topic}"
-    admin.create_topic(there, new_topic, partitions=1)
-    write(there, new_topic, values(0, 40))
-    commit_offsets(there, group, {TopicPartition(new_topic, 0): Consumed(25)})
-    new_worker(groups={"interval": 0.5}).start()
+    copy, group = f"dc1.{shared_topic}", f"group-{shared_topic}"
+    create(there, shared_topic, values(0, 40))
 
     def offset() -> int:
-        found = committed_offsets(here, [group])[group].get(TopicPartition(copy, 0))
+        found = committed_offsets(here, [group])[group].get(Place(copy, 0))
         return -1 if found is None else found.offset
 
-    wait_until(lambda: offset() == 25, within=PATIENCE, what="25 is committed")
-    commit_offsets(there, group, {TopicPartition(new_topic, 0): Consumed(40)})
-    wait_until(lambda: offset() == 40, within=PATIENCE, what="40 is committed")
+    for wanted in (25, 40):
+        commit_offsets(there, group, {Place(shared_topic, 0): Consumed(wanted)})
+        wait_until(lambda wanted=wanted: offset() == wanted, what=f"{wanted} is committed")
+    assert running_mirror.process.alive
 
 
-def test_a_topic_in_other_names_and_without_some(
-    there: Brokers, here: Brokers, new_topic: str, new_worker: NewWorker
+def test_a_group_moves_to_the_other_cluster_and_back(  # noqa: PLR0917
+    source: BrokerProcess,
+    target: BrokerProcess,
+    there: Brokers,
+    new_topic: str,
+    new_worker: NewWorker,
+    tmp_path: Path,
 ) -> None:
-    for name in (new_topic, f"{new_topic}-tmp"):
-        admin.create_topic(there, name, partitions=1)
-        write(there, name, values(0, 5))
-    new_worker(prefix="far.", exclude=["*-tmp"]).start()
-    wait_until(
-        lambda: (
-            f"far.{new_topic}" in admin.all_topics(here).topics
-            and ends(here, f"far.{new_topic}") == {0: 5}
-        ),
-        within=PATIENCE,
-        what="it is copied",
+    """A planned switch, as docs/mirror.md has it: writers and a consumer group move to the
+    other cluster, and come back. The group reads each record once, in order."""
+    topic, copy, often = new_topic, f"dc1.{new_topic}", {"groups": {"interval": 0.5}}
+    admin.create_topic(there, topic, partitions=PARTITIONS)
+    away = new_worker(**often)
+    back = Worker(
+        tmp_path / "back",
+        source=side("offline", [target.bootstrap]),
+        target=side("dc1", [source.bootstrap]),
+        settings={
+            "name": "back",
+            "topics": [copy],
+            "prefix": "",
+            "strip": "dc1.",
+            "interval": 0.5,
+            **often,
+        },
     )
-    assert batches(here, f"far.{new_topic}") == batches(there, new_topic)
-    assert f"far.{new_topic}-tmp" not in admin.all_topics(here).topics
+    group = Group(f"group-{topic}")
+    with away:
+        _write(source, topic, range(100))
+        group.read(source, topic, 60)
+        group.wait_moved((source, topic), (target, copy))
+        away.done("promote", copy)
+        _write(target, copy, range(100, 140))
+        group.read(target, copy, 50)
+    with back:
+        back.done("demote", topic)
+        group.wait_moved((target, copy), (source, topic))
+        back.done("promote", topic)
+    away.done("demote", copy)
+    _write(source, topic, range(140, 160))
+    group.read(source, topic, 50)
+    for partition in range(PARTITIONS):
+        wanted = range(partition, 160, PARTITIONS)
+        assert [number for at, number in group.has_read if at == partition] == list(wanted)
+
+
+def _write(cluster: BrokerProcess, topic: str, numbers: range) -> None:
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True})
+    for number in numbers:
+        producer.produce(topic, b"%d" % number, partition=number % PARTITIONS)
+    assert producer.flush(WITHIN) == 0
+
+
+class Group:
+    """A consumer group, at whichever cluster; `has_read` are partition and number of each."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.has_read: list[tuple[int, int]] = []
+
+    def read(self, cluster: BrokerProcess, topic: str, count: int) -> None:
+        """The next ones; then it leaves."""
+        consumer, before = self._consumer(cluster), len(self.has_read)
+        try:
+            consumer.subscribe([topic])
+            while (left := before + count - len(self.has_read)) > 0:
+                messages = consumer.consume(left, WITHIN)
+                assert messages, f"{topic}: {left} of {count} were not read"
+                for message in messages:
+                    assert message.error() is None, message.error()
+                    value, partition = message.value(), message.partition()
+                    assert value is not None
+                    assert partition is not None
+                    self.has_read.append((partition, int(value)))
+                    consumer.commit(message, asynchronous=False)
+        finally:
+            consumer.close()
+
+    def wait_moved(self, of: tuple[BrokerProcess, str], to: tuple[BrokerProcess, str]) -> None:
+        """All is copied, and the group is as far in the copy."""
+
+        def stands(cluster: BrokerProcess, topic: str) -> list[int]:
+            consumer = self._consumer(cluster)
+            try:
+                asked = [TopicPartition(topic, each) for each in range(PARTITIONS)]
+                offsets = [each.offset for each in consumer.committed(asked, WITHIN)]
+                ends = [consumer.get_watermark_offsets(each, WITHIN) for each in asked]
+                return [*offsets, *(high for _, high in ends or ())]
+            finally:
+                consumer.close()
+
+        wait_until(lambda: stands(*to) == stands(*of), within=WITHIN, what="all is moved")
+
+    def _consumer(self, cluster: BrokerProcess) -> Consumer:
+        return Consumer(
+            {
+                "bootstrap.servers": cluster.bootstrap,
+                "group.id": self._name,
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                "isolation.level": "read_uncommitted",
+            }
+        )

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
-import msgspec
 import pytest
 
 from client.brokers import Brokers
@@ -12,20 +11,12 @@ from client.errors import Corrupt
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.waiting import wait_until
 from mirror.acls import AclsSync
-from mirror.config import MirrorConfig
 from mirror.groups import GroupsSync
 from mirror.kafka_target.map_topic import MapTopic, Mark
 from mirror.sharing import Sharing
-from tests.mirror.logs import PATIENCE
+from tests.mirror.workers import mirror_config
 
-CONFIG: dict[str, Any] = {
-    "name": "m",
-    "source": {"cluster": "dc1", "brokers": ["127.0.0.1:1"]},
-    "target": {"cluster": "offline", "brokers": ["127.0.0.1:2"]},
-    "data_dir": "/nowhere",
-    "interval": 0.1,
-    "groups": {"interval": 0.1},
-}
+OFTEN: dict[str, Any] = {"interval": 0.1, "groups": {"interval": 0.1}}
 
 
 class Once:
@@ -50,23 +41,21 @@ def test_a_bug_is_told_and_the_next_look_succeeds(kind: Callable[..., Any]) -> N
         seen.append(rounds.trouble)
         return fails()
 
-    rounds = kind(msgspec.convert(CONFIG, MirrorConfig), copies)
+    rounds = kind(mirror_config(**OFTEN), copies)
     rounds.start()
     try:
-        wait_until(lambda: fails.calls >= 3, within=PATIENCE, what="it looks again")
+        wait_until(lambda: fails.calls >= 3, what="it looks again")
     finally:
         rounds.stop()
     assert seen[:3] == ["", "KeyError('nobody has foreseen this')", ""]
 
 
 def test_sharing_goes_on_with_another_session(zookeeper: EmbeddedZooKeeper) -> None:
-    target = {**CONFIG["target"], "zookeeper": zookeeper.address}
     fails = Once()
-    config = msgspec.convert({**CONFIG, "target": target}, MirrorConfig)
-    sharing = Sharing(config, fails, lambda _: None)
+    sharing = Sharing(mirror_config(zookeeper=zookeeper.address, **OFTEN), fails, lambda _: None)
     sharing.start()
     try:
-        wait_until(lambda: fails.calls >= 3, within=PATIENCE, what="it goes on")
+        wait_until(lambda: fails.calls >= 3, what="it goes on")
         assert sharing.trouble == "KeyError('nobody has foreseen this')"
     finally:
         sharing.stop()

@@ -15,7 +15,7 @@ from harness.registry_process import RegistryProcess
 from harness.waiting import wait_until
 from mirror.schema_ids import SchemaIds, schemas_in
 from tests.mirror.conftest import NewWorker
-from tests.mirror.logs import PATIENCE, batches, ends, values, wait_copied, write
+from tests.mirror.logs import batches, ends, values, wait_copied, write
 from tests.mirror.workers import partition_of
 from wire.records import Codec, Record, build_batch
 
@@ -134,7 +134,7 @@ def test_an_id_of_two_registries_stops_the_copy_before_it_is_there(  # noqa: PLR
             found = partition_of(mirror, "dc1._schemas")
             return str(found["trouble"]) if found.get("stage") == "stopped" else ""
 
-        wait_until(lambda: bool(said()), within=PATIENCE, what="it stops")
+        wait_until(lambda: bool(said()), what="it stops")
         assert "schema id 2 is version 1 of orders in dc1._schemas" in said()
         assert f"version 1 of clicks in {dc2}" in said()
         assert ends(here, "dc1._schemas")[0] <= ends(there, "_schemas")[0] - 1

@@ -8,28 +8,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import msgspec
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from client.errors import ConnectionLost
 from ledger.counting.journal import PartitionKey
 from ledger.counting.told import Json, furthest_copied
-from mirror.config import MirrorConfig
 from mirror.counted import Spread
 from mirror.partition import CopiedPartition
 from mirror.telling import Lying, Telling
 from mirror.topics import Standing, TopicCopy
-from tests.mirror.test_counted import header
+from tests.mirror.headers import header
+from tests.mirror.workers import mirror_config
 from wire.batch import BatchHeader
 
 KEY = PartitionKey("dc1.clicks", "an-id", 0)
 COPY = TopicCopy(KEY.topic, "clicks", Standing.COPIED, partitions=1, topic_id=KEY.topic_id)
-CONFIG = {
-    "name": "m",
-    "source": {"cluster": "dc1", "brokers": ["127.0.0.1:1"]},
-    "target": {"cluster": "offline", "brokers": ["127.0.0.1:2"]},
-}
 
 
 @dataclass
@@ -99,7 +93,7 @@ class Worker:
     """Copies, and tells of it when it is told to."""
 
     def __init__(self, target: Target, directory: Path) -> None:
-        config = msgspec.convert({**CONFIG, "data_dir": str(directory)}, MirrorConfig)
+        config = mirror_config(data_dir=str(directory))
         self.target = target
         self.telling = Telling(config, target, target)
         self.partition = CopiedPartition((KEY.topic, KEY.partition), ("clicks", 0))

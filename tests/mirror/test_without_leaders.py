@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
-import msgspec
 import pytest
 
 from client import admin
@@ -17,10 +16,10 @@ from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
 from harness.waiting import wait_until
 from mirror.batches import Gap
-from mirror.config import MirrorConfig
 from mirror.looking import Looking
 from mirror.topics import gaps_of
-from tests.mirror.logs import PATIENCE, delete_before, values, write
+from tests.mirror.logs import delete_before, values, write
+from tests.mirror.workers import mirror_config
 from wire.mirrored import ACCEPT_GAP
 
 Pair = tuple[BrokerProcess, BrokerProcess]
@@ -51,14 +50,7 @@ def of_pair(pair: Pair) -> Iterator[Brokers]:
 
 
 def looking(source: BrokerProcess, target: BrokerProcess, **more: Any) -> Looking:
-    settings = {
-        "name": "m",
-        "source": {"cluster": "dc1", "brokers": [source.bootstrap]},
-        "target": {"cluster": "offline", "brokers": [target.bootstrap]},
-        "data_dir": "/nowhere",
-        **more,
-    }
-    return Looking(msgspec.convert(settings, MirrorConfig))
+    return Looking(mirror_config(source, target, **more))
 
 
 def wait_leaderless(brokers: Brokers, topic: str) -> None:
@@ -66,7 +58,7 @@ def wait_leaderless(brokers: Brokers, topic: str) -> None:
         partitions = brokers.refresh([topic]).topics[topic].partitions
         return any(each.leader == NO_LEADER for each in partitions)
 
-    wait_until(is_leaderless, within=PATIENCE, what=f"{topic} has no leader")
+    wait_until(is_leaderless, what=f"{topic} has no leader")
 
 
 def led_by(brokers: Brokers, broker: int, suffix: str = "") -> str:
@@ -107,47 +99,37 @@ def test_schemas_without_a_leader_hold_up_schemas_alone(
             said = f"nobody knows which ids of schemas {lost} has: it has no leader"
             assert said in seen.troubles["dc1._schemas"]
             assert looks.schema_ids.fault(memoryview(b"")) == said
-        wait_until(lambda: not looks.look().troubles, within=PATIENCE, what="no trouble is left")
+        wait_until(lambda: not looks.look().troubles, what="no trouble is left")
         assert looks.schema_ids.fault(memoryview(b"")) == ""
 
 
-def test_a_copy_is_made_when_the_source_says_where_it_begins(
+def test_copies_are_made_and_enlarged_when_the_source_says_where_they_begin(
     pair: Pair, target: BrokerProcess, of_pair: Brokers, here: Brokers
 ) -> None:
-    topic = led_by(of_pair, 2)
-    write(of_pair, topic, values(0, 20))
-    delete_before(of_pair, topic, 10)
-    copy = f"dc1.{topic}"
-    with closing(looking(pair[0], target, topics=[topic])) as looks:
-        with away(pair[1]):
-            wait_leaderless(of_pair, topic)
-            assert "leader not available" in looks.look().troubles[copy]
-            assert copy not in admin.all_topics(here).topics
-        wait_until(
-            lambda: bool(looks.look().copies[copy].partitions), within=PATIENCE, what="it is made"
-        )
-    assert gaps(here, copy) == {0: Gap(0, 10)}
-
-
-def test_a_copy_is_enlarged_when_the_source_says_where_new_partitions_begin(
-    pair: Pair, target: BrokerProcess, of_pair: Brokers, here: Brokers
-) -> None:
-    topic = led_by(of_pair, 1)
-    copy = f"dc1.{topic}"
-    with closing(looking(pair[0], target, topics=[topic])) as looks:
+    lost, kept = led_by(of_pair, 2), led_by(of_pair, 1)
+    write(of_pair, lost, values(0, 20))
+    delete_before(of_pair, lost, 10)
+    made, enlarged = f"dc1.{lost}", f"dc1.{kept}"
+    with closing(looking(pair[0], target, topics=[kept])) as looks:
         looks.look()
-        assert looks.look().copies[copy].partitions == 1
-        admin.add_partitions(of_pair, topic, 4)
-        for partition in (1, 2, 3):
-            write(of_pair, topic, values(0, 20), partition)
-            delete_before(of_pair, topic, 10, partition)
+        assert looks.look().copies[enlarged].partitions == 1
+    admin.add_partitions(of_pair, kept, 4)
+    for partition in (1, 2, 3):
+        write(of_pair, kept, values(0, 20), partition)
+        delete_before(of_pair, kept, 10, partition)
+    with closing(looking(pair[0], target, topics=[lost, kept])) as looks:
         with away(pair[1]):
-            wait_leaderless(of_pair, topic)
-            assert "leader not available" in looks.look().troubles[copy]
-            assert len(here.refresh([copy]).topic(copy).partitions) == 1
-        wait_until(
-            lambda: looks.look().copies[copy].partitions == 4,
-            within=PATIENCE,
-            what="it is enlarged",
-        )
-    assert gaps(here, copy) == {each: Gap(0, 10) for each in (1, 2, 3)}
+            for topic in (lost, kept):
+                wait_leaderless(of_pair, topic)
+            troubles = looks.look().troubles
+            assert all("leader not available" in troubles[copy] for copy in (made, enlarged))
+            assert made not in admin.all_topics(here).topics
+            assert len(here.refresh([enlarged]).topic(enlarged).partitions) == 1
+
+        def partitions() -> list[int]:
+            copies = looks.look().copies
+            return [copies[copy].partitions for copy in (made, enlarged)]
+
+        wait_until(lambda: partitions() == [1, 4], what="they are made and enlarged")
+    assert gaps(here, made) == {0: Gap(0, 10)}
+    assert gaps(here, enlarged) == {each: Gap(0, 10) for each in (1, 2, 3)}

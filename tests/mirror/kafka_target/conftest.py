@@ -10,9 +10,9 @@ import pytest
 from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from harness.apache_kafka import ApacheKafka
-from harness.mirror_process import MirrorProcess, side
+from tests.mirror.workers import Worker, worker
 
-NewMirror = Callable[..., MirrorProcess]
+NewMirror = Callable[..., Worker]
 
 
 @pytest.fixture
@@ -26,20 +26,15 @@ def kafka(running_kafka: ApacheKafka) -> Iterator[Brokers]:
 def new_mirror(running_kafka: ApacheKafka, new_topic: str, tmp_path: Path) -> Iterator[NewMirror]:
     """Workers of one mirror that copy topics which begin with `new_topic`; not started yet."""
     with contextlib.ExitStack() as stack:
-        made: list[MirrorProcess] = []
+        made: list[Worker] = []
 
-        def new(source: str = running_kafka.bootstrap, **settings: Any) -> MirrorProcess:
-            mirror = MirrorProcess(
+        def new(source: str = running_kafka.bootstrap, **settings: Any) -> Worker:
+            mirror = worker(
                 tmp_path / f"mirror-{len(made)}",
-                source=side("dc1", [source]),
-                target=side("offline", [running_kafka.bootstrap]),
-                settings={
-                    "name": new_topic,
-                    "topics": [f"{new_topic}*"],
-                    "interval": 0.5,
-                    "groups": {"sync": False},
-                    **settings,
-                },
+                source,
+                running_kafka.bootstrap,
+                f"{new_topic}*",
+                **{"name": new_topic, "groups": {"sync": False}, **settings},
             )
             made.append(mirror)
             stack.callback(mirror.kill)

@@ -98,7 +98,7 @@ def wait_copied(mirror: MirrorProcess, source: Brokers, topic: str, partition: i
         standing = partition_of(mirror, f"dc1.{topic}", partition)
         return bool(standing) and standing["copied"] >= wanted
 
-    wait_until(is_copied, within=PATIENCE, what=f"{topic}-{partition} is copied up to {wanted}")
+    wait_until(is_copied, what=f"{topic}-{partition} is copied up to {wanted}")
 
 
 def end(brokers: Brokers, topic: str, partition: int = 0) -> int:

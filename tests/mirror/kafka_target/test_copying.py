@@ -3,6 +3,7 @@ whoever is killed, and groups go on where they were."""
 
 import random
 import threading
+from collections.abc import Sequence
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -24,7 +25,7 @@ from tests.mirror.kafka_target.messages import (
     with_offsets,
 )
 from tests.mirror.logs import delete_before
-from tests.mirror.workers import partition_of
+from tests.mirror.workers import partition_of, stage
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -57,11 +58,11 @@ def test_what_was_committed_and_nothing_else(
     assert "target is apache kafka" in (mirror.config.parent / "mirror.log").read_text()
 
 
-@pytest.mark.parametrize("kills", [6])
 def test_killed_at_any_moment(
-    running_kafka: ApacheKafka, kafka: Brokers, new_topic: str, new_mirror: NewMirror, kills: int
+    running_kafka: ApacheKafka, kafka: Brokers, new_topic: str, new_mirror: NewMirror
 ) -> None:
-    at, mirror, chance = running_kafka.bootstrap, new_mirror(), random.Random(kills)
+    at, mirror, chance = running_kafka.bootstrap, new_mirror(), random.Random(4)
+    copy = f"dc1.{new_topic}"
     new_source(kafka, new_topic)
     is_over = threading.Event()
 
@@ -79,26 +80,21 @@ def test_killed_at_any_moment(
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        for _ in range(kills):
-            before = (
-                end(kafka, f"dc1.{new_topic}") if kafka.refresh(None).has(f"dc1.{new_topic}") else 0
-            )
+        for _ in range(4):
+            least = copied_end(kafka, copy) + chance.randint(1, 200)
             mirror.start()
-            wait_until(
-                lambda before=before: (
-                    kafka.refresh(None).has(f"dc1.{new_topic}")
-                    and end(kafka, f"dc1.{new_topic}") > before + chance.randint(0, 200)
-                ),
-                within=PATIENCE,
-                what="it copies",
-            )
+            wait_until(lambda least=least: copied_end(kafka, copy) >= least, what="it copies")
             mirror.kill()
     finally:
         is_over.set()
         writer.join()
     with mirror:
         wait_copied(mirror, kafka, new_topic)
-        assert committed(at, f"dc1.{new_topic}") == committed(at, new_topic)
+        assert committed(at, copy) == committed(at, new_topic)
+
+
+def copied_end(kafka: Brokers, copy: str) -> int:
+    return end(kafka, copy) if kafka.refresh(None).has(copy) else 0
 
 
 def test_two_workers_do_not_write_anything_twice(
@@ -116,31 +112,52 @@ def test_two_workers_do_not_write_anything_twice(
             produce(producer, new_topic, numbered("third", 200))
             wait_until(
                 lambda: "another worker" in partition_of(one, f"dc1.{new_topic}")["trouble"],
-                within=PATIENCE,
                 what="the first is told",
             )
             wait_copied(other, kafka, new_topic)
     assert committed(at, f"dc1.{new_topic}") == committed(at, new_topic)
 
 
-def test_penstock_as_the_source(
+@pytest.mark.parametrize(
+    "faults",
+    [
+        ("mirror", "mirror"),
+        pytest.param(("target", "mirror", "source", "target"), marks=pytest.mark.long),
+    ],
+    ids=["mirror", "everybody"],
+)
+def test_penstock_as_the_source(  # noqa: PLR0917
     running_kafka: ApacheKafka,
     source: BrokerProcess,
     there: Brokers,
     new_topic: str,
     new_mirror: NewMirror,
+    faults: Sequence[str],
 ) -> None:
-    mirror = new_mirror(source.bootstrap)
+    """Each message is there once, whoever is killed meanwhile."""
+    mirror, chance = new_mirror(source.bootstrap), random.Random(1)
     new_source(there, new_topic, retention_ms="-1")
-    producer = Producer({"bootstrap.servers": source.bootstrap, "compression.type": "zstd"})
-    for turn in range(3):
-        mirror.start()
-        produce(producer, new_topic, numbered(f"turn {turn}", 300))
-        mirror.kill()
-        produce(producer, new_topic, numbered(f"between {turn}"))
+    options = {"enable.idempotence": True, "message.timeout.ms": 600_000}
+    producer = Producer(
+        {"bootstrap.servers": source.bootstrap, "compression.type": "zstd", **options}
+    )
+    copy = f"dc1.{new_topic}"
+
+    def copied() -> int:
+        return int(partition_of(mirror, copy).get("copied", 0))
+
     with mirror:
+        for turn, fault in enumerate(faults):
+            produce(producer, new_topic, numbered(f"turn {turn}", 300))
+            least = copied() + chance.randint(1, 200)
+            wait_until(lambda least=least: copied() >= least, what="it copies")
+            killed = {"mirror": mirror, "target": running_kafka, "source": source}[fault]
+            killed.kill()
+            if fault != "source":
+                produce(producer, new_topic, numbered(f"between {turn}"))
+            killed.start()
         wait_copied(mirror, there, new_topic)
-    found = committed(running_kafka.bootstrap, f"dc1.{new_topic}")
+    found = committed(running_kafka.bootstrap, copy)
     assert found == committed(source.bootstrap, new_topic)
 
 
@@ -172,7 +189,6 @@ def test_a_group_goes_on_where_it_was(
                     lambda group=group, low=before, high=offsets[number]: (
                         low < _committed(at, group, copy) <= high
                     ),
-                    within=PATIENCE,
                     what=f"the offset of {group} has come",
                 )
 
@@ -194,8 +210,7 @@ def test_a_gap_stops_it_until_it_is_accepted(
     produce(producer, new_topic, numbered("second", 50))
     with mirror:
         wait_until(
-            lambda: partition_of(mirror, copy).get("stage") == "stopped",
-            within=PATIENCE,
+            lambda: stage(mirror, copy) == "stopped",
             what="it has stopped",
         )
         assert "the copy ends at 50" in partition_of(mirror, copy)["trouble"]
@@ -223,7 +238,6 @@ def test_what_somebody_else_writes_into_a_copy_is_found(
         produce(producer, new_topic, numbered("second", 50))
         wait_until(
             lambda: "somebody else" in partition_of(mirror, copy).get("trouble", ""),
-            within=PATIENCE,
             what="it is found",
         )
 
@@ -245,9 +259,7 @@ def test_what_was_compacted_is_numbered_anew(
             key = f"{turn}-{number}" if number % 4 == 0 else f"{number}"
             producer.produce(new_topic, f"{turn} {number}".ljust(100).encode(), key=key.encode())
         assert producer.flush(PATIENCE) == 0
-    wait_until(
-        lambda: len(committed(at, new_topic)) < 600, within=PATIENCE, what="much was compacted"
-    )
+    wait_until(lambda: len(committed(at, new_topic)) < 600, what="much was compacted")
     with mirror:
         wait_copied(mirror, kafka, new_topic)
         copied = committed(at, copy)
@@ -262,16 +274,14 @@ def test_pause_and_what_is_not_there(kafka: Brokers, new_topic: str, new_mirror:
     assert not kafka.refresh(None).has(f"_penstock_mirror.{new_topic}")
     with mirror:
         wait_copied(mirror, kafka, new_topic)
-        assert mirror.told("pause", copy).returncode == 0
+        mirror.done("pause", copy)
         wait_until(
-            lambda: partition_of(mirror, copy).get("stage") == "paused",
-            within=PATIENCE,
+            lambda: stage(mirror, copy) == "paused",
             what="it is paused",
         )
-        assert mirror.told("resume", copy).returncode == 0
+        mirror.done("resume", copy)
         wait_until(
-            lambda: partition_of(mirror, copy).get("stage") == "copying",
-            within=PATIENCE,
+            lambda: stage(mirror, copy) == "copying",
             what="it goes on",
         )
         for command in ("promote", "demote"):

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.apache_kafka import ApacheKafka
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
+from tests.system.agent.shipped import Topic
 from tests.system.agent.site import Site
 
 
@@ -15,15 +15,11 @@ from tests.system.agent.site import Site
 def site(
     running_broker: BrokerProcess, running_registry: RegistryProcess, tmp_path: Path
 ) -> Iterator[Site]:
-    """On a Penstock broker."""
     with Site(running_broker, running_registry.url, tmp_path) as site:
         yield site
 
 
 @pytest.fixture
-def kafka_site(
-    running_kafka: ApacheKafka, running_registry: RegistryProcess, tmp_path: Path
-) -> Iterator[Site]:
-    """On Apache Kafka. The registry's own topic is on the Penstock broker all the same."""
-    with Site(running_kafka, running_registry.url, tmp_path) as site:
-        yield site
+def topic(site: Site) -> Topic:
+    """One with a single partition, and the one for its dead letters."""
+    return site.topic(site.new_topic())

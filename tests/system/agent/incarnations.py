@@ -9,9 +9,10 @@ nothing twice, nothing changed, in order.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from tests.system.agent.numbered import Numbered
 from tests.system.agent.shipped import Event
+from tests.system.agent.writer import Numbered
 
 
 class Violated(AssertionError):
@@ -38,6 +39,47 @@ class Incarnation:
         if not data.endswith(b"\n"):
             self.cuts.add(len(self.data))
         return data
+
+
+class LogFile:
+    """A log file that an application writes to, and rotates by renaming it."""
+
+    def __init__(self, path: Path, name: str = "") -> None:
+        """The first life is called `name`, the others so with a number."""
+        self.path = path
+        self._name = name or path.stem
+        self.lives = [Incarnation(self._name)]
+
+    @property
+    def life(self) -> Incarnation:
+        """The one that is written to."""
+        return self.lives[-1]
+
+    @property
+    def lines(self) -> int:
+        """Of all lives."""
+        return sum(life.data.count(b"\n") for life in self.lives)
+
+    @property
+    def size(self) -> int:
+        return sum(len(life.data) for life in self.lives)
+
+    def write(self, count: int = 1, padding: int = 0) -> None:
+        first = self.life.data.count(b"\n")
+        numbers = range(first, first + count)
+        self.append(b"".join(self.life.line(number, padding) for number in numbers))
+
+    def append(self, data: bytes) -> None:
+        with self.path.open("ab") as file:
+            file.write(self.life.append(data))
+
+    def begin(self) -> None:
+        """Another life, whose file somebody else has made room for."""
+        self.lives.append(Incarnation(f"{self._name}{len(self.lives)}"))
+
+    def rotate(self) -> None:
+        self.path.rename(f"{self.path}.{len(self.lives)}")
+        self.begin()
 
 
 def check_one_partition(events: Iterable[Event]) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.system.agent.incarnations import Violated
-from tests.system.agent.shipped import Event, Topic
+from tests.system.agent.shipped import Content, Event
 
 Statement = Mapping[str, Any]
 
@@ -58,7 +58,7 @@ class Ledger:
     entries: Sequence[Event]
 
     @classmethod
-    def of(cls, audit: Topic, hosts: Collection[str], *, may_lack: bool = False) -> "Ledger":
+    def of(cls, audit: Content, hosts: Collection[str], *, may_lack: bool = False) -> "Ledger":
         entries = [entry for entry in sorted(audit.events) if entry.host in hosts]
         expected: Counter[str] = Counter()
         for entry in entries:
@@ -95,7 +95,7 @@ class Ledger:
 
 
 def check_ledger(
-    ledger: Ledger, topic: Topic, *, topic_id: str | None = None
+    ledger: Ledger, topic: Content, *, topic_id: str | None = None
 ) -> dict[str, Account]:
     """The passages are the log, the runs are the events, and no byte of a file is left out."""
     passages = ledger.statements("passages", topic.name)
@@ -122,7 +122,7 @@ def _stretches(passage: Statement) -> list[range]:
     return [range(each["first"], each["first"] + each["count"]) for each in passage["offsets"]]
 
 
-def _check_offsets(passages: Iterable[Statement], topic: Topic) -> None:
+def _check_offsets(passages: Iterable[Statement], topic: Content) -> None:
     """Every batch lies in exactly one stretch, whole, and stretches have nothing else."""
     spoken_of: Counter[tuple[int, int]] = Counter()
     edges: set[tuple[int, int]] = set()
@@ -154,7 +154,7 @@ def _check_offsets(passages: Iterable[Statement], topic: Topic) -> None:
 
 
 def _check_passage(
-    passage: Statement, topic: Topic, by_place: Mapping[tuple[int, int], Event]
+    passage: Statement, topic: Content, by_place: Mapping[tuple[int, int], Event]
 ) -> None:
     """Its windows are those of its batches and events, its runs name each offset's event."""
     partition, stretches = passage["partition"], _stretches(passage)
@@ -192,7 +192,7 @@ def _check_passage(
 
 
 def _check_runs(
-    passages: Iterable[Statement], finished: Iterable[Statement], topic: Topic
+    passages: Iterable[Statement], finished: Iterable[Statement], topic: Content
 ) -> dict[str, Account]:
     runs: dict[str, list[Statement]] = defaultdict(list)
     for passage in passages:

@@ -4,7 +4,6 @@ Read through `client` and decoded with the schemas in the registry; which agent,
 event came from is what its own header says.
 """
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -13,12 +12,14 @@ from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.fetcher import Fetcher
 from client.offsets import End, start_offsets
+from harness.waiting import wait_until
 from schemas.envelope import Decoder
 from schemas.registry_client import RegistryClient
 from wire.batch import BatchHeader
 from wire.records import records
 
 PATIENCE = 60.0
+WITHIN = 180.0
 
 
 class Event(NamedTuple):
@@ -44,8 +45,29 @@ class Stored(NamedTuple):
     header: BatchHeader
 
 
-class Topic:
-    """Reads along; `events` and `batches` hold all that was read, by partition in log order."""
+class Content:
+    """What was read of a topic, or is said to have been: by partition in log order."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.batches: list[Stored] = []
+        self.events: list[Event] = []
+
+    @property
+    def messages(self) -> list[str]:
+        """The messages of lines of plain text, in the order of the log."""
+        return [event.value["message"] for event in self.events]
+
+    def of_sources(self) -> dict[str, list[Event]]:
+        """The events by source, in log order."""
+        found: dict[str, list[Event]] = {}
+        for event in sorted(self.events):
+            found.setdefault(event.source, []).append(event)
+        return found
+
+
+class Topic(Content):
+    """Reads along."""
 
     def __init__(
         self,
@@ -56,9 +78,7 @@ class Topic:
         starts: Mapping[int, int] | None = None,
     ) -> None:
         """From the beginning, or from the offsets of `starts` on."""
-        self.name = topic
-        self.batches: list[Stored] = []
-        self.events: list[Event] = []
+        super().__init__(topic)
         self._brokers = brokers
         self._decoder = Decoder(registry.schema)
         self._positions = dict(starts or {})
@@ -105,42 +125,38 @@ class Topic:
             for partition in wanted:
                 # One that was added since.
                 self._fetcher.positions.setdefault(partition, 0)
-        deadline = time.monotonic() + PATIENCE
         self.poll(0.0)
-        assert self._fetcher is not None
-        while any(self._fetcher.positions[each] < ends[each] for each in wanted):
-            assert time.monotonic() < deadline, f"{self.name}: cannot be read to its end"
+        fetcher = self._fetcher
+        assert fetcher is not None
+
+        def is_read() -> bool:
+            if all(fetcher.positions[each] >= ends[each] for each in wanted):
+                return True
             self.poll(0.5)
+            return False
+
+        wait_until(is_read, within=WITHIN, what=f"{self.name} is read to its end", every=0)
         return self
 
-    def wait_for(self, condition: Callable[[], bool], *, within: float, what: str) -> None:
-        """Reads until it holds; says how much was read if it does not. The time begins anew with
-        whatever arrives: how long many events take is the machine's matter."""
-        within = max(within, PATIENCE)
-        deadline = time.monotonic() + within
-        while not condition():
-            if time.monotonic() > deadline:
-                read = f"{len(self.events)} events of {self.name} read"
-                raise TimeoutError(f"not within {within:g} s of the last event: {what}; {read}")
-            before = len(self.events)
-            self.poll(0.2)
-            if len(self.events) > before:
-                deadline = time.monotonic() + within
+    def wait_for(self, condition: Callable[[], bool], what: str) -> None:
+        """Reads until it holds; says how much was read if it does not."""
 
-    def wait_for_count(self, count: int, *, within: float = 20) -> None:
-        self.wait_for(lambda: len(self.events) >= count, within=within, what=f"{count} events")
+        def holds() -> bool:
+            if not condition():
+                self.poll(0.2)
+            return condition()
 
-    @property
-    def messages(self) -> list[str]:
-        """The messages of lines of plain text, in the order of the log."""
-        return [event.value["message"] for event in self.events]
+        try:
+            wait_until(holds, within=WITHIN, what=what, every=0)
+        except TimeoutError as error:
+            error.add_note(f"{len(self.events)} events of {self.name} read")
+            raise
 
-    def of_sources(self) -> dict[str, list[Event]]:
-        """The events by source, in log order."""
-        found: dict[str, list[Event]] = {}
-        for event in sorted(self.events):
-            found.setdefault(event.source, []).append(event)
-        return found
+    def wait_for_count(self, count: int) -> None:
+        self.wait_for(lambda: len(self.events) >= count, f"{count} events")
+
+    def wait_for_message(self, message: str) -> None:
+        self.wait_for(lambda: message in self.messages, f"{message!r} arrives")
 
 
 def ends_of(brokers: Brokers, topic: str) -> dict[int, int]:

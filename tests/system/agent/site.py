@@ -17,12 +17,28 @@ from client.brokers import Brokers
 from client.errors import Refused
 from harness.agent_process import AgentProcess
 from harness.server_process import ServerProcess
+from schemas.event_schemas import scaffold
 from schemas.registry_client import RegistryClient
-from tests.system.agent.incarnations import Incarnation, check_incarnations, check_one_partition
-from tests.system.agent.ledger import Account, Ledger, check_ledger, printed
-from tests.system.agent.shipped import Topic, cluster, ends_of
+from tests.system.agent.incarnations import (
+    Incarnation,
+    LogFile,
+    check_incarnations,
+    check_one_partition,
+)
+from tests.system.agent.ledger import Account, Ledger, Statement, check_ledger, printed
+from tests.system.agent.shipped import Content, Topic, cluster, ends_of
 
 AUDIT = "_audit"
+TYPED = {
+    "message": "string",
+    "level": ["null", "string"],
+    "status": ["null", "int"],
+    "user": ["null", "string"],
+}
+"""The fields of a typed topic's events."""
+
+JSON = {"format": "json", "time": {"field": "ts", "format": "epoch_ms"}}
+"""Of an input: lines of JSON whose `ts` are milliseconds."""
 
 
 class Cluster(Protocol):
@@ -79,8 +95,20 @@ class Site:
         admin.create_topic(self.brokers, f"{name}.dead", partitions=1)
         return name
 
-    def add_partitions(self, topic: str, count: int) -> None:
-        admin.add_partitions(self.brokers, topic, count)
+    def new_typed_topic(self, *, partitions: int = 1) -> str:
+        """One whose events have a message and some more, all of which may be missing."""
+        name = self.new_topic(partitions=partitions)
+        self.registry.register(f"{name}-value", scaffold("test.Logged", TYPED))
+        return name
+
+    def file(self, name: str = "a.log", words: str = "") -> LogFile:
+        """One of `logs`, which is there once something was written to it."""
+        return LogFile(self.logs / name, words)
+
+    def reads(self, topic: Topic | str, *names: str, **more: object) -> dict[str, object]:
+        """An input: the files of `logs` with these names, or `*.log`."""
+        paths = [f"{self.logs}/{name}" for name in names or ("*.log",)]
+        return {"paths": paths, "topic": topic if isinstance(topic, str) else topic.name, **more}
 
     def agent(
         self,
@@ -112,6 +140,9 @@ class Site:
         hosts = {agent.host for agent in self._agents}
         return Ledger.of(self._audit.read_to_end(), hosts, may_lack=may_lack)
 
+    def unwatched(self, topic: Topic, *, may_lack: bool = False) -> list[Statement]:
+        return self.ledger(may_lack=may_lack).statements("unwatched", topic.name)
+
     def accounts(self, topic: Topic) -> dict[str, Account]:
         """The ledger of a topic, which has been found to be right."""
         found = self.brokers.topic(topic.name)
@@ -125,19 +156,37 @@ class Site:
 
         To be asked once the agents have ended gently: nothing comes any more.
         """
-        incarnations = list(incarnations)
+        found = self.brokers.topic(topic.name)
         topic.read_to_end()
-        check_one_partition(topic.events)
-        found = check_incarnations(topic.of_sources(), incarnations, several_lines=several_lines)
-        accounts = self.accounts(topic)
-        for source, incarnation in found.items():
-            account, size = accounts[source], len(incarnation.data)
-            assert account.first == 0, f"{source}: begins at {account.first}"
-            if incarnation.safe is None:
-                assert account.end == size, f"{source}: {account.end} of {size} in the ledger"
-                assert not account.count("lost"), f"{source}: {account.excepted}"
-            assert account.end <= size, f"{source}: {account.end} of {size} bytes in the ledger"
-        return {found[source]: account for source, account in accounts.items() if source in found}
+        return judge(
+            topic,
+            self.ledger(),
+            incarnations,
+            topic_id=printed(found.id),
+            several_lines=several_lines,
+        )
+
+
+def judge(
+    topic: Content,
+    ledger: Ledger,
+    incarnations: Iterable[Incarnation],
+    *,
+    topic_id: str,
+    several_lines: bool = False,
+) -> dict[Incarnation, Account]:
+    """The verdict on what was read."""
+    check_one_partition(topic.events)
+    found = check_incarnations(topic.of_sources(), incarnations, several_lines=several_lines)
+    accounts = check_ledger(ledger, topic, topic_id=topic_id)
+    for source, incarnation in found.items():
+        account, size = accounts[source], len(incarnation.data)
+        assert account.first == 0, f"{source}: begins at {account.first}"
+        if incarnation.safe is None:
+            assert account.end == size, f"{source}: {account.end} of {size} in the ledger"
+            assert not account.count("lost"), f"{source}: {account.excepted}"
+        assert account.end <= size, f"{source}: {account.end} of {size} bytes in the ledger"
+    return {found[source]: account for source, account in accounts.items() if source in found}
 
 
 def stop(*agents: AgentProcess) -> None:

@@ -1,4 +1,5 @@
-"""What changes between a crash and the resending of what was under way, and while all runs.
+"""What changes between a crash and the resending of what was under way, and while all runs:
+configurations, partitions, topics, and what a broker remembers of a producer.
 
 The broker is stopped in the middle of its work (SIGSTOP), so that batches are under way whose fate
 nobody knows: in the broker's socket, unread. Then the agent is killed.
@@ -8,74 +9,78 @@ import os
 import random
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 
-import pytest
-
+from client import admin
 from harness.agent_process import AgentProcess
-from tests.system.agent.incarnations import Incarnation
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
+from harness.waiting import wait_until
+from tests.made_anew import create_again
+from tests.system.agent.incarnations import LogFile, check_one_partition
 from tests.system.agent.shipped import Topic
 from tests.system.agent.site import Site, stop
+from tests.system.faults import Faults
 
 FIRST, SECOND, THIRD = 200, 3_000, 200
+ALL = FIRST + SECOND + THIRD
+SMALL: Mapping[str, object] = {"linger": 0.01, "bytes": 4_096}
+DAY = 86_400.0
 
 
-def write(site: Site, a: Incarnation, count: int) -> None:
-    first = a.data.count(b"\n")
-    with (site.logs / "a.log").open("ab") as file:
-        for number in range(first, first + count):
-            file.write(a.append(a.line(number, padding=number % 100)))
-
-
-def kill_with_open_batches(site: Site, agent: AgentProcess, topic: Topic, a: Incarnation) -> None:
-    """Some are sent and not acknowledged, more are finished and not sent."""
-    write(site, a, FIRST)
-    agent.start()
-    topic.wait_for_count(FIRST)
+@contextmanager
+def broker_stopped(site: Site) -> Iterator[None]:
     broker = site.server.process.pid
     os.kill(broker, signal.SIGSTOP)
     try:
-        write(site, a, SECOND)
-        time.sleep(0.6)
-        agent.kill()
+        yield
     finally:
         os.kill(broker, signal.SIGCONT)
 
 
-SMALL: Mapping[str, object] = {"linger": 0.01, "bytes": 4_096}
-CHANGES: Mapping[str, Mapping[str, object]] = {
-    "window and batches": {"window": 1, "batches": {"compression": "none", "bytes": 1_000_000}},
-}
-
-
-@pytest.mark.parametrize("change", CHANGES)
-def test_the_configuration_changes(site: Site, change: str) -> None:
-    topic = site.topic(site.new_topic())
-    a = Incarnation("a")
-    one = {"paths": [f"{site.logs}/*.log"], "topic": topic.name}
-    agent = site.agent(one, settings={"batches": SMALL})
-    kill_with_open_batches(site, agent, topic, a)
-    agent.configure(**CHANGES[change])
-    write(site, a, THIRD)
+def kill_with_open_batches(site: Site, topic: Topic, log: LogFile) -> AgentProcess:
+    """Some are sent and not acknowledged, more are finished and not sent."""
+    agent = site.agent(site.reads(topic), settings={"batches": SMALL})
+    log.write(FIRST, padding=50)
     agent.start()
-    topic.wait_for_count(FIRST + SECOND + THIRD)
+    topic.wait_for_count(FIRST)
+    with broker_stopped(site):
+        log.write(SECOND, padding=50)
+        time.sleep(0.6)
+        agent.kill()
+    return agent
+
+
+def test_the_configuration_and_the_partitions_change(site: Site, topic: Topic) -> None:
+    """An agent stays with its partition for life, over restarts too."""
+    log = site.file()
+    agent = kill_with_open_batches(site, topic, log)
+    agent.configure(window=1, batches={"compression": "none", "bytes": 1_000_000})
+    admin.add_partitions(site.brokers, topic.name, 8)
+    log.write(THIRD)
+    agent.start()
+    topic.wait_for_count(ALL)
     stop(agent)
-    site.check(topic, [a])
+    for _ in range(2):
+        agent.start()
+        log.write()
+        topic.wait_for_count(log.lines)
+        stop(agent)
+    site.check(topic, [log.life])
 
 
-def test_a_filter_is_added(site: Site) -> None:
+def test_a_filter_is_added(site: Site, topic: Topic) -> None:
     """What was packed before is sent as it was; each line has one fate all the same."""
-    topic = site.topic(site.new_topic())
-    a = Incarnation("a")
-    one = {"paths": [f"{site.logs}/*.log"], "topic": topic.name}
-    agent = site.agent(one, settings={"batches": SMALL})
-    kill_with_open_batches(site, agent, topic, a)
-    agent.configure(inputs=[{**one, "filters": [{"name": "odd", "drop": r"^a \d*[13579] "}]}])
-    write(site, a, THIRD)
+    log = site.file()
+    agent = kill_with_open_batches(site, topic, log)
+    odd_lines = {"name": "odd", "drop": r"^a \d*[13579] "}
+    agent.configure(inputs=[site.reads(topic, filters=[odd_lines])])
+    log.write(THIRD)
     agent.start()
-    last = FIRST + SECOND + THIRD - 2
     topic.wait_for(
-        lambda: topic.messages[-1].startswith(f"a {last} "), within=20, what="the last even line"
+        lambda: topic.messages[-1].startswith(f"a {ALL - 2} "), what="the last even line"
     )
     stop(agent)
     numbers = [int(message.split()[1]) for message in topic.read_to_end().messages]
@@ -83,54 +88,132 @@ def test_a_filter_is_added(site: Site) -> None:
     odd = [number for number in numbers if number % 2]
     assert odd == list(range(1, odd[-1] + 1, 2))
     assert FIRST - 1 <= odd[-1] < FIRST + SECOND
-    assert [number for number in numbers if not number % 2] == list(range(0, last + 1, 2))
+    assert [number for number in numbers if not number % 2] == list(range(0, ALL - 1, 2))
     (account,) = site.accounts(topic).values()
-    assert account.end == len(a.data)
-    assert account.count("filtered") == FIRST + SECOND + THIRD - len(numbers)
-    assert account.all_lines == FIRST + SECOND + THIRD
+    assert account.end == log.size
+    assert account.count("filtered") == ALL - len(numbers)
+    assert account.all_lines == ALL
 
 
-def test_partitions_are_added(site: Site) -> None:
-    """An agent stays with its partition for life, over restarts too."""
-    topic = site.topic(site.new_topic())
-    a = Incarnation("a")
-    one = {"paths": [f"{site.logs}/*.log"], "topic": topic.name}
-    agent = site.agent(one, settings={"batches": SMALL})
-    kill_with_open_batches(site, agent, topic, a)
-    site.add_partitions(topic.name, 8)
-    write(site, a, THIRD)
-    agent.start()
-    topic.wait_for_count(FIRST + SECOND + THIRD)
-    stop(agent)
-    for _ in range(2):
-        agent.start()
-        write(site, a, 1)
-        topic.wait_for_count(a.data.count(b"\n"))
-        stop(agent)
-    site.check(topic, [a])
-
-
-def test_batches_under_way_that_a_broker_took_after_all(site: Site) -> None:
+def test_batches_under_way_that_a_broker_took_after_all(site: Site, topic: Topic) -> None:
     """Killed at random instants while the broker is stopped and goes on."""
-    topic = site.topic(site.new_topic())
-    a = Incarnation("a")
-    one = {"paths": [f"{site.logs}/*.log"], "topic": topic.name}
-    agent = site.agent(one, settings={"batches": SMALL})
-    chance = random.Random(4)
+    log, chance = site.file(), random.Random(4)
+    agent = site.agent(site.reads(topic), settings={"batches": SMALL})
     agent.start()
-    broker = site.server.process.pid
     for _ in range(3):
-        write(site, a, 500)
+        log.write(500, padding=50)
         time.sleep(chance.uniform(0.01, 0.1))
-        os.kill(broker, signal.SIGSTOP)
-        try:
-            write(site, a, 500)
+        with broker_stopped(site):
+            log.write(500, padding=50)
             time.sleep(chance.uniform(0.05, 0.2))
             agent.kill()
             agent.spawn()
             time.sleep(chance.uniform(0.3, 0.8))
-        finally:
-            os.kill(broker, signal.SIGCONT)
     topic.wait_for_count(3_000)
     stop(agent)
-    site.check(topic, [a])
+    site.check(topic, [log.life])
+
+
+def test_a_broker_that_has_forgotten_the_producer(
+    chroot: str, running_registry: RegistryProcess, tmp_path: Path, faults: Faults
+) -> None:
+    """What became of open batches stands in the log alone."""
+    with (
+        BrokerProcess(
+            tmp_path / "broker", zookeeper=chroot, environment=faults.environment
+        ) as broker,
+        Site(broker, running_registry.url, tmp_path) as site,
+    ):
+        topic, log = site.topic(site.new_topic()), site.file()
+        agent = kill_with_open_batches(site, topic, log)
+        # Two days pass, as it sees it, while it is away.
+        broker.kill()
+        faults.move_clock(2 * DAY)
+        broker.start()
+        log.write(THIRD)
+        agent.start()
+        topic.wait_for_count(ALL)
+        stop(agent)
+        site.check(topic, [log.life])
+
+
+def incompressible(chance: random.Random, size: int) -> str:
+    return f"{chance.getrandbits(8 * size):x}"[:size]
+
+
+def test_a_topic_for_small_batches(site: Site) -> None:
+    """Batches are made to fit; a line that fits into none is a dead letter."""
+    name = site.new_topic(configs={"max.message.bytes": "10000"})
+    topic, dead = site.topic(name), site.topic(f"{name}.dead")
+    chance = random.Random(6)
+    lines = [f"a {at} {incompressible(chance, 300)}" for at in range(1_000)]
+    lines[500] = f"a 500 {incompressible(chance, 50_000)}"
+    more = [f"a {at} {incompressible(chance, 300)}" for at in range(1_000, 1_500)]
+    log = site.file()
+    log.append("".join(f"{line}\n" for line in lines).encode())
+    with site.agent(site.reads(name)) as agent:
+        topic.wait_for_count(999)
+        dead.wait_for_count(1)
+        # It becomes smaller still while all runs.
+        admin.alter_topic(site.brokers, name, {"max.message.bytes": "3000"})
+        log.append("".join(f"{line}\n" for line in more).encode())
+        topic.wait_for_count(1_499)
+        stop(agent)
+    check_one_partition(topic.read_to_end().events)
+    assert topic.messages == lines[:500] + lines[501:] + more
+    (letter,) = dead.read_to_end().events
+    assert letter.value["offset"] == sum(len(line) + 1 for line in lines[:500])
+    assert (lines[500] + "\n").encode().startswith(letter.value["raw"])
+    assert letter.value["size"] in {len(lines[500]), len(lines[500]) + 1}
+    (account,) = site.accounts(topic).values()
+    assert (account.end, account.all_lines) == (log.size, 1_500)
+    assert account.count("dead_lettered") == 1
+
+
+def test_a_topic_that_does_not_exist_and_one_that_is_made_anew(site: Site) -> None:
+    """The broker creates the one when it is asked for it. Of the other the log tells, and what
+    comes goes to the new one."""
+    missing, name = f"{site.new_topic()}-new", site.new_topic()
+    a, b = site.file(), site.file("b.log")
+    a.write(2)
+    b.write(1)
+    with site.agent(site.reads(missing, "a.log"), site.reads(name, "b.log")) as agent:
+        wait_until(
+            lambda: missing in site.brokers.refresh(None).topics, what="the topic is created"
+        )
+        created = site.topic(missing)
+        created.wait_for_count(2)
+        site.topic(name).wait_for_count(1)
+        former = site.brokers.topic(name)
+        admin.delete_topic(site.brokers, name)
+        create_again(site.brokers, name, partitions=2, after=former)
+        b.write(1)
+        topic = site.topic(name)
+        topic.wait_for_count(1)
+        stop(agent)
+    site.check(created, [a.life])
+    assert topic.read_to_end().messages == ["b 1 "]
+    assert topic.events[0].seq == 1
+    assert agent.said(name)
+
+
+def test_the_registry_comes_late(
+    running_broker: BrokerProcess, new_topic: str, tmp_path: Path
+) -> None:
+    """An agent that never met it waits for it, and says for what."""
+    registry = RegistryProcess(
+        tmp_path / "registry",
+        brokers=running_broker.bootstrap,
+        settings={"topic": f"_schemas_{new_topic}"},
+    )
+    with Site(running_broker, registry.url, tmp_path) as site:
+        topic = site.topic(site.new_topic())
+        site.file().write()
+        agent = site.agent(site.reads(topic))
+        agent.spawn()
+        wait_until(lambda: agent.said(registry.address), what="it says what it waits for")
+        assert agent.alive
+        with registry:
+            topic.wait_for_count(1)
+            stop(agent)
+            check_one_partition(topic.read_to_end().events)

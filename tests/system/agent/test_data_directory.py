@@ -1,99 +1,130 @@
 """The data directory: damaged, shared by mistake, copied to where it does not belong."""
 
 import random
+import shutil
 import time
 from pathlib import Path
 
 import pytest
 
 from harness.agent_process import AgentProcess
-from tests.system.agent.incarnations import Incarnation
+from tests.system.agent.incarnations import LogFile, check_one_partition
 from tests.system.agent.shipped import Topic
 from tests.system.agent.site import Site, stop
 
 
-class Ships:
-    """An agent with one file, which has shipped 100 lines of it in several batches."""
-
-    def __init__(self, site: Site) -> None:
-        self.site = site
-        self.topic: Topic = site.topic(site.new_topic())
-        self.a = Incarnation("a")
-        one = {"paths": [f"{site.logs}/*.log"], "topic": self.topic.name}
-        self.agent: AgentProcess = site.agent(one)
-
-    def write(self, count: int) -> None:
-        first = self.a.data.count(b"\n")
-        with (self.site.logs / "a.log").open("ab") as file:
-            for number in range(first, first + count):
-                file.write(self.a.append(self.a.line(number, padding=50)))
-
-    def ship(self, count: int) -> None:
-        self.write(count)
-        self.topic.wait_for_count(self.a.data.count(b"\n"))
-
-    def newest_journal(self) -> Path:
-        return max(self.agent.data_dir.rglob("journal-*.log"))
+@pytest.fixture
+def log(site: Site) -> LogFile:
+    return site.file()
 
 
 @pytest.fixture
-def ships(site: Site) -> Ships:
-    ships = Ships(site)
-    ships.agent.start()
+def agent(site: Site, topic: Topic, log: LogFile) -> AgentProcess:
+    """One that has shipped 100 lines in several batches."""
+    agent = site.agent(site.reads(topic))
+    agent.start()
     for _ in range(5):
-        ships.ship(20)
-    return ships
+        log.write(20, padding=50)
+        topic.wait_for_count(log.lines)
+    return agent
 
 
-def test_a_torn_end(ships: Ships) -> None:
+def newest_journal(agent: AgentProcess) -> Path:
+    return max(agent.data_dir.rglob("journal-*.log"))
+
+
+def test_a_torn_end(site: Site, topic: Topic, log: LogFile, agent: AgentProcess) -> None:
     """What a write that a crash cut short leaves: nothing is lost, nothing twice."""
-    chance = random.Random(5)
-    for _ in range(2):
-        # The last that is written down is an acknowledgement then.
-        time.sleep(0.8)
-        ships.agent.kill()
-        journal = ships.newest_journal()
-        data = journal.read_bytes()
-        journal.write_bytes(data[: len(data) - chance.randrange(1, 12)])
-        ships.write(10)
-        ships.agent.start()
-        ships.ship(10)
-    stop(ships.agent)
-    ships.site.check(ships.topic, [ships.a])
+    # The last that is written down is an acknowledgement then.
+    time.sleep(0.8)
+    agent.kill()
+    journal = newest_journal(agent)
+    data = journal.read_bytes()
+    journal.write_bytes(data[: len(data) - random.Random(5).randrange(1, 12)])
+    log.write(10)
+    agent.start()
+    log.write(10)
+    topic.wait_for_count(log.lines)
+    stop(agent)
+    site.check(topic, [log.life])
 
 
-def test_damage(ships: Ships) -> None:
+def test_damage(topic: Topic, log: LogFile, agent: AgentProcess) -> None:
     """It is noticed and said; lines that come after it are shipped, and none before is lost."""
-    ships.agent.kill()
-    journal = ships.newest_journal()
+    agent.kill()
+    journal = newest_journal(agent)
     data = bytearray(journal.read_bytes())
     for at in range(len(data) // 3, len(data) // 3 + 40):
         data[at] ^= 0x55
     journal.write_bytes(data)
-    ships.write(20)
-    ships.agent.start()
-    ships.topic.wait_for(
-        lambda: any(each.startswith("a 119 ") for each in ships.topic.messages),
-        within=20,
-        what="the last line",
-    )
-    said = ships.agent.said("journal")
+    log.write(20)
+    agent.start()
+    topic.wait_for_message("a 119 ")
+    said = agent.said("journal")
     assert said, "the damage is not said"
     assert any("damage" in line or "twice" in line or "lost" in line for line in said), said
-    stop(ships.agent)
-    numbers = {int(each.split()[1]) for each in ships.topic.read_to_end().messages}
+    stop(agent)
+    numbers = {int(each.split()[1]) for each in topic.read_to_end().messages}
     assert numbers == set(range(120))
 
 
-def test_two_agents_with_one_directory(ships: Ships) -> None:
+def test_two_agents_with_one_directory(
+    site: Site, topic: Topic, log: LogFile, agent: AgentProcess
+) -> None:
     """The second says so in one line and ends; the first is not disturbed."""
-    one = {"paths": [f"{ships.site.logs}/*.log"], "topic": ships.topic.name}
-    second = ships.site.agent(one, settings={"data_dir": str(ships.agent.data_dir)})
+    second = site.agent(site.reads(topic), settings={"data_dir": str(agent.data_dir)})
     second.spawn()
     assert second.process.wait(within=20) != 0
-    lines = [line for line in second.log().splitlines() if line.strip()]
-    assert any(str(ships.agent.data_dir) in line for line in lines), lines
+    assert second.said(str(agent.data_dir)), second.log()
     assert "Traceback" not in second.log()
-    ships.ship(10)
-    stop(ships.agent)
-    ships.site.check(ships.topic, [ships.a])
+    log.write(10)
+    topic.wait_for_count(log.lines)
+    stop(agent)
+    site.check(topic, [log.life])
+
+
+def test_a_directory_that_was_copied_to_a_second_host(
+    site: Site, topic: Topic, log: LogFile
+) -> None:
+    """As with the image of a machine. The copy goes on where the original was, under another id,
+    with sources of its own; what was under way is the original's to send."""
+    log.write(50)
+    first, second = site.agent(site.reads(topic)), site.agent(site.reads(topic))
+    with first:
+        topic.wait_for_count(50)
+        # What comes next cannot be acknowledged.
+        site.server.process.kill()
+        log.write(50)
+        time.sleep(1.0)
+        first.kill()
+    shutil.copytree(first.data_dir, second.data_dir, symlinks=True)
+    site.server.start()
+    log.write(50)
+
+    with second:
+        topic.wait_for_message("a 149 ")
+        assert second.said("cop"), "the copy does not say that it is one"
+        stop(second)
+    of_copy = [event for event in topic.read_to_end().events if event.host == second.host]
+    numbers = [int(event.value["message"].split()[1]) for event in of_copy]
+    # It begins where the original's journal stood: after what was acknowledged, or under way.
+    assert numbers == list(range(numbers[0], 150))
+    assert 50 <= numbers[0] <= 100
+    assert not first.said("copy")
+
+    with first:
+        topic.wait_for(
+            lambda: sum(event.host == first.host for event in topic.events) == 150,
+            what="the original's lines",
+        )
+        stop(first)
+    check_one_partition(topic.read_to_end().events)
+    of_first = [event for event in topic.events if event.host == first.host]
+    assert [event.value["message"] for event in of_first] == [f"a {n} " for n in range(150)]
+    assert len({event.source for event in of_first}) == 1
+    assert {event.source for event in of_first}.isdisjoint(event.source for event in of_copy)
+    accounts = site.accounts(topic)
+    assert accounts[of_first[0].source].first == 0
+    assert accounts[of_copy[0].source].first == of_copy[0].position
+    assert {account.end for account in accounts.values()} == {log.size}
+    assert len(site.ledger().agents) == 2

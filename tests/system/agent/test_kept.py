@@ -1,7 +1,7 @@
-"""What an agent has open outlives it: under `penstock up`, and under a real systemd.
+"""What an agent has open outlives it, under a real systemd.
 
 The agent is killed, its files grow, are rotated, compressed and deleted while none runs, and every
-line arrives, once, and is in the ledger.
+line arrives, once, and is in the ledger. (Under `penstock up`: tests/restarts.)
 """
 
 import gzip
@@ -9,97 +9,128 @@ import os
 import random
 import re
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from harness.agent_process import AgentProcess
+from harness.agent_process import REPOSITORY, AgentProcess
+from harness.systemd_process import Systemd, why_no_systemd
 from harness.waiting import wait_until
 from tests.cluster.proxy import Proxy
-from tests.system.agent.incarnations import Incarnation
-from tests.system.agent.kept import WITHIN, Keeper, UnderSystemd, under_systemd, under_up
+from tests.system.agent.incarnations import LogFile
 from tests.system.agent.shipped import Topic
 from tests.system.agent.site import Site
 
+WITHIN = 90.0
+UNIT = "penstock-agent.service"
 
-class Application:
-    """Writes lines to app.log, and rotates it as logrotate does: rename, compress, delete."""
 
-    def __init__(self, folder: Path) -> None:
-        self.log = folder / "app.log"
-        self.incarnations: list[Incarnation] = []
-        self._lines = 0
+class UnderSystemd:
+    """The unit of deploy/, with what a test must change of it. A start waits for a file to go."""
 
-    def begin(self) -> None:
-        self.incarnations.append(Incarnation(f"life{len(self.incarnations)}"))
-        self.log.touch()
-
-    def write(self, count: int) -> None:
-        now = self.incarnations[-1]
-        lines = b"".join(now.line(self._lines + number) for number in range(count))
-        self._lines += count
-        with self.log.open("ab") as file:
-            file.write(now.append(lines))
-
-    def rotate(self) -> None:
-        rotated = self.log.rename(self.log.with_name("app.log.1"))
-        with gzip.open(self.log.with_name("app.log.1.gz"), "wb") as file:
-            file.write(rotated.read_bytes())
-        rotated.unlink()
-        self.begin()
+    def __init__(self, agent: AgentProcess, systemd: Systemd, held: Path) -> None:
+        self._agent = agent
+        self._held = held
+        self.systemd = systemd
 
     @property
-    def lines(self) -> int:
-        return self._lines
+    def pid(self) -> int:
+        return self.systemd.main_pid(UNIT)
+
+    @property
+    def kept(self) -> int:
+        """How many descriptors."""
+        return int(self.systemd.show(UNIT, "NFileDescriptorStore"))
+
+    def kill(self) -> None:
+        """SIGKILL; the next one is not started before `go_on`."""
+        self._held.touch()
+        self.systemd("kill", "--kill-whom=main", "--signal=KILL", UNIT)
+        wait_until(
+            lambda: self.systemd.show(UNIT, "ActiveState") == "activating",
+            within=WITHIN,
+            what="its death is seen",
+        )
+
+    def go_on(self) -> None:
+        """Returns once the next one is ready."""
+        self._held.unlink(missing_ok=True)
+        self.systemd("start", UNIT)
+        wait_until(self._agent.ready, within=WITHIN, what="the agent is ready")
+
+    def stop(self) -> None:
+        """In order; the next start is a new one."""
+        self.systemd("stop", UNIT)
+
+
+def drop_in(agent: AgentProcess, directory: Path, held: Path) -> str:
+    command = " ".join(agent.process.command)
+    return f"""
+[Service]
+ExecStart=
+ExecStartPre=/bin/sh -c 'while test -e {held}; do sleep 0.02; done'
+ExecStart={command}
+Environment=PYTHONPATH={REPOSITORY}
+User=root
+Group=root
+SupplementaryGroups=
+StateDirectory=
+WorkingDirectory={REPOSITORY}
+ReadWritePaths={directory}
+StandardOutput=append:{agent.process.output}
+StandardError=inherit
+"""
+
+
+@contextmanager
+def under_systemd(agent: AgentProcess, directory: Path) -> Iterator[UnderSystemd]:
+    if why := why_no_systemd():
+        pytest.skip(f"systemd cannot be had: {why}")
+    held = directory / "held"
+    unit = REPOSITORY / "deploy" / "systemd" / UNIT
+    units = {
+        UNIT: unit.read_text(encoding="utf-8"),
+        f"{UNIT}.d/test.conf": drop_in(agent, directory, held),
+    }
+    with Systemd(directory / "systemd", units) as systemd:
+        keeper = UnderSystemd(agent, systemd, held)
+        keeper.go_on()
+        yield keeper
+
+
+class Application(LogFile):
+    """Rotates as logrotate does: rename, compress, delete."""
+
+    def rotate(self) -> None:
+        rotated = self.path.rename(f"{self.path}.1")
+        Path(f"{rotated}.gz").write_bytes(gzip.compress(rotated.read_bytes()))
+        rotated.unlink()
+        self.begin()
+        self.path.touch()
 
 
 @pytest.fixture
 def application(site: Site) -> Application:
-    return Application(site.logs)
-
-
-@pytest.fixture
-def topic(site: Site) -> Topic:
-    return site.topic(site.new_topic())
+    return Application(site.logs / "app.log")
 
 
 @pytest.fixture
 def agent(site: Site, topic: Topic) -> AgentProcess:
-    return site.agent({"paths": [f"{site.logs}/app.log"], "topic": topic.name})
+    return site.agent(site.reads(topic, "app.log"))
 
 
-@pytest.fixture(params=["up", "systemd"])
-def keeper(request: pytest.FixtureRequest, site: Site, agent: AgentProcess) -> Iterator[Keeper]:
-    keepers = {"up": under_up, "systemd": under_systemd}
-    with keepers[request.param](agent, site.directory) as keeper:
-        yield keeper
-
-
-def has_shipped(topic: Topic, application: Application) -> Callable[[], bool]:
-    def are_there() -> bool:
-        topic.read_to_end()
-        return len(topic.events) >= application.lines
-
-    return are_there
-
-
-def until_shipped(topic: Topic, application: Application) -> None:
-    wait_until(has_shipped(topic, application), within=WITHIN, what="every line is there")
-
-
-def until_begun(topic: Topic, application: Application) -> None:
+def wait_begun(topic: Topic, application: Application) -> None:
     """Of a file that has come after the agent's last look it cannot have a handle."""
-    name = application.incarnations[-1].name
-
-    def is_begun() -> bool:
-        topic.read_to_end()
-        return any(each.value["message"].startswith(f"{name} ") for each in topic.events)
-
-    wait_until(is_begun, within=WITHIN, what=f"something of {name} is there")
+    name = f"{application.life.name} "
+    topic.wait_for(
+        lambda: any(each.startswith(name) for each in topic.messages),
+        f"something of {name}is there",
+    )
 
 
-def until_kept(agent: AgentProcess) -> None:
+def wait_kept(agent: AgentProcess) -> None:
     """All that is open, and that is something."""
 
     def are_kept() -> bool:
@@ -113,68 +144,44 @@ def until_kept(agent: AgentProcess) -> None:
     wait_until(are_kept, within=WITHIN, what="open files are kept")
 
 
-def test_killed_and_everything_is_taken_away(
-    site: Site, agent: AgentProcess, topic: Topic, application: Application, keeper: Keeper
-) -> None:
-    application.begin()
-    application.write(100)
-    until_shipped(topic, application)
-    until_kept(agent)
-    for _ in range(2):
-        keeper.kill()
-        application.write(50)
-        application.rotate()
-        application.write(10)
-        keeper.go_on()
-        until_shipped(topic, application)
-        until_kept(agent)
-    keeper.stop()
-    site.check(topic, application.incarnations)
-
-
 def test_killed_again_and_again(
-    site: Site, agent: AgentProcess, topic: Topic, application: Application, keeper: Keeper
+    site: Site, agent: AgentProcess, topic: Topic, application: Application
 ) -> None:
     """Frozen at any instant, so that nothing of what follows is seen by the one that dies."""
     chance = random.Random(20)
-    application.begin()
-    for _ in range(6):
-        application.write(chance.randrange(1, 2_000))
-        until_begun(topic, application)
-        if chance.random() < 0.5:
-            until_shipped(topic, application)
-        os.kill(keeper.pid, signal.SIGSTOP)
-        application.write(chance.randrange(1, 500))
-        application.rotate()
-        application.write(chance.randrange(1, 500))
-        keeper.kill()
-        keeper.go_on()
-    until_shipped(topic, application)
-    keeper.stop()
-    site.check(topic, application.incarnations)
+    with under_systemd(agent, site.directory) as keeper:
+        for _ in range(4):
+            application.write(chance.randrange(1, 2_000))
+            wait_begun(topic, application)
+            if chance.random() < 0.5:
+                topic.wait_for_count(application.lines)
+            os.kill(keeper.pid, signal.SIGSTOP)
+            application.write(chance.randrange(1, 500))
+            application.rotate()
+            application.write(chance.randrange(1, 500))
+            keeper.kill()
+            keeper.go_on()
+        topic.wait_for_count(application.lines)
+        keeper.stop()
+        site.check(topic, application.lives)
 
 
 def test_what_a_restart_and_a_stop_leave(
     site: Site, agent: AgentProcess, topic: Topic, application: Application
 ) -> None:
     """As docs/agent.md says: Debian 12's systemd keeps files over a restart, not over a stop."""
-    application.begin()
     application.write(100)
     with under_systemd(agent, site.directory) as keeper:
-        until_shipped(topic, application)
-        until_kept(agent)
-        assert kept_by(keeper) == 3, "the file, the queue of events, and what was read of that"
-        keeper.systemd("restart", "penstock-agent.service")
+        topic.wait_for_count(100)
+        wait_kept(agent)
+        assert keeper.kept == 3, "the file, the queue of events, and what was read of that"
+        keeper.systemd("restart", UNIT)
         wait_until(agent.ready, within=WITHIN, what="the agent is ready")
-        until_kept(agent)
+        wait_kept(agent)
         assert agent.said("open files were kept, and are gone on with")
-        keeper.systemd("stop", "penstock-agent.service")
-        assert kept_by(keeper) == 0
-    site.check(topic, application.incarnations)
-
-
-def kept_by(keeper: UnderSystemd) -> int:
-    return int(keeper.systemd.show("penstock-agent.service", "NFileDescriptorStore"))
+        keeper.stop()
+        assert keeper.kept == 0
+    site.check(topic, application.lives)
 
 
 def test_nobody_was_ever_there(site: Site, topic: Topic, application: Application) -> None:
@@ -185,31 +192,30 @@ def test_nobody_was_ever_there(site: Site, topic: Topic, application: Applicatio
         brokers.refuse()
         registries.refuse()
         agent = site.agent(
-            {"paths": [f"{site.logs}/app.log"], "topic": topic.name},
+            site.reads(topic, "app.log"),
             settings={"brokers": [brokers.address], "registry": f"http://{registries.address}"},
         )
         agent.ready = lambda: agent.http("/healthz")[0] == 200  # type: ignore[method-assign]
-        with under_up(agent, site.directory) as keeper:
-            application.begin()
+        with under_systemd(agent, site.directory) as keeper:
             for _ in range(3):
                 application.write(1_000)
-                until_held(agent, application)
+                wait_held(agent, application)
                 application.rotate()
                 application.write(1_000)
-                until_held(agent, application)
+                wait_held(agent, application)
                 keeper.kill()
                 application.write(1_000)
                 application.rotate()
                 keeper.go_on()
             application.write(10)
-            until_held(agent, application)
+            wait_held(agent, application)
             (main,) = agent.status()["inputs"]
             assert "registry" in main["stopped"] or "schema" in main["stopped"]
             registries.allow()
             brokers.allow()
-            until_shipped(topic, application)
+            topic.wait_for_count(application.lines)
             keeper.stop()
-    site.check(topic, application.incarnations)
+    site.check(topic, application.lives)
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -217,13 +223,13 @@ def _address(text: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def until_held(agent: AgentProcess, application: Application) -> None:
+def wait_held(agent: AgentProcess, application: Application) -> None:
     """All that was written and not shipped, whether or not it has a name."""
-    written = sum(len(each.data) for each in application.incarnations)
 
     def is_held() -> bool:
         status = agent.status()
-        return status is not None and sum(each["size"] for each in status["files"]) == written
+        held = -1 if status is None else sum(each["size"] for each in status["files"])
+        return bool(held == application.size)
 
     wait_until(is_held, within=WITHIN, what="all files are held")
-    until_kept(agent)
+    wait_kept(agent)

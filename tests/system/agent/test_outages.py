@@ -1,8 +1,7 @@
-"""What is missing for a while: brokers, room on the disk, permissions, directories, watches."""
+"""What is missing for a while: brokers, room on the disk, watches, the right time."""
 
 import os
 import random
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -11,65 +10,35 @@ from pathlib import Path
 import pytest
 
 from harness.waiting import wait_until
-from tests.system.agent.incarnations import Incarnation
+from tests.system.agent.incarnations import LogFile
 from tests.system.agent.shipped import Topic
 from tests.system.agent.site import Site, stop
+from tests.system.faults import Faults
 from tests.system.small_disk import mounted_disk
 
 MIB = 1024 * 1024
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "fuzz"
-
-
-class Log:
-    """A log file of one application, which rotates it by renaming."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.lives: list[Incarnation] = []
-        self.rotate()
-
-    def write(self, count: int = 1, padding: int = 0) -> None:
-        life = self.lives[-1]
-        first = life.data.count(b"\n")
-        with self.path.open("ab") as file:
-            for number in range(first, first + count):
-                file.write(life.append(life.line(number, padding)))
-
-    def rotate(self) -> None:
-        if self.lives:
-            self.path.rename(f"{self.path}.{len(self.lives)}")
-        self.lives.append(Incarnation(f"{self.path.stem}{len(self.lives)}"))
-
-    @property
-    def lines(self) -> int:
-        return sum(life.data.count(b"\n") for life in self.lives)
+DAY = 86_400.0
 
 
 @pytest.fixture
-def log(site: Site) -> Log:
-    return Log(site.logs / "app.log")
-
-
-@pytest.fixture
-def topic(site: Site) -> Topic:
-    return site.topic(site.new_topic())
-
-
-def plain(site: Site, topic: Topic, **more: object) -> dict[str, object]:
-    return {"paths": [f"{site.logs}/**/*.log*"], "topic": topic.name, **more}
+def log(site: Site) -> LogFile:
+    return site.file("app.log")
 
 
 def in_data_dir(directory: Path) -> int:
     return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
 
 
-def test_the_broker_is_away(site: Site, log: Log, topic: Topic) -> None:
-    """The log files are the buffer: little is spooled beside them. The lag is visible."""
+def test_the_broker_is_away(site: Site, log: LogFile, topic: Topic) -> None:
+    """The log files are the buffer: little is spooled beside them. The lag is visible. An agent
+    that starts meanwhile says who is away, and waits."""
     limits = {"in_flight_bytes": 256 * 1024, "journal_bytes": MIB}
     settings = {"limits": limits, "batches": {"compression": "none", "bytes": 64 * 1024}}
-    with site.agent(plain(site, topic), settings=settings) as agent:
+    with site.agent(site.reads(topic, "*.log*"), settings=settings) as agent:
         log.write(10)
         topic.wait_for_count(10)
+        shipped = log.size
         site.server.process.kill()
         until = time.monotonic() + (180 if LONG else 1.5)
         while time.monotonic() < until:
@@ -79,68 +48,59 @@ def test_the_broker_is_away(site: Site, log: Log, topic: Topic) -> None:
             time.sleep(3 if LONG else 0.25)
         assert agent.alive
         assert in_data_dir(agent.data_dir) < 3 * MIB
-        lag = sum(len(life.data) for life in log.lives) - 10 * 10
-        assert lag > 3 * MIB
+        assert log.size - shipped > 3 * MIB
         assert any(str(path) in str(agent.status()) for path in (log.path, f"{log.path}.1"))
+        agent.kill()
+        before = agent.log()
+        agent.spawn()
+        wait_until(
+            lambda: site.server.bootstrap in agent.log().removeprefix(before),
+            what="it says who is away",
+        )
+        assert agent.alive
         site.server.start()
-        topic.wait_for_count(log.lines, within=30)
+        topic.wait_for_count(log.lines)
         stop(agent)
     site.check(topic, log.lives)
 
 
-def test_started_while_the_broker_is_away(site: Site, log: Log, topic: Topic) -> None:
-    log.write(100)
-    agent = site.agent(plain(site, topic))
-    agent.start()
-    topic.wait_for_count(100)
-    agent.kill()
-    site.server.process.kill()
-    log.write(100)
-    agent.spawn()
-    wait_until(lambda: bool(agent.said(site.server.bootstrap)), within=10, what="says who is away")
-    assert agent.alive
-    site.server.start()
-    topic.wait_for_count(200, within=30)
-    stop(agent)
-    site.check(topic, log.lives)
-
-
-@pytest.mark.parametrize("how", ["truncated", "deleted"])
-def test_what_is_destroyed_unread_is_in_the_ledger(
-    site: Site, log: Log, topic: Topic, how: str
-) -> None:
+def test_what_is_destroyed_unread_is_in_the_ledger(site: Site, topic: Topic) -> None:
     """The broker is away, so it could not be read; how much it was can be known."""
     settings = {
         "limits": {"in_flight_bytes": 64 * 1024},
         "batches": {"compression": "none", "bytes": 16 * 1024},
         "hold_deleted": {"seconds": 0.3},
     }
-    with site.agent(plain(site, topic), settings=settings) as agent:
-        log.write(10)
-        topic.wait_for_count(10)
+    truncated, deleted = logs = site.file("truncated.log"), site.file("deleted.log")
+    with site.agent(site.reads(topic), settings=settings) as agent:
+        for log in logs:
+            log.write(10)
+        topic.wait_for_count(20)
         site.server.process.kill()
-        log.write(5_000, padding=500)
+        for log in logs:
+            log.write(5_000, padding=500)
         time.sleep(1.0)
-        lost = log.lives[-1]
-        lost.safe = 10
-        if how == "truncated":
-            os.truncate(log.path, 0)
-        else:
-            log.path.unlink()
-        log.lives.append(Incarnation("after"))
-        log.write(10)
+        os.truncate(truncated.path, 0)
+        deleted.path.unlink()
+        for log in logs:
+            log.life.safe = 10
+            log.begin()
+            log.write(10)
         time.sleep(1.0)
         site.server.start()
-        topic.wait_for(lambda: "after 9 " in topic.messages, within=30, what="the end")
+        for log in logs:
+            topic.wait_for_message(f"{log.life.name} 9 ")
         stop(agent)
-    accounts = site.check(topic, log.lives)
-    account, size = accounts[lost], len(lost.data)
-    assert account.end == size
-    assert account.bytes("lost") > size / 2
-    shipped = [each for each in topic.messages if not each.startswith("after")]
-    assert sum(len(each) + 1 for each in shipped) + account.bytes("lost") == size
-    assert accounts[log.lives[-1]].bytes("lost") == 0
-    assert agent.said("lost", str(log.path))
+    accounts = site.check(topic, truncated.lives + deleted.lives)
+    for log in logs:
+        lost, after = log.lives
+        account, size = accounts[lost], len(lost.data)
+        assert account.end == size
+        assert account.bytes("lost") > size / 2
+        shipped = [each for each in topic.messages if each.startswith(f"{lost.name} ")]
+        assert sum(len(each) + 1 for each in shipped) + account.bytes("lost") == size
+        assert accounts[after].bytes("lost") == 0
+        assert agent.said("lost", str(log.path))
 
 
 @pytest.fixture
@@ -161,10 +121,14 @@ def fill(path: Path) -> None:
                 continue
 
 
-def test_a_full_disk(site: Site, log: Log, topic: Topic, small_disk: Path) -> None:
+def test_a_full_disk(site: Site, log: LogFile, topic: Topic, small_disk: Path) -> None:
     """Nothing is sent that could not be written down; all goes on when there is room."""
     settings = {"data_dir": str(small_disk / "data"), "limits": {"journal_bytes": MIB}}
-    with site.agent(plain(site, topic), settings=settings) as agent:
+
+    def says_so() -> bool:
+        return bool(agent.said("no space left") or agent.said("full"))
+
+    with site.agent(site.reads(topic, "*.log*"), settings=settings) as agent:
         log.write(100)
         topic.wait_for_count(100)
         ballast = small_disk / "ballast"
@@ -172,17 +136,13 @@ def test_a_full_disk(site: Site, log: Log, topic: Topic, small_disk: Path) -> No
         log.write(20_000, padding=200)
         log.rotate()
         log.write(100)
-        wait_until(
-            lambda: bool(agent.said("no space left") or agent.said("full")),
-            within=10,
-            what="says that the disk is full",
-        )
+        wait_until(says_so, what="it says that the disk is full")
         fill(ballast)
         time.sleep(0.5)
         assert agent.alive
         assert agent.http("/healthz")[0] != 0
         ballast.unlink()
-        topic.wait_for_count(log.lines, within=30)
+        topic.wait_for_count(log.lines)
         # Once more, and killed in this state.
         fill(ballast)
         log.write(5_000, padding=200)
@@ -194,55 +154,11 @@ def test_a_full_disk(site: Site, log: Log, topic: Topic, small_disk: Path) -> No
         alive = agent.alive
         ballast.unlink()
         if not alive:
-            assert agent.said("no space left") or agent.said("full")
+            assert says_so()
             agent.start()
-        topic.wait_for_count(log.lines, within=30)
+        topic.wait_for_count(log.lines)
         stop(agent)
     site.check(topic, log.lives)
-
-
-WITHOUT_PRIVILEGES = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
-"""Even root may not read what its owner may not."""
-
-
-def test_a_file_that_cannot_be_read(site: Site, log: Log, topic: Topic) -> None:
-    secret = Log(site.logs / "secret.log")
-    secret.write(5)
-    secret.path.chmod(0)
-    log.write(5)
-    wrapper = WITHOUT_PRIVILEGES if os.geteuid() == 0 else ()
-    with site.agent(plain(site, topic), wrapper=wrapper) as agent:
-        topic.wait_for_count(5)
-        wait_until(lambda: bool(agent.said(str(secret.path))), within=10, what="is said")
-        time.sleep(1.0)
-        assert len(agent.said(str(secret.path))) == 1, agent.said(str(secret.path))
-        assert len(topic.read_to_end().events) == 5
-        secret.path.chmod(0o600)
-        topic.wait_for_count(10)
-        _, again, *_ = agent.said(str(secret.path))
-        assert "again" in again
-        stop(agent)
-    site.check(topic, log.lives + secret.lives)
-
-
-def test_a_directory_that_goes_and_comes_back(site: Site, topic: Topic) -> None:
-    directory = site.logs / "app"
-    lives: list[Incarnation] = []
-    with site.agent(plain(site, topic)) as agent:
-        for round_ in range(3):
-            directory.mkdir()
-            log = Log(directory / "app.log")
-            log.lives[-1].name = f"round{round_}"
-            lives += log.lives
-            log.write(10)
-            topic.wait_for_count(10 * (round_ + 1))
-            if round_ == 1:
-                directory.rename(site.logs / "elsewhere")
-            else:
-                shutil.rmtree(directory)
-            time.sleep(0.4)
-        stop(agent)
-    site.check(topic, lives)
 
 
 LIMIT = 'echo 3 > /proc/sys/user/max_inotify_watches; exec "$@"'
@@ -256,13 +172,12 @@ def test_watches_run_out(site: Site, topic: Topic) -> None:
         pytest.skip("user namespaces are not allowed here")
     logs = []
     for number in range(20):
-        directory = site.logs / str(number)
-        directory.mkdir()
-        logs.append(Log(directory / f"app{number}-.log"))
-    with site.agent(plain(site, topic), wrapper=FEW_WATCHES) as agent:
+        (site.logs / str(number)).mkdir()
+        logs.append(site.file(f"{number}/app{number}-.log"))
+    with site.agent(site.reads(topic, "**/*.log*"), wrapper=FEW_WATCHES) as agent:
         chance = random.Random(1)
-        for each in logs:
-            each.write(5)
+        for log in logs:
+            log.write(5)
         for _ in range(3):
             for log in chance.sample(logs, 10):
                 log.rotate()
@@ -272,3 +187,25 @@ def test_watches_run_out(site: Site, topic: Topic) -> None:
         assert len(agent.said("inotify")) == 1, agent.said("inotify")
         stop(agent)
     site.check(topic, [life for log in logs for life in log.lives])
+
+
+def test_the_clock_jumps(site: Site, log: LogFile, topic: Topic, faults: Faults) -> None:
+    """Ahead, back, far back; what waits for a time-out does not wait longer for it. A start with a
+    clock that is behind is a start."""
+    one = site.reads(topic, last_line_timeout=0.5)
+    with site.agent(one, environment=faults.environment) as agent:
+        for count, days in enumerate([0, 1, -300, 0], start=1):
+            faults.move_clock(days * DAY)
+            log.write()
+            log.append(b"app no end")
+            topic.wait_for_count(2 * count)
+            wanted = (time.time() + days * DAY) * 1000
+            assert abs(topic.events[-1].time - wanted) < 60_000
+        assert agent.alive
+        agent.kill()
+        faults.move_clock(-30 * DAY)
+        log.write()
+        agent.start()
+        topic.wait_for_message(f"app {log.lines - 1} ")
+        stop(agent)
+    site.check(topic, [log.life])

@@ -1,7 +1,7 @@
 """A program that writes numbered lines to a log file, and rotates it or lets it be rotated.
 
 Run as `python -m tests.system.agent.writer PATH NAME COUNT …`; `Writer` is such a process. The
-lines are those of `numbered.Numbered`, from 0 to COUNT less one, or until it is told to end by
+lines are those of `Numbered`, from 0 to COUNT less one, or until it is told to end by
 SIGTERM; it prints how many they were, so that whoever reads them knows what must be there.
 
     --rotate open     writes where the path leads: a file that was moved away is left
@@ -12,6 +12,7 @@ SIGTERM; it prints how many they were, so that whoever reads them knows what mus
 """
 
 import argparse
+import json
 import logging
 import os
 import signal
@@ -20,14 +21,34 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from logging.handlers import RotatingFileHandler, TimedRotatingFileHandler
 from pathlib import Path
 from typing import BinaryIO
 
-from tests.system.agent.numbered import Numbered
-
 REPOSITORY = Path(__file__).resolve().parents[3]
 PACE = 0.01  # seconds between writes
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """Lines that say their number alone, of writers that nobody can keep book of byte by byte.
+
+    `since`: the lines are JSON and say when they happened, one millisecond after the other.
+    """
+
+    writer: str
+    size: int = 0
+    since: int | None = None
+
+    def message(self, number: int) -> str:
+        return f"{self.writer} {number} ".ljust(self.size, "x")
+
+    def line(self, number: int) -> str:
+        """Without its newline."""
+        if self.since is None:
+            return self.message(number)
+        return json.dumps({"ts": self.since + number, "message": self.message(number)})
 
 
 class Writer:
@@ -57,10 +78,6 @@ class Writer:
 
     def start(self) -> None:
         self._child = subprocess.Popen(self._command, cwd=REPOSITORY, stdout=subprocess.PIPE)
-
-    @property
-    def running(self) -> bool:
-        return self._child is not None and self._child.poll() is None
 
     @contextmanager
     def paused(self) -> Iterator[None]:

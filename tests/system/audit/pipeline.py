@@ -31,6 +31,7 @@ from loader.run.outcomes import TableOutcome
 from loader.run.spark_work import SparkWork
 from tests.loader.application import event_schema
 from tests.loader.loads import Listening
+from tests.system.clients.stored import HEADER, StoredBatch, stored_batches
 
 HOUR: Final = 3_600_000
 LEDGER: Final = "_audit"
@@ -187,36 +188,57 @@ class Pipeline:
         """By host."""
         return {each.host: each for each in self.audit.get("agents", AgentsAnswer).items}
 
-    def wait_for(self, topic: str, state: str, *, within: float = 20) -> TopicReport:
+    def wait_for(self, topic: str, state: str) -> TopicReport:
         """The verdict, once it is that."""
-        latest: list[TopicReport] = []
 
-        def there() -> bool:
+        def verdict() -> TopicReport | None:
             found = [each for each in self.report().topics if each.topic == topic]
-            latest[:] = found
-            return bool(found) and found[0].state == state
+            return found[0] if found and found[0].state == state else None
 
         try:
-            wait_until(there, within=within, what=f"{topic} to be {state}")
+            report = wait_until(verdict, what=f"{topic} is {state}")
         except TimeoutError as error:
-            raise AssertionError(f"{topic} is not {state}: {latest}") from error
-        return latest[0]
+            error.add_note(f"{self.report()}")
+            raise
+        assert report is not None
+        return report
 
     def wait_for_finding(
-        self, topic: str, kind: FaultKind, *, within: float = 20, beside: Collection[FaultKind] = ()
+        self, topic: str, kind: FaultKind, *, beside: Collection[FaultKind] = ()
     ) -> Finding:
         """The only thing that is wrong with a topic, once something is, but for what is of these
         kinds."""
-        latest: list[TopicReport] = []
 
-        def there() -> bool:
-            latest[:] = [self.verdict(topic, until_now=True)]
-            return any(each.kind not in beside for each in latest[0].findings)
+        def findings() -> list[Finding]:
+            found = self.verdict(topic, until_now=True).findings
+            return [each for each in found if each.kind not in beside]
 
-        try:
-            wait_until(there, within=within, what=f"{kind} of {topic}")
-        except TimeoutError as error:
-            raise AssertionError(f"nothing is wrong with {topic}: {latest}") from error
-        (finding,) = (each for each in latest[0].findings if each.kind not in beside)
+        (finding,) = wait_until(findings, what=f"{kind} of {topic}")
         assert finding.kind == kind, finding
         return finding
+
+
+# What nobody should do to a broker's files, and tests do while it is stopped
+
+
+def batch_at(partition_dir: Path, offset: int) -> StoredBatch:
+    """The stored batch that begins at that offset."""
+    (found,) = (each for each in stored_batches(partition_dir) if each.base_offset == offset)
+    return found
+
+
+def delete(batch: StoredBatch) -> None:
+    """Takes it out of its segment, as if it had never been written. What indexes say is dropped."""
+    content = batch.file.read_bytes()
+    rest = content[: batch.position] + content[batch.position + batch.size :]
+    batch.file.write_bytes(rest)
+    for suffix in (".index", ".timeindex"):
+        batch.file.with_suffix(suffix).unlink(missing_ok=True)
+
+
+def flip(batch: StoredBatch) -> None:
+    """One bit of its last byte, which its CRC covers."""
+    assert batch.size > HEADER.size
+    content = bytearray(batch.file.read_bytes())
+    content[batch.position + batch.size - 1] ^= 1
+    batch.file.write_bytes(content)

@@ -27,8 +27,7 @@ from schemas.envelope import Decoder
 from schemas.event_schemas import LEDGER as LEDGER_SCHEMA
 from schemas.event_schemas import built_in
 from schemas.registry_client import RegistryClient
-from tests.system.audit.pipeline import LEDGER, Pipeline
-from tests.system.audit.tampering import batch_at, delete, flip
+from tests.system.audit.pipeline import LEDGER, Pipeline, batch_at, delete, flip
 from tests.system.clients.librdkafka import LibrdkafkaAdmin
 from tests.system.clients.stored import stored_batches
 from wire.records import Codec
@@ -76,7 +75,7 @@ def story(
         _spoil_files(story)
         for part in range(3, 6):
             _write(story, part)
-        _wait_until_counted(story, 6 * PART)
+        _wait_until_told(story, "broker", 6 * PART)
         _spoil_logs(story, one, two, three)
         pipeline.load(LoadRequest(accept_gap=True))
         pipeline.load(LoadRequest(check_files=()))
@@ -90,23 +89,17 @@ def _write(story: Story, part: int) -> None:
         host = {"silent": "web-2", "unproven": "web-3"}.get(topic, "web-1")
         text = story.pipeline.write(host, topic, numbers)
         story.texts[topic] = story.texts.get(topic, b"") + text
-    _wait_until_shipped(story, numbers.stop)
+    _wait_until_told(story, "agent", numbers.stop)
 
 
-def _wait_until_shipped(story: Story, events: int) -> None:
+def _wait_until_told(story: Story, tier: str, events: int) -> None:
+    """Of so many events of each topic."""
+
     def there() -> bool:
         found = {each.topic: each for each in story.pipeline.report().topics}
-        return all(topic in found and _events(found[topic], "agent") >= events for topic in TOPICS)
+        return all(topic in found and _events(found[topic], tier) >= events for topic in TOPICS)
 
-    wait_until(there, within=60, what=f"{events} events of each topic from agents")
-
-
-def _wait_until_counted(story: Story, events: int) -> None:
-    def there() -> bool:
-        found = {each.topic: each for each in story.pipeline.report().topics}
-        return all(_events(found[topic], "broker") >= events for topic in TOPICS)
-
-    wait_until(there, within=60, what=f"{events} events of each topic from the broker")
+    wait_until(there, what=f"{events} events of each topic by the {tier}")
 
 
 def _events(report: TopicReport, tier: str) -> int:
@@ -115,7 +108,7 @@ def _events(report: TopicReport, tier: str) -> int:
 
 def _all_is_well(story: Story) -> None:
     pipeline = story.pipeline
-    _wait_until_counted(story, 3 * PART)
+    _wait_until_told(story, "broker", 3 * PART)
     outcomes = pipeline.load()
     assert {name: each.error for name, each in outcomes.items()} == dict.fromkeys(TOPICS)
     began = time.monotonic()

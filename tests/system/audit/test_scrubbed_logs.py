@@ -18,7 +18,7 @@ from harness.registry_process import RegistryProcess
 from harness.waiting import wait_until
 from tests.broker.storage.log_files import flip
 from tests.penstock.running import penstock
-from tests.system.audit.tampering import batch_at
+from tests.system.audit.pipeline import batch_at
 from tests.system.produce import must_produce
 from tests.system.topics import create
 

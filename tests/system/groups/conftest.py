@@ -1,27 +1,23 @@
-"""One broker for the groups of a file of tests, and what looks at them behind its back."""
+"""The run's broker for groups, and what looks at them behind its back."""
 
-import uuid
 from collections.abc import Iterator
 
 import pytest
+import yaml
 
 from cluster.session import Session
-from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
 from tests.system.groups.history import Source
 
 
-@pytest.fixture(scope="module")
-def map_address(zookeeper: EmbeddedZooKeeper) -> str:
-    return f"{zookeeper.address}/groups-{uuid.uuid4().hex[:8]}"
+@pytest.fixture(scope="session")
+def broker(running_broker: BrokerProcess) -> BrokerProcess:
+    return running_broker
 
 
-@pytest.fixture(scope="module")
-def broker(map_address: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    settings = {"groups": {"initial_rebalance_delay": 0.2}}
-    directory = tmp_path_factory.mktemp("groups")
-    with BrokerProcess(directory, zookeeper=map_address, settings=settings) as broker:
-        yield broker
+@pytest.fixture(scope="session")
+def map_address(broker: BrokerProcess) -> str:
+    return str(yaml.safe_load(broker.config.read_text())["zookeeper"])
 
 
 @pytest.fixture

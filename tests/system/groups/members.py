@@ -177,11 +177,10 @@ class Members:
         self,
         name: str,
         command: Sequence[str],
-        note: Note | None = None,
+        note: Note,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """One that says line by line what it does, which `note` understands; without, each line is
-        a record that it has read."""
+        """One that says line by line what it does, which `note` understands."""
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -190,7 +189,7 @@ class Members:
             env=environment,
         )
         self._processes[name] = process
-        arguments = name, process, note or note_value
+        arguments = name, process, note
         reader = threading.Thread(target=self._lines, args=arguments, name=name)
         self._readers.append(reader)
         reader.start()
@@ -226,32 +225,6 @@ class Members:
             tool, *arguments, directory=directory, jvm=QUICK_JVM, version=version
         )
         self.start_process(name, command, note_json)
-
-    def start_kcat(self, name: str) -> None:
-        bootstrap, group, topic = self._where
-        settings = {
-            "auto.offset.reset": "earliest",
-            "session.timeout.ms": SESSION_MS,
-            "auto.commit.interval.ms": 200,
-        }
-        said = [f"-X{key}={value}" for key, value in settings.items()]
-        command = ["kcat", "-b", bootstrap, "-q", "-u", *said, "-G", group, topic]
-        self.start_process(name, command)
-
-    def start_java(self, name: str, directory: Path, version: str = VERSION) -> None:
-        bootstrap, group, topic = self._where
-        settings: Mapping[str, object] = {
-            "auto.offset.reset": "earliest",
-            "session.timeout.ms": SESSION_MS,
-            "heartbeat.interval.ms": 500,
-            "auto.commit.interval.ms": 200,
-        }
-        option = "--consumer-property" if version == VERSION else "--command-property"
-        said = [f"{option}={key}={value}" for key, value in settings.items()]
-        tool = "org.apache.kafka.tools.consumer.ConsoleConsumer"
-        arguments = ["--bootstrap-server", bootstrap, "--topic", topic, "--group", group, *said]
-        command = java_command(tool, *arguments, directory=directory, version=version)
-        self.start_process(name, command)
 
     def stop(self, name: str) -> None:
         if name in self._threads:
@@ -295,10 +268,6 @@ class Members:
         with process.stdout as lines:
             for line in lines:
                 note(self._history, name, line.rstrip(b"\n"))
-
-
-def note_value(history: History, name: str, line: bytes) -> None:
-    history.read(name, line)
 
 
 def note_words(history: History, name: str, line: bytes) -> None:

@@ -54,7 +54,11 @@ def start(members: Members, kind: str, name: str, directory: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("kinds", [IN_THREADS, (*PROGRAMS, *JAVA)], ids=["python", "others"])
+@pytest.mark.parametrize(
+    "kinds",
+    [(*IN_THREADS, "franz-go"), pytest.param(("sarama", *JAVA), marks=pytest.mark.long)],
+    ids=["cheap", "dear"],
+)
 def test_a_group_outlives_its_coordinators(
     cluster: BrokerCluster, session: Session, kinds: Sequence[str]
 ) -> None:

@@ -1,118 +1,183 @@
-"""Groups of foreign clients at one broker: members come, go, die and come back."""
+"""Groups of foreign clients at one broker, in threads and in programs of their own (Go, Node.js,
+Java): members come, go, stand still for longer than their session, die, and come back as who they
+were."""
 
-import shutil
 import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
-import confluent_kafka
 import pytest
 
 from cluster.session import Session
-from harness.apache_kafka import NEWEST, VERSION, kafka_classpath, why_no_kafka
+from harness.apache_kafka import NEWEST, VERSION, KafkaUnavailable
 from harness.broker_process import BrokerProcess
 from harness.waiting import wait_until
-from tests.system.groups.history import WITHIN, Generations, History, Source
+from tests.system.groups.history import WITHIN, Generations, History, Source, committed
 from tests.system.groups.members import SESSION_MS, Members, librdkafka, member_named
+from tests.system.other_languages.programs import FRANZ_GO, KAFKAJS, SARAMA, ClientUnavailable
+
+STARTED_MS = 600_000  # so long that a JVM is there again in time, whatever else runs
+
+
+class Scene:
+    """A group that reads a source, and all that becomes known of it."""
+
+    def __init__(self, broker: BrokerProcess, session: Session, source: Source) -> None:
+        self.broker, self.source = broker, source
+        self.name = f"group-{uuid.uuid4().hex[:8]}"
+        self.history = History()
+        self.generations = Generations(session, self.name)
+
+    @contextmanager
+    def running(self, session_ms: int = SESSION_MS) -> Iterator[Members]:
+        """Its members; no partition has had two owners when it is over."""
+        where = self.broker.bootstrap, self.name, self.source.topic
+        members = Members(*where, self.history, session_ms=session_ms)
+        with self.generations, members.all_stopped():
+            yield members
+        self.generations.check()
+        assert self.broker.process.alive
+        assert "Traceback" not in self.broker.log()
+
+    def all_read(self, *names: str) -> None:
+        """Each of them something new."""
+        self.history.wait_until_each_reads(set(names), self.source.write)
+
+    def everything_is_read(self) -> None:
+        self.history.wait_for(self.source.written)
+
+    def check_offsets(self) -> None:
+        self.history.check_offsets(self.broker.bootstrap, self.name, self.source.topic)
+
+    def committed(self) -> dict[int, int]:
+        return committed(self.broker.bootstrap, self.name, self.source.topic, self.source.ends)
+
+
+@pytest.fixture
+def scene(broker: BrokerProcess, session: Session, source: Source) -> Scene:
+    return Scene(broker, session, source)
+
+
+def started(start: Callable[[], None]) -> None:
+    """Skips the test where a member cannot be had."""
+    try:
+        start()
+    except (ClientUnavailable, KafkaUnavailable) as reason:
+        pytest.skip(str(reason))
 
 
 @pytest.mark.parametrize("kind", ["librdkafka", "cooperative", "kafka-python", "aiokafka"])
-def test_members_come_and_go(
-    broker: BrokerProcess, session: Session, source: Source, kind: str
-) -> None:
-    history, group = History(), f"group-{uuid.uuid4().hex[:8]}"
-    members = Members(broker.bootstrap, group, source.topic, history)
-    with Generations(session, group) as generations, members.all_stopped():
+def test_members_come_and_go(scene: Scene, kind: str) -> None:
+    with scene.running() as members:
         for name in ("first", "second"):
             members.start(name, member_named(kind))
-        history.wait_until_each_reads({"first", "second"}, source.write)
+        scene.all_read("first", "second")
         members.start("third", member_named(kind))
-        history.wait_until_each_reads({"first", "second", "third"}, source.write)
+        scene.all_read("first", "second", "third")
         members.stop("first")
-        history.wait_until_each_reads({"second", "third"}, source.write)
+        scene.all_read("second", "third")
         members.stop("second")
+        scene.source.write()
+        scene.everything_is_read()
+    scene.check_offsets()
+
+
+PROGRAMS = {
+    "franz-go-cooperative": (FRANZ_GO, "cooperative-sticky"),
+    "sarama": (SARAMA, "range"),
+    "kafkajs": (KAFKAJS, ""),
+}
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("kind", PROGRAMS)
+def test_programs_come_stand_still_die_and_go(scene: Scene, kind: str) -> None:
+    source = scene.source
+    with scene.running() as members:
+        started(lambda: members.start_program("first", *PROGRAMS[kind]))
+        members.start_program("second", *PROGRAMS[kind])
+        scene.all_read("first", "second")
+        members.start_program("third", *PROGRAMS[kind])
+        scene.all_read("first", "second", "third")
+        members.freeze("first")
+        members.kill("second")
         source.write()
-        history.wait_for(source.written)
-    generations.check()
-    history.check_offsets(broker.bootstrap, group, source.topic)
-    assert broker.process.alive
-    assert "Traceback" not in broker.log()
+        scene.everything_is_read()  # what was theirs, too
+        members.thaw("first")
+        scene.all_read("first", "third")
+        members.stop("first")
+        source.write()
+        scene.everything_is_read()
+        # What was read before the last rebalance, and not committed, is read again.
+        wait_until(
+            lambda: scene.committed() == source.ends,
+            within=WITHIN,
+            what="all is committed",
+            every=0.5,
+        )
+    assert scene.committed() == source.ends
 
 
-def test_clients_of_all_kinds_share_a_group_and_two_of_them_die(
-    broker: BrokerProcess, session: Session, source: Source, tmp_path: Path
-) -> None:
-    if shutil.which("kcat") is None:
-        pytest.skip("kcat is not installed")
-    for version in (VERSION, NEWEST):
-        if kafka_classpath(version) is None:
-            pytest.skip(f"Apache Kafka cannot be had: {why_no_kafka(version)}")
-    history, group = History(), f"group-{uuid.uuid4().hex[:8]}"
-    members = Members(broker.bootstrap, group, source.topic, history)
-    with Generations(session, group) as generations, members.all_stopped():
-        members.start("librdkafka", librdkafka(**{"partition.assignment.strategy": "range"}))
-        members.start("kafka-python", member_named("kafka-python"))
-        members.start("aiokafka", member_named("aiokafka"))
-        members.start_kcat("kcat")
-        members.start_java("java", tmp_path)
-        members.start_java("java-4", tmp_path, NEWEST)
-        living = {"librdkafka", "kafka-python", "aiokafka", "java-4"}
-        history.wait_until_each_reads({*living, "kcat", "java"}, source.write)
-        members.kill("kcat")
+@pytest.mark.timeout(300)
+def test_members_in_go_and_java_share_by_cooperation(scene: Scene, tmp_path: Path) -> None:
+    """Of both releases of Kafka's own client."""
+    assignor = "CooperativeStickyAssignor"
+    with scene.running() as members:
+        for name, version in (("java", VERSION), ("java-4", NEWEST)):
+            started(
+                partial(
+                    members.start_verifiable, name, tmp_path, version=version, assignor=assignor
+                )
+            )
+        started(lambda: members.start_program("go", FRANZ_GO, "cooperative-sticky"))
+        scene.all_read("java", "java-4", "go")
+        members.freeze("java-4")
         members.kill("java")
-        history.wait_until_each_reads(living, source.write)
-        history.wait_for(source.written)
-    generations.check()
-    history.check_offsets(broker.bootstrap, group, source.topic)
+        scene.source.write()
+        scene.everything_is_read()
+        members.thaw("java-4")
+        scene.all_read("java-4", "go")
+        scene.everything_is_read()
+    scene.check_offsets()
 
 
+def start_static(members: Members, kind: str, name: str, directory: Path) -> None:
+    match kind:
+        case "librdkafka":
+            settings = {"group.instance.id": name, "session.timeout.ms": 60_000}
+            members.start(name, librdkafka(**settings))
+        case "java" | "java-4":
+            version = VERSION if kind == "java" else NEWEST
+            members.start_verifiable(name, directory, version=version, instance=name)
+        case _:
+            client = FRANZ_GO if kind == "franz-go" else SARAMA
+            members.start_program(name, client, "range", name)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    "kind",
+    ["librdkafka", "franz-go", "sarama", pytest.param("java", marks=pytest.mark.long), "java-4"],
+)
 def test_a_static_member_that_restarts_in_time_moves_nobody(
-    broker: BrokerProcess, session: Session, source: Source
+    scene: Scene, tmp_path: Path, kind: str
 ) -> None:
-    history, group = History(), f"group-{uuid.uuid4().hex[:8]}"
-    members = Members(broker.bootstrap, group, source.topic, history)
-
-    def static(name: str) -> None:
-        settings = {"group.instance.id": name, "session.timeout.ms": 60_000}
-        members.start(name, librdkafka(**settings))
-
-    with Generations(session, group) as generations, members.all_stopped():
-        static("one")
-        static("other")
-        history.wait_until_each_reads({"one", "other"}, source.write)
-        before = generations.last
+    with scene.running(STARTED_MS) as members:
+        start = partial(start_static, members, kind, directory=tmp_path)
+        started(partial(start, "one"))
+        start("other")
+        scene.all_read("one", "other")
+        before = scene.generations.last
         members.stop("one")  # a static member does not leave
-        static("one")
-        history.wait_until_each_reads({"one", "other"}, source.write)
-        history.wait_for(source.written)
-        assert generations.last == before
-    generations.check()
-    history.check_offsets(broker.bootstrap, group, source.topic)
-
-
-def test_a_member_that_waits_keeps_nobody_else_waiting(
-    broker: BrokerProcess, source: Source
-) -> None:
-    """One that has joined and does not join again: others wait for its rebalance time-out."""
-    group = f"group-{uuid.uuid4().hex[:8]}"
-    settings = {
-        "bootstrap.servers": broker.bootstrap,
-        "group.id": group,
-        "session.timeout.ms": SESSION_MS,
-        "max.poll.interval.ms": 60_000,
-        "auto.offset.reset": "earliest",
-    }
-    idle, waiting = confluent_kafka.Consumer(settings), confluent_kafka.Consumer(settings)
-    try:
-        idle.subscribe([source.topic])
-        wait_until(lambda: bool(idle.poll(0.1) or idle.assignment()), within=WITHIN, what="joined")
-        waiting.subscribe([source.topic])
-        waiting.poll(0.5)  # joins; the first one is not polled, and so does not join again
-        history = History()
-        members = Members(broker.bootstrap, f"other-{group}", source.topic, history)
-        with members.all_stopped():
-            members.start("quick", librdkafka())
-            history.wait_until_each_reads({"quick"}, source.write)
-        assert not waiting.assignment()
-    finally:
-        idle.close()
-        waiting.close()
+        start("one")
+        scene.all_read("one", "other")
+        if kind != "librdkafka":  # a thread cannot be killed
+            members.kill("other")
+            start("other")
+            scene.all_read("one", "other")
+        scene.everything_is_read()
+        assert scene.generations.last == before
+    if kind == "librdkafka":
+        scene.check_offsets()

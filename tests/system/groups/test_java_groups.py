@@ -17,15 +17,19 @@ from harness.broker_process import BrokerProcess
 from harness.jvm import Jvm
 from harness.kafka_tools import KafkaTools
 from harness.waiting import wait_until
-from tests.system.conftest import Server, against_both
+from tests.system.conftest import Server
 from tests.system.groups.history import WITHIN, History, Source, committed
 from tests.system.groups.members import Members, librdkafka
 
+# Apache Kafka keeps these tests honest.
+against_both = pytest.mark.parametrize(
+    "server", ["penstock", pytest.param("apache-kafka", marks=pytest.mark.long)], indirect=True
+)
 PARTITIONS = 3
 NAMES = "org.apache.kafka"
 
 
-@pytest.fixture(scope="module", params=[VERSION, NEWEST])
+@pytest.fixture(scope="module", params=[pytest.param(VERSION, marks=pytest.mark.long), NEWEST])
 def tools(request: pytest.FixtureRequest) -> Iterator[KafkaTools]:
     try:
         tools = KafkaTools(request.param)

@@ -58,6 +58,7 @@ def at_work(worker: ConnectWorker) -> dict[str, str]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_the_other_worker_takes_over(
     broker: BrokerProcess, workers: list[ConnectWorker], new_topic: str, tmp_path: Path

@@ -71,8 +71,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
     "group",
     [
         Group("kafka.group.id", joined=False),
-        Group("groupIdPrefix", joined=False),
-        Group("kafka.group.id", joined=True),
+        pytest.param(Group("groupIdPrefix", joined=False), marks=pytest.mark.long),
+        pytest.param(Group("kafka.group.id", joined=True), marks=pytest.mark.long),
         Group("groupIdPrefix", joined=True),
     ],
     ids=str,

@@ -3,7 +3,7 @@
 import threading
 import uuid
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 
 from bench.group_members import group_members
 from client.bootstrap import Bootstrap
@@ -45,26 +45,9 @@ def restless(broker: BrokerProcess) -> Iterator[None]:
     assert all(rounds), "somebody has rebalanced all the time"
 
 
-def test_a_group_of_kafkas_kind_reads_on(broker: BrokerProcess, source: Source) -> None:
-    history = History()
-    members = Members(broker.bootstrap, f"group-{uuid.uuid4().hex[:8]}", source.topic, history)
-    with members.all_stopped():
-        for name in ("first", "second"):
-            members.start(name, librdkafka())
-        history.wait_until_each_reads({"first", "second"}, source.write)
-        with restless(broker):
-            for _ in range(3):
-                history.wait_until_each_reads({"first", "second"}, source.write)
-            members.start("third", librdkafka())
-            history.wait_until_each_reads({"first", "second", "third"}, source.write)
-        history.wait_for(source.written)
-
-
-def test_a_group_of_the_papers_kind_reads_on(
+def test_groups_of_both_kinds_read_on(
     broker: BrokerProcess, map_address: str, source: Source
 ) -> None:
-    history, group = History(), f"group-{uuid.uuid4().hex[:8]}"
-
     def paper(life: Life) -> None:
         with (
             Brokers(Bootstrap.of(life.bootstrap)) as brokers,
@@ -76,13 +59,25 @@ def test_a_group_of_the_papers_kind_reads_on(
                     life.read(message.record.value or b"")
                 mine.commit()
 
-    each = Members(broker.bootstrap, group, source.topic, history)
-    names = {"first", "second"}
-    with each.all_stopped():
-        for name in sorted(names):
-            each.start(name, paper)
-        history.wait_until_each_reads(names, source.write)
+    groups = []
+    with ExitStack() as stack:
+        for kind in (librdkafka(), paper):
+            history, name = History(), f"group-{uuid.uuid4().hex[:8]}"
+            members = Members(broker.bootstrap, name, source.topic, history)
+            stack.enter_context(members.all_stopped())
+            for each in ("first", "second"):
+                members.start(each, kind)
+            groups.append((history, members))
+
+        def all_read(*names: str) -> None:
+            for history, _ in groups:
+                history.wait_until_each_reads(set(names), source.write)
+
+        all_read("first", "second")
         with restless(broker):
             for _ in range(3):
-                history.wait_until_each_reads(names, source.write)
-        history.wait_for(source.written)
+                all_read("first", "second")
+            groups[0][1].start("third", librdkafka())
+            groups[0][0].wait_until_each_reads({"first", "second", "third"}, source.write)
+        for history, _ in groups:
+            history.wait_for(source.written)

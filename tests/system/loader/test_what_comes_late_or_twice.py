@@ -12,7 +12,7 @@ from loader.errors import TooManyDuplicates
 from loader.run.load_context import LoadRequest
 from loader.tables import Hour, hour_folder, hour_of
 from tests.loader.application import BEGAN, HOUR, Application, landed
-from tests.loader.loads import EITHER_WAY, load_once, rows_of
+from tests.loader.loads import load_once, rows_of
 
 HOURS = 30
 
@@ -75,9 +75,7 @@ def test_thirty_hours_in_parts_again_and_late(
 
 
 @pytest.mark.parametrize(
-    "tasks",
-    [*EITHER_WAY.values(), Tasks(records=60, without_spark=0)],
-    ids=[*EITHER_WAY, "divided"],
+    "tasks", [Tasks(), Tasks(records=60, without_spark=0)], ids=["without Spark", "divided"]
 )
 def test_what_is_sent_again_is_there_once(
     spark: SparkSession, application: Application, config: LoaderConfig, tasks: Tasks

@@ -1,7 +1,6 @@
 """`penstock mirror demote --cut` while the leader that cuts is killed, at every step of it: whoever
 leads next brings it to its end, and all replicas end as the source does."""
 
-import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from harness.two_clusters import PREFIX, TwoClusters
 from harness.waiting import wait_until
 from tests.mirror_history.logs import read_batches, read_replicas
 from tests.mirror_history.watermarks import high
+from tests.penstock.running import Ended, penstock
 from tests.system.faults import Faults
 
 BROKERS = (1, 2, 3)
@@ -101,7 +101,7 @@ def test_the_leader_is_killed(target: Target, new_topic: str, step: str) -> None
     clusters.source.create_topic(new_topic, replicas=[[1]], configs={})
     _write(clusters.source, new_topic, range(AGREED))
     _wait_copied(target, new_topic)
-    assert mirror.told("promote", copy).returncode == 0
+    _check(penstock("mirror", "promote", copy, "--config", str(mirror.config)))
     _write(target.brokers, copy, range(900, 920))
     _write(clusters.source, new_topic, range(AGREED, AGREED + 10))
     target.brokers.wait_in_sync(copy, 1, within=WITHIN)
@@ -114,7 +114,7 @@ def test_the_leader_is_killed(target: Target, new_topic: str, step: str) -> None
         for each in cut.others:
             target.brokers.cut(leader, each)
     with ThreadPoolExecutor(1) as threads:
-        told = threads.submit(mirror.told, "demote", copy, "--cut", "--yes", within=300)
+        demoted = threads.submit(mirror.told, "demote", copy, "--cut", "--yes", within=300)
         wait_until(lambda: reached(cut), within=WITHIN, what=step, every=0.05)
         target.brokers.kill(leader)
         target.faults[leader].no_more()
@@ -125,7 +125,7 @@ def test_the_leader_is_killed(target: Target, new_topic: str, step: str) -> None
             what="another leads",
             every=0.2,
         )
-        _check(told.result())
+        _check(demoted.result())
     target.brokers.start()
     _wait_copied(target, new_topic)
     target.brokers.wait_in_sync(copy, 1, within=WITHIN)
@@ -143,8 +143,8 @@ def _is_said(cluster: BrokerCluster, broker: int, copy: str) -> bool:
     return file.exists() and copy in file.read_text()
 
 
-def _check(told: "subprocess.CompletedProcess[str]") -> None:
-    assert told.returncode == 0, told.stdout + told.stderr
+def _check(ended: Ended) -> None:
+    assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
 def _write(cluster: BrokerCluster, topic: str, numbers: range) -> None:

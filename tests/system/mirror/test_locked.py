@@ -1,27 +1,37 @@
-"""A mirror between clusters with locks: with the rights that its page lists it copies, and what it
-lacks it says."""
+"""A mirror between clusters with locks, of a broker each: TLS, a login by SCRAM, and ACLs. With the
+rights that its page lists it copies, and what it lacks it says. `alice` is the mirror, `broker` may
+do everything."""
 
+import re
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
 
+import msgspec
 import pytest
 
 from client import admin
-from client.acls import add_acls, all_acls, remove_acls
+from client.acls import Rule, add_acls, all_acls, remove_acls
 from client.brokers import Brokers
 from client.delivery import TopicPartition
 from client.group_offsets import committed_offsets
 from client.offset_commits import Consumed, commit_offsets
+from client.security import Mechanism
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.made_secrets import is_told
-from harness.mirror_process import MirrorProcess
+from harness.mirror_process import side
+from harness.secured_broker import SecuredBroker
 from harness.waiting import wait_until
 from tests.mirror.logs import PATIENCE, batches, values, wait_copied, write
-from tests.system.mirror.locked import LockedClusters, allowed, locked_clusters, of_topics
+from tests.mirror.workers import Worker
 from wire.acls import (
+    THE_CLUSTER,
     Acl,
     AclFilter,
     Operation,
     PatternType,
+    Permission,
     ResourcePattern,
     ResourceType,
 )
@@ -29,14 +39,95 @@ from wire.mirrored import MIRROR_ID
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
+SCRAM: Final = Mechanism.SCRAM_SHA_512
+MIRROR: Final = "User:alice"
+_PAGE: Final = Path(__file__).resolve().parents[3] / "docs" / "mirror.md"
+_ROW: Final = re.compile(r"^\| the (source|target) \| ([^|]+) \| ([A-Z_, ]+) \|$", re.MULTILINE)
+
+
+def allowed(operation: Operation, pattern: ResourcePattern, who: str = MIRROR) -> Rule:
+    return pattern, Acl(who, "*", operation, Permission.ALLOW)
+
+
+def of_topics(name: str, sort: PatternType = PatternType.LITERAL) -> ResourcePattern:
+    return ResourcePattern(ResourceType.TOPIC, name, sort)
+
+
+def rights(there: str, prefix: str) -> dict[str, list[Rule]]:
+    """What docs/mirror.md lists, for topics of the source that begin so; by `source`, `target`."""
+    on = {
+        "topics": of_topics(there, PatternType.PREFIXED),
+        "the copies": of_topics(prefix + there, PatternType.PREFIXED),
+        "groups": ResourcePattern(ResourceType.GROUP, "*"),
+        "the cluster": ResourcePattern(ResourceType.CLUSTER, THE_CLUSTER),
+        f"the transactional id `{MIRROR_ID}`": ResourcePattern(
+            ResourceType.TRANSACTIONAL_ID, MIRROR_ID
+        ),
+    }
+    found: dict[str, list[Rule]] = {"source": [], "target": []}
+    for at, what, operations in _ROW.findall(_PAGE.read_text()):
+        found[at] += [allowed(Operation[each], on[what]) for each in operations.split(", ")]
+    return found
+
+
+class LockedClusters:
+    """Both run; nobody but `broker` has a right."""
+
+    def __init__(self, directory: Path, source: SecuredBroker, target: SecuredBroker) -> None:
+        self.source, self.target = source, target
+        self._directory = directory
+        self._mirrors = 0
+
+    def admin(self, cluster: SecuredBroker) -> Brokers:
+        return Brokers(cluster.bootstrap(SCRAM, "broker"), patience_seconds=60)
+
+    def allow(self, there: str) -> None:
+        """The mirror may copy topics that begin so: what the page lists, and no more."""
+        for at, rules in rights(there, "dc1.").items():
+            with self.admin(getattr(self, at)) as brokers:
+                add_acls(brokers, rules)
+
+    def mirror(self, there: str, **settings: Any) -> Worker:
+        self._mirrors += 1
+        return Worker(
+            self._directory / f"mirror-{self._mirrors}",
+            source=_side("dc1", self.source),
+            target=_side("offline", self.target),
+            settings={"topics": [f"{there}*"], "interval": 0.5, **settings},
+        )
+
+
+def _side(name: str, cluster: SecuredBroker) -> dict[str, object]:
+    security = msgspec.to_builtins(cluster.security(SCRAM, "alice"), enc_hook=str)
+    return side(name, [f"127.0.0.1:{cluster.locked}"], security=_said(security))
+
+
+def _said(document: Any) -> Any:
+    """What stands in a file: nothing of what was not said."""
+    if isinstance(document, dict):
+        said = {key: _said(each) for key, each in document.items()}
+        return {key: each for key, each in said.items() if each is not None and each != ""}
+    return document
+
 
 @pytest.fixture(scope="module")
 def clusters(
     zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LockedClusters]:
     directory = tmp_path_factory.mktemp("locked")
-    with locked_clusters(directory, f"{zookeeper.address}/locked") as made:
-        yield made
+    settings = {"authorization": {"super_users": ["broker"]}, "ledger": False}
+    with ExitStack() as stack:
+        source, target = (
+            stack.enter_context(
+                SecuredBroker(
+                    directory / name,
+                    zookeeper=f"{zookeeper.address}/locked-{name}",
+                    settings={"cluster": name, **settings},
+                )
+            )
+            for name in ("dc1", "offline")
+        )
+        yield LockedClusters(directory, source, target)
 
 
 @pytest.fixture
@@ -67,8 +158,8 @@ def test_the_rights_of_the_page_are_enough(
         admin.alter_topic(there, new_topic, {"retention.ms": "6000000"})
         write(there, new_topic, values(0, 50), 1)
         wait_copied(there, here, new_topic, 2)
-        assert mirror.told("pause", copy).returncode == 0
-        assert mirror.told("resume", copy).returncode == 0
+        mirror.done("pause", copy)
+        mirror.done("resume", copy)
 
         def is_followed() -> bool:
             configs = {each.name: each.value for each in admin.topic_configs(here, copy)}
@@ -83,7 +174,7 @@ def test_the_rights_of_the_page_are_enough(
         assert not is_told(said)
 
 
-def remarks(mirror: MirrorProcess) -> str:
+def remarks(mirror: Worker) -> str:
     """What is wrong, as it says; empty if nothing is."""
     found = mirror.standing()
     if found is None:

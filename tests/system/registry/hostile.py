@@ -1,13 +1,24 @@
-"""A registry that is given a bad time, watched: its memory, its life, and how others are served."""
+"""A registry that is given a bad time, watched: its memory, its life, and how others are served.
 
+Another client is a process of its own, run as `python -m tests.system.registry.hostile ADDRESS
+PATH`: what the test itself is busy with must not count as the registry's delay. It only reads, and
+prints one line for each answer: the seconds that took.
+"""
+
+import http.client
 import json
+import select
+import subprocess
+import sys
 import threading
+import time
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from harness.registry_process import RegistryProcess
-from tests.system.registry.bystander import Bystander, Served
 
+REPOSITORY = Path(__file__).resolve().parents[3]
 MIB = 1024 * 1024
 
 
@@ -16,6 +27,15 @@ def record(name: str, fields: int, of: Any = "int", **more: Any) -> str:
     default = {"default": None} if isinstance(of, list) else {}
     listed = [{"name": f"f{number}", "type": of, **default} for number in range(fields)]
     return json.dumps({"type": "record", "name": name, **more, "fields": listed})
+
+
+class Served(NamedTuple):
+    """Of all answers, in seconds."""
+
+    median: float
+    p99: float
+    longest: float
+    answers: int
 
 
 class Watched:
@@ -44,7 +64,18 @@ class Watched:
             self._most = max(self._most, process.rss() - self._before)
 
     def __enter__(self) -> Self:
-        self._bystander = Bystander(self._registry.address, self._path)
+        module = "tests.system.registry.hostile"
+        self._bystander = subprocess.Popen(
+            [sys.executable, "-m", module, self._registry.address, self._path],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=REPOSITORY,
+        )
+        assert self._bystander.stdout is not None
+        if not self._bystander.stdout.readline():
+            raise AssertionError(f"never served:\n{self._bystander.communicate()[1]}")
         self._before = self._registry.process.rss()
         self._thread.start()
         return self
@@ -57,11 +88,43 @@ class Watched:
     ) -> None:
         self._over.set()
         self._thread.join()
-        served = self.served = self._bystander.finish()
-        print(f"grown by {self._most / MIB:.0f} MiB at most")
+        output, errors = self._bystander.communicate(timeout=60)
+        assert self._bystander.returncode == 0, f"the bystander failed:\n{errors}"
+        ordered = sorted(float(line) for line in output.split()) or [0.0]
+        count = len(ordered)
+        p99 = ordered[int(count * 0.99)]
+        served = self.served = Served(ordered[count // 2], p99, ordered[-1], count)
+        print(served, f"grown by {self._most / MIB:.0f} MiB at most")
         assert self._registry.process.alive, self._registry.process.last_words()
         assert "Traceback" not in self._registry.log(), self._registry.process.last_words()
         assert self._most < self._grown
         # Loose: the machine is shared, and what is looked for is standstill.
         assert served.median < 0.5, served
         assert served.longest < self._longest, served
+
+
+def main(address: str, path: str) -> None:
+    """Until its standard input is closed."""
+    connection = http.client.HTTPConnection(address, timeout=60)
+    while not select.select([sys.stdin], [], [], 0.01)[0]:
+        began = time.monotonic()
+        try:
+            status, content = ask(connection, path)
+        except ConnectionError:
+            # It was idle, perhaps for longer than thousands of others, and made room for them.
+            connection.close()
+            status, content = ask(connection, path)
+        assert status == 200, (status, content)
+        print(time.monotonic() - began, flush=True)
+    connection.close()
+
+
+def ask(connection: http.client.HTTPConnection, path: str) -> tuple[int, bytes]:
+    """Status and body; connects first where it must."""
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    return answer.status, answer.read()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

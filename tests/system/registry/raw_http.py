@@ -1,15 +1,12 @@
 """HTTP as bytes, for requests that no client would send."""
 
 import json
-import select
 import socket
-import time
+from http.client import HTTPException, HTTPResponse
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Self, cast
 
 import msgspec
-
-HEAD_END = b"\r\n\r\n"
 
 
 class Closed(Exception):
@@ -37,6 +34,20 @@ class RawAnswer(msgspec.Struct, frozen=True):
         return body.get("error_code") if isinstance(body, dict) else None
 
 
+class _Received:
+    """What has come, for one answer after the other: none of them closes it."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.read, self.readline, self.readinto = file.read, file.readline, file.readinto  # type: ignore[attr-defined]
+
+    def makefile(self, _mode: str) -> Self:
+        return self
+
+    def flush(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class RawHttp:
     """One connection: `with RawHttp("127.0.0.1:8081") as connection`."""
 
@@ -51,9 +62,8 @@ class RawHttp:
         except BaseException:
             self.socket.close()
             raise
-        self._received = b""
-        self._poll = select.poll()  # Its numbers have no limit, unlike those of select.
-        self._poll.register(self.socket, select.POLLIN)
+        self._file = self.socket.makefile("rb")
+        self._received = _Received(self._file)
 
     def send(self, data: bytes) -> None:
         """All of it; raises Closed if the registry does not want it."""
@@ -65,49 +75,30 @@ class RawHttp:
     def finish_sending(self) -> None:
         self.socket.shutdown(socket.SHUT_WR)
 
-    def answer(self, *, within: float = 60, head: bool = False) -> RawAnswer:
-        """The next answer, whole; with `head`, one that has no body whatever it says."""
-        deadline = time.monotonic() + within
-        while HEAD_END not in self._received:
-            self._receive(deadline)
-        start, _, self._received = self._received.partition(HEAD_END)
-        status_line, *lines = start.decode("latin-1").split("\r\n")
-        headers = {}
-        for line in lines:
-            name, _, value = line.partition(":")
-            headers[name.lower()] = value.strip()
-        length = 0 if head else int(headers.get("content-length", "0"))
-        while len(self._received) < length:
-            self._receive(deadline)
-        content, self._received = self._received[:length], self._received[length:]
-        return RawAnswer(int(status_line.split()[1]), headers, content)
-
-    def ask(self, data: bytes, *, within: float = 60) -> RawAnswer:
-        self.send(data)
-        return self.answer(within=within)
-
-    def rest(self, *, within: float = 60) -> bytes:
-        """All that comes until the registry closes; fails if it does not in time."""
-        deadline = time.monotonic() + within
+    def answer(self) -> RawAnswer:
+        """The next answer, whole; what only says to go on is passed over."""
         try:
-            while True:
-                self._receive(deadline)
-        except Closed:
-            return self._received
+            found = HTTPResponse(cast(socket.socket, self._received))
+            found.begin()
+            content = found.read()
+        except (HTTPException, ConnectionError):
+            raise Closed from None
+        headers = {name.lower(): value for name, value in found.getheaders()}
+        return RawAnswer(found.status, headers, content)
 
-    def _receive(self, deadline: float) -> None:
-        left = deadline - time.monotonic()
-        assert left > 0, f"nothing more came in time, after {self._received[:200]!r}"
-        if self._poll.poll(left * 1000):
-            try:
-                piece = self.socket.recv(1 << 16)
-            except OSError:
-                raise Closed from None
-            if not piece:
-                raise Closed
-            self._received += piece
+    def ask(self, data: bytes) -> RawAnswer:
+        self.send(data)
+        return self.answer()
+
+    def rest(self) -> bytes:
+        """All that comes until the registry closes; fails if it does not in time."""
+        try:
+            return self._received.read()
+        except ConnectionError:
+            return b""
 
     def close(self) -> None:
+        self._file.close()
         self.socket.close()
 
     def __enter__(self) -> Self:
@@ -128,4 +119,4 @@ def request(method: str, path: str, body: bytes | None = None, *headers: bytes) 
     if body is not None:
         lines += [b"Content-Type: application/vnd.schemaregistry.v1+json"]
         lines += [b"Content-Length: %d" % len(body)]
-    return b"\r\n".join(lines) + HEAD_END + (body or b"")
+    return b"\r\n".join(lines) + b"\r\n\r\n" + (body or b"")

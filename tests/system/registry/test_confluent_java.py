@@ -28,7 +28,7 @@ from tests.system.registry.confluent_java import (
     jar,
     refusal,
 )
-from tests.system.registry.messages import receive, send
+from tests.system.registry.topics import receive, send
 
 ORDER = json.dumps(
     {
@@ -47,7 +47,9 @@ SCHEMA = "io.confluent.kafka.schemaregistry.avro.AvroSchema"
 SERIALIZERS = "io.confluent.kafka.serializers"
 
 
-@pytest.fixture(scope="module", params=[OLD, NEW], ids=lambda each: f"version {each.version}")
+@pytest.fixture(
+    scope="module", params=[pytest.param(OLD, marks=pytest.mark.long), NEW], ids=lambda e: e.version
+)
 def java(request: pytest.FixtureRequest) -> Iterator[Java]:
     confluent: Confluent = request.param
     try:
@@ -246,6 +248,7 @@ def test_what_penstocks_envelope_writes_java_reads(
     consumer.close()
 
 
+@pytest.mark.long
 def test_the_console_tools(
     running_broker: BrokerProcess,
     running_registry: RegistryProcess,

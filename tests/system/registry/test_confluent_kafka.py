@@ -1,12 +1,13 @@
 """Confluent's client for Python against the registry, its messages through the broker.
 
 What its Avro serializer writes, its deserializer reads, and so does fastavro that knows nothing of
-either; what Penstock's envelope writes, its deserializer reads.
+either; what Penstock's envelope writes, its deserializer reads. And all that the client asks of
+subjects: lists, deletions, levels, modes.
 """
 
 import json
+import uuid
 from io import BytesIO
-from threading import Barrier, Thread
 from typing import Any
 
 import fastavro
@@ -20,8 +21,11 @@ from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
 from schemas.envelope import Encoder, split
 from schemas.parsing import parse
-from tests.system.registry.messages import receive, send
+from tests.system.registry.topics import receive, send
 
+STRING, BYTES = Schema('"string"'), Schema('"bytes"')
+# What has to be written in another way to stand in a path, and what looks like it.
+NAMES = ["plain", "with space", "a/b", "percent%20", "plus+&=?#", "ünïcode 漢", "a:b", ".", "-"]
 LATEST = {"auto.register.schemas": False, "use.latest.version": True}
 
 
@@ -45,6 +49,10 @@ VIEW_2 = record(
 VIEWS = [{"page": f"/{number}", "tags": {"n": str(number), "ä": "ö"}} for number in range(3)]
 
 
+def refused(error: pytest.ExceptionInfo[SchemaRegistryError]) -> tuple[int, int]:
+    return error.value.http_status_code, error.value.error_code
+
+
 def in_value(topic: str) -> SerializationContext:
     return SerializationContext(topic, MessageField.VALUE)
 
@@ -65,39 +73,25 @@ def deserialized(
 
 
 def test_what_is_produced_is_consumed(
-    client: SchemaRegistryClient, running_broker: BrokerProcess, new_topic: str
-) -> None:
-    """The schema registers itself, once, under the topic's name."""
-    send(running_broker.bootstrap, new_topic, *serialized(client, new_topic, VIEW, *VIEWS))
-    messages = receive(running_broker.bootstrap, new_topic, 3)
-    with SchemaRegistryClient(client.config()) as another:
-        assert deserialized(another, new_topic, *messages) == VIEWS
-        assert another.get_versions(f"{new_topic}-value") == [1]
-
-
-def test_fastavro_alone_reads_it(
     client: SchemaRegistryClient,
     running_broker: BrokerProcess,
     running_registry: RegistryProcess,
     new_topic: str,
 ) -> None:
-    send(running_broker.bootstrap, new_topic, *serialized(client, new_topic, VIEW, *VIEWS))
-    for message, view in zip(receive(running_broker.bootstrap, new_topic, 3), VIEWS, strict=True):
-        schema_id, body = split(message)
-        answer = running_registry.ask("GET", f"/schemas/ids/{schema_id}")
-        schema = fastavro.parse_schema(json.loads(answer.body["schema"]))
-        assert fastavro.schemaless_reader(BytesIO(body), schema) == view
-
-
-def test_penstocks_envelope_is_read(
-    client: SchemaRegistryClient, running_broker: BrokerProcess, new_topic: str
-) -> None:
-    schema_id = client.register_schema(f"{new_topic}-value", Schema(VIEW))
-    encoder = Encoder(parse(VIEW), schema_id)
-    send(running_broker.bootstrap, new_topic, *encoder.encode_many(VIEWS))
+    """By its deserializer, and by fastavro alone. The schema registers itself, once, under the
+    topic's name; Penstock's envelope writes the same bytes."""
+    written = serialized(client, new_topic, VIEW, *VIEWS)
+    send(running_broker.bootstrap, new_topic, *written)
     messages = receive(running_broker.bootstrap, new_topic, 3)
-    assert deserialized(client, new_topic, *messages) == VIEWS
-    assert messages == serialized(client, new_topic, VIEW, *VIEWS)
+    with SchemaRegistryClient(client.config()) as another:
+        assert deserialized(another, new_topic, *messages) == VIEWS
+        assert another.get_versions(f"{new_topic}-value") == [1]
+    schema_id, _ = split(messages[0])
+    answer = running_registry.ask("GET", f"/schemas/ids/{schema_id}")
+    schema = fastavro.parse_schema(json.loads(answer.body["schema"]))
+    bodies = [BytesIO(split(message)[1]) for message in messages]
+    assert [fastavro.schemaless_reader(body, schema) for body in bodies] == VIEWS
+    assert Encoder(parse(VIEW), schema_id).encode_many(VIEWS) == messages
 
 
 def test_readers_and_writers_of_different_versions(
@@ -115,9 +109,9 @@ def test_readers_and_writers_of_different_versions(
 
 def test_the_latest_version_is_used(client: SchemaRegistryClient, new_topic: str) -> None:
     subject = f"{new_topic}-value"
-    with pytest.raises(SchemaRegistryError, match="not found") as refused:
+    with pytest.raises(SchemaRegistryError, match="not found") as error:
         serialized(client, new_topic, VIEW, VIEWS[0], **LATEST)
-    assert (refused.value.http_status_code, refused.value.error_code) == (404, 40401)
+    assert refused(error) == (404, 40401)
     client.register_schema(subject, Schema(VIEW))
     latest = client.register_schema(subject, Schema(VIEW_2))
     (written,) = serialized(client, new_topic, None, {**VIEWS[0], "user": "eve"}, **LATEST)
@@ -131,9 +125,9 @@ def test_nothing_registers_itself_where_that_is_forbidden(
     client.register_schema(f"{new_topic}-value", Schema(VIEW))
     known = {"auto.register.schemas": False}
     assert serialized(client, new_topic, VIEW, VIEWS[0], **known)
-    with pytest.raises(SchemaRegistryError, match="Schema not found") as refused:
+    with pytest.raises(SchemaRegistryError, match="Schema not found") as error:
         serialized(client, new_topic, VIEW_2, {**VIEWS[0], "user": None}, **known)
-    assert (refused.value.http_status_code, refused.value.error_code) == (404, 40403)
+    assert refused(error) == (404, 40403)
     assert client.get_versions(f"{new_topic}-value") == [1]
 
 
@@ -169,19 +163,19 @@ def test_a_schema_that_refers_to_others(client: SchemaRegistryClient, new_topic:
         (view_id,) = another.get_referenced_by(page, 1)
         assert sorted(another.get_referenced_by(user, 1)) == sorted([page_id, view_id])
         assert another.get_schema(view_id).references == view.references
-    with pytest.raises(SchemaRegistryError) as refused:
+    with pytest.raises(SchemaRegistryError) as error:
         client.delete_version(page, 1)
-    assert (refused.value.http_status_code, refused.value.error_code) == (422, 42206)
+    assert refused(error) == (422, 42206)
 
 
 def test_an_incompatible_change_is_refused(client: SchemaRegistryClient, new_topic: str) -> None:
     subject = f"{new_topic}-value"
     client.register_schema(subject, Schema(VIEW))
     changed = record("View", field("page", "int"), field("ip", "string"), namespace="shop")
-    with pytest.raises(SchemaRegistryError) as refused:
+    with pytest.raises(SchemaRegistryError) as error:
         serialized(client, new_topic, changed, {"page": 1, "ip": "::1"})
-    assert (refused.value.http_status_code, refused.value.error_code) == (409, 40901)
-    said = refused.value.error_message
+    assert refused(error) == (409, 40901)
+    said = error.value.error_message
     assert subject in said
     assert "The type (path '/fields/0/type') of a field in the new schema does not match" in said
     assert "The field 'ip' at path '/fields/1' in the new schema has no default value" in said
@@ -194,21 +188,86 @@ def test_an_incompatible_change_is_refused(client: SchemaRegistryClient, new_top
     assert client.get_versions(subject) == [1, 2]
 
 
-def test_one_schema_registered_by_many_at_once(
-    running_registry: RegistryProcess, subject: str
+@pytest.mark.parametrize("name", NAMES)
+def test_names_survive_the_way(client: SchemaRegistryClient, subject: str, name: str) -> None:
+    name = f"{subject} {name}"
+    schema_id = client.register_schema(name, STRING)
+    assert client.lookup_schema(name, STRING).version == 1
+    assert client.get_subjects(subject) == [name]
+    assert client.get_version(name, 1).subject == name
+    assert name in client.get_subjects_by_schema_id(schema_id)
+    assert client.delete_subject(name) == [1]
+
+
+def test_a_subject_is_deleted_softly_and_for_ever(
+    client: SchemaRegistryClient, subject: str
 ) -> None:
-    """Each has a client of its own, so that none finds the id in a cache."""
-    together, ids = Barrier(8), []
+    client.set_compatibility(subject, "NONE")
+    first = client.register_schema(subject, STRING)
+    second = client.register_schema(subject, BYTES)
+    assert client.get_versions(subject) == [1, 2]
+    assert client.delete_version(subject, 1) == 1
+    assert client.get_versions(subject) == [2]
+    with pytest.raises(SchemaRegistryError) as error:
+        client.get_version(subject, 1)
+    assert refused(error) == (404, 40402)
+    assert client.get_version(subject, 1, deleted=True).schema_id == first
+    assert client.get_latest_version(subject).schema_id == second
+    assert client.delete_subject(subject) == [2]
+    assert client.get_subjects(subject) == []
+    assert client.get_subjects(subject, deleted=True) == [subject]
+    with pytest.raises(SchemaRegistryError) as error:
+        client.get_versions(subject)
+    assert refused(error) == (404, 40401)
+    # What was written with it can still be read.
+    assert client.get_schema(first).schema_str == STRING.schema_str
+    assert client.delete_subject(subject, permanent=True) == [1, 2]
+    assert client.get_subjects(subject, deleted=True) == []
 
-    def register(number: int) -> None:
-        with SchemaRegistryClient({"url": running_registry.url}) as client:
-            together.wait()
-            ids.append(client.register_schema(f"{subject}-{number % 2}", Schema(VIEW_2)))
 
-    threads = [Thread(target=register, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(ids) == 8
-    assert len(set(ids)) == 1
+def test_where_a_schema_is(client: SchemaRegistryClient, subject: str) -> None:
+    schema = Schema(f'{{"type": "fixed", "name": "F{uuid.uuid4().hex}", "size": 3}}')
+    names = [f"{subject}-{number}" for number in range(3)]
+    (schema_id,) = {client.register_schema(name, schema) for name in names}
+    assert client.get_subjects_by_schema_id(schema_id) == names
+    versions = client.get_schema_versions(schema_id)
+    assert [(each.subject, each.version) for each in versions] == [(name, 1) for name in names]
+    assert client.get_subjects(subject, offset=1, limit=1) == [names[1]]
+    assert client.get_schema_types() == ["AVRO"]
+    assert client.get_contexts() == ["."]
+
+
+def test_levels_and_modes_of_a_subject(client: SchemaRegistryClient, subject: str) -> None:
+    with pytest.raises(SchemaRegistryError) as error:
+        client.get_compatibility(subject)
+    assert refused(error) == (404, 40408)
+    client.set_compatibility(subject, "FULL_TRANSITIVE")
+    assert client.get_compatibility(subject) == "FULL_TRANSITIVE"
+    with pytest.raises(SchemaRegistryError) as error:
+        client.set_compatibility(subject, "SIDEWAYS")
+    assert refused(error) == (422, 42203)
+    assert client.get_config(subject).compatibility_level == "FULL_TRANSITIVE"
+    client.delete_config(subject)
+    assert client.get_compatibility() == "BACKWARD"
+
+    with pytest.raises(SchemaRegistryError) as error:
+        client.get_mode(subject)
+    assert refused(error) == (404, 40409)
+    assert client.update_mode(subject, "READONLY") == "READONLY"
+    with pytest.raises(SchemaRegistryError) as error:
+        client.register_schema(subject, STRING)
+    assert refused(error) == (422, 42205)
+    assert client.delete_mode(subject) == "READONLY"
+    assert client.register_schema(subject, STRING) > 0
+    assert client.get_global_mode() == "READWRITE"
+
+
+def test_one_of_its_addresses_is_enough(
+    running_registry: RegistryProcess, running_broker: BrokerProcess, subject: str
+) -> None:
+    """The first of them is nobody's, the second a broker's."""
+    urls = f"http://127.0.0.1:9,http://{running_broker.bootstrap},{running_registry.url}"
+    quick = {"max.retries": 1, "retries.wait.ms": 10}
+    with SchemaRegistryClient({"url": urls, **quick}) as client:
+        client.register_schema(subject, STRING)
+        assert client.get_versions(subject) == [1]

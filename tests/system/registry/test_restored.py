@@ -1,7 +1,6 @@
 """A registry on a topic that is there already: another's, a dump's, one that does not fit."""
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -10,6 +9,7 @@ import pytest
 
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
+from harness.waiting import wait_until
 from tests.system.registry.topics import (
     Dumped,
     confluents_dump,
@@ -82,8 +82,13 @@ def test_ids_come_from_their_range_until_there_are_none_left(restored: RegistryP
 def test_without_a_range_ids_go_on(
     tmp_path: Path, running_broker: BrokerProcess, new_topic: str, dump: Dumped
 ) -> None:
-    """Beyond all that ever were in the dump, also those whose schemas are gone."""
-    records = confluents_dump()
+    """Beyond all that ever were in the dump, also those whose schemas are gone. Confluent's
+    contexts number their schemas each for itself, from 1 on: they take nothing away."""
+    records = [
+        *confluents_dump(),
+        schema_record(":.elsewhere:s", 1, 1, '"bytes"'),
+        schema_record("s", 1, 1, dump.ids[1]),
+    ]
     values = [json.loads(value) for _, value in records if value is not None]
     highest = max(value.get("id", 0) for value in values)
     make_topic(running_broker.bootstrap, new_topic, records)
@@ -94,6 +99,8 @@ def test_without_a_range_ids_go_on(
         known, schema = next(iter(dump.ids.items()))
         again = registry.ask("POST", "/subjects/known/versions", {"schema": schema})
         assert again.body == {"id": known}
+        assert registry.ask("GET", "/subjects/s/versions").body == [1]
+        assert registry.ask("GET", "/schemas/ids/1").body["schema"] == dump.ids[1]
 
 
 def test_one_that_only_reads(
@@ -118,73 +125,9 @@ def test_one_that_only_reads(
         before = registry.ask("GET", "/config").body
         assert restored.ask("PUT", "/config/seen", {"compatibility": "FULL"}).status == 200
         seen = {"compatibilityLevel": "FULL"}
-        deadline = time.monotonic() + 60
-        while registry.ask("GET", "/config/seen").body != seen:
-            assert time.monotonic() < deadline
+        wait_until(lambda: registry.ask("GET", "/config/seen").body == seen, what="it is seen")
         assert registry.ask("GET", "/config").body == before
         assert registry.terminate() == 0
-
-
-def test_ids_of_other_contexts_take_nothing_away(
-    tmp_path: Path, running_broker: BrokerProcess, new_topic: str
-) -> None:
-    """Confluent's contexts number their schemas each for itself, from 1 on."""
-    records = [
-        schema_record(":.elsewhere:s", 1, 1, '"bytes"'),
-        schema_record("s", 1, 1, '"string"'),
-    ]
-    make_topic(running_broker.bootstrap, new_topic, records)
-    settings = {"topic": new_topic}
-    with RegistryProcess(tmp_path, brokers=running_broker.bootstrap, settings=settings) as registry:
-        assert registry.ask("GET", "/subjects/s/versions").body == [1]
-        assert registry.ask("GET", "/schemas/ids/1").body == {"schema": '"string"'}
-
-
-@pytest.mark.parametrize(
-    ("partitions", "policy", "said"),
-    [
-        (2, "compact", "has 2 partitions"),
-        (1, "delete", "has cleanup.policy=delete and would lose schemas"),
-    ],
-)
-def test_a_topic_that_does_not_keep_schemas_in_order_is_refused(  # noqa: PLR0917
-    tmp_path: Path,
-    running_broker: BrokerProcess,
-    new_topic: str,
-    partitions: int,
-    policy: str,
-    said: str,
-) -> None:
-    configs = {"cleanup.policy": policy}
-    make_topic(running_broker.bootstrap, new_topic, partitions=partitions, configs=configs)
-    registry = RegistryProcess(
-        tmp_path, brokers=running_broker.bootstrap, settings={"topic": new_topic}
-    )
-    registry.process.spawn()
-    assert registry.process.wait(within=60) == 1
-    (line,) = [each for each in registry.log().splitlines() if each.startswith("penstock")]
-    assert line.startswith(f"penstock registry: topic {new_topic} {said}")
-    assert "Traceback" not in registry.log()
-
-
-def test_two_that_know_nothing_of_each_other(
-    tmp_path: Path, running_broker: BrokerProcess, new_topic: str
-) -> None:
-    """The first stops before it gives an id that the second gives as well."""
-    settings = {"topic": new_topic}
-    with (
-        RegistryProcess(
-            tmp_path / "a", brokers=running_broker.bootstrap, settings=settings
-        ) as first,
-        RegistryProcess(
-            tmp_path / "b", brokers=running_broker.bootstrap, settings=settings
-        ) as second,
-    ):
-        assert first.process.wait(within=60) == 1
-        last = first.log().splitlines()[-1]
-        assert f"topic {new_topic} is written by somebody else as well" in last
-        assert "zookeeper" in last
-        assert second.register("s", "int").body == {"id": 1}
 
 
 def test_ten_thousand_schemas_are_there_in_five_seconds(

@@ -1,7 +1,8 @@
-"""Topics of registries as dumps hold them: records with key and value as text."""
+"""Topics of registries as dumps hold them: records with key and value as text; and messages with
+schemas, put into topics and taken out again by librdkafka, as bytes."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ from client import admin
 from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.producer import Producer
+from tests.system.clients.interface import Record as Message
+from tests.system.clients.librdkafka import Librdkafka
 
 CONFLUENTS = Path(__file__).resolve().parents[2] / "registry" / "interface" / "schemas-topic.jsonl"
 COMPACTED = {"cleanup.policy": "compact"}
@@ -100,3 +103,16 @@ class Dumped:
             for versions in self.versions.values()
             for version in versions.values()
         }
+
+
+def send(bootstrap: str, topic: str, *values: bytes) -> None:
+    """Into a topic that is created if need be; returns when the broker has them."""
+    Librdkafka().produce(bootstrap, topic, 0, [Message(value) for value in values])
+
+
+def receive(bootstrap: str, topic: str, count: int) -> Sequence[bytes]:
+    """The first so many."""
+    consumed = Librdkafka().consume(bootstrap, topic, 0, "beginning", count)
+    values = [each.record.value for each in consumed]
+    assert None not in values
+    return [value for value in values if value is not None]
