@@ -25,7 +25,7 @@ from tests.agent.batches.event_tails import (
     of,
 )
 from tests.schemas.avro_strategies import values
-from tests.schemas.events import EVENTS, SCHEMAS, header
+from tests.schemas.events import header
 
 
 def logical(type_: str, name: str, **more: Any) -> dict[str, Any]:
@@ -254,15 +254,6 @@ def test_unions_are_not_tried_for_ever() -> None:
         value = {"next": value}
     with pytest.raises(ValueError, match="too many branches"):
         TailEncoder(of(field=pair)).encode({"field": value})
-
-
-@pytest.mark.parametrize("name", SCHEMAS)
-def test_built_in_events_are_written_as_everywhere(name: str) -> None:
-    schema = SCHEMAS[name]
-    if name == "Everything":
-        return
-    tail = {key: value for key, value in EVENTS[name].items() if key != "header"}
-    assert TailEncoder(schema).encode(tail) == encoded(schema, tail)
 
 
 @given(st.data())

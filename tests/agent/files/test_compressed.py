@@ -16,7 +16,7 @@ from agent.config import HoldDeleted
 from agent.files.happenings import Appeared, Ended, EndUnseen, Unpacked
 from agent.history.blind_times import Traces
 from agent.recognition.compressed import ArchiveDamaged, unpacked
-from tests.agent.files.journalled_files import Follow, JournalledFiles, append
+from tests.agent.files.journalled_files import JournalledFiles, LogFolder, append
 from tests.agent.full_disk import no_file_beyond
 
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
@@ -57,9 +57,9 @@ def settle(files: JournalledFiles) -> bytes:
 @pytest.mark.parametrize("suffix", PACKERS)
 @pytest.mark.parametrize("known", [50, 1000])
 def test_the_rest_of_a_known_file_is_read_from_its_archive(
-    follow: Follow, tmp_path: Path, suffix: str, known: int
+    logs: LogFolder, suffix: str, known: int
 ) -> None:
-    files, log = follow(), tmp_path / "app.log"
+    files, log = logs.follow(), logs.log
     append(log, lines(0, known))
     files.turn()
     rotate_while_down(files, log, lines(known, 2000), suffix)
@@ -74,8 +74,8 @@ def test_the_rest_of_a_known_file_is_read_from_its_archive(
     assert settle(files) == b""
 
 
-def test_each_line_once_over_restarts(follow: Follow, tmp_path: Path) -> None:
-    files, log = follow(), tmp_path / "app.log"
+def test_each_line_once_over_restarts(logs: LogFolder) -> None:
+    files, log = logs.follow(), logs.log
     append(log, lines(0, 500))
     files.turn()
     rotate_while_down(files, log, lines(500, 5000))
@@ -92,12 +92,12 @@ def test_each_line_once_over_restarts(follow: Follow, tmp_path: Path) -> None:
     assert text.decode() == lines(0, 5000)
 
 
-def test_an_archive_of_an_earlier_file_is_not_taken(follow: Follow, tmp_path: Path) -> None:
+def test_an_archive_of_an_earlier_file_is_not_taken(logs: LogFolder) -> None:
     """Though it begins alike: it was written before this one began."""
-    files, log = follow(), tmp_path / "app.log"
+    files, log = logs.follow(), logs.log
     append(log, lines(0, 300))
     pack(log, name="app.log.2.gz")
-    os.utime(tmp_path / "app.log.2.gz", (time.time() - 86_400, time.time() - 86_400))
+    os.utime(logs / "app.log.2.gz", (time.time() - 86_400, time.time() - 86_400))
     append(log, lines(0, 200))
     files.turn()
     files.files.close()
@@ -108,9 +108,9 @@ def test_an_archive_of_an_earlier_file_is_not_taken(follow: Follow, tmp_path: Pa
     assert unseen.unwatched.position == 1400
 
 
-def test_an_archive_with_another_content_is_not_taken(follow: Follow, tmp_path: Path) -> None:
+def test_an_archive_with_another_content_is_not_taken(logs: LogFolder) -> None:
     """It begins alike, and is larger: the bytes before the position are others."""
-    files, log = follow(), tmp_path / "app.log"
+    files, log = logs.follow(), logs.log
     append(log, lines(0, 1000))
     files.turn()
     files.files.close()
@@ -123,9 +123,9 @@ def test_an_archive_with_another_content_is_not_taken(follow: Follow, tmp_path: 
 
 @pytest.mark.not_quick("packs and unpacks megabytes")
 @pytest.mark.parametrize("suffix", PACKERS)
-def test_an_archive_that_ends_too_early(follow: Follow, tmp_path: Path, suffix: str) -> None:
+def test_an_archive_that_ends_too_early(logs: LogFolder, suffix: str) -> None:
     """What can be read is; what follows is unknown, and that is said."""
-    files, log = follow(), tmp_path / "app.log"
+    files, log = logs.follow(), logs.log
     append(log, lines(0, 100))
     files.turn()
     noise = "".join(f"{zlib.crc32(str(each).encode()):08x}\n" for each in range(300_000))
@@ -144,15 +144,13 @@ def test_an_archive_that_ends_too_early(follow: Follow, tmp_path: Path, suffix: 
     assert "ends too early" in unseen.unwatched.reason
 
 
-def test_a_file_that_was_compressed_and_truncated_while_it_was_followed(
-    follow: Follow, tmp_path: Path
-) -> None:
+def test_a_file_that_was_compressed_and_truncated_while_it_was_followed(logs: LogFolder) -> None:
     """`gzip -c app.log > app.log.1.gz; > app.log`, with lines that were not read."""
-    files, log = follow(), tmp_path / "app.log"
+    files, log = logs.follow(), logs.log
     append(log, lines(0, 300))
     files.turn()
     append(log, lines(300, 400))
-    (tmp_path / "app.log.1.gz").write_bytes(gzip.compress(log.read_bytes()))
+    (logs / "app.log.1.gz").write_bytes(gzip.compress(log.read_bytes()))
     os.truncate(log, 0)
     append(log, "next\n")
     assert settle(files).decode() in {lines(300, 400) + "next\n", "next\n" + lines(300, 400)}
@@ -162,10 +160,10 @@ def test_a_file_that_was_compressed_and_truncated_while_it_was_followed(
 
 
 @pytest.mark.not_quick("packs and unpacks megabytes")
-def test_an_archive_that_claims_to_be_endless(follow: Follow, tmp_path: Path) -> None:
+def test_an_archive_that_claims_to_be_endless(logs: LogFolder) -> None:
     """No more of it is unpacked than may be held."""
     hold = HoldDeleted(bytes=20 * 1024 * 1024)
-    files, log = follow(hold=hold), tmp_path / "app.log"
+    files, log = logs.follow(hold=hold), logs.log
     append(log, lines(0, 100))
     files.turn()
     files.files.close()
@@ -173,7 +171,7 @@ def test_an_archive_that_claims_to_be_endless(follow: Follow, tmp_path: Path) ->
     bomb = zlib.compressobj(9, zlib.DEFLATED, 31)
     packed = bomb.compress(lines(0, 100).encode())
     packed += b"".join(bomb.compress(bytes(1 << 20)) for _ in range(200)) + bomb.flush()
-    (tmp_path / "app.log.1.gz").write_bytes(packed)
+    (logs / "app.log.1.gz").write_bytes(packed)
     files.restart_closed()
     settle(files)
     for _ in range(20):
@@ -184,9 +182,9 @@ def test_an_archive_that_claims_to_be_endless(follow: Follow, tmp_path: Path) ->
     assert unseen.unwatched.traces is Traces.VANISHED
 
 
-def test_a_full_disk_puts_off_what_is_unpacked(follow: Follow, tmp_path: Path) -> None:
+def test_a_full_disk_puts_off_what_is_unpacked(logs: LogFolder) -> None:
     """A piece for which there is no room is written whole once there is."""
-    files, log = follow(), tmp_path / "app.log"
+    files, log = logs.follow(), logs.log
     append(log, lines(0, 50))
     files.turn()
     rotate_while_down(files, log, lines(50, 100_000))
@@ -239,9 +237,9 @@ def test_what_cannot_be_unpacked_here(tmp_path: Path) -> None:
         os.close(fd)
 
 
-def test_a_source_is_known_under_its_own_file(follow: Follow, tmp_path: Path) -> None:
+def test_a_source_is_known_under_its_own_file(logs: LogFolder) -> None:
     """Not under that into which its archive is unpacked: the next start would not find it."""
-    files, log = follow(), tmp_path / "app.log"
+    files, log = logs.follow(), logs.log
     append(log, lines(0, 500))
     files.turn()
     (before,) = files.journal.values()

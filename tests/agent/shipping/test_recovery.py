@@ -23,6 +23,7 @@ from client.brokers import Brokers
 from client.delivery import Batch, Stamped, TopicPartition
 from client.identity import Identity
 from client.stamping import stamped
+from harness.waiting import wait_until
 from ledger.names import topic_id_text
 from tests.agent.journal.samples import flip
 from tests.agent.shipping.agent_side import (
@@ -31,7 +32,6 @@ from tests.agent.shipping.agent_side import (
     events_of,
     now_millis,
     outgoing_of,
-    wait_for,
 )
 from tests.agent.shipping.refusing_broker import TAKEN, Outcome, RefusingBroker
 from wire.errors import ErrorCode
@@ -233,7 +233,7 @@ def test_what_replicas_do_not_have_yet_is_waited_for(before: Before) -> None:
     log.shown = 4  # the first is seen
     before.journal.close()
     with agent_side(before.broker.bootstrap, before.directory) as side:
-        wait_for(lambda: "replicas" in side.shipper.stalled().get(TOPIC, ""), side.shipper)
+        wait_until(lambda: "replicas" in side.shipper.stalled().get(TOPIC, ""))
         side.ship(side.sources[before.source.id], ["6", "7"])
         assert before.lines() == numbers(6)
         log.shown = None
