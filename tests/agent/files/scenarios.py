@@ -12,6 +12,9 @@ numbers of six digits. TODAY in a name is the day.
     look, turn, rest    at the files, and reads them; settle: all that follows in time
     stop, start         the agent; away SECONDS: nobody has looked for so long
     delay               folders are listed later, as after one that took long
+    once FILE           as by one write that made it
+    die                 at a look: of what was read of the queue nothing is written down
+    forget KIND         what the store of open files has kept of it; turns: some, quickly
 
 Of every line `unseen` it must be said that nobody knows: of the time when it was written.
 """
@@ -30,7 +33,15 @@ import pytest
 
 from agent.files.happenings import Ended, Unpacked
 from agent.history.blind_times import Traces, Unwatched
-from tests.agent.files.journalled_files import JournalledFiles, LogFolder, rest, settle, tick
+from tests.agent.files.journalled_files import (
+    JournalledFiles,
+    LogFolder,
+    rest,
+    settle,
+    tick,
+    turns,
+    written_at_once,
+)
 
 
 class Scenario(NamedTuple):
@@ -55,14 +66,14 @@ def check(logs: LogFolder, scenario: Scenario, *, ignore: str = "", **options: A
     """`ignore` is a pattern of what may be said on a busy machine."""
     files = logs.follow(*scenario.follow.split(), **scenario.options, **options)
     unseen = Steps(logs, files).play(scenario.script)
-    assert sorted(files.text.decode().split()) == sorted(words(scenario.read))
+    assert sorted(files.text.decode().split()) == sorted(words(scenario.read)), files.text
     ends: dict[str, int] = {}
     for source, position, data in files.read:
         assert position >= ends.get(source, 0), "in order"
         ends[source] = position + len(data)
     said = [shown(logs, each) for each in files.unwatched]
     assert_said([each for each in said if not fnmatchcase(each, ignore)], scenario.said)
-    assert files.lost == scenario.lost
+    assert files.lost == scenario.lost, files.lost
     for since, until in unseen:
         assert any(
             each.from_millis <= until and since <= each.to_millis + 1
@@ -83,7 +94,7 @@ def assert_said(said: Sequence[str], patterns: Sequence[str]) -> None:
         found = [each for each in left if fnmatchcase(each, pattern)]
         assert found, (pattern, said)
         left.remove(found[0])
-    assert left == []
+    assert not left, left
 
 
 def shown(logs: LogFolder, said: Unwatched) -> str:
@@ -133,6 +144,10 @@ class Steps:
             "start": files.restart_closed,
             "away": self._away,
             "delay": self._delay,
+            "turns": lambda count=6: turns(files, int(count)),
+            "once": lambda name: written_at_once(self._path(name)),
+            "die": self._die,
+            "forget": self._forget,
         }
 
     def play(self, script: str) -> list[tuple[float, float]]:
@@ -163,5 +178,16 @@ class Steps:
     def _away(self, seconds: str) -> None:
         self.files.away += float(seconds)
 
-    def _delay(self) -> None:
-        self.files.files._next_listing = self.files.now + 1
+    def _delay(self, seconds: str = "1") -> None:
+        self.files.files._next_listing = self.files.now + float(seconds)
+
+    def _die(self) -> None:
+        self.files.now += 0.3
+        self.files.files.look(self.files.now)
+        self.files.crash()
+
+    def _forget(self, kind: str) -> None:
+        store = self.files._store
+        assert store is not None
+        (name,) = [each for each in store.kept() if f".{kind}" in each]
+        os.close(store._kept.pop(name))

@@ -73,7 +73,7 @@ UNKNOWN = "vanished app.log from 1400: *"
     ),
     Scenario(
         "of two that begin alike neither is taken: lines may be read twice",
-        "write app.log 0..200; write pea.log 0..200; settle; settle; settle; stop; "
+        "write app.log 0..200; write pea.log 0..200; settle; settle; settle; rest; stop; "
         "write app.log 200..300; cp app.log app.log.1; rm app.log; "
         "write pea.log 200..300; cp pea.log pea.log.1; rm pea.log; start; settle",
         "0..200 0..200",
