@@ -147,7 +147,7 @@ def check(plan: TopicPlan, drawn: list[Any]) -> None:
 
 
 @pytest.mark.not_quick("frames megabytes")
-@pytest.mark.parametrize("first", [0, 8_000, 1_040_000, 2**27 - 5_000])
+@pytest.mark.parametrize("first", [0, 1_040_000, 2**27 - 5_000])
 def test_long_stretches_too(first: int) -> None:
     """More than the tables hold: offsets, seqs and positions grow while they are framed."""
     source = SourceHeader(SourceId("s"), "/var/log/app.log", "shop")

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.batches.json_tails import BLOCK, JsonTails
@@ -203,6 +203,7 @@ json_values = st.recursive(
 )
 
 
+@settings(max_examples=settings().max_examples // 2)  # schemas take long to make up
 @given(st.data())
 def test_the_general_encoder_is_the_judge(data: st.DataObject) -> None:
     text = data.draw(event_texts())

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.batches.json_tails import JsonTails
@@ -256,6 +256,7 @@ def test_unions_are_not_tried_for_ever() -> None:
         TailEncoder(of(field=pair)).encode({"field": value})
 
 
+@settings(max_examples=settings().max_examples // 2)  # schemas take long to make up
 @given(st.data())
 def test_values_of_the_types_are_written_as_everywhere(data: st.DataObject) -> None:
     text = data.draw(event_texts())

@@ -193,7 +193,7 @@ def test_a_copy_of_which_the_archive_is_sought_for_long(logs: LogFolder, is_its:
     """It takes several looks to find out whether anything is missed: what is random and packed so
     well is unpacked slowly."""
     files, log = logs.follow(), logs.log
-    append(log, os.urandom(4_000_000).hex() + "\n")
+    append(log, os.urandom(1_500_000).hex() + "\n")
     rest(files)
     while files.read_some():
         pass
