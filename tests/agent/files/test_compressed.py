@@ -4,7 +4,6 @@ import bz2
 import gzip
 import lzma
 import os
-import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +16,7 @@ from agent.files.happenings import Appeared, Ended, EndUnseen, Unpacked
 from agent.history.blind_times import Traces
 from agent.recognition.compressed import ArchiveDamaged, unpacked
 from tests.agent.files.journalled_files import JournalledFiles, LogFolder, append
+from tests.agent.files.scenarios import Scenario, check, scenarios
 from tests.agent.full_disk import no_file_beyond
 
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
@@ -52,6 +52,36 @@ def rotate_while_down(files: JournalledFiles, log: Path, unread: str, suffix: st
 
 def settle(files: JournalledFiles) -> bytes:
     return b"".join(files.turn(1.0) for _ in range(8))
+
+
+SETTLE = "turn 1; " * 8
+
+
+@scenarios(
+    Scenario(
+        "an archive of an earlier file is not taken, though it begins alike: it is older",
+        "write app.log 0..300; gzip app.log app.log.2.gz; for -86400 app.log.2.gz; rm app.log; "
+        f"write app.log 0..200; turn; stop; rm app.log; start; {SETTLE}",
+        "0..200",
+        ("vanished app.log from 1400: *",),
+    ),
+    Scenario(
+        "an archive with another content is not taken: bytes before the position are others",
+        "write app.log 0..1000; turn; stop; set app.log 0..900 other*1000; "
+        f"gzip app.log app.log.gz; rm app.log; start; {SETTLE}",
+        "0..1000",
+        ("vanished app.log from 7000: *",),
+    ),
+    Scenario(
+        "gzip -c app.log > app.log.1.gz; > app.log, with lines that were not read",
+        "write app.log 0..300; turn; write app.log 300..400; gzip app.log app.log.1.gz; "
+        f"truncate app.log; write app.log next; {SETTLE}",
+        "0..400 next",
+        counts={"unpacked": 1},
+    ),
+)
+def test_whose_archive_it_is(logs: LogFolder, scenario: Scenario) -> None:
+    check(logs, scenario, ignore="* .: *")
 
 
 @pytest.mark.parametrize("suffix", PACKERS)
@@ -92,35 +122,6 @@ def test_each_line_once_over_restarts(logs: LogFolder) -> None:
     assert text.decode() == lines(0, 5000)
 
 
-def test_an_archive_of_an_earlier_file_is_not_taken(logs: LogFolder) -> None:
-    """Though it begins alike: it was written before this one began."""
-    files, log = logs.follow(), logs.log
-    append(log, lines(0, 300))
-    pack(log, name="app.log.2.gz")
-    os.utime(logs / "app.log.2.gz", (time.time() - 86_400, time.time() - 86_400))
-    append(log, lines(0, 200))
-    files.turn()
-    files.files.close()
-    log.unlink()
-    files.restart_closed()
-    assert settle(files) == b""
-    (unseen,) = files.of(EndUnseen)
-    assert unseen.unwatched.position == 1400
-
-
-def test_an_archive_with_another_content_is_not_taken(logs: LogFolder) -> None:
-    """It begins alike, and is larger: the bytes before the position are others."""
-    files, log = logs.follow(), logs.log
-    append(log, lines(0, 1000))
-    files.turn()
-    files.files.close()
-    log.write_text(lines(0, 900) + "other\n" * 1000)
-    pack(log)
-    files.restart_closed()
-    assert settle(files) == b""
-    assert len(list(files.of(EndUnseen))) == 1
-
-
 @pytest.mark.not_quick("packs and unpacks megabytes")
 @pytest.mark.parametrize("suffix", PACKERS)
 def test_an_archive_that_ends_too_early(logs: LogFolder, suffix: str) -> None:
@@ -142,21 +143,6 @@ def test_an_archive_that_ends_too_early(logs: LogFolder, suffix: str) -> None:
     assert unseen.unwatched.position == len(text)
     assert "app.log.1" in unseen.unwatched.reason
     assert "ends too early" in unseen.unwatched.reason
-
-
-def test_a_file_that_was_compressed_and_truncated_while_it_was_followed(logs: LogFolder) -> None:
-    """`gzip -c app.log > app.log.1.gz; > app.log`, with lines that were not read."""
-    files, log = logs.follow(), logs.log
-    append(log, lines(0, 300))
-    files.turn()
-    append(log, lines(300, 400))
-    (logs / "app.log.1.gz").write_bytes(gzip.compress(log.read_bytes()))
-    os.truncate(log, 0)
-    append(log, "next\n")
-    assert settle(files).decode() in {lines(300, 400) + "next\n", "next\n" + lines(300, 400)}
-    assert files.lost == 0
-    assert list(files.of(EndUnseen)) == []
-    assert len(list(files.of(Unpacked))) == 1
 
 
 @pytest.mark.not_quick("packs and unpacks megabytes")

@@ -1,7 +1,6 @@
 """Following files: which are meant, where they begin, what is no file. See also the model."""
 
 import os
-import shutil
 import threading
 import time
 from pathlib import Path
@@ -21,6 +20,33 @@ from agent.files.happenings import (
 )
 from harness.open_files import open_files
 from tests.agent.files.journalled_files import LogFolder, append
+from tests.agent.files.scenarios import Scenario, check, scenarios
+
+
+@scenarios(
+    Scenario(
+        "a link that is led elsewhere",
+        "write 1.log one; write 2.log two; link 1.log current; turn; rm current; "
+        "link 2.log current; write 1.log late; turn",
+        "one late two",
+        follow="current",
+    ),
+    Scenario(
+        "a folder that comes and goes",
+        "look; mkdir a; mkdir a/deep; write a/deep/app.log one; turn; write a/deep/app.log two; "
+        "rmtree a; turn; mkdir a; mkdir a/deep; look; write a/deep/app.log three; turn",
+        "one two three",
+        follow="**/deep/app.log",
+    ),
+    Scenario(
+        "the folder of an input comes later",
+        "look; mkdir x; look; mkdir x/y; look; write x/y/app.log one; turn",
+        "one",
+        follow="x/y/app.log",
+    ),
+)
+def test_what_is_heard_of_by_its_event(logs: LogFolder, scenario: Scenario) -> None:
+    check(logs, scenario, ignore="*", scan_interval=1e9)
 
 
 def test_at_rest_nothing_but_an_event_can_bring_something(logs: LogFolder) -> None:
@@ -87,18 +113,6 @@ def test_hard_and_symbolic_links_are_one_file(logs: LogFolder) -> None:
     assert files.turn() == b"two\n"
 
 
-def test_a_link_that_is_led_elsewhere(logs: LogFolder) -> None:
-    files, link = logs.follow("current"), logs / "current"
-    append(logs / "1.log", "one\n")
-    append(logs / "2.log", "two\n")
-    link.symlink_to("1.log")
-    assert files.turn() == b"one\n"
-    link.unlink()
-    link.symlink_to("2.log")
-    append(logs / "1.log", "late\n")
-    assert sorted(files.turn().split()) == [b"late", b"two"]
-
-
 def test_what_is_no_file_is_left_alone(logs: LogFolder) -> None:
     os.mkfifo(logs.log)
     (logs / "app.log.d").mkdir()
@@ -123,32 +137,6 @@ def test_compressed_files_are_not_read(logs: LogFolder) -> None:
     assert files.turn(6.0) == b""
     assert [each.is_left for each in files.of(Compressed)] == [True, True]
     assert files.files.following() == []
-
-
-def test_a_folder_that_comes_and_goes(logs: LogFolder) -> None:
-    files, folder = logs.follow("**/deep/app.log", scan_interval=1e9), logs / "a" / "deep"
-    files.look()
-    folder.mkdir(parents=True)
-    append(folder / "app.log", "one\n")
-    assert files.turn() == b"one\n"
-    append(folder / "app.log", "two\n")
-    shutil.rmtree(logs / "a")
-    assert files.turn() == b"two\n"
-    folder.mkdir(parents=True)
-    files.look()
-    append(folder / "app.log", "three\n")
-    assert files.turn() == b"three\n"
-
-
-def test_the_folder_of_an_input_comes_later(logs: LogFolder) -> None:
-    files = logs.follow("x/y/app.log", scan_interval=1e9)
-    files.look()
-    (logs / "x").mkdir()
-    files.look()
-    (logs / "x" / "y").mkdir()
-    files.look()
-    append(logs / "x" / "y" / "app.log", "one\n")
-    assert files.turn() == b"one\n"
 
 
 def test_names_need_not_be_utf_8(logs: LogFolder) -> None:
