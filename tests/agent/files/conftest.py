@@ -13,8 +13,7 @@ from tests.agent.files.journalled_files import JournalledFiles, LogFolder
 def logs(tmp_path: Path) -> Iterator[LogFolder]:
     folder = LogFolder(tmp_path)
     yield folder
-    for each in folder.followers:
-        each.close()
+    folder.close()
 
 
 @pytest.fixture

@@ -207,6 +207,10 @@ class LogFolder:
         self.followers.append(JournalledFiles(of, **options))  # type: ignore[arg-type]
         return self.followers[-1]
 
+    def close(self) -> None:
+        for each in self.followers:
+            each.close()
+
 
 def append(path: Path, text: str) -> None:
     with path.open("a") as file:

@@ -5,7 +5,7 @@ numbers of six digits. TODAY in a name is the day.
 
     write FILE WORDS    appends lines; `set` writes the file anew, in place
     mv, cp, ln, link    from a name to another one; `cp2` keeps the times, `link` is symbolic
-    rm, rmtree, touch, mkdir, truncate
+    rm, rmtree, touch, mkdir, truncate; bar: only root may read it, `show` ends that
     gzip FILE ARCHIVE   beside the file
     for SECONDS FILES   as their times say they were written to, from now on
     tick, sleep SECONDS the clock of the file system moves on
@@ -25,6 +25,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,6 +43,8 @@ from tests.agent.files.journalled_files import (
     turns,
     written_at_once,
 )
+
+AGENTS = {"look", "turn", "rest", "settle", "turns", "stop", "start", "die"}
 
 
 class Scenario(NamedTuple):
@@ -62,10 +65,19 @@ def scenarios(*cases: Scenario) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("scenario", cases, ids=ids)
 
 
-def check(logs: LogFolder, scenario: Scenario, *, ignore: str = "", **options: Any) -> None:
-    """`ignore` is a pattern of what may be said on a busy machine."""
-    files = logs.follow(*scenario.follow.split(), **scenario.options, **options)
-    unseen = Steps(logs, files).play(scenario.script)
+def check(
+    logs: LogFolder,
+    scenario: Scenario,
+    *,
+    ignore: str = "",
+    agent: Callable[[], AbstractContextManager[None]] = nullcontext,
+    **options: Any,
+) -> None:
+    """`ignore` is a pattern of what may be said on a busy machine, or is not the subject; `agent`
+    is who looks at the files."""
+    with agent():
+        files = logs.follow(*scenario.follow.split(), **scenario.options, **options)
+    unseen = Steps(logs, files, agent).play(scenario.script)
     assert sorted(files.text.decode().split()) == sorted(words(scenario.read)), files.text
     ends: dict[str, int] = {}
     for source, position, data in files.read:
@@ -116,8 +128,13 @@ def words(text: str) -> list[str]:
 
 
 class Steps:
-    def __init__(self, logs: LogFolder, files: JournalledFiles) -> None:
-        self.logs, self.files = logs, files
+    def __init__(
+        self,
+        logs: LogFolder,
+        files: JournalledFiles,
+        agent: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        self.logs, self.files, self.agent = logs, files, agent
         self.unseen: list[tuple[float, float]] = []
         self.steps: dict[str, Callable[..., object]] = {
             "write": lambda name, *text: self._write(name, "a", text),
@@ -132,6 +149,8 @@ class Steps:
             "touch": lambda name: self._path(name).touch(),
             "mkdir": lambda name: self._path(name).mkdir(),
             "truncate": lambda name: os.truncate(self._path(name), 0),
+            "bar": lambda name: self._path(name).chmod(0o600 if os.geteuid() == 0 else 0),
+            "show": lambda name: self._path(name).chmod(0o755),
             "gzip": self._gzip,
             "for": self._written_for,
             "tick": tick,
@@ -154,7 +173,8 @@ class Steps:
         """Returns when lines were written that nobody can see, in milliseconds."""
         for step in filter(str.strip, script.split(";")):
             verb, *arguments = step.split()
-            self.steps[verb](*arguments)
+            with self.agent() if verb in AGENTS else nullcontext():
+                self.steps[verb](*arguments)
         return self.unseen
 
     def _path(self, name: str) -> Path:
