@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -41,12 +42,12 @@ def seqs(broker: RefusingBroker) -> list[int]:
 
 
 def offsets(broker: RefusingBroker) -> list[tuple[int, int]]:
-    return sorted(
-        (each["first"], each["count"])
-        for entry in broker.events(LEDGER_TOPIC)
-        for passage in entry["passages"]
-        for each in passage["offsets"]
-    )
+    said = [each for passage in broker.passages() for each in passage["offsets"]]
+    return sorted((each["first"], each["count"]) for each in said)
+
+
+def runs(broker: RefusingBroker) -> list[dict[str, Any]]:
+    return [run for passage in broker.passages() for run in passage["runs"]]
 
 
 def covered(broker: RefusingBroker) -> int:
@@ -76,12 +77,7 @@ def test_numbers_go_on_over_restarts(tmp_path: Path) -> None:
             side.journal.agent_id
         }
         assert covered(broker) == 15
-        paths = [
-            run["path"]
-            for entry in broker.events(LEDGER_TOPIC)
-            for passage in entry["passages"]
-            for run in passage["runs"]
-        ]
+        paths = [run["path"] for run in runs(broker)]
         assert set(paths) <= {"", next(iter(side.sources.values())).known().path}
         assert len([path for path in paths if path]) == 3  # once for each life
 
@@ -185,12 +181,7 @@ def test_names_that_are_not_utf_8(tmp_path: Path) -> None:
             side.settle()
             side.journal.finished(source.id, 1)
         entries = broker.events(LEDGER_TOPIC)
-        paths = [
-            run["path"]
-            for entry in entries
-            for passage in entry["passages"]
-            for run in passage["runs"]
-        ]
+        paths = [run["path"] for run in runs(broker)]
         (finished,) = (each for entry in entries for each in entry["finished"])
         assert [*filter(None, paths), finished["path"]] == ["/logs/caf\ufffd.log"] * 2
 
@@ -226,12 +217,7 @@ def test_runs_wait_until_it_is_known_which_topic_they_are_about(tmp_path: Path) 
             wait_until(lambda: side.journal.sizes.statements == 1)
             broker.missing.clear()
             wait_until(lambda: not side.journal.sizes.statements)
-        (passage,) = (
-            each
-            for entry in broker.events(LEDGER_TOPIC)
-            for each in entry["passages"]
-            if each["partition"] < 0
-        )
+        (passage,) = (each for each in broker.passages() if each["partition"] < 0)
         assert passage["topic_id"] == topic_id_text(broker.topic_id)
 
 
@@ -272,12 +258,7 @@ def test_lines_without_event_files_that_ended_and_heartbeats(tmp_path: Path) -> 
         (beat,) = (each for entry in entries for each in entry["heartbeats"])
         assert (beat["until"], beat["topics"]) == (5 * WINDOW_MILLIS, [TOPIC])
         assert beat["lag_bytes"] == 12
-        bare = [
-            passage
-            for entry in entries
-            for passage in entry["passages"]
-            if passage["partition"] < 0
-        ]
+        bare = [each for each in broker.passages() if each["partition"] < 0]
         assert [run["excepted"][0]["bytes"] for passage in bare for run in passage["runs"]] == [40]
 
 

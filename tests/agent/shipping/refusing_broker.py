@@ -15,6 +15,7 @@ import msgspec
 
 from broker.storage.errors import SequenceError
 from broker.storage.producers import ProducerStates
+from ledger.names import LEDGER_TOPIC
 from schemas.envelope import Decoder
 from tests.agent.shipping.agent_side import schema_of
 from tests.client.scripted_broker import ScriptedBroker, frame, greeting
@@ -142,6 +143,15 @@ class RefusingBroker:
             for at, header in headers(data)
             for record in records(data[at : at + header.size])
         ]
+
+    def passages(self) -> list[dict[str, Any]]:
+        """What the ledger says of batches, and of bytes without events."""
+        return [each for entry in self.events(LEDGER_TOPIC) for each in entry["passages"]]
+
+    def offsets_said(self, topic: str) -> list[int]:
+        """How many of the topic, in the ledger."""
+        passages = [each for each in self.passages() if each["topic"] == topic]
+        return [each["count"] for passage in passages for each in passage["offsets"]]
 
     def messages(self, topic: str) -> list[str]:
         return [event["message"] for event in self.events(topic)]

@@ -157,7 +157,7 @@ def test_a_duplicate_without_its_offset_is_looked_for(tmp_path: Path) -> None:
     with RefusingBroker(rule) as broker, agent_side(broker.bootstrap, tmp_path) as side:
         ship_lines(side, side.new_source(REFUSED), 20)
         side.settle()
-        wait_until(lambda: sum(offsets_said(broker)) == 20)
+        wait_until(lambda: sum(broker.offsets_said(REFUSED)) == 20)
         assert broker.messages(REFUSED) == line_numbers(20)
 
 
@@ -177,17 +177,6 @@ def test_a_duplicate_that_nobody_may_look_for_is_there(tmp_path: Path) -> None:
         side.settle()
         assert broker.messages(REFUSED) == line_numbers(6)
         broker.forbidden.clear()
-
-
-def offsets_said(broker: RefusingBroker) -> list[int]:
-    """How many of the topic, in the ledger."""
-    return [
-        each["count"]
-        for entry in broker.events("_audit")
-        for passage in entry["passages"]
-        for each in passage["offsets"]
-        if passage["topic"] == REFUSED
-    ]
 
 
 @pytest.mark.parametrize("said", [True, False])
