@@ -1,10 +1,7 @@
 """The shipper against Penstock's broker and Apache Kafka: what is submitted is there, once."""
 
 import logging
-import resource
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,6 +12,7 @@ from client.patience import NEVER
 from harness.apache_kafka import ApacheKafka
 from harness.broker_process import BrokerProcess
 from harness.waiting import wait_until
+from tests.agent.full_disk import no_file_beyond
 from tests.agent.shipping.agent_side import AgentSide, agent_side, limits, messages_in_log
 from tests.agent.shipping.refusing_broker import TAKEN, Outcome, RefusingBroker
 from wire.compression import Codec
@@ -42,16 +40,9 @@ def test_what_is_submitted_is_there_once(
 TOPIC, OTHER = "t", "other"
 
 
-@contextmanager
-def full_disk(side: AgentSide) -> Iterator[None]:
-    """No file grows any more."""
-    size = max(each.stat().st_size for each in side.directory.iterdir())
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+def largest(side: AgentSide) -> int:
+    """Size of the journal's largest file."""
+    return max(each.stat().st_size for each in side.directory.iterdir())
 
 
 def refuse(broker: RefusingBroker, topic: str) -> None:
@@ -139,7 +130,7 @@ def test_nothing_is_sent_while_the_journal_cannot_be_written(
         side.ship(source, ["before"])
         side.settle()
         parcels = [side.parcel(source, [str(number)]) for number in range(3)]
-        with full_disk(side):
+        with no_file_beyond(largest(side)):
             for parcel in parcels:
                 side.shipper.submit(parcel)
             wait_until(lambda: "until the journal can be written" in caplog.text)
@@ -168,16 +159,11 @@ def test_what_cannot_be_replaced_now_is_replaced_later(tmp_path: Path) -> None:
         lines = ["x" * 2_000 + str(number) for number in range(4)]
         parcel = side.parcel(source, lines, codec=Codec.NONE)
         # There is room for numbers, and none for halves.
-        size = max(each.stat().st_size for each in side.directory.iterdir())
-        before = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 4_000, before[1]))
-        try:
+        with no_file_beyond(largest(side) + 4_000):
             side.shipper.submit(parcel)
             wait_until(lambda: refused)
             time.sleep(0.3)
             assert broker.messages(TOPIC) == ["before"]
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
         side.settle()
         assert broker.messages(TOPIC) == ["before", *lines]
 
