@@ -141,6 +141,20 @@ SOON = "rest; touch empty.log; write app.log unseen; tick; tick; set app.log two
     ),
     *(
         Scenario(
+            f"a folder is moved to {place} with a file that is new{again and ', and made'}",
+            f"mkdir aside; mkdir shop; rest; write shop/app.log x; mv shop {place}; {again}settle",
+            f"{read} {again and 'new'}",
+            said,
+            "*/app.log",
+        )
+        for place, read, said in (
+            ("shop-2", "x", ()),
+            ("aside/shop", "", ("changed shop: came and went between two looks: app.log",)),
+        )
+        for again in ("", "mkdir shop; write shop/app.log new; ")
+    ),
+    *(
+        Scenario(
             f"a new file was copied to {copy} and emptied before anything of it was read",
             "rest; write app.log unseen; write other.log 1; tick; "
             f"cp app.log {copy}; cp other.log {copy.replace('app', 'other')}; "

@@ -52,6 +52,25 @@ REST = "turn; turn 6"
         ("truncated app.log.1 from 2009: *",),
     ),
     Scenario(
+        "a file that is replaced by a longer one of its beginning, as rsync does it",
+        "write app.log x*1000; turn; cp app.log new; write new more; tick; mv new app.log; turn",
+        "x*1000 more",
+        counts={"sources": 1},
+    ),
+    Scenario(
+        "written between copying and truncating, and read: the copy has less",
+        "write app.log one; turn; cp app.log app.log.1; look; write app.log two; turn; "
+        "truncate app.log; turn; turn 3; stop; start; turn 3",
+        "one two",
+    ),
+    Scenario(
+        "written between copying and truncating, and not read: it is lost",
+        "write app.log one; turn; cp app.log app.log.1; look; write app.log two; look; "
+        "truncate app.log; turn; turn 3; stop; start; turn 3",
+        "one",
+        lost=4,
+    ),
+    Scenario(
         "truncated and written anew to the same size",
         "write app.log one; turn; tick; set app.log two; turn",
         "one two",
