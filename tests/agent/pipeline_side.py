@@ -44,7 +44,6 @@ WITH_SEVERITY = parse(
     .replace('"path","type":"string"', '"path","type":"string","default":""')
     + ',{"name":"severity","type":"string"}]}'
 )
-_PATIENCE = 60.0
 _REGISTRY = "http://127.0.0.1:9"
 
 
@@ -255,15 +254,6 @@ def input_of(path: Path, topic: str, **more: Any) -> Input:
 def append(path: Path, text: str) -> None:
     with path.open("a") as file:
         file.write(text)
-
-
-def wait_for(condition: Callable[[], Any]) -> Any:
-    """What the condition comes to, once that is anything."""
-    deadline = time.monotonic() + _PATIENCE
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "it does not happen"
-        time.sleep(0.005)
-    return found
 
 
 def _schemas_of(inputs: Sequence[Input]) -> dict[Any, TopicSchema]:

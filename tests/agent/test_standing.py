@@ -12,8 +12,9 @@ from agent.journal.contents import MOST_WAITING
 from agent.parcels import Parcel
 from agent.runs import Run, SourceId
 from agent.status import FileStatus, InputStatus
+from harness.waiting import wait_until
 from tests.agent.nobody import as_nobody, open_folder
-from tests.agent.pipeline_side import PipelineSide, append, input_of, pipeline_side, wait_for
+from tests.agent.pipeline_side import PipelineSide, append, input_of, pipeline_side
 
 LONG = f"{30 * 'x'}\n"
 
@@ -65,12 +66,12 @@ def test_the_lag_is_that_of_the_oldest_byte_that_waits(tmp_path: Path, has_room:
     path = tmp_path / "a.log"
     path.write_text("one\n")
     with pipeline_side(tmp_path, input_of(path, "logs")) as side, side.running():
-        wait_for(lambda: side.messages("logs") == ["one"])
+        wait_until(lambda: side.messages("logs") == ["one"])
         side.cluster.acknowledge("logs")
         assert file_status(side).inode == path.stat().st_ino
         intake = side.intake(path)
         assert intake is not None
-        wait_for(lambda: intake.behind_since is None)
+        wait_until(lambda: intake.behind_since is None)
         assert (file_status(side).lag_bytes, file_status(side).lag_seconds) == (0, 0.0)
         intake.read_at -= 86_400
         if has_room:
@@ -79,20 +80,20 @@ def test_the_lag_is_that_of_the_oldest_byte_that_waits(tmp_path: Path, has_room:
             side.shipper.in_flight_limit = 0
         came = time.monotonic()
         append(path, "two\n")
-        wait_for(lambda: intake.behind_since)
+        wait_until(lambda: intake.behind_since)
         assert 0 <= file_status(side).lag_seconds <= time.monotonic() - came
         assert file_status(side).lag_bytes == 4
         append(path, "three\n")
-        wait_for(lambda: file_status(side).lag_bytes == 10)
+        wait_until(lambda: file_status(side).lag_bytes == 10)
         assert intake.behind_since is not None
         intake.behind_since -= 7
         behind, turned = intake.behind_since, side.pipeline.turned_at
-        wait_for(lambda: side.pipeline.turned_at > turned + 0.1)
+        wait_until(lambda: side.pipeline.turned_at > turned + 0.1)
         assert intake.behind_since == behind
         assert 7 < input_status(side).lag_seconds <= 7 + time.monotonic() - came
         side.cluster.stall()
         side.shipper.in_flight_limit = 1 << 20
-        wait_for(lambda: side.messages("logs") == ["one", "two", "three"])
+        wait_until(lambda: side.messages("logs") == ["one", "two", "three"])
         side.cluster.acknowledge("logs")
         assert (file_status(side).lag_bytes, file_status(side).lag_seconds) == (0, 0.0)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.batches.json_tails import BLOCK, JsonTails
@@ -203,6 +203,7 @@ json_values = st.recursive(
 )
 
 
+@settings(max_examples=settings().max_examples // 2)  # schemas take long to make up
 @given(st.data())
 def test_the_general_encoder_is_the_judge(data: st.DataObject) -> None:
     text = data.draw(event_texts())
@@ -223,3 +224,92 @@ def test_the_general_encoder_is_the_judge(data: st.DataObject) -> None:
 )
 def test_the_general_encoder_is_the_judge_of_simple_fields(objects: list[Any]) -> None:
     check(TailEncoder(VIEW), [json.dumps(LINE | each).encode() for each in objects])
+
+
+# Fields that were renamed by alias, and lines of applications that have not heard of it
+
+INNER = {
+    "type": "record",
+    "name": "Inner",
+    "fields": [{"name": "id", "type": "long", "aliases": ["number"]}],
+}
+RENAMED = event_schema(
+    {"name": "user", "type": "string", "aliases": ["login", "name"]},
+    {"name": "plan", "type": ["null", "string"], "default": None, "aliases": ["tier"]},
+    {"name": "count", "type": "int", "default": 7, "aliases": ["n"]},
+    {"name": "tier2", "type": ["null", "long"], "default": None, "aliases": ["user"]},
+    {"name": "inner", "type": ["null", INNER], "default": None, "aliases": ["outer"]},
+    name="shop.Renamed",
+)
+TODAY = {"user": "ada", "plan": "free", "count": 3}
+FORMER = {"login": "ada", "tier": "free", "n": 3}
+
+
+def text(value: dict[str, Any]) -> bytes:
+    return json.dumps(value).encode()
+
+
+@pytest.mark.parametrize(
+    ("line", "today"),
+    [
+        (FORMER, TODAY),
+        # Today's name counts, then the first of the former ones.
+        ({"name": "old", "login": "newer", "user": "newest"}, {"user": "newest"}),
+        ({"name": "old", "login": "newer"}, {"user": "newer"}),
+        # A name that another field has now is that one's.
+        ({"user": "1"}, {"user": "1", "tier2": None}),
+        # Inner records have former names too.
+        ({"user": "a", "outer": {"number": 5}}, {"user": "a", "inner": {"id": 5}}),
+    ],
+)
+def test_lines_with_former_names_are_the_events_that_lines_with_todays_are(
+    line: dict[str, Any], today: dict[str, Any]
+) -> None:
+    encoder = TailEncoder(RENAMED)
+    assert "tier2" not in encoder.aliases
+    assert encoder.encode(line) == (wanted := encoder.encode(today))
+    assert JsonTails(encoder).encode([text(today), text(line)]).bodies == [wanted, wanted]
+
+
+class ColumnByColumn(JsonTails):
+    """Never one by one, as what needs a conversion is."""
+
+    def _one(self, line: bytes, *_: object) -> Any:
+        raise AssertionError(line)
+
+
+def test_lines_of_both_kinds_are_done_at_once() -> None:
+    tails = ColumnByColumn(TailEncoder(RENAMED)).encode([text(TODAY), text(FORMER)] * BLOCK)
+    assert len(set(tails.bodies)) == 1
+    assert tails.refused == {}
+
+
+def test_what_is_under_no_name_is_missing_or_unknown() -> None:
+    tails = JsonTails(TailEncoder(RENAMED)).encode([text(FORMER), b"{}", text(TODAY)])
+    assert tails.refused == {1: "user: it is missing"}
+    assert tails.bodies[0] == tails.bodies[2] is not None
+    strict = JsonTails(TailEncoder(RENAMED), only_known=True)
+    lines = [text(FORMER), text(FORMER | {"tier2": 1, "no": 1})]
+    assert strict.encode(lines).refused == {1: "there is no field 'no'"}
+
+
+def test_what_is_asked_for_is_found_under_former_names() -> None:
+    tails = JsonTails(TailEncoder(RENAMED), take=["user", "login"])
+    found = tails.encode([text(TODAY), text(FORMER), b"{}"]).taken
+    assert found == (["ada", "ada", None], [None, "ada", None])
+
+
+NAMES = ["user", "login", "name", "plan", "tier", "count", "n", "tier2", "inner", "outer", "x"]
+VALUES = (
+    st.none()
+    | st.booleans()
+    | st.sampled_from([0, 1, -1, 2**31, 1.5, 7.0, "7", "", "-", "a", [], {"id": 1}, {"number": 2}])
+)
+
+
+@given(
+    st.lists(st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=6), max_size=9),
+    st.sampled_from([[], ["user"], ["login"], ["n", "count"], ["outer"]]),
+)
+def test_column_by_column_is_one_by_one(lines: list[dict[str, Any]], take: list[str]) -> None:
+    check(TailEncoder(RENAMED), list(map(text, lines)), take=take)

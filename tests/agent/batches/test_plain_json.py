@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agent.batches import plain_json
@@ -138,6 +138,7 @@ def test_lines_come_to_the_same(several: list[bytes]) -> None:
     check(several, constants={"s": "always", "i": 5, "none": 1}, take=["s"], only_known=True)
 
 
+@settings(max_examples=settings().max_examples // 2)  # schemas take long to make up
 @given(event_texts(), st.data())
 def test_whatever_the_schema_is(text: dict[str, Any], data: st.DataObject) -> None:
     encoder = TailEncoder(parse(json.dumps(text)))

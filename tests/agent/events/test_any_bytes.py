@@ -18,7 +18,7 @@ SCHEMA = schema_of(
     msg=("string", ""),
     extra=({"type": "map", "values": "string"}, {}),
 )
-EXAMPLES = 60
+EXAMPLES = 30
 
 T = "2026-11-20T14:00:00Z"
 ANY = [

@@ -15,7 +15,7 @@ from agent.events.fields import fields_of_logfmt
 from agent.events.redaction import WINDOW
 from tests.agent.events.reading import read, reader_of, schema_of
 
-LONG = 128 * 1024
+LONG = 64 * 1024
 MEGABYTE = 1024 * 1024
 SCHEMA = schema_of(message=("string", ""), a=("string", ""))
 STARTS = {

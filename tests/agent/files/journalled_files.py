@@ -187,7 +187,29 @@ class JournalledFiles:
         self.files.close()
 
 
-Follow = Callable[..., JournalledFiles]
+class LogFolder:
+    """A test's own folder, and who follows what is written there."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.log = path / "app.log"
+        self.followers: list[JournalledFiles] = []
+
+    def __truediv__(self, name: str) -> Path:
+        return self.path / name
+
+    def follow(self, *patterns: str, **options: object) -> JournalledFiles:
+        """Patterns are below the folder; options are those of the input, or of following."""
+        paths = tuple(str(self / each) for each in patterns or ("app.log*",))
+        names = {"exclude", "start", "ignore_older"} & options.keys()
+        own = {name: options.pop(name) for name in names}
+        of = FileInput("in", "t", paths, **own)  # type: ignore[arg-type]
+        self.followers.append(JournalledFiles(of, **options))  # type: ignore[arg-type]
+        return self.followers[-1]
+
+    def close(self) -> None:
+        for each in self.followers:
+            each.close()
 
 
 def append(path: Path, text: str) -> None:
@@ -204,11 +226,16 @@ def tick() -> None:
     time.sleep(0.03)
 
 
-def rest(files: JournalledFiles) -> None:
+def rest(files: JournalledFiles, seconds: float = 0.05) -> None:
     """Everything was read, and every folder looked at for sure."""
     for _ in range(3):
         tick()
-        files.turn()
+        files.turn(seconds)
+
+
+def turns(files: JournalledFiles, count: int = 6) -> None:
+    for _ in range(count):
+        files.turn(0.3)
 
 
 def of_folders(files: JournalledFiles) -> list[Unwatched]:
@@ -223,3 +250,13 @@ def written_at_once(path: Path) -> None:
     """As by one write that made it."""
     before = path.stat().st_mtime_ns - 1_000_000_000
     os.utime(path, ns=(before, before))
+
+
+def written_for(seconds: float, *paths: Path) -> None:
+    """As its own times say, from now on."""
+    for path in paths:
+        os.utime(path, (time.time() + seconds,) * 2)
+
+
+def kept_files(store: ProgramDescriptors) -> list[str]:
+    return [name for name in store.kept() if not name.endswith((".events", ".history"))]

@@ -4,12 +4,11 @@ the folders, or after that."""
 import shutil
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from agent.history.blind_times import Traces
-from tests.agent.files.journalled_files import Follow, append, rest, settle
+from tests.agent.files.journalled_files import LogFolder, append, rest, settle
 
 BEFORE_LISTING = 2  # the question for the time after which folders are listed
 BEFORE_MEETING = 3  # and that after which files that are new get a source
@@ -42,13 +41,13 @@ class Amid:
 @pytest.mark.parametrize("made", ["not", "anew", "with another inode"])
 @pytest.mark.parametrize("seconds", [0.05, 6.0])
 def test_a_folder_is_removed_and_made_again(
-    follow: Follow, tmp_path: Path, is_told: bool, made: str, seconds: float
+    logs: LogFolder, is_told: bool, made: str, seconds: float
 ) -> None:
     """By then the kernel may have told that there is another file, and not that it is gone. A file
     system may give the same inode once more."""
-    folder = tmp_path / "shop"
+    folder = logs / "shop"
     log, amid = folder / "app.log", Amid()
-    files = follow("*/app.log*", boot=amid)
+    files = logs.follow("*/app.log*", boot=amid)
     folder.mkdir()
     append(folder / "other", "not meant\n")
     rest(files)
@@ -58,7 +57,7 @@ def test_a_folder_is_removed_and_made_again(
             append(log, "nobody has seen this\n")
         shutil.rmtree(folder)
         if made == "with another inode":
-            (tmp_path / "empty").mkdir()
+            (logs / "empty").mkdir()
         if made != "not":
             folder.mkdir()
             append(log, "new\n")
@@ -77,17 +76,17 @@ def test_a_folder_is_removed_and_made_again(
 
 @pytest.mark.parametrize("is_read", [False, True])
 def test_another_file_has_its_name_before_the_look_comes_to_it(
-    follow: Follow, tmp_path: Path, is_read: bool
+    logs: LogFolder, is_read: bool
 ) -> None:
     """The kernel has told of the first one, and not yet of what became of it. One that the look
     came to in time is followed under whatever name."""
-    log, amid = tmp_path / "app.log", Amid()
-    files = follow("*.log", boot=amid)
-    append(tmp_path / "other.log", "other\n")
+    log, amid = logs.log, Amid()
+    files = logs.follow("*.log", boot=amid)
+    append(logs / "other.log", "other\n")
     rest(files)
 
     def act() -> None:
-        log.rename(tmp_path / "app.log.1")
+        log.rename(logs / "app.log.1")
         append(log, "two\n")
 
     append(log, "one\n")
@@ -101,10 +100,10 @@ def test_another_file_has_its_name_before_the_look_comes_to_it(
     assert said == ([] if is_read else ["came and went between two looks: app.log"])
 
 
-def test_an_idle_file_grows_after_the_kernel_was_asked(follow: Follow, tmp_path: Path) -> None:
+def test_an_idle_file_grows_after_the_kernel_was_asked(logs: LogFolder) -> None:
     """Nobody waits for an event that was taken already."""
-    log, amid = tmp_path / "app.log", Amid()
-    files = follow("*.log", boot=amid)
+    log, amid = logs.log, Amid()
+    files = logs.follow("*.log", boot=amid)
     append(log, "one\n")
     rest(files)
     settle(files)
@@ -116,26 +115,24 @@ def test_an_idle_file_grows_after_the_kernel_was_asked(follow: Follow, tmp_path:
     assert files.text == b"one\ntwo\n"
 
 
-def test_a_process_that_stands_still(follow: Follow, tmp_path: Path) -> None:
+def test_a_process_that_stands_still(logs: LogFolder) -> None:
     """It is stopped as it sees that names changed, and lists them when it goes on."""
     amid = Amid()
-    files = follow("*.log", boot=amid)
+    files = logs.follow("*.log", boot=amid)
     rest(files)
-    append(tmp_path / "app.log", "nobody has seen this\n")
+    append(logs.log, "nobody has seen this\n")
     time.sleep(0.05)
-    (tmp_path / "app.log").write_text("two\n")
+    (logs.log).write_text("two\n")
     amid.after(BEFORE_LISTING, amid.freeze)
     files.turn()
     (said,) = files.unwatched
     assert (said.traces, said.reason[:22]) == (Traces.BRIEF, "nobody looked for 4 s;")
 
 
-def test_a_process_that_stands_still_before_it_lists_once_more(
-    follow: Follow, tmp_path: Path
-) -> None:
+def test_a_process_that_stands_still_before_it_lists_once_more(logs: LogFolder) -> None:
     """As it does where a file was truncated, in the same look."""
-    log, other, amid = tmp_path / "app.log", tmp_path / "other.log", Amid()
-    files = follow("*.log", boot=amid)
+    log, other, amid = logs.log, logs / "other.log", Amid()
+    files = logs.follow("*.log", boot=amid)
     append(log, "one\n" * 500)
     rest(files)
 
@@ -152,30 +149,3 @@ def test_a_process_that_stands_still_before_it_lists_once_more(
     (said,) = [each for each in files.unwatched if not each.source]
     assert (said.traces, said.reason[:22]) == (Traces.BRIEF, "nobody looked for 4 s;")
     assert said.reason.endswith("other.log")
-
-
-@pytest.mark.parametrize("pattern", ["*/app.log", "shop/app.log", "*/*/app.log"])
-@pytest.mark.parametrize("place", ["shop-2", "aside/shop"])
-@pytest.mark.parametrize("is_made", [False, True])
-def test_a_folder_is_moved_with_a_file_that_nobody_has_seen(
-    follow: Follow, tmp_path: Path, pattern: str, place: str, is_made: bool
-) -> None:
-    """Where a pattern leads to it, it is read there."""
-    (tmp_path / "aside").mkdir()
-    folder = tmp_path / ("shop" if pattern != "*/*/app.log" else "shop/shop")
-    folder.mkdir(parents=True)
-    files = follow(pattern)
-    rest(files)
-    append(folder / "app.log", "one\n")
-    (tmp_path / "shop").rename(tmp_path / place)
-    if is_made:
-        folder.mkdir(parents=True)
-        append(folder / "app.log", "new\n")
-    settle(files)
-    moved = tmp_path / place / folder.relative_to(tmp_path / "shop") / "app.log"
-    is_read = moved.match(str(tmp_path / pattern))
-    assert (b"one\n" in files.text) == is_read
-    assert (b"new\n" in files.text) == is_made
-    missed = str(folder), "came and went between two looks: app.log"
-    said = [(each.path, each.reason) for each in files.unwatched]
-    assert said == ([] if is_read else [missed])

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -18,82 +17,136 @@ from agent.files.happenings import (
     Forgettable,
     Grown,
     Lost,
-    Renamed,
     Truncated,
 )
-from agent.history.blind_times import Traces
 from agent.recognition.followed import Followed
 from agent.recognition.handles import Handles
-from tests.agent.files.journalled_files import (
-    Follow,
-    JournalledFiles,
-    append,
-    of_sources,
-    settle,
+from tests.agent.files.journalled_files import JournalledFiles, LogFolder, append, settle
+from tests.agent.files.scenarios import Scenario, check, scenarios
+
+FINISHED = "mv app.log app.log.1; turn; turn 61; turn 61; "
+REST = "turn; turn 6"
+
+
+@scenarios(
+    Scenario(
+        "a renamed file without a meant name is read to its end, and again when it grows on",
+        "write app.log a; turn; mv app.log old; write old b; turn; turn 61; turn 61; "
+        "write old c; turn 6",
+        "a b c",
+        follow="app.log",
+        counts={"sources": 2, "ended": 1},
+    ),
+    Scenario(
+        "a finished file is not read again, but when it grows on",
+        f"write app.log one; turn; {FINISHED}stop; start; turn; mv app.log.1 app.log.2; turn; "
+        "write app.log.2 two; turn 6",
+        "one two",
+        counts={"sources": 2, "ended": 1},
+    ),
+    Scenario(
+        "a finished file that is written anew in place",
+        f"write app.log head*400 one; turn; {FINISHED}stop; start; write app.log.1 more; turn; "
+        "turn 61; stop; set app.log.1 head*400 new*100; start; turn",
+        "head*400 one more head*400 new*100",
+        ("truncated app.log.1 from 2009: *",),
+    ),
+    Scenario(
+        "a file that is replaced by a longer one of its beginning, as rsync does it",
+        "write app.log x*1000; turn; cp app.log new; write new more; tick; mv new app.log; turn",
+        "x*1000 more",
+        counts={"sources": 1},
+    ),
+    Scenario(
+        "written between copying and truncating, and read: the copy has less",
+        "write app.log one; turn; cp app.log app.log.1; look; write app.log two; turn; "
+        "truncate app.log; turn; turn 3; stop; start; turn 3",
+        "one two",
+    ),
+    Scenario(
+        "written between copying and truncating, and not read: it is lost",
+        "write app.log one; turn; cp app.log app.log.1; look; write app.log two; look; "
+        "truncate app.log; turn; turn 3; stop; start; turn 3",
+        "one",
+        lost=4,
+    ),
+    Scenario(
+        "truncated and written anew to the same size",
+        "write app.log one; turn; tick; set app.log two; turn",
+        "one two",
+        ("truncated app.log from 4: *",),
+    ),
+    Scenario(
+        "two tiny files that are equal",
+        "write app.log.a same; write app.log.b same; turn; turn 2.5; write app.log.b more; turn",
+        "same same more",
+        counts={"sources": 2},
+    ),
+    Scenario(
+        "a copy that takes long is waited for as long as it grows",
+        "write app.log x*2500; turn; write app.log.1 x*500; turn 1.5; write app.log.1 x*500; "
+        "turn 1.5; write app.log.1 x*1000; turn 1.5; write app.log.1 x*500; turn 1.5; "
+        "write app.log y; write app.log.1 y; truncate app.log; turn 1.5; turn 6",
+        "x*2500 y",
+        counts={"sources": 1},
+    ),
+    Scenario(
+        "a file that was deleted never comes back, whatever has its device and inode",
+        "write app.log done; turn; rm app.log; turn; turn 16; tick; "
+        "write app.log done; turn; rm app.log; turn; turn 16; tick; "
+        "write app.log done more; turn; rm app.log; turn; turn 16",
+        "done done done more",
+        counts={"sources": 3, "ended": 3},
+    ),
+    *(
+        Scenario(
+            f"the same content of {count} lines is written while nobody looks to a {what} file",
+            f"write app.log report*{count}; turn; {finish}stop; rm {name}; tick; "
+            f"write {name} report*{count}; start; {REST}; stop; start; {REST}",
+            f"report*{2 * count}",
+            said,
+            counts={"sources": 2},
+        )
+        for count in (1, 1000)
+        for what, finish, name, said in (
+            ("finished", FINISHED, "app.log.1", ()),
+            ("new", "", "app.log", ("vanished app.log from *",)),
+        )
+    ),
+    *(
+        # It is the file that was made when this one was, so what has its bytes is its copy, also if
+        # that was written to after the last look.
+        Scenario(
+            f"truncated and then renamed while nobody looked, {follow}, {copy or 'no copy'}",
+            f"write app.log 0..200; turn; stop; tick; write app.log after; {copy}set app.log two; "
+            f"mv app.log app.log.1; write app.log three; start; {REST}; settle",
+            f"0..200 two three {'after' if copy else ''}",
+            () if copy else ("truncated app.log* from 1400: *",),
+            follow,
+            counts={"ended": 1 + (follow == "app.log") if copy else int(follow == "app.log")},
+        )
+        for follow in ("app.log", "app.log*")
+        for copy in ("", "cp2 app.log app.log.2; ")
+    ),
+    *(
+        Scenario(
+            f"a file of which nothing was read is renamed while nobody looks, {follow}",
+            "write app.log one; turn; truncate app.log; turn; stop; write app.log two; "
+            f"mv app.log app.log.1; write app.log three; start; {REST}",
+            "one two three",
+            ("truncated app.log from 4: *",),
+            follow,
+        )
+        for follow in ("app.log", "app.log*")
+    ),
 )
+def test_which_file_is_which(logs: LogFolder, scenario: Scenario) -> None:
+    """What is said of folders is not the subject here."""
+    check(logs, scenario, ignore="* .: *")
 
 
-def test_a_chain_of_renames_between_two_looks(follow: Follow, tmp_path: Path) -> None:
-    files, log = follow(), tmp_path / "app.log"
-    append(log, "a")
-    files.turn()
-    append(log, "b")
-    log.rename(tmp_path / "app.log.1")
-    append(log, "c")
-    (tmp_path / "app.log.1").rename(tmp_path / "app.log.2")
-    log.rename(tmp_path / "app.log.1")
-    append(log, "d")
-    assert sorted(files.turn()) == sorted(b"bcd")
-    first = files.read[0][0]
-    assert [data for source, _, data in files.read if source == first] == [b"a", b"b"]
-
-
-def test_a_renamed_file_without_a_meant_name_is_read_to_its_end(
-    follow: Follow, tmp_path: Path
-) -> None:
-    files, log = follow("app.log"), tmp_path / "app.log"
-    append(log, "a")
-    files.turn()
-    log.rename(tmp_path / "old")
-    append(tmp_path / "old", "b")
-    assert files.turn() == b"b"
-    files.turn(61.0)
-    files.turn(61.0)
-    assert [each.followed.source for each in files.of(Ended)] == ["s1"]
-    append(tmp_path / "old", "c")  # by a program that has not heard of it
-    assert files.turn(6.0) == b"c"
-    assert files.read[-1][:2] == ("s2", 2)
-
-
-def test_a_rename_while_nobody_looked(follow: Follow, tmp_path: Path) -> None:
-    files, log = follow("app.log"), tmp_path / "app.log"
-    append(log, "a" * 50)
-    files.turn()
-    append(log, "b")
-    log.rename(tmp_path / "app.log-20261120")
-    append(log, "c")
-    files.restart()
-    assert sorted(files.turn()) == sorted(b"bc")
-
-
-def test_a_copy_is_not_read_and_what_it_has_more_is(follow: Follow, tmp_path: Path) -> None:
-    files, log = follow(), tmp_path / "app.log"
-    append(log, "one\n")
-    files.turn()
-    append(log, "two\n")
-    shutil.copy(log, tmp_path / "app.log.1")
-    files.look()
-    os.truncate(log, 0)
-    append(log, "three\n")
-    files.look()
-    truncated = next(files.of(Truncated))
-    assert truncated.lost_bytes == 0
-    assert sorted([files.read_some()]) in ([b"two\nthree\n"], [b"three\ntwo\n"])
-    assert files.lost == 0
-
-
-def test_what_a_truncation_destroyed_is_lost(follow: Follow, tmp_path: Path) -> None:
-    files, log = follow(), tmp_path / "app.log"
+def test_what_a_truncation_destroyed_is_lost(logs: LogFolder) -> None:
+    files, log = logs.follow(), logs.log
     append(log, "one\n")
     files.turn()
     append(log, "two\n")
@@ -108,13 +161,11 @@ def test_what_a_truncation_destroyed_is_lost(follow: Follow, tmp_path: Path) -> 
     assert files.turn() == b"three\n"
 
 
-def test_a_copy_that_lacks_what_was_lost_is_known_after_a_restart(
-    follow: Follow, tmp_path: Path
-) -> None:
-    files, log = follow("app.log", "app.log.1"), tmp_path / "app.log"
+def test_a_copy_that_lacks_what_was_lost_is_known_after_a_restart(logs: LogFolder) -> None:
+    files, log = logs.follow("app.log", "app.log.1"), logs.log
     append(log, "one\n" * 30)
     files.turn()
-    shutil.copy(log, tmp_path / "app.log.1")
+    shutil.copy(log, logs / "app.log.1")
     append(log, "lost\n")
     files.look()
     os.truncate(log, 0)
@@ -128,20 +179,9 @@ def test_a_copy_that_lacks_what_was_lost_is_known_after_a_restart(
     assert (files.lost, list(files.of(EndUnseen))) == (5, [])
 
 
-def test_truncated_and_written_anew_to_the_same_size(follow: Follow, tmp_path: Path) -> None:
-    files, log = follow(), tmp_path / "app.log"
-    append(log, "one\n")
-    files.turn()
-    time.sleep(0.02)  # until the clock of the file system has moved on
-    log.write_text("two\n")
-    assert files.turn() == b"two\n"
-
-
-def test_truncated_and_written_anew_between_a_look_and_reading(
-    follow: Follow, tmp_path: Path
-) -> None:
+def test_truncated_and_written_anew_between_a_look_and_reading(logs: LogFolder) -> None:
     """With a head of 1 KiB that never changes: only the bytes read last tell."""
-    files, log = follow(), tmp_path / "app.log"
+    files, log = logs.follow(), logs.log
     head = "#" * 2000
     append(log, head + "one\n")
     files.turn()
@@ -168,8 +208,8 @@ def test_truncated_and_written_anew_before_anything_was_read(
     handles.close(followed)
 
 
-def test_a_deleted_file_is_read_to_its_end(follow: Follow, tmp_path: Path) -> None:
-    files, log = follow(), tmp_path / "app.log"
+def test_a_deleted_file_is_read_to_its_end(logs: LogFolder) -> None:
+    files, log = logs.follow(), logs.log
     append(log, "one\n")
     files.look()
     append(log, "two\n")
@@ -183,10 +223,8 @@ def test_a_deleted_file_is_read_to_its_end(follow: Follow, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("hold", [HoldDeleted(seconds=30.0), HoldDeleted(bytes=3)])
-def test_a_deleted_file_is_not_held_for_ever(
-    follow: Follow, tmp_path: Path, hold: HoldDeleted
-) -> None:
-    files, log = follow(hold=hold), tmp_path / "app.log"
+def test_a_deleted_file_is_not_held_for_ever(logs: LogFolder, hold: HoldDeleted) -> None:
+    files, log = logs.follow(hold=hold), logs.log
     append(log, "one\n")
     files.look()
     log.unlink()
@@ -197,9 +235,9 @@ def test_a_deleted_file_is_not_held_for_ever(
     assert len(list(files.of(Ended))) == 1
 
 
-def test_the_same_device_and_inode_are_another_file(follow: Follow, tmp_path: Path) -> None:
+def test_the_same_device_and_inode_are_another_file(logs: LogFolder) -> None:
     """Without a handle only the content tells."""
-    files, log = follow(), tmp_path / "app.log"
+    files, log = logs.follow(), logs.log
     append(log, "one\n")
     files.turn()
     files.files.close()
@@ -209,18 +247,18 @@ def test_the_same_device_and_inode_are_another_file(follow: Follow, tmp_path: Pa
     assert files.turn() == b"TWO\nthree\n"
 
 
-def test_the_name_that_was_known_of_two_is_removed(follow: Follow, tmp_path: Path) -> None:
+def test_the_name_that_was_known_of_two_is_removed(logs: LogFolder) -> None:
     """The file is not deleted: in the same folder its other name is found, elsewhere not."""
-    for other in (tmp_path / "kept", tmp_path / "elsewhere/app.log"):
-        log = tmp_path / "app.log"
-        files = follow("app.log")
+    for other in (logs / "kept", logs / "elsewhere/app.log"):
+        log = logs.log
+        files = logs.follow("app.log")
         append(log, "one\n")
         files.turn()
         other.parent.mkdir(exist_ok=True)
         os.link(log, other)
         log.unlink()
         files.turn()
-        found = other if other.parent == tmp_path else log
+        found = other if other.parent == logs.path else log
         (followed,) = files.files.following()
         assert followed.current_path == str(found)
         append(other, "two\n")
@@ -232,68 +270,16 @@ def test_the_name_that_was_known_of_two_is_removed(follow: Follow, tmp_path: Pat
         other.unlink()
 
 
-def test_a_file_that_is_called_deleted(follow: Follow, tmp_path: Path) -> None:
-    files, log = follow("app.log"), tmp_path / "app.log"
-    append(log, "one\n")
-    files.turn()
-    log.rename(tmp_path / "app.log (deleted)")
-    files.turn()
-    assert [each.followed.current_path for each in files.of(Renamed)] == [f"{log} (deleted)"]
-
-
-def test_two_tiny_files_that_are_equal(follow: Follow, tmp_path: Path) -> None:
-    files = follow()
-    append(tmp_path / "app.log.a", "same\n")
-    append(tmp_path / "app.log.b", "same\n")
-    assert files.turn() == b"same\n"
-    assert files.files.undecided
-    assert files.turn(2.5) == b"same\n"
-    assert not files.files.undecided
-    append(tmp_path / "app.log.b", "more\n")
-    assert files.turn() == b"more\n"
-
-
-def test_a_file_that_is_replaced_by_a_longer_one_of_its_beginning(
-    follow: Follow, tmp_path: Path
-) -> None:
-    """As rsync does it with a log of another host."""
-    files, log = follow(), tmp_path / "app.log"
-    log.write_text("x" * 2000)
-    files.turn()
-    (tmp_path / "new").write_text("x" * 2000 + "more")
-    time.sleep(0.02)  # until the clock of the file system has moved on
-    (tmp_path / "new").rename(log)
-    assert files.turn() == b"more"
-    assert files.read[-1][:2] == ("s1", 2000)
-
-
-def test_a_finished_file_is_not_read_again(follow: Follow, tmp_path: Path) -> None:
-    files, log = follow(), tmp_path / "app.log"
-    append(log, "one\n")
-    files.turn()
-    log.rename(tmp_path / "app.log.1")
-    files.turn()
-    files.turn(61.0)
-    assert len(list(files.of(Ended))) == 1
-    assert files.files.following() == []
-    files.restart()
-    assert files.turn() == b""
-    (tmp_path / "app.log.1").rename(tmp_path / "app.log.2")
-    assert files.turn() == b""
-    append(tmp_path / "app.log.2", "two\n")
-    assert files.turn(6.0) == b"two\n"
-
-
 @pytest.mark.not_quick("very many files")
-def test_equal_files_are_all_read(follow: Follow, tmp_path: Path) -> None:
+def test_equal_files_are_all_read(logs: LogFolder) -> None:
     """Applications that write the same are not copies of each other, however many and large."""
     for text in ("one line\n", "x" * 100 + "\n" + "ten kilobytes\n" * 750):
         for number in range(50):
-            append(tmp_path / f"app.log.{len(text)}.{number}", text)
-        files = follow(f"app.log.{len(text)}.*")
+            append(logs / f"app.log.{len(text)}.{number}", text)
+        files = logs.follow(f"app.log.{len(text)}.*")
         turn_until(files, len(text) * 50)
         for number in range(50, 100):
-            append(tmp_path / f"app.log.{len(text)}.{number}", text)
+            append(logs / f"app.log.{len(text)}.{number}", text)
         turn_until(files, len(text) * 100)
         assert files.text == text.encode() * 100
         assert files.turn(6.0) == b""
@@ -309,230 +295,31 @@ def turn_until(files: JournalledFiles, size: int) -> None:
         looks += 1
 
 
-def test_a_copy_that_takes_long(follow: Follow, tmp_path: Path) -> None:
-    """As long as it grows it is waited for."""
-    files, log = follow(), tmp_path / "app.log"
-    append(log, "x" * 5000)
-    files.turn()
-    for _ in range(5):
-        append(tmp_path / "app.log.1", "x" * 1000)
-        assert files.turn(1.5) == b""
-    append(log, "y")
-    append(tmp_path / "app.log.1", "y")
-    os.truncate(log, 0)
-    assert files.turn(1.5) == b"y"
-    assert files.turn(6.0) == b""
-    assert [each.followed.source for each in files.of(Renamed)] == ["s1"]
-
-
-def test_the_same_content_after_a_deletion_is_read_again(follow: Follow, tmp_path: Path) -> None:
-    """As a job does that writes its report anew."""
-    files, log = follow(), tmp_path / "app.log"
-    log.write_text("report\n" * 1000)
-    files.turn()
-    log.unlink()
-    time.sleep(0.02)  # until the clock of the file system has moved on
-    log.write_text("report\n" * 1000)
-    assert files.turn() == b"report\n" * 1000
-
-
-def test_what_is_written_between_copying_and_truncating(follow: Follow, tmp_path: Path) -> None:
-    """Of what was read the copy has less; what was not read is lost, and said to be."""
-    for read_before in (True, False):
-        files, log = follow(), tmp_path / "app.log"
-        append(log, "one\n")
-        files.turn()
-        shutil.copy(log, tmp_path / "app.log.1")
-        files.look()
-        append(log, "two\n")
-        files.look()
-        if read_before:
-            assert files.read_some() == b"two\n"
-        os.truncate(log, 0)
-        assert files.turn() == b""
-        assert files.turn(3.0) == b""
-        files.restart()
-        assert files.turn(3.0) == b""
-        assert files.lost == (0 if read_before else 4)
-        for path in tmp_path.iterdir():
-            path.unlink()
-
-
-def test_a_copy_of_one_of_two_that_are_equal(follow: Follow, tmp_path: Path) -> None:
-    files, log = follow(), tmp_path / "app.log"
-    for path in (log, tmp_path / "app.log.twin"):
-        append(path, "one\n")
-    files.turn()
-    files.turn(2.1)
-    assert files.text == b"one\none\n"
-    shutil.copy(log, tmp_path / "app.log.copy")
-    files.look()
-    append(log, "two\n")
-    assert files.turn() == b"two\n"
-    os.truncate(log, 0)
-    assert files.turn() == b""
-    assert files.turn(6.0) == b""
-    assert files.lost == 0
-
-
-def test_the_copy_of_one_of_many_that_begin_alike(follow: Follow, tmp_path: Path) -> None:
+def test_the_copy_of_one_of_many_that_begin_alike(logs: LogFolder) -> None:
     """As those of one daemon for each tenant do."""
-    files = follow("*.log*", open_files=10)
+    files = logs.follow("*.log*", open_files=10)
     head = "#" * 2000 + "\n"
-    logs = [tmp_path / f"{number:03}.log" for number in range(40)]
-    for number, log in enumerate(logs):
+    paths = [logs / f"{number:03}.log" for number in range(40)]
+    for number, log in enumerate(paths):
         append(log, f"{head}{number}\n")
     files.turn()
     files.turn(2.1)
     assert len({source for source, _, _ in files.read}) == 40
     files.read.clear()
-    append(logs[20], "unread\n")
-    for log in (logs[39], logs[20], logs[0]):
+    append(paths[20], "unread\n")
+    for log in (paths[39], paths[20], paths[0]):
         shutil.copy(log, f"{log}.1")
     files.look()
-    for log in (logs[39], logs[20], logs[0]):
+    for log in (paths[39], paths[20], paths[0]):
         os.truncate(log, 0)
     assert files.turn() == b"unread\n"
     assert files.turn(6.0) == b""
     assert files.lost == 0
 
 
-def test_a_file_that_was_deleted_never_comes_back(follow: Follow, tmp_path: Path) -> None:
-    """Whatever has its device and inode afterwards."""
-    files, log = follow(), tmp_path / "app.log"
-    for text in ("backup done\n", "backup done\n", "backup done\nmore\n"):
-        time.sleep(0.02)  # until the clock of the file system has moved on
-        append(log, text)
-        assert files.turn() == text.encode()
-        log.unlink()
-        files.turn()
-        files.turn(16.0)
-        assert files.journal == {}
-
-
-@pytest.mark.parametrize("finished", [True, False])
-@pytest.mark.parametrize("text", ["report\n", "report\n" * 1000])
-def test_the_same_content_that_is_written_while_nobody_looks(
-    follow: Follow, tmp_path: Path, text: str, finished: bool
-) -> None:
-    """To a new file, which may have the inode of the old one."""
-    files, log = follow(), tmp_path / "app.log"
-    append(log, text)
-    files.turn()
-    if finished:
-        log.rename(tmp_path / "app.log.1")
-        log = tmp_path / "app.log.1"
-        files.turn()
-        files.now += 61.0
-        files.turn()
-        assert len(list(files.of(Ended))) == 1
-    files.files.close()
-    log.unlink()
-    time.sleep(0.02)  # until the clock of the file system has moved on
-    append(log, text)
-    files.restart_closed()
-    assert files.turn() + files.turn(6.0) == text.encode()
-    files.restart()
-    assert files.turn() + files.turn(6.0) == b""
-
-
-def test_begun_anew_in_place_while_nobody_looked(follow: Follow, tmp_path: Path) -> None:
-    """With a head of 1 KiB that never changes: only the bytes read last tell."""
-    files, log = follow(), tmp_path / "app.log"
-    head = "#" * 2000
-    append(log, head + "one\n")
-    files.turn()
-    append(log, "two\n")
-    assert files.turn() == b"two\n"
-    append(log, "unread\n")
-    for each in files.files.following():
-        files.look()
-        files.journal[each.source] = files.files.snapshot_of(each)
-    files.files.close()
-    log.write_text(head + "new\n" * 100)
-    files.restart_closed()
-    assert files.turn() == (head + "new\n" * 100).encode()
-    assert files.lost == 7
-
-
-@pytest.mark.parametrize("is_copied", [True, False])
-@pytest.mark.parametrize("pattern", ["app.log", "app.log*"])
-def test_truncated_and_then_renamed_while_nobody_looked(
-    follow: Follow, tmp_path: Path, pattern: str, is_copied: bool
-) -> None:
-    """It is the file that was made when this one was, so what has its bytes is its copy, also if
-    that was written to after the last look."""
-    files, log = follow(pattern), tmp_path / "app.log"
-    read = "".join(f"line {number}\n" for number in range(200))
-    append(log, read)
-    assert files.turn() == read.encode()
-    files.crash()
-    time.sleep(0.02)  # until the clock of the file system has moved on
-    append(log, "after that\n")
-    if is_copied:
-        shutil.copy2(log, tmp_path / "app.log.2")
-    log.write_text("two\n")
-    log.rename(tmp_path / "app.log.1")
-    append(log, "three\n")
-    files.restart_closed()
-    files.turn()
-    files.turn(6.0)
-    wanted = [b"three", b"two", *([b"after that"] if is_copied else [])]
-    assert sorted(files.text.removeprefix(read.encode()).splitlines()) == sorted(wanted)
-    assert files.lost == 0
-    traces = [] if is_copied else [Traces.TRUNCATED]
-    assert [each.traces for each in of_sources(files)] == traces
-    settle(files)
-    (following,) = (source for source, _, data in files.read if data == b"two\n")
-    is_over = following in {each.followed.source for each in files.of(Ended)}
-    assert is_over == (pattern == "app.log"), "as any that was renamed"
-
-
-@pytest.mark.parametrize("pattern", ["app.log", "app.log*"])
-def test_a_file_of_which_nothing_was_read_is_renamed_while_nobody_looks(
-    follow: Follow, tmp_path: Path, pattern: str
-) -> None:
-    """It has no content to be known by: when it was made, it is."""
-    files, log = follow(pattern), tmp_path / "app.log"
-    append(log, "one\n")
-    files.turn()
-    os.truncate(log, 0)
-    files.turn()
-    (said,) = of_sources(files)
-    assert said.traces is Traces.TRUNCATED
-    files.crash()
-    append(log, "two\n")
-    log.rename(tmp_path / "app.log.1")
-    append(log, "three\n")
-    files.restart_closed()
-    files.turn()
-    files.turn(6.0)
-    assert sorted(files.text.split()) == [b"one", b"three", b"two"]
-    assert of_sources(files) == [said]
-
-
-def test_a_finished_file_that_is_written_anew_in_place(follow: Follow, tmp_path: Path) -> None:
-    files, log = follow(), tmp_path / "app.log.1"
-    head = "#" * 2000
-    append(tmp_path / "app.log", head + "one\n")
-    files.turn()
-    (tmp_path / "app.log").rename(log)
-    files.turn()
-    files.turn(61.0)
-    assert len(list(files.of(Ended))) == 1
-    files.restart()
-    append(log, "more\n")
-    assert files.turn() == b"more\n"
-    files.turn(61.0)
-    files.files.close()
-    log.write_text(head + "new\n" * 100)
-    files.restart_closed()
-    assert files.turn() == (head + "new\n" * 100).encode()
-
-
-def test_a_mark_over_many_short_reads(follow: Follow, tmp_path: Path) -> None:
+def test_a_mark_over_many_short_reads(logs: LogFolder) -> None:
     """It is of 64 bytes, also if they were read one by one."""
-    files, log = follow(), tmp_path / "app.log"
+    files, log = logs.follow(), logs.log
     append(log, "".join(f"{number:03}\n" for number in range(50)))
     files.look()
     for _ in range(30):

@@ -1,7 +1,6 @@
 """Files and folders that cannot be read, for a while; and what is asked of the kernel."""
 
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +14,8 @@ from agent.recognition.followed import Followed
 from agent.recognition.handles import Handles
 from agent.recognition.identity import fingerprint
 from agent.recognition.seen import same_content
-from tests.agent.files.journalled_files import JournalledFiles, append
+from tests.agent.files.journalled_files import JournalledFiles, LogFolder, append
+from tests.agent.files.scenarios import Scenario, check, scenarios
 from tests.agent.nobody import as_nobody, open_folder
 
 
@@ -79,119 +79,57 @@ def changed(files: JournalledFiles) -> list[Unwatched]:
     return [each for each in files.unwatched if each.traces is Traces.CHANGED]
 
 
-@pytest.mark.parametrize("how", ["deleted", "renamed", "written anew"])
-@pytest.mark.parametrize("restarted", [False, True])
-def test_a_file_that_is_gone_before_anybody_may_read_it_is_unknown(
-    folder: Path, how: str, restarted: bool
-) -> None:
-    log = folder / "app.log"
-    append(log, "one\n")
-    with as_nobody():
-        files = JournalledFiles(FileInput("in", "t", (str(log),)))
-        for _ in range(3):
-            time.sleep(0.03)
-            files.turn(6.0)
-    log.rename(folder / "former")
-    before = int(time.time() * 1000)
-    append(log, "unread\n")
-    log.chmod(barred_mode())
-    with as_nobody():
-        for _ in range(3):
-            time.sleep(0.03)
-            files.turn(6.0)
-        assert changed(files) == []
-        if restarted:
-            files.restart()
-    if how == "renamed":
-        log.rename(folder / "other")
-    else:
-        log.unlink()
-    if how == "written anew":
-        append(log, "three\n")
-    with as_nobody():
-        for _ in range(3):
-            files.turn(6.0)
-    (said,) = changed(files)
-    assert (said.topic, said.path, said.source) == ("t", str(folder), "")
-    assert said.from_millis <= before < said.to_millis
-    assert files.text == b"one\n" + (b"three\n" if how == "written anew" else b"")
-    files.close()
-
-
-@pytest.mark.parametrize("names", ["same", "came and went"])
-def test_what_a_folder_did_not_show_is_unknown_if_names_came_or_went(
-    folder: Path, names: str
-) -> None:
-    below = folder / "below"
-    below.mkdir()
-    log = below / "app.log"
-    append(log, "one\n")
-    with as_nobody():
-        files = JournalledFiles(FileInput("in", "t", (f"{below}/*.log",)), events=False)
-        files.turn()
-    below.chmod(barred_mode())
-    time.sleep(0.03)
-    before = int(time.time() * 1000)
-    with as_nobody():
-        files.turn(6.0)
-    append(log, "two\n")
-    if names != "same":
-        append(below / "new.log", "unread\n")
-        (below / "new.log").unlink()
-    with as_nobody():
-        files.turn(6.0)
-    below.chmod(0o755)
-    with as_nobody():
-        files.turn(6.0)
-        files.turn(6.0)
-    assert files.text == b"one\ntwo\n"
-    said = changed(files)
-    assert [each.path for each in said] == ([] if names == "same" else [str(below)])
-    assert all(each.from_millis <= before < each.to_millis for each in said)
-    files.close()
-
-
-def test_a_new_folder_that_was_not_open_at_first_is_known(folder: Path) -> None:
-    """As whoever makes one and then sets its rights does it."""
-    with as_nobody():
-        files = JournalledFiles(FileInput("in", "t", (f"{folder}/*/app.log",)))
-        files.turn()
-    below = folder / "below"
-    below.mkdir(mode=barred_mode())
-    with as_nobody():
-        files.turn()
-    below.chmod(0o755)
-    with as_nobody():
-        files.turn(6.0)
-    append(below / "app.log", "one\n")
-    with as_nobody():
-        assert files.turn(6.0) == b"one\n"
-    assert changed(files) == []
-    files.close()
-
-
-def test_a_source_that_may_not_be_read_after_a_start_is_over_when_its_file_is_gone(
-    folder: Path,
-) -> None:
-    log = folder / "app.log"
-    append(log, "one\n")
-    with as_nobody():
-        files = JournalledFiles(FileInput("in", "t", (str(log),)))
-        files.turn()
-        files.crash()
-    append(log, "unread\n")
-    log.chmod(barred_mode())
-    with as_nobody():
-        files.restart_closed()
-        files.turn()
-        files.turn(6.0)
-    log.unlink()
-    with as_nobody():
-        for _ in range(3):
-            files.turn(6.0)
-    (said,) = [each for each in files.unwatched if each.source]
-    assert (said.path, said.position, said.traces) == (str(log), 4, Traces.VANISHED)
-    files.close()
+@scenarios(
+    *(
+        Scenario(
+            f"a file that is {how} before anybody may read it {restart}",
+            "write app.log one; rest 6; mv app.log former; write app.log unseen; bar app.log; "
+            f"rest 6; {restart}{then}; turn 6; turn 6; turn 6",
+            read,
+            ("changed .: *",),
+            "app.log",
+        )
+        for how, then, read in (
+            ("deleted", "rm app.log", "one"),
+            ("renamed", "mv app.log other", "one"),
+            ("written anew", "rm app.log; write app.log three", "one three"),
+        )
+        for restart in ("", "stop; start; ")
+    ),
+    *(
+        Scenario(
+            f"what a folder did not show is unknown if names came or went: {came}",
+            "mkdir below; write below/app.log one; turn; bar below; tick; turn 6; "
+            f"write below/app.log two; {came}turn 6; show below; turn 6; turn 6",
+            "one two",
+            said,
+            "below/*.log",
+            {"events": False},
+        )
+        for came, said in (
+            ("", ()),
+            ("write below/new.log unseen; rm below/new.log; ", ("changed below: *",)),
+        )
+    ),
+    Scenario(
+        "a new folder that was not open at first is known: it was made, and then its rights set",
+        "turn; mkdir below; bar below; turn; show below; turn 6; write below/app.log one; turn 6",
+        "one",
+        follow="*/app.log",
+    ),
+    Scenario(
+        "a source that may not be read after a start is over when its file is gone",
+        "write app.log one; rest; stop; write app.log unseen; bar app.log; start; turn; turn 6; "
+        "rm app.log; turn 6; turn 6; turn 6",
+        "one",
+        ("vanished app.log from 4: *",),
+        "app.log",
+    ),
+)
+def test_what_may_not_be_read(folder: Path, scenario: Scenario) -> None:
+    logs = LogFolder(folder)
+    check(logs, scenario, ignore="[!cv]*", agent=as_nobody)
+    logs.close()
 
 
 def test_a_link_into_a_folder_where_nobody_may_look_is_unreadable(folder: Path) -> None:

@@ -24,8 +24,19 @@ from agent.history.name_events import (
     follow,
 )
 
-Told = list[tuple[int, str, int]]
-Place = tuple[int, str]
+
+def events(*told: tuple[int, str, int], folders: str = "/a") -> list[Event[str]]:
+    return [
+        Event(folder, mask, cookie, name)
+        for mask, name, cookie in told
+        for folder in folders.split()
+    ]
+
+
+def names_of(named: NameHistory[str]) -> str:
+    """What was there before, in brackets."""
+    names = " ".join(f"{folder}/{name}" for folder, name in named.places)
+    return names if named.is_new else f"({names})"
 
 
 def test_the_kernels_words() -> None:
@@ -34,76 +45,37 @@ def test_the_kernels_words() -> None:
     assert (flags.ISDIR, flags.IGNORED) == (IS_FOLDER, IGNORED)
 
 
-def followed(told: Told, places: Places[str]) -> tuple[list[str], dict[str, list[str]]]:
-    """Names of what is gone, and of what is there; those of what was there before in brackets."""
-    gone = follow([Event("/a", mask, cookie, name) for mask, name, cookie in told], places)
-    there = {now: names_of(each) for (_, now), each in places.items()}
-    return [" ".join(names_of(each)) for each in gone], there
-
-
-def names_of(named: NameHistory[str]) -> list[str]:
-    names = [name for _, name in named.places]
-    return names if named.is_new else [f"({' '.join(names)})"]
+MOVED = [(CREATE, "x", 0), (MOVED_FROM, "x", 7), (MOVED_TO, "y", 7)]
+GONE_FROM_BOTH = events((CREATE, "x", 0), (MOVED_FROM, "x", 7), folders="/a /b")
 
 
 @pytest.mark.parametrize(
     ("told", "gone", "there"),
     [
-        ([(CREATE, "x", 0)], [], {"x": ["x"]}),
-        ([(CREATE, "x", 0), (DELETE, "x", 0)], ["x"], {}),
-        ([(DELETE, "x", 0)], ["(x)"], {}),
-        (
-            [(CREATE, "x", 0), (MOVED_FROM, "x", 7), (MOVED_TO, "y", 7)],
-            [],
-            {"y": ["x", "y"]},
-        ),
-        ([(CREATE, "x", 0), (MOVED_FROM, "x", 7)], ["x"], {}),
-        ([(MOVED_FROM, "old", 7), (MOVED_TO, "x", 7)], [], {"x": ["(old x)"]}),
-        ([(MOVED_FROM, "old", 7), (MOVED_TO, "x", 7), (DELETE, "x", 0)], ["(old x)"], {}),
-        (
-            [(CREATE, "x", 0), (MOVED_FROM, "old", 7), (MOVED_TO, "x", 7)],
-            ["x"],
-            {"x": ["(old x)"]},
-        ),
-        ([(MOVED_TO, "x", 9), (DELETE, "x", 0)], ["x"], {}),
-        ([(CREATE, "x", 0), (CREATE, "x", 0)], [], {"x": ["x"]}),
+        (events((DELETE, "x", 0)), ["(/a/x)"], []),
+        (events((MOVED_FROM, "old", 7), (MOVED_TO, "x", 7)), [], ["(/a/old /a/x)"]),
+        (events((CREATE, "x", 0), (CREATE, "x", 0)), [], ["/a/x"]),
+        (events(*MOVED), [], ["/a/x /a/y"]),
+        # A folder that has two paths: each has its own history.
+        (events(*MOVED, folders="/a /b"), [], ["/a/x /a/y", "/b/x /b/y"]),
+        # From there to elsewhere: it is one file, and not gone.
+        ([*GONE_FROM_BOTH, *events((MOVED_TO, "y", 7), folders="/c")], [], ["/a/x /c/y"]),
+        (events((MOVED_FROM, "x", 7), folders="/a /b"), ["(/a/x)", "(/b/x)"], []),
     ],
 )
 def test_what_is_gone_and_what_is_there(
-    told: Told, gone: list[str], there: dict[str, list[str]]
+    told: list[Event[str]], gone: list[str], there: list[str]
 ) -> None:
-    assert followed(told, {}) == (gone, there)
-
-
-def test_a_move_in_a_folder_that_has_two_paths() -> None:
-    """Each has its own history."""
-    there: Places[str] = {}
-    came = [Event(each, CREATE, 0, "x") for each in ("/a", "/b")]
-    moved = [Event(each, MOVED_FROM, 7, "x") for each in ("/a", "/b")]
-    arrived = [Event(each, MOVED_TO, 7, "y") for each in ("/a", "/b")]
-    assert follow([*came, *moved, *arrived], there) == []
-    assert {at: each.places for at, each in there.items()} == {
-        ("/a", "y"): [("/a", "x"), ("/a", "y")],
-        ("/b", "y"): [("/b", "x"), ("/b", "y")],
-    }
-
-
-def test_a_move_from_a_folder_that_has_two_paths() -> None:
-    """It is one file, and not gone."""
-    there: Places[str] = {}
-    came = [Event(each, CREATE, 0, "x") for each in ("/a", "/b")]
-    moved = [Event(each, MOVED_FROM, 7, "x") for each in ("/a", "/b")]
-    assert follow([*came, *moved, Event("/c", MOVED_TO, 7, "y")], there) == []
-    assert list(there) == [("/c", "y")]
-    gone = follow(moved, {})
-    assert [each.places for each in gone] == [[("/a", "x")], [("/b", "x")]]
+    places: Places[str] = {}
+    assert [names_of(each) for each in follow(told, places)] == gone
+    assert [names_of(each) for each in places.values()] == there
 
 
 def test_a_path_that_is_not_that_folders_any_more() -> None:
     """What came there is adrift, and what came since under the same path is not."""
     there: Places[str] = {}
     adrift: dict[int, list[NameHistory[str]]] = {}
-    came = [Event("/a", CREATE, 0, "x"), Event("/b", CREATE, 0, "x")]
+    came = events((CREATE, "x", 0), folders="/a /b")
     left = [Event("/a", IGNORED, 5, ""), Event("/a", CREATE, 0, "x")]
     assert follow([*came, *left], there, adrift) == []
     assert [each.places for each in adrift.pop(5)] == [[("/a", "x")]]
@@ -113,28 +85,19 @@ def test_a_path_that_is_not_that_folders_any_more() -> None:
 
 def test_what_has_come_is_followed_on() -> None:
     places: Places[str] = {}
-    told = [(CREATE, "x", 0), (MOVED_FROM, "x", 1), (MOVED_TO, "y", 1)]
-    assert followed(told, places) == ([], {"y": ["x", "y"]})
+    assert follow(events(*MOVED), places) == []
     told = [(MOVED_FROM, "y", 2), (MOVED_TO, "z", 2), (CREATE, "y", 0), (DELETE, "z", 0)]
-    assert followed(told, places) == (["x y z"], {"y": ["y"]})
+    assert [names_of(each) for each in follow(events(*told), places)] == ["/a/x /a/y /a/z"]
+    assert [names_of(each) for each in places.values()] == ["/a/y"]
 
 
-def test_a_folder_is_told_from_a_file() -> None:
-    (gone,) = follow([Event("/a", DELETE | IS_FOLDER, 0, "x")], {})
+def test_files_and_folders_what_is_made_and_what_is_moved_are_told_apart() -> None:
+    (gone,) = follow(events((DELETE | IS_FOLDER, "x", 0)), {})
     assert gone.is_folder
     places: Places[str] = {}
-    follow(
-        [Event("/a", mask, 0, name) for mask, name in [(CREATE, "x"), (CREATE | IS_FOLDER, "y")]],
-        places,
-    )
-    assert [each.is_folder for each in places.values()] == [False, True]
-
-
-def test_what_is_made_is_told_from_what_is_moved() -> None:
-    places: Places[str] = {}
-    told = [(CREATE, "x", 0), (MOVED_FROM, "x", 1), (MOVED_TO, "y", 1), (MOVED_TO, "z", 2)]
-    followed(told, places)
-    assert [each.is_made for each in places.values()] == [True, False]
+    follow(events(*MOVED, (MOVED_TO, "z", 2), (CREATE | IS_FOLDER, "d", 0)), places)
+    assert [each.is_made for each in places.values()] == [True, False, True]
+    assert [each.is_folder for each in places.values()] == [False, False, True]
 
 
 NAMES = "abcd"

@@ -116,7 +116,7 @@ class Tree:
             removed.unlink() if removed.is_symlink() else shutil.rmtree(removed)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 1 << 32))
 def test_whoever_reads_finds_the_same(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     """One watcher lives all the time; the other one dies again and again, and its successor goes

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from agent.journal.binding import Binding
 from agent.journal.contents import JournalContents
@@ -19,15 +20,32 @@ from wire.records import Record, build_batch
 ME = Identity(7, 0)
 A, B = SourceId("a"), SourceId("b")
 LIMIT = 1 << 30
+OPEN: list[tuple[Path, Journal]] = []
 
 
 def open_journal(
     directory: Path, *, sync: bool = False, limit: int = LIMIT, ledger: bool = True
 ) -> tuple[Journal, JournalState]:
+    """Closed when the test is over, if not before."""
     binding = Binding.of(directory)
-    return Journal.open(
+    journal, state = Journal.open(
         directory, sync=sync, limit_bytes=limit, host_binding=binding, ledger=ledger
     )
+    OPEN.append((directory, journal))
+    return journal, state
+
+
+def reopened(directory: Path, **options: Any) -> tuple[Journal, JournalState]:
+    close_journals(directory)
+    return open_journal(directory, **options)
+
+
+def close_journals(directory: Path | None = None) -> None:
+    """Those of this directory; all of them without one."""
+    for each in OPEN[:]:
+        if directory in {None, each[0]}:
+            OPEN.remove(each)
+            each[1].close()
 
 
 def known(source: SourceId = A, position: int = 0, **other: object) -> KnownSource:

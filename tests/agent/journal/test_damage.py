@@ -30,6 +30,7 @@ from tests.agent.journal.samples import (
     open_journal,
     outgoing,
     parcel,
+    reopened,
     run,
     seen,
     seen_contents,
@@ -170,11 +171,10 @@ def test_damage_is_said_once_and_the_file_is_kept(copied: Path, tmp_path: Path) 
     path = files(copied)[-1]
     flip(path, stood_at(copied) + HEADER_SIZE + 1)
     shutil.move(copied, tmp_path / "moved")
-    journal, state = open_journal(tmp_path / "moved")
+    _journal, state = open_journal(tmp_path / "moved")
     assert state.is_copy_of is not None  # that it is, as these tests make it
     assert state.damage is not None
     assert "come twice" in state.damage
-    journal.close()
 
 
 def test_what_is_true_anyway_is_used(tmp_path: Path) -> None:
@@ -207,12 +207,10 @@ def test_what_is_true_anyway_is_used(tmp_path: Path) -> None:
     assert [each.number for each in state.statements] == [1]
     assert journal.next_number() == 6
     assert state.ledger_seq == 4
-    journal.close()
-    journal, again = open_journal(tmp_path)
+    journal, again = reopened(tmp_path)
     assert again.damage is None
     assert seen(again) == seen(state)
     assert len(files(tmp_path)) == 2
-    journal.close()
 
 
 def test_what_was_acknowledged_before_is_looked_for_where_it_is(tmp_path: Path) -> None:
@@ -236,7 +234,6 @@ def test_what_was_acknowledged_before_is_looked_for_where_it_is(tmp_path: Path) 
     assert state.acknowledged_offsets[target] == 7
     journal.acknowledged(1, 8)
     assert journal.acknowledged_offset(target) == 8
-    journal.close()
 
 
 def test_what_is_known_already_is_not_counted_again(tmp_path: Path) -> None:
@@ -283,11 +280,9 @@ def test_a_file_grown_with_zeros_is_torn(tmp_path: Path) -> None:
     assert state.is_torn
     assert path.stat().st_size == size
     journal.source(known(B))
-    journal.close()
-    journal, state = open_journal(tmp_path)
+    journal, state = reopened(tmp_path)
     assert not state.is_torn
     assert len(state.sources) == 2
-    journal.close()
 
 
 def test_entries_of_another_journal_are_none(tmp_path: Path) -> None:

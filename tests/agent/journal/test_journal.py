@@ -1,5 +1,6 @@
 """The journal as its users see it: what was told is there after it was opened again."""
 
+import shutil
 import stat
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from agent.runs import Excepted, Fate, Fingerprint, Progress, SourceId, WindowCo
 from client.delivery import TopicPartition
 from tests.agent.full_disk import no_file_beyond
 from tests.agent.journal.samples import (
+    LIMIT,
     ME,
     A,
     B,
@@ -34,6 +36,7 @@ from tests.agent.journal.samples import (
     outgoing,
     parcel,
     plain,
+    reopened,
     run,
     said,
     seen,
@@ -54,10 +57,8 @@ def test_a_new_journal_is_empty_and_nobody_elses(tmp_path: Path) -> None:
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     for path in directory.iterdir():
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
-    journal.close()
-    again, state = open_journal(directory)
+    _again, state = reopened(directory)
     assert state.agent_id == journal.agent_id
-    again.close()
 
 
 def test_everything_is_there_again(tmp_path: Path) -> None:
@@ -121,7 +122,6 @@ def test_everything_is_there_again(tmp_path: Path) -> None:
     journal, state = open_journal(tmp_path)
     assert said(state.statements) == before
     assert journal.known_source(B) is not None
-    journal.close()
 
 
 def test_ids_are_never_the_same(tmp_path: Path) -> None:
@@ -129,7 +129,6 @@ def test_ids_are_never_the_same(tmp_path: Path) -> None:
     ids = {journal.next_source() for _ in range(1000)}
     assert len(ids) == 1000
     assert all(len(each) == 20 for each in ids)
-    journal.close()
 
 
 def test_numbers_that_were_journalled_are_not_given_again(tmp_path: Path) -> None:
@@ -140,10 +139,8 @@ def test_numbers_that_were_journalled_are_not_given_again(tmp_path: Path) -> Non
     journal.parcel(parcel(ledger(journal.next_number(), 0)))
     journal.acknowledged(1, 0)
     assert not journal.statements
-    journal.close()
-    journal, _ = open_journal(tmp_path)
+    journal, _ = reopened(tmp_path)
     assert journal.next_number() == 2
-    journal.close()
 
 
 def test_a_source_is_forgotten_for_ever(tmp_path: Path) -> None:
@@ -154,10 +151,8 @@ def test_a_source_is_forgotten_for_ever(tmp_path: Path) -> None:
     journal.forget(A)
     journal.forget(A)
     assert journal.known_source(A) is None
-    journal.close()
-    journal, state = open_journal(tmp_path, ledger=False)
+    journal, state = reopened(tmp_path, ledger=False)
     assert [each.id for each in state.sources] == [B]
-    journal.close()
 
 
 def test_what_does_not_fit_is_a_bug_and_is_not_written(tmp_path: Path) -> None:
@@ -179,7 +174,6 @@ def test_what_does_not_fit_is_a_bug_and_is_not_written(tmp_path: Path) -> None:
         journal.source(known(A))
     with pytest.raises(JournalError, match="is closed"):
         journal.acknowledged(0, 0)
-    journal.close()
 
 
 HOLD = """
@@ -204,11 +198,10 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
         with pytest.raises(JournalError, match=f"{tmp_path} is in use: another agent"):
             open_journal(tmp_path)
         other.kill()
-    journal, state = open_journal(tmp_path)
+    _journal, state = open_journal(tmp_path)
     assert state.agent_id == theirs
     with pytest.raises(JournalError, match="is in use"):
         open_journal(tmp_path)
-    journal.close()
 
 
 def test_a_directory_that_cannot_be_used(tmp_path: Path) -> None:
@@ -248,10 +241,8 @@ def test_a_look_that_was_written_without_patterns(tmp_path: Path) -> None:
     assert state.looked == {"shop": Looked(5, 4, 3, folders)}
     journal.looked([LookedAt("shop", 6, 5, 4, folders, is_whole=True, patterns=patterns)])
     journal.looked([LookedAt("shop", 7, 6, 5, {}, has_more=True)])
-    journal.close()
-    journal, state = open_journal(tmp_path)
+    journal, state = reopened(tmp_path)
     assert state.looked == {"shop": Looked(7, 6, 5, folders, patterns, has_more=True)}
-    journal.close()
 
 
 def test_two_threads_and_files_begun_anew(tmp_path: Path) -> None:
@@ -289,7 +280,6 @@ def test_two_threads_and_files_begun_anew(tmp_path: Path) -> None:
     assert state.damage is None
     assert (seen(state).sources, seen(state).open) == held
     assert state.statements == statements
-    journal.close()
 
 
 def test_much_is_written_while_a_file_is_begun_anew(tmp_path: Path) -> None:
@@ -308,7 +298,6 @@ def test_much_is_written_while_a_file_is_begun_anew(tmp_path: Path) -> None:
     journal, state = open_journal(tmp_path)
     assert state.damage is None
     assert seen(state) == held
-    journal.close()
 
 
 @pytest.mark.parametrize(("acknowledged", "begins_anew_at"), [(True, 10_000), (False, 20_000)])
@@ -329,7 +318,6 @@ def test_when_a_file_is_begun_anew(tmp_path: Path, acknowledged: bool, begins_an
             journal.acknowledged(number, number)
         number += 1
     assert begins_anew_at - 1_000 < grown <= begins_anew_at
-    journal.close()
 
 
 def test_how_far_the_history_of_names_is_gone_through(tmp_path: Path) -> None:
@@ -339,16 +327,13 @@ def test_how_far_the_history_of_names_is_gone_through(tmp_path: Path) -> None:
     journal, state = open_journal(tmp_path)
     assert state.history is None
     journal.history(first)
-    journal.close()
-    journal, state = open_journal(tmp_path)
+    journal, state = reopened(tmp_path)
     assert state.history == first
     before = journal.sizes.file_bytes
     journal.history(then)
     assert journal.sizes.file_bytes - before < 60, "without names of inputs"
-    journal.close()
-    again, state = open_journal(tmp_path)
+    _again, state = reopened(tmp_path)
     assert state.history == then
-    again.close()
 
 
 def test_what_is_written_together_is_written_at_once(tmp_path: Path) -> None:
@@ -372,12 +357,10 @@ def test_what_is_written_together_is_written_at_once(tmp_path: Path) -> None:
         writer.start()
         writer.join()
         assert path.stat().st_size > after, "others do not wait, and order is kept"
-    journal.close()
-    again, state = open_journal(tmp_path)
+    _again, state = reopened(tmp_path)
     assert [each.id for each in state.sources] == [A, B]
     assert len(state.statements) == 1
     assert state.history == HistoryPosition("e1", 7)
-    again.close()
 
 
 def test_what_could_not_be_written_together_comes_before_anything_else(tmp_path: Path) -> None:
@@ -392,8 +375,87 @@ def test_what_could_not_be_written_together_comes_before_anything_else(tmp_path:
         journal.history(HistoryPosition("e1", 7))
     with journal.together():
         journal.source(known(B))
-    journal.close()
-    again, state = open_journal(tmp_path)
+    _again, state = reopened(tmp_path)
     assert [each.id for each in state.sources] == [A, B]
     assert state.history == HistoryPosition("e1", 7)
+
+
+# A copied directory is another agent's; one that was only renamed, or remounted, is not
+
+HERE = Binding("machine", "/var/lib/agent", 1, 100)
+
+
+@pytest.mark.parametrize(
+    ("other", "same"),
+    [
+        (HERE, True),
+        (replace(HERE, path="/srv/agent"), True),  # renamed, or mounted twice
+        (replace(HERE, device=9), True),  # devices are numbered anew when a host restarts
+        (replace(HERE, inode=101), False),
+        (replace(HERE, machine_id="other"), False),
+        (replace(HERE, path="/srv/agent", device=9), False),
+    ],
+)
+def test_which_is_the_same_directory(other: Binding, same: bool) -> None:
+    assert HERE.is_same_directory(other) is same
+    assert other.is_same_directory(HERE) is same
+
+
+def test_where_this_is(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    here = Binding.of(tmp_path / "link" / "new")
+    status = (tmp_path / "new").stat()
+    assert (here.path, here.inode) == (str(tmp_path / "new"), status.st_ino)
+    assert str(here).startswith(f"{tmp_path}/new on machine ")
+
+
+def test_a_copy_leaves_to_the_original_what_is_the_originals(tmp_path: Path) -> None:
+    original, _ = open_journal(tmp_path / "original")
+    for source in (A, B):
+        original.source(known(source))
+    original.partition("views", "id", 3)
+    original.parcel(parcel(outgoing(0, run(A)), outgoing(1, run(A, 1, 4, 10), run(B))))
+    original.numbered([(0, ME, 0, 0)])
+    original.acknowledged(0, 5)
+    shutil.copytree(tmp_path / "original", tmp_path / "copy")
+    copy, state = open_journal(tmp_path / "copy")
+    assert state.is_copy_of == original.agent_id != copy.agent_id
+    assert state.copied is not None
+    assert "1 batches with 5 events" in state.copied
+    assert str(tmp_path / "original") in state.copied
+    assert state.damage is None
+    assert not state.open
+    assert not state.statements
+    assert not state.partitions
+    assert not state.acknowledged_offsets
+    by_path = {each.path: each for each in state.sources}
+    assert by_path.keys() == {"/var/log/a.log", "/var/log/b.log"}
+    assert not {each.id for each in state.sources} & {A, B}
+    assert by_path["/var/log/a.log"].progress == Progress(50)
+    assert copy.next_number() == 0
+    copy.close()
+    assert len(files(tmp_path / "copy")) == 2
+    again, second = open_journal(tmp_path / "copy")
+    assert second.is_copy_of is None
+    assert seen(second) == seen(state)
     again.close()
+    original, kept = reopened(tmp_path / "original")
+    assert len(kept.open) == 1
+
+
+def test_a_directory_that_was_renamed_stays_the_same(tmp_path: Path) -> None:
+    journal, _ = open_journal(tmp_path / "before")
+    journal.source(known(A))
+    journal.parcel(parcel(outgoing(0, run(A))))
+    journal.close()
+    (tmp_path / "before").rename(tmp_path / "after")
+    moved, state = open_journal(tmp_path / "after")
+    assert state.is_copy_of is None
+    assert (state.agent_id, len(state.open)) == (journal.agent_id, 1)
+    moved.close()
+    # And from there on, that is where it is.
+    here = replace(Binding.of(tmp_path / "after"), device=12345)
+    _again, state = Journal.open(
+        tmp_path / "after", sync=False, limit_bytes=LIMIT, host_binding=here
+    )
+    assert state.is_copy_of is None

@@ -23,6 +23,7 @@ from tests.agent.journal.samples import (
     open_journal,
     outgoing,
     parcel,
+    reopened,
     run,
 )
 
@@ -57,10 +58,8 @@ def test_a_journal_that_has_lost_its_end_gives_no_number_again(tmp_path: Path, w
     assert "3 were handed out" in state.damage
     assert "come twice" in state.damage
     journal.parcel(parcel(ledger(journal.next_number())))
-    journal.close()
-    journal, again = open_journal(tmp_path)
+    journal, again = reopened(tmp_path)
     assert (again.ledger_seq, again.damage) == (4, None)
-    journal.close()
 
 
 def test_the_file_that_has_lost_its_end_is_kept(tmp_path: Path) -> None:
@@ -77,11 +76,10 @@ def test_an_entry_that_is_damaged_itself_has_its_number(tmp_path: Path) -> None:
     """Behind damage it is read what numbers were given, and not in what is damaged."""
     position = entries_after(tmp_path, 3)
     flip(files(tmp_path)[-1], position + HEADER_SIZE)
-    journal, state = open_journal(tmp_path)
+    _journal, state = open_journal(tmp_path)
     assert state.damage is not None
     assert "has lost its end" not in state.damage
     assert state.ledger_seq == 3
-    journal.close()
 
 
 def test_an_entry_that_was_torn_while_it_was_written_is_no_damage(tmp_path: Path) -> None:
@@ -94,7 +92,6 @@ def test_an_entry_that_was_torn_while_it_was_written_is_no_damage(tmp_path: Path
     journal, state = open_journal(tmp_path)
     assert (state.ledger_seq, state.damage) == (2, None)
     assert journal.sizes.file_bytes == size
-    journal.close()
 
 
 @pytest.mark.not_quick("starts a process")
@@ -111,9 +108,8 @@ def test_a_kill_finds_what_was_handed_out(tmp_path: Path) -> None:
     killed = subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
     assert killed.returncode == -signal.SIGKILL
     tear(tmp_path)
-    journal, state = open_journal(tmp_path)
+    _journal, state = open_journal(tmp_path)
     assert state.ledger_seq == 4
-    journal.close()
 
 
 def test_a_directory_without_the_file_is_taken_as_it_is(tmp_path: Path) -> None:
@@ -127,7 +123,6 @@ def test_a_directory_without_the_file_is_taken_as_it_is(tmp_path: Path) -> None:
     journal, state = open_journal(tmp_path)
     assert state.ledger_seq == 3
     assert state.damage is not None
-    journal.close()
 
 
 def test_a_file_that_is_behind_says_nothing(tmp_path: Path) -> None:
@@ -140,7 +135,6 @@ def test_a_file_that_is_behind_says_nothing(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_bytes(before)
     journal, state = open_journal(tmp_path)
     assert (state.ledger_seq, state.damage) == (2, None)
-    journal.close()
 
 
 @pytest.mark.parametrize("position", [0, 20, 28, 31])
@@ -148,9 +142,8 @@ def test_a_file_that_is_damaged_is_not_believed(tmp_path: Path, position: int) -
     size = entries_after(tmp_path, 3)
     flip(tmp_path / FILE_NAME, position)
     tear(tmp_path, size)
-    journal, state = open_journal(tmp_path)
+    _journal, state = open_journal(tmp_path)
     assert (state.ledger_seq, state.damage) == (0, None)
-    journal.close()
 
 
 def test_a_copy_has_numbers_of_its_own(tmp_path: Path) -> None:
@@ -166,7 +159,6 @@ def test_a_copy_has_numbers_of_its_own(tmp_path: Path) -> None:
     assert LedgerNumbers(tmp_path / "copy", agent_id).given == 1
     journal, state = open_journal(tmp_path / "copy")
     assert (state.ledger_seq, state.damage) == (1, None)
-    journal.close()
 
 
 def test_another_agents_file_says_nothing(tmp_path: Path) -> None:
@@ -174,9 +166,8 @@ def test_another_agents_file_says_nothing(tmp_path: Path) -> None:
     entries_after(tmp_path, 3)
     for path in files(tmp_path):
         path.unlink()
-    journal, state = open_journal(tmp_path)
+    _journal, state = open_journal(tmp_path)
     assert (state.ledger_seq, state.damage) == (0, None)
-    journal.close()
 
 
 def test_a_file_that_is_removed_is_made_again(tmp_path: Path) -> None:
@@ -208,7 +199,6 @@ def test_a_file_that_cannot_be_written_stops_nothing_and_is_said(
     (tmp_path / FILE_NAME).rmdir()
     journal.parcel(parcel(ledger(journal.next_number())))
     assert LedgerNumbers(tmp_path, journal.agent_id).given == 3
-    journal.close()
 
 
 def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:

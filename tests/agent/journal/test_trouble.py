@@ -16,6 +16,7 @@ from tests.agent.full_disk import no_file_beyond
 from tests.agent.journal.samples import (
     LIMIT,
     ME,
+    OPEN,
     A,
     B,
     files,
@@ -23,6 +24,7 @@ from tests.agent.journal.samples import (
     open_journal,
     outgoing,
     parcel,
+    reopened,
     run,
     seen_contents,
     wait_for_new_file,
@@ -49,13 +51,11 @@ def test_a_full_disk_then_not(tmp_path: Path, room: int) -> None:
     journal.parcel(waiting)
     journal.numbered([(1, ME, 0, 0)])
     held = seen_contents(journal._contents)
-    journal.close()
-    journal, state = open_journal(tmp_path)
+    journal, state = reopened(tmp_path)
     assert state.damage is None
     assert seen_contents(journal._contents) == held
     assert [each.outgoing.number for each in state.open] == [1]
     assert [each.id for each in state.sources] == [A]
-    journal.close()
 
 
 def test_an_acknowledgement_that_could_not_be_written_is_only_forgotten(tmp_path: Path) -> None:
@@ -70,7 +70,6 @@ def test_an_acknowledgement_that_could_not_be_written_is_only_forgotten(tmp_path
     journal, state = open_journal(tmp_path)
     assert state.damage is None
     assert [each.outgoing.number for each in state.open] == [0]
-    journal.close()
 
 
 def test_a_new_file_that_cannot_be_made(tmp_path: Path) -> None:
@@ -88,11 +87,9 @@ def test_a_new_file_that_cannot_be_made(tmp_path: Path) -> None:
     assert journal.sizes.generation == 3
     assert journal.trouble is None
     held = seen_contents(journal._contents)
-    journal.close()
-    journal, state = open_journal(tmp_path)
+    journal, state = reopened(tmp_path)
     assert state.damage is None
     assert seen_contents(journal._contents) == held
-    journal.close()
 
 
 def grow(journal: Journal, *, until: int) -> None:
@@ -129,7 +126,9 @@ def journal_on(
     broken = GenerationFile(path_of(tmp_path, generation), fd, size)
     owner = JournalOwner(first.owner.agent_id, first.owner.binding, first.owner.salt)
     found = OpenedJournal(owner, JournalContents(owner.agent_id), broken, generation, 0)
-    return Journal(found, held, sync=sync, limit_bytes=limit)
+    journal = Journal(found, held, sync=sync, limit_bytes=limit)
+    OPEN.append((tmp_path, journal))
+    return journal
 
 
 def test_a_flush_that_fails_is_not_believed_in_again(tmp_path: Path) -> None:
@@ -144,12 +143,10 @@ def test_a_flush_that_fails_is_not_believed_in_again(tmp_path: Path) -> None:
     journal.parcel(second)
     journal.numbered([(1, ME, 0, 0)])
     held = seen_contents(journal._contents)
-    journal.close()
-    journal, state = open_journal(tmp_path)
+    journal, state = reopened(tmp_path)
     assert seen_contents(journal._contents) == held
     assert [each.outgoing.number for each in state.open] == [1]
     assert [each.number for each in state.statements] == [0]
-    journal.close()
 
 
 @pytest.mark.parametrize("sync", [True, False])
@@ -160,7 +157,6 @@ def test_numbers_are_on_disk_before_anything_is_sent(tmp_path: Path, sync: bool)
             journal.numbered([])
     journal.numbered([])
     assert files(tmp_path)[-1].name.endswith("4.log" if sync else "2.log")
-    journal.close()
 
 
 def test_a_parcel_told_again_after_a_flush_that_failed_is_there_once(tmp_path: Path) -> None:
@@ -171,11 +167,9 @@ def test_a_parcel_told_again_after_a_flush_that_failed_is_there_once(tmp_path: P
         journal.parcel(told)
     journal.parcel(told)
     journal.numbered([(0, ME, 0, 0)])
-    journal.close()
-    journal, state = open_journal(tmp_path)
+    journal, state = reopened(tmp_path)
     assert [each.outgoing.number for each in state.open] == [0]
     assert state.open[0].numbers is not None
-    journal.close()
 
 
 def test_half_an_entry_that_cannot_be_cut_off(tmp_path: Path) -> None:
@@ -185,11 +179,9 @@ def test_half_an_entry_that_cannot_be_cut_off(tmp_path: Path) -> None:
         journal.source(known(A))
     journal.source(known(A))
     journal.parcel(parcel(outgoing(journal.next_number(), run(A))))
-    journal.close()
-    journal, state = open_journal(tmp_path)
+    journal, state = reopened(tmp_path)
     assert state.damage is None
     assert len(state.open) == 1
-    journal.close()
 
 
 def test_a_large_file_makes_room_on_a_full_disk(tmp_path: Path) -> None:
@@ -199,10 +191,8 @@ def test_a_large_file_makes_room_on_a_full_disk(tmp_path: Path) -> None:
     assert journal.sizes.generation == 4
     assert journal.sizes.file_bytes < 500
     assert journal.trouble is None
-    journal.close()
-    journal, state = open_journal(tmp_path)
+    journal, state = reopened(tmp_path)
     assert [each.id for each in state.sources] == [A]
-    journal.close()
 
 
 def test_without_room_for_a_new_file_the_one_before_is_given_up(tmp_path: Path) -> None:
@@ -213,4 +203,3 @@ def test_without_room_for_a_new_file_the_one_before_is_given_up(tmp_path: Path) 
     assert not files(tmp_path)
     journal.source(known(A))
     assert len(files(tmp_path)) == 1
-    journal.close()

@@ -4,14 +4,17 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from agent.config import BatchCompression, Batches
+from agent.ledger.publishing import NAMED_SECONDS, Heartbeats
 from agent.parcels import Eventless, Parcel
 from agent.recognition.identity import fingerprint
 from agent.runs import Excepted, Fate, Progress, Run
+from harness.waiting import wait_until
 from ledger.names import LEDGER_TOPIC, topic_id_text
 from tests.agent.journal.samples import files
 from tests.agent.shipping.agent_side import (
@@ -19,7 +22,6 @@ from tests.agent.shipping.agent_side import (
     AgentSide,
     KnownSchemas,
     agent_side,
-    wait_for,
 )
 from tests.agent.shipping.refusing_broker import TAKEN, Outcome, RefusingBroker
 from wire.errors import ErrorCode
@@ -40,12 +42,12 @@ def seqs(broker: RefusingBroker) -> list[int]:
 
 
 def offsets(broker: RefusingBroker) -> list[tuple[int, int]]:
-    return sorted(
-        (each["first"], each["count"])
-        for entry in broker.events(LEDGER_TOPIC)
-        for passage in entry["passages"]
-        for each in passage["offsets"]
-    )
+    said = [each for passage in broker.passages() for each in passage["offsets"]]
+    return sorted((each["first"], each["count"]) for each in said)
+
+
+def runs(broker: RefusingBroker) -> list[dict[str, Any]]:
+    return [run for passage in broker.passages() for run in passage["runs"]]
 
 
 def covered(broker: RefusingBroker) -> int:
@@ -75,12 +77,7 @@ def test_numbers_go_on_over_restarts(tmp_path: Path) -> None:
             side.journal.agent_id
         }
         assert covered(broker) == 15
-        paths = [
-            run["path"]
-            for entry in broker.events(LEDGER_TOPIC)
-            for passage in entry["passages"]
-            for run in passage["runs"]
-        ]
+        paths = [run["path"] for run in runs(broker)]
         assert set(paths) <= {"", next(iter(side.sources.values())).known().path}
         assert len([path for path in paths if path]) == 3  # once for each life
 
@@ -109,7 +106,7 @@ def test_nobody_waits_for_the_ledger(tmp_path: Path) -> None:
     with RefusingBroker(refusing(ErrorCode.topic_authorization_failed, left)) as broker:
         with agent_side(broker.bootstrap, tmp_path) as side:
             ship(side, 5)
-            wait_for(lambda: LEDGER_TOPIC in side.shipper.stalled())
+            wait_until(lambda: LEDGER_TOPIC in side.shipper.stalled())
             assert side.shipper.room()
             assert side.shipper.oldest_open() is None
             ship(side, 5)
@@ -167,7 +164,7 @@ def test_a_statement_that_no_entry_can_hold_is_left_out(
         progress = {source.id: Progress(source.position + 40, source.seq)}
         number = side.journal.next_number()
         side.journal.parcel(Parcel((), [Eventless(number, TOPIC, run)], progress))
-        wait_for(lambda: not side.journal.sizes.statements, side.shipper)
+        wait_until(lambda: not side.journal.sizes.statements)
         assert large[0] > 0
         assert caplog.text.count("left out of the ledger") == 1
         assert covered(broker) == 1
@@ -184,12 +181,7 @@ def test_names_that_are_not_utf_8(tmp_path: Path) -> None:
             side.settle()
             side.journal.finished(source.id, 1)
         entries = broker.events(LEDGER_TOPIC)
-        paths = [
-            run["path"]
-            for entry in entries
-            for passage in entry["passages"]
-            for run in passage["runs"]
-        ]
+        paths = [run["path"] for run in runs(broker)]
         (finished,) = (each for entry in entries for each in entry["finished"])
         assert [*filter(None, paths), finished["path"]] == ["/logs/caf\ufffd.log"] * 2
 
@@ -221,16 +213,11 @@ def test_runs_wait_until_it_is_known_which_topic_they_are_about(tmp_path: Path) 
             eventless = Eventless(side.journal.next_number(), TOPIC, run)
             side.journal.parcel(Parcel((), [eventless], {source.id: Progress(10)}))
             ship_other(side)
-            wait_for(lambda: covered(broker) == 1)
-            wait_for(lambda: side.journal.sizes.statements == 1, side.shipper)
+            wait_until(lambda: covered(broker) == 1)
+            wait_until(lambda: side.journal.sizes.statements == 1)
             broker.missing.clear()
-            wait_for(lambda: not side.journal.sizes.statements, side.shipper)
-        (passage,) = (
-            each
-            for entry in broker.events(LEDGER_TOPIC)
-            for each in entry["passages"]
-            if each["partition"] < 0
-        )
+            wait_until(lambda: not side.journal.sizes.statements)
+        (passage,) = (each for each in broker.passages() if each["partition"] < 0)
         assert passage["topic_id"] == topic_id_text(broker.topic_id)
 
 
@@ -248,8 +235,8 @@ def test_without_a_schema_statements_wait(tmp_path: Path) -> None:
         ship(side, 5)
         assert side.journal.sizes.statements == 5
         schemas.ledger = KnownSchemas().ledger
-        wait_for(lambda: covered(broker) == 5)
-        wait_for(lambda: side.journal.sizes.statements == 0)
+        wait_until(lambda: covered(broker) == 5)
+        wait_until(lambda: side.journal.sizes.statements == 0)
 
 
 def test_lines_without_event_files_that_ended_and_heartbeats(tmp_path: Path) -> None:
@@ -271,12 +258,7 @@ def test_lines_without_event_files_that_ended_and_heartbeats(tmp_path: Path) -> 
         (beat,) = (each for entry in entries for each in entry["heartbeats"])
         assert (beat["until"], beat["topics"]) == (5 * WINDOW_MILLIS, [TOPIC])
         assert beat["lag_bytes"] == 12
-        bare = [
-            passage
-            for entry in entries
-            for passage in entry["passages"]
-            if passage["partition"] < 0
-        ]
+        bare = [each for each in broker.passages() if each["partition"] < 0]
         assert [run["excepted"][0]["bytes"] for passage in bare for run in passage["runs"]] == [40]
 
 
@@ -286,11 +268,11 @@ def test_a_source_that_has_another_file_is_said_though_nothing_else_is(tmp_path:
         with agent_side(broker.bootstrap, tmp_path) as side:
             ship(side, 2)
             (source,) = side.sources.values()
-            wait_for(lambda: not side.journal.sizes.statements, side.shipper)
+            wait_until(lambda: not side.journal.sizes.statements)
             assert inodes(broker) == [1]
             side.journal.source(replace(source.known(), last_path="/logs/moved"))
             side.journal.source(replace(source.known(), last_path="/logs/moved", inode=2))
-            wait_for(lambda: inodes(broker) == [1, 2], side.shipper)
+            wait_until(lambda: inodes(broker) == [1, 2])
             assert not side.journal.moved
         assert inodes(broker) == [1, 2]
 
@@ -310,7 +292,7 @@ def test_a_file_is_said_again_whenever_twice_as_much_is_known_of_it(tmp_path: Pa
                 head = fingerprint(b"x" * size)
                 side.journal.source(replace(source.known(), fingerprint=head))
                 ship(side, 1)
-                wait_for(lambda: not side.journal.sizes.statements, side.shipper)
+                wait_until(lambda: not side.journal.sizes.statements)
         files = [each for entry in broker.events(LEDGER_TOPIC) for each in entry["files"]]
         sizes = [each["head_size"] for each in files if each["head_size"]]
         assert sizes == [20, 40, 1023, 1024]
@@ -324,7 +306,7 @@ def test_an_idle_agent_says_one_small_entry_a_window(tmp_path: Path) -> None:
         for window in range(3):
             for millis in range(3):
                 side.shipper.heartbeat({TOPIC: window * WINDOW_MILLIS + millis}, 0)
-            wait_for(lambda window=window: len(seqs(broker)) > window)
+            wait_until(lambda window=window: len(seqs(broker)) > window)
     assert len(seqs(broker)) == 3
     sizes = [header.size for header in broker.headers(LEDGER_TOPIC)]
     assert sizes[-1] < 250
@@ -348,6 +330,74 @@ def test_a_new_agent_is_heard_at_once(tmp_path: Path) -> None:
     ):
         time.sleep(1.0)
         side.shipper.heartbeat({TOPIC: 0}, 0)
-        wait_for(lambda: seqs(broker) == [0], side.shipper)
+        wait_until(lambda: seqs(broker) == [0])
         (heartbeat,) = broker.events(LEDGER_TOPIC)[0]["heartbeats"]
         assert heartbeat["topics"] == [TOPIC]
+
+
+# Heartbeats: one a window, topics named when it must be
+
+WINDOW = 60_000
+
+
+def heartbeats() -> Heartbeats:
+    return Heartbeats(WINDOW, "1.2")
+
+
+def say(beats: Heartbeats, now: float) -> list[dict[str, object]]:
+    found = beats.statements(now)
+    beats.said(found, now)
+    return found
+
+
+def test_nothing_is_said_of_nothing() -> None:
+    beats = heartbeats()
+    assert not beats.due
+    beats.tell({}, 0)
+    assert not beats.due
+    assert beats.statements(0) == []
+
+
+def test_once_a_window() -> None:
+    beats = heartbeats()
+    beats.tell({"a": 3 * WINDOW + 5}, 17)
+    assert beats.due
+    assert say(beats, 0) == [
+        {"until": 3 * WINDOW, "topics": ["a"], "lag_bytes": 17, "program_version": "1.2"}
+    ]
+    beats.tell({"a": 4 * WINDOW - 1}, 20)
+    assert not beats.due
+    beats.tell({"a": 4 * WINDOW}, 20)
+    assert beats.due
+    assert say(beats, 1) == [{"until": 4 * WINDOW, "lag_bytes": 20}]
+
+
+def test_topics_are_named_when_they_change_and_once_an_hour() -> None:
+    beats = heartbeats()
+    for at, topics in enumerate([{"a", "b"}, {"a", "b"}, {"a"}, {"a"}]):
+        beats.tell(dict.fromkeys(topics, at * WINDOW), 0)
+        (said,) = say(beats, float(at))
+        assert said.get("topics") == (sorted(topics) if at in {0, 2} else None)
+    beats.tell({"a": 9 * WINDOW}, 0)
+    (said,) = say(beats, 2 + NAMED_SECONDS)
+    assert said["topics"] == ["a"]
+
+
+def test_topics_that_are_not_as_far_are_named() -> None:
+    beats = heartbeats()
+    beats.tell({"a": WINDOW, "b": WINDOW}, 0)
+    say(beats, 0)
+    beats.tell({"a": 3 * WINDOW, "b": 2 * WINDOW}, 0)
+    said = say(beats, 1)
+    assert [(each["until"], each["topics"]) for each in said] == [
+        (2 * WINDOW, ["b"]),
+        (3 * WINDOW, ["a"]),
+    ]
+
+
+def test_what_the_journal_did_not_take_is_said_again() -> None:
+    beats = heartbeats()
+    beats.tell({"a": WINDOW}, 0)
+    first = beats.statements(0)
+    assert beats.due
+    assert beats.statements(1) == first

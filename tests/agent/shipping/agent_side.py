@@ -4,7 +4,7 @@ What is in the log afterwards must be each line once, in order, and the ledger m
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,12 @@ from agent.parcels import BatchKind, Outgoing, Parcel
 from agent.runs import Fingerprint, KnownSource, Progress, Run, SourceId
 from agent.shipping.replacing import window_counts
 from agent.shipping.shipper import Shipper
-from agent.shipping.topics import Placement
 from agent.topic_schemas.values import TopicSchema
 from client.brokers import Brokers
 from client.delivery import Batch, TopicPartition
 from client.fetcher import Fetcher
 from client.offsets import Beginning, End, start_offsets
+from harness.waiting import wait_until
 from schemas.envelope import Decoder, Encoder, split
 from schemas.event_schemas import DEAD_LETTER, LEDGER, LOG_LINE, built_in
 from schemas.parsing import AvroSchema
@@ -173,8 +173,9 @@ class AgentSide:
         return source
 
     def target(self, topic: str) -> TopicPartition:
-        found: Placement = wait_for(lambda: self.shipper.target(topic), self.shipper)
-        return found.target
+        placement = self.shipper.target(topic) or wait_until(lambda: self.shipper.target(topic))
+        assert placement is not None
+        return placement.target
 
     def ship(
         self,
@@ -209,7 +210,7 @@ class AgentSide:
 
     def settle(self) -> None:
         """Until all lines are acknowledged."""
-        wait_for(lambda: self.shipper.oldest_open() is None, self.shipper)
+        wait_until(lambda: self.shipper.oldest_open() is None)
 
     def close(self, drain: float = PATIENCE) -> bool:
         drained = self.shipper.stop(drain)
@@ -230,18 +231,6 @@ def agent_side(bootstrap: str, directory: Path, **options: Any) -> Iterator[Agen
         drain = PATIENCE
     finally:
         side.close(drain)
-
-
-def wait_for(condition: Callable[[], Any], shipper: Shipper | None = None) -> Any:
-    """What the condition comes to, once that is anything."""
-    deadline = time.monotonic() + PATIENCE
-    while not (found := condition()):
-        if shipper is not None:
-            assert shipper.failure is None, shipper.failure
-            assert time.monotonic() < deadline, shipper.stalled()
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    return found
 
 
 def log_of(brokers: Brokers, target: TopicPartition) -> list[tuple[BatchHeader, Sequence[Record]]]:

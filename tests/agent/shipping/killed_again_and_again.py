@@ -13,7 +13,8 @@ import sys
 import time
 from pathlib import Path
 
-from tests.agent.shipping.agent_side import AgentSide, Source, wait_for
+from harness.waiting import wait_until
+from tests.agent.shipping.agent_side import AgentSide, Source
 
 LINES = 7
 AHEAD = 40  # batches that are not acknowledged
@@ -61,7 +62,7 @@ def drain(bootstrap: str, directory: Path, topic: str) -> None:
     side.ship(source, lines_of(source, LINES))
     side.settle()
     # The end does not wait for a ledger whose topic nobody can be asked about.
-    wait_for(lambda: not side.journal.sizes.statements, side.shipper)
+    wait_until(lambda: not side.journal.sizes.statements)
     assert side.close()
     sys.stdout.write(f"{side.journal.agent_id} {source.id} {source.seq}\n")
 

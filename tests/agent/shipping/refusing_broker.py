@@ -15,6 +15,7 @@ import msgspec
 
 from broker.storage.errors import SequenceError
 from broker.storage.producers import ProducerStates
+from ledger.names import LEDGER_TOPIC
 from schemas.envelope import Decoder
 from tests.agent.shipping.agent_side import schema_of
 from tests.client.scripted_broker import ScriptedBroker, frame, greeting
@@ -30,61 +31,24 @@ from wire.messages import (
     metadata,
     produce,
 )
-from wire.messages.describe_configs import (
-    DescribeConfigsResourceResult,
-    DescribeConfigsResponse,
-    DescribeConfigsResult,
-)
-from wire.messages.describe_producers import (
-    DescribeProducersResponse,
-    PartitionResponse,
-    ProducerState,
-    TopicResponse,
-)
-from wire.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
-from wire.messages.init_producer_id import InitProducerIdResponse
-from wire.messages.list_offsets import (
-    EARLIEST,
-    ListOffsetsPartitionResponse,
-    ListOffsetsResponse,
-    ListOffsetsTopicResponse,
-)
-from wire.messages.metadata import (
-    MetadataResponse,
-    MetadataResponseBroker,
-    MetadataResponsePartition,
-    MetadataResponseTopic,
-)
-from wire.messages.produce import (
-    PartitionProduceResponse,
-    ProduceResponse,
-    TopicProduceResponse,
-)
 from wire.records import records
 from wire.requests import API_VERSIONS_KEY, read_body
 from wire.requests import read_header as read_request
 
-APIS: dict[int, Api[Any, Any]] = {
-    api.key: api
-    for api in (
-        metadata.API,
-        produce.API,
-        fetch.API,
-        list_offsets.API,
-        init_producer_id.API,
-        describe_configs.API,
-        describe_producers.API,
-    )
+# Each of them in one version.
+SERVED = {
+    metadata: 12,
+    produce: 8,
+    fetch: 11,
+    list_offsets: 5,
+    init_producer_id: 1,
+    describe_configs: 2,
+    describe_producers: 0,
 }
+APIS: dict[int, Api[Any, Any]] = {each.API.key: each.API for each in SERVED}
 VERSIONS = {
     API_VERSIONS_KEY: (0, 3),
-    metadata.API.key: (12, 12),
-    produce.API.key: (8, 8),
-    fetch.API.key: (11, 11),
-    list_offsets.API.key: (5, 5),
-    init_producer_id.API.key: (1, 1),
-    describe_configs.API.key: (2, 2),
-    describe_producers.API.key: (0, 0),
+    **{each.API.key: (version, version) for each, version in SERVED.items()},
 }
 
 
@@ -180,6 +144,15 @@ class RefusingBroker:
             for record in records(data[at : at + header.size])
         ]
 
+    def passages(self) -> list[dict[str, Any]]:
+        """What the ledger says of batches, and of bytes without events."""
+        return [each for entry in self.events(LEDGER_TOPIC) for each in entry["passages"]]
+
+    def offsets_said(self, topic: str) -> list[int]:
+        """How many of the topic, in the ledger."""
+        passages = [each for each in self.passages() if each["topic"] == topic]
+        return [each["count"] for passage in passages for each in passage["offsets"]]
+
     def messages(self, topic: str) -> list[str]:
         return [event["message"] for event in self.events(topic)]
 
@@ -201,14 +174,18 @@ class RefusingBroker:
         encoded = bytes(api.encode_response(header.api_version, answer))
         return frame(header.correlation_id, encoded, tagged=flexible)
 
-    def _metadata(self, asked: Any) -> MetadataResponse:
+    def _metadata(self, asked: Any) -> metadata.MetadataResponse:
         address = self._scripted.address
-        partition = MetadataResponsePartition(partition_index=0, leader_id=1, leader_epoch=4)
-        return MetadataResponse(
-            brokers=(MetadataResponseBroker(node_id=1, host=address.host, port=address.port),),
+        partition = metadata.MetadataResponsePartition(
+            partition_index=0, leader_id=1, leader_epoch=4
+        )
+        return metadata.MetadataResponse(
+            brokers=(
+                metadata.MetadataResponseBroker(node_id=1, host=address.host, port=address.port),
+            ),
             controller_id=1,
             topics=tuple(
-                MetadataResponseTopic(
+                metadata.MetadataResponseTopic(
                     name=each.name,
                     topic_id=self.topic_id,
                     error_code=self._trouble_with(each.name),
@@ -222,7 +199,7 @@ class RefusingBroker:
         missing = topic in self.missing
         return ErrorCode.unknown_topic_or_partition if missing else self.no_topics
 
-    def _produce(self, asked: Any) -> ProduceResponse | None:
+    def _produce(self, asked: Any) -> produce.ProduceResponse | None:
         answers = []
         for topic in asked.topic_data:
             (part,) = topic.partition_data
@@ -234,25 +211,28 @@ class RefusingBroker:
             if code is None:
                 return None
             offset = offset if code is ErrorCode.none else -1
-            said = PartitionProduceResponse(index=0, error_code=code, base_offset=offset)
-            answers.append(TopicProduceResponse(name=topic.name, partition_responses=(said,)))
-        return ProduceResponse(responses=tuple(answers))
+            said = produce.PartitionProduceResponse(index=0, error_code=code, base_offset=offset)
+            answers.append(
+                produce.TopicProduceResponse(name=topic.name, partition_responses=(said,))
+            )
+        return produce.ProduceResponse(responses=tuple(answers))
 
-    def _identity(self, asked: Any) -> InitProducerIdResponse:
-        code = self.forbidden.get(init_producer_id.API.key, ErrorCode.none)
-        if code:
-            return InitProducerIdResponse(error_code=code)
+    def _identity(self, asked: Any) -> init_producer_id.InitProducerIdResponse:
+        if code := self.forbidden.get(init_producer_id.API.key):
+            return init_producer_id.InitProducerIdResponse(error_code=code)
         self.identities += 1
-        return InitProducerIdResponse(producer_id=1_000 + self.identities, producer_epoch=0)
+        return init_producer_id.InitProducerIdResponse(
+            producer_id=1_000 + self.identities, producer_epoch=0
+        )
 
-    def _offsets(self, asked: Any) -> ListOffsetsResponse:
+    def _offsets(self, asked: Any) -> list_offsets.ListOffsetsResponse:
         code = self.forbidden.get(list_offsets.API.key, ErrorCode.none)
-        return ListOffsetsResponse(
+        return list_offsets.ListOffsetsResponse(
             topics=tuple(
-                ListOffsetsTopicResponse(
+                list_offsets.ListOffsetsTopicResponse(
                     name=topic.name,
                     partitions=tuple(
-                        ListOffsetsPartitionResponse(
+                        list_offsets.ListOffsetsPartitionResponse(
                             partition_index=part.partition_index,
                             error_code=code,
                             offset=self._bound(topic.name, part.timestamp),
@@ -266,9 +246,9 @@ class RefusingBroker:
 
     def _bound(self, topic: str, timestamp: int) -> int:
         log = self.logs[topic]
-        return log.first if timestamp == EARLIEST else log.high_watermark
+        return log.first if timestamp == list_offsets.EARLIEST else log.high_watermark
 
-    def _fetch(self, asked: Any) -> FetchResponse:
+    def _fetch(self, asked: Any) -> fetch.FetchResponse:
         (topic,) = asked.topics
         (part,) = topic.partitions
         log = self.logs[topic.topic]
@@ -276,46 +256,46 @@ class RefusingBroker:
         shown = [(at, each) for at, each in headers(data) if each.base_offset < log.high_watermark]
         later = [at for at, each in shown if each.next_offset > part.fetch_offset]
         end = shown[-1][0] + shown[-1][1].size if shown else 0
-        found = PartitionData(
+        found = fetch.PartitionData(
             partition_index=0,
             error_code=self.forbidden.get(fetch.API.key, ErrorCode.none),
             high_watermark=log.high_watermark,
             records=data[later[0] : end] if later else b"",
         )
-        return FetchResponse(
-            responses=(FetchableTopicResponse(topic=topic.topic, partitions=(found,)),)
+        return fetch.FetchResponse(
+            responses=(fetch.FetchableTopicResponse(topic=topic.topic, partitions=(found,)),)
         )
 
-    def _configs(self, asked: Any) -> DescribeConfigsResponse:
+    def _configs(self, asked: Any) -> describe_configs.DescribeConfigsResponse:
         (resource,) = asked.resources
         code = self.forbidden.get(describe_configs.API.key, ErrorCode.none)
-        result = DescribeConfigsResult(
+        result = describe_configs.DescribeConfigsResult(
             error_code=code,
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,
             configs=tuple(
-                DescribeConfigsResourceResult(name=name, value=value)
+                describe_configs.DescribeConfigsResourceResult(name=name, value=value)
                 for name, value in self.configs.items()
             ),
         )
-        return DescribeConfigsResponse(results=(result,))
+        return describe_configs.DescribeConfigsResponse(results=(result,))
 
-    def _producers(self, asked: Any) -> DescribeProducersResponse:
+    def _producers(self, asked: Any) -> describe_producers.DescribeProducersResponse:
         (topic,) = asked.topics
         code = self.forbidden.get(describe_producers.API.key, ErrorCode.none)
         states = tuple(
-            ProducerState(
+            describe_producers.ProducerState(
                 producer_id=each.producer_id,
                 producer_epoch=each.epoch,
                 last_sequence=each.last_sequence,
             )
             for each in self.logs[topic.name].producers.describe()
         )
-        part = PartitionResponse(
+        part = describe_producers.PartitionResponse(
             partition_index=0, error_code=code, active_producers=() if code else states
         )
-        return DescribeProducersResponse(
-            topics=(TopicResponse(name=topic.name, partitions=(part,)),)
+        return describe_producers.DescribeProducersResponse(
+            topics=(describe_producers.TopicResponse(name=topic.name, partitions=(part,)),)
         )
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from client.verdicts import ErrorVerdict, verdict
-from tests.agent.shipping.agent_side import AgentSide, Source, agent_side, wait_for
+from harness.waiting import wait_until
+from tests.agent.shipping.agent_side import AgentSide, Source, agent_side
 from tests.agent.shipping.refusing_broker import TAKEN, Outcome, RefusingBroker
 from wire.batch import BatchHeader, read_header
 from wire.compression import Codec
@@ -62,16 +63,16 @@ def test_what_stands_still_goes_on_in_order(tmp_path: Path, code: ErrorCode) -> 
         refusing = Times(broker, code, times=-1, after=10)
         source, other = side.new_source(REFUSED), side.new_source(OTHER)
         ship_lines(side, source, 40)
-        why = wait_for(lambda: side.shipper.stalled().get(REFUSED))
+        why = wait_until(lambda: side.shipper.stalled().get(REFUSED, ""))
         words = "not allowed" if "authorization" in code.name else code.name.replace("_", " ")
         assert words in why
         ship_lines(side, other, 10)
-        wait_for(lambda: len(broker.messages(OTHER)) == 10)
+        wait_until(lambda: len(broker.messages(OTHER)) == 10)
         assert broker.messages(REFUSED) == line_numbers(10)
         refusing.left = 0
         side.settle()
         assert broker.messages(REFUSED) == line_numbers(40)
-        wait_for(lambda: side.shipper.stalled() == {})
+        wait_until(lambda: side.shipper.stalled() == {})
 
 
 @pytest.mark.parametrize("code", [ErrorCode.message_too_large, ErrorCode.record_list_too_large])
@@ -119,23 +120,6 @@ def test_a_codec_that_is_refused_is_not_used_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("written", [True, False])
-def test_a_broker_that_does_not_know_what_it_did(tmp_path: Path, written: bool) -> None:
-    left = [3]
-
-    def rule(topic: str, batch: memoryview) -> Outcome:
-        if topic == REFUSED and left[0] and broker.logs[REFUSED].end >= 4:
-            left[0] -= 1
-            return Outcome(written, ErrorCode.unknown_server_error)
-        return TAKEN
-
-    with RefusingBroker(rule) as broker, agent_side(broker.bootstrap, tmp_path) as side:
-        ship_lines(side, side.new_source(REFUSED), 40)
-        side.settle()
-        assert broker.messages(REFUSED) == line_numbers(40)
-        check_numbers(broker)
-
-
-@pytest.mark.parametrize("written", [True, False])
 def test_an_error_for_a_batch_that_was_sent_twice(tmp_path: Path, written: bool) -> None:
     """The answer to the first time is lost; the second time it is called too large."""
     sent: list[int] = []
@@ -173,7 +157,7 @@ def test_a_duplicate_without_its_offset_is_looked_for(tmp_path: Path) -> None:
     with RefusingBroker(rule) as broker, agent_side(broker.bootstrap, tmp_path) as side:
         ship_lines(side, side.new_source(REFUSED), 20)
         side.settle()
-        wait_for(lambda: sum(offsets_said(broker)) == 20)
+        wait_until(lambda: sum(broker.offsets_said(REFUSED)) == 20)
         assert broker.messages(REFUSED) == line_numbers(20)
 
 
@@ -193,17 +177,6 @@ def test_a_duplicate_that_nobody_may_look_for_is_there(tmp_path: Path) -> None:
         side.settle()
         assert broker.messages(REFUSED) == line_numbers(6)
         broker.forbidden.clear()
-
-
-def offsets_said(broker: RefusingBroker) -> list[int]:
-    """How many of the topic, in the ledger."""
-    return [
-        each["count"]
-        for entry in broker.events("_audit")
-        for passage in entry["passages"]
-        for each in passage["offsets"]
-        if passage["topic"] == REFUSED
-    ]
 
 
 @pytest.mark.parametrize("said", [True, False])
@@ -248,7 +221,7 @@ def test_without_a_producer_id_everything_stands_still(tmp_path: Path) -> None:
         broker.forbidden[init_producer_id.API.key] = ErrorCode.cluster_authorization_failed
         with agent_side(broker.bootstrap, tmp_path) as side:
             ship_lines(side, side.new_source(REFUSED), 4)
-            why = wait_for(lambda: side.shipper.stalled().get(REFUSED))
+            why = wait_until(lambda: side.shipper.stalled().get(REFUSED, ""))
             assert "not allowed" in why
             broker.forbidden.clear()
             side.settle()
@@ -259,7 +232,7 @@ def test_a_topic_that_is_not_there_is_waited_for(tmp_path: Path) -> None:
     with RefusingBroker() as broker, agent_side(broker.bootstrap, tmp_path) as side:
         broker.no_topics = ErrorCode.topic_authorization_failed
         assert side.shipper.target(REFUSED) is None
-        why = wait_for(lambda: side.shipper.stalled().get(REFUSED))
+        why = wait_until(lambda: side.shipper.stalled().get(REFUSED, ""))
         assert "not allowed" in why
         broker.no_topics = ErrorCode.none
         ship_lines(side, side.new_source(REFUSED), 4)

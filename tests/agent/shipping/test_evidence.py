@@ -1,6 +1,7 @@
 """What follows for batches from what the leader and the log say of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import pytest
 
@@ -51,65 +52,53 @@ def test_the_last_sequence_and_the_log_agree(first: int, count: int) -> None:
     assert [*verdicts.anew, *verdicts.hidden, *verdicts.doubtful] == []
 
 
-def test_what_is_not_to_be_seen_yet_is_waited_for() -> None:
-    sent = batches_of(10, 12)
-    verdicts = judged(sent, evidence(known(3, 13), sent[:1]))
-    assert list(verdicts.there) == sent[:1]
-    assert verdicts.hidden == sent[1:]
-
-
-def test_what_was_there_and_is_deleted_by_now_is_acknowledged_nobody_knows_where() -> None:
-    sent = batches_of(10, 12)
-    verdicts = judged(sent, evidence(known(3, 11), begins=OFFSET + 1))
-    assert verdicts.there == {sent[0]: None}
-    assert verdicts.again == sent[1:]
-    assert not verdicts.doubtful  # of the second the leader knows that it is not there
-
-
-def test_the_word_of_a_leader_counts_where_the_log_may_not_be_read() -> None:
-    sent = batches_of(10, 12)
-    verdicts = judged(sent, evidence(known(3, 11), begins=None))
-    assert verdicts.there == {sent[0]: None}
-    assert verdicts.again == sent[1:]
-
-
-def test_a_leader_that_knows_nothing_takes_any_sequence() -> None:
-    sent = batches_of(10, 12, 14)
-    verdicts = judged(sent, evidence({}, sent[:1]))
-    assert list(verdicts.there) == sent[:1]
-    assert verdicts.again == sent[1:]
-    assert not verdicts.doubtful
-
-
-@pytest.mark.parametrize("begins", [OFFSET + 1, None])
-def test_what_nobody_can_know_is_sent_again(begins: int | None) -> None:
-    sent = batches_of(10, 12)
-    verdicts = judged(sent, evidence({} if begins else None, begins=begins))
-    assert verdicts.again == verdicts.doubtful == sent
-
-
-def test_an_older_epoch_of_the_producer_takes_only_a_beginning() -> None:
-    beginning, later = batches_of(0, 2), batches_of(2, 4)
-    assert judged(beginning, evidence(known(2, 99))).again == beginning
-    verdicts = judged(later, evidence(known(2, 99)))
-    assert verdicts.anew == later
-    assert not verdicts.again
-
-
-def test_a_newer_epoch_fences_off_what_is_not_there() -> None:
-    sent = batches_of(10, 12)
-    verdicts = judged(sent, evidence(known(4, 0), sent[:1]))
-    assert list(verdicts.there) == sent[:1]
-    assert verdicts.anew == sent[1:]
-
-
-def test_behind_a_gap_numbers_are_of_no_use() -> None:
-    sent = batches_of(10, 14, 16)  # 12 was refused
-    verdicts = judged(sent, evidence(known(3, 9)))
-    assert verdicts.again == sent[:1]
-    assert verdicts.anew == sent[1:]
-    lost = batches_of(20, 22)  # what was acknowledged before them is gone from the log
-    assert judged(lost, evidence(known(3, 9))).anew == lost
+@pytest.mark.parametrize(
+    ("sequences", "states", "seen", "more", "verdicts"),
+    [
+        # What replicas do not have yet is waited for.
+        ([10, 12], known(3, 13), 1, {}, {"there": [10], "hidden": [12]}),
+        # It was there and is deleted by now: nobody knows where it lay.
+        ([10, 12], known(3, 11), 0, {"begins": OFFSET + 1}, {"unplaced": [10], "again": [12]}),
+        # The word of a leader counts where the log may not be read.
+        ([10, 12], known(3, 11), 0, {"begins": None}, {"unplaced": [10], "again": [12]}),
+        # A leader that knows nothing takes any sequence.
+        ([10, 12, 14], {}, 1, {}, {"there": [10], "again": [12, 14]}),
+        # What nobody can know is sent again.
+        ([10, 12], {}, 0, {"begins": OFFSET + 1}, {"again": [10, 12], "doubtful": [10, 12]}),
+        ([10, 12], None, 0, {"begins": None}, {"again": [10, 12], "doubtful": [10, 12]}),
+        # An older epoch of the producer takes only a beginning.
+        ([0, 2], known(2, 99), 0, {}, {"again": [0, 2]}),
+        ([2, 4], known(2, 99), 0, {}, {"anew": [2, 4]}),
+        # A newer epoch fences off what is not there.
+        ([10, 12], known(4, 0), 1, {}, {"there": [10], "anew": [12]}),
+        # Behind a gap numbers are of no use: 12 was refused; what was acknowledged is gone.
+        ([10, 14, 16], known(3, 9), 0, {}, {"again": [10], "anew": [14, 16]}),
+        ([20, 22], known(3, 9), 0, {}, {"anew": [20, 22]}),
+        # Numbers that were just refused are not tried again, unless they are not those.
+        ([10, 12], {}, 0, {"numbers_refused": True}, {"anew": [10, 12]}),
+        ([10, 12], {}, 1, {"numbers_refused": True}, {"there": [10], "again": [12]}),
+        # What the leader called its own is there.
+        ([10, 12], {}, 0, {"taken": 1}, {"unplaced": [10], "again": [12]}),
+    ],
+)
+def test_what_becomes_of_batches(
+    sequences: Sequence[int],
+    states: Mapping[int, ProducerState] | None,
+    seen: int,
+    more: dict[str, Any],
+    verdicts: Mapping[str, Collection[int]],
+) -> None:
+    sent = batches_of(*sequences)
+    about = evidence(states, sent[:seen], begins=more.get("begins", OFFSET))
+    taken = frozenset(sent[: more.get("taken", 0)])
+    found = judged(sent, about, numbers_refused=more.get("numbers_refused", False), taken=taken)
+    said = {
+        "there": [each for each, place in found.there.items() if place is not None],
+        "unplaced": [each for each, place in found.there.items() if place is None],
+        **{name: getattr(found, name) for name in ("again", "anew", "hidden", "doubtful")},
+    }
+    numbers = {name: [each.base_sequence for each in found] for name, found in said.items()}
+    assert {name: found for name, found in numbers.items() if found} == verdicts
 
 
 def test_each_identity_has_its_own_numbers() -> None:
@@ -117,19 +106,3 @@ def test_each_identity_has_its_own_numbers() -> None:
     verdicts = judged([*renumbered, *old], evidence(known(3, 9)))
     assert verdicts.again == renumbered
     assert verdicts.anew == old
-
-
-def test_numbers_that_were_just_refused_are_not_tried_again() -> None:
-    sent = batches_of(10, 12)
-    verdicts = judged(sent, evidence({}), numbers_refused=True)
-    assert verdicts.anew == sent
-    # Once the first is found, the refusal says nothing of the second.
-    verdicts = judged(sent, evidence({}, sent[:1]), numbers_refused=True)
-    assert verdicts.again == sent[1:]
-
-
-def test_what_the_leader_called_its_own_is_there() -> None:
-    sent = batches_of(10, 12)
-    verdicts = judged(sent, evidence({}), taken=frozenset(sent[:1]))
-    assert verdicts.there == {sent[0]: None}
-    assert verdicts.again == sent[1:]

@@ -20,7 +20,7 @@ from harness.broker_process import REPOSITORY, BrokerProcess
 from tests.agent.shipping.agent_side import events_in_log
 from tests.agent.shipping.ledger_reader import check_passages, check_runs, entries_of
 
-KILLS = 300 if os.environ.get("HYPOTHESIS_PROFILE") == "fuzz" else 12
+KILLS = 300 if os.environ.get("HYPOTHESIS_PROFILE") == "fuzz" else 8
 
 
 @pytest.mark.fuzz

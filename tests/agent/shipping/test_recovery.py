@@ -23,6 +23,7 @@ from client.brokers import Brokers
 from client.delivery import Batch, Stamped, TopicPartition
 from client.identity import Identity
 from client.stamping import stamped
+from harness.waiting import wait_until
 from ledger.names import topic_id_text
 from tests.agent.journal.samples import flip
 from tests.agent.shipping.agent_side import (
@@ -31,7 +32,6 @@ from tests.agent.shipping.agent_side import (
     events_of,
     now_millis,
     outgoing_of,
-    wait_for,
 )
 from tests.agent.shipping.refusing_broker import TAKEN, Outcome, RefusingBroker
 from wire.errors import ErrorCode
@@ -136,16 +136,6 @@ def crcs(broker: RefusingBroker) -> list[int]:
     return [header.crc for header in broker.headers(TOPIC)]
 
 
-def offsets_said(broker: RefusingBroker) -> int:
-    return sum(
-        each["count"]
-        for entry in broker.events("_audit")
-        for passage in entry["passages"]
-        for each in passage["offsets"]
-        if passage["topic"] == TOPIC
-    )
-
-
 @pytest.mark.parametrize("there", range(4))
 @pytest.mark.parametrize("forgotten", [False, True])
 def test_each_is_there_once(before: Before, there: int, forgotten: bool) -> None:
@@ -159,7 +149,7 @@ def test_each_is_there_once(before: Before, there: int, forgotten: bool) -> None
     before.recovered()
     assert before.lines() == numbers(2 + 6 + 4 + 4)
     assert {int.from_bytes(each.head[17:21], "big") for each in sent} < set(crcs(before.broker))
-    assert offsets_said(before.broker) == 2 + 6 + 4 + 4
+    assert sum(before.broker.offsets_said(TOPIC)) == 2 + 6 + 4 + 4
     assert len(waiting) == 2
 
 
@@ -233,7 +223,7 @@ def test_what_replicas_do_not_have_yet_is_waited_for(before: Before) -> None:
     log.shown = 4  # the first is seen
     before.journal.close()
     with agent_side(before.broker.bootstrap, before.directory) as side:
-        wait_for(lambda: "replicas" in side.shipper.stalled().get(TOPIC, ""), side.shipper)
+        wait_until(lambda: "replicas" in side.shipper.stalled().get(TOPIC, ""))
         side.ship(side.sources[before.source.id], ["6", "7"])
         assert before.lines() == numbers(6)
         log.shown = None
@@ -289,13 +279,8 @@ def test_a_log_that_begins_later(before: Before, caplog: pytest.LogCaptureFixtur
     before.recovered()
     assert before.lines() == ["4", "5", "6", "7", "8", "9"]
     assert "nobody knows where" in caplog.text
-    bare = [
-        run
-        for entry in before.broker.events("_audit")
-        for passage in entry["passages"]
-        for run in passage["runs"]
-        if passage["partition"] == -1
-    ]
+    passages = [each for each in before.broker.passages() if each["partition"] == -1]
+    bare = [run for passage in passages for run in passage["runs"]]
     assert [(run["seq"], run["events"]) for run in bare] == [(2, 2)]
 
 

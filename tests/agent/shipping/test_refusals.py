@@ -10,6 +10,7 @@ from client.errors import Refused
 from client.producer import Producer
 from harness.apache_kafka import ApacheKafka
 from harness.broker_process import BrokerProcess
+from harness.waiting import wait_until
 from tests.agent.shipping.agent_side import (
     AgentSide,
     agent_side,
@@ -17,7 +18,6 @@ from tests.agent.shipping.agent_side import (
     log_of,
     messages_in_log,
     now_millis,
-    wait_for,
 )
 from tests.agent.shipping.ledger_reader import check_passages, check_runs, entries_of, runs_of
 from wire.compression import Codec
@@ -116,7 +116,7 @@ def test_what_was_refused_once_is_cured_before_it_is_sent(
 def clean_up_by(brokers: Brokers, target: TopicPartition, policy: str) -> None:
     """Apache Kafka knows it a moment later: seen by a message without key in another partition."""
     admin.alter_topic(brokers, target.topic, {"cleanup.policy": policy})
-    wait_for(lambda: is_taken(brokers, target) == (policy == "delete"))
+    wait_until(lambda: is_taken(brokers, target) == (policy == "delete"))
 
 
 def is_taken(brokers: Brokers, target: TopicPartition) -> bool:

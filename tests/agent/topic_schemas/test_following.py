@@ -12,6 +12,7 @@ from agent.config_inputs import Input
 from agent.topic_schemas.following import TopicSchemas
 from harness.registry_process import RegistryProcess
 from harness.server_process import free_ports
+from harness.waiting import wait_until
 from schemas.registry_client import RegistryClient
 from tests.agent.topic_schemas.at_a_registry import event, fields, new_topic, plain, with_more
 from tests.schemas.answering import Handler, answering, refuses, says
@@ -52,13 +53,6 @@ def following(
         schemas.close()
 
 
-def until(true: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < deadline, "it does not come true"
-        time.sleep(0.01)
-
-
 def away() -> str:
     return f"http://127.0.0.1:{free_ports(1)[0]}"
 
@@ -68,7 +62,7 @@ def test_all_is_found_and_a_restart_needs_no_registry(
 ) -> None:
     each = plain(new_topic())
     with following(running_registry.url, tmp_path, each) as schemas:
-        until(lambda: not schemas.missing(each))
+        wait_until(lambda: not schemas.missing(each))
         lines, dead = schemas.of(each), schemas.dead_letters(each.topic)
         assert lines is not None
         assert dead is not None
@@ -85,7 +79,7 @@ def test_a_registry_that_is_away_is_named_once_and_asked_again(
 ) -> None:
     each = plain("t")
     with following(away(), tmp_path, each) as schemas:
-        until(lambda: schemas.trouble)
+        wait_until(lambda: schemas.trouble)
         assert "connection refused" in schemas.missing(each)
         assert schemas.of(each) is None
         time.sleep(0.3)
@@ -99,11 +93,11 @@ def test_a_schema_is_taken_up_when_somebody_registers_it(
     each = fields(topic)
     told = threading.Event()
     with following(running_registry.url, tmp_path, each, tell=told.set) as schemas:
-        until(lambda: "has no schema" in schemas.missing(each))
+        wait_until(lambda: "has no schema" in schemas.missing(each))
         told.clear()
         registry.register(f"{topic}-value", event(total="long"))
         assert told.wait(60)
-        until(lambda: not schemas.missing(each))
+        wait_until(lambda: not schemas.missing(each))
 
 
 def test_new_versions_are_taken_up_and_wrong_ones_are_not(
@@ -122,18 +116,18 @@ def test_new_versions_are_taken_up_and_wrong_ones_are_not(
         return found.version if found else 0
 
     with following(running_registry.url, tmp_path, each) as schemas:
-        until(lambda: version() == 1)
+        wait_until(lambda: version() == 1)
         registry.register(f"{topic}-value", with_more(event(total="long"), OPTIONAL))
-        until(lambda: version() == 2)
+        wait_until(lambda: version() == 2)
         registry.register(f"{topic}-value", '"string"')
-        until(lambda: "version 3" in schemas.warning(each))
+        wait_until(lambda: "version 3" in schemas.warning(each))
         time.sleep(0.3)
         assert (version(), schemas.missing(each)) == (2, "")
         registry.register(f"{topic}-value", event(total="double"))
-        until(lambda: version() == 4)
+        wait_until(lambda: version() == 4)
         assert schemas.warning(each) == ""
         registry.delete_subject(f"{topic}-value")
-        until(lambda: "has no schema" in schemas.warning(each))
+        wait_until(lambda: "has no schema" in schemas.warning(each))
         assert version() == 4
     assert caplog.text.count("version 3 of subject") == 1
 
@@ -146,12 +140,12 @@ def test_its_own_file_is_registered_only_where_that_is_allowed(
     path.write_text(event(total="long"))
     each = fields(topic, str(path))
     with following(running_registry.url, tmp_path / "a", each) as schemas:
-        until(lambda: "has no schema" in schemas.missing(each))
+        wait_until(lambda: "has no schema" in schemas.missing(each))
     assert registry.latest(f"{topic}-value") is None
     with following(running_registry.url, tmp_path / "b", each, auto_register=True) as schemas:
-        until(lambda: not schemas.missing(each))
+        wait_until(lambda: not schemas.missing(each))
         path.write_text(event(total="string"))
-        until(lambda: "is not registered" in schemas.warning(each))
+        wait_until(lambda: "is not registered" in schemas.warning(each))
         assert schemas.missing(each) == ""
     assert registry.versions(f"{topic}-value") == [1]
 
@@ -164,16 +158,16 @@ def test_one_topics_trouble_is_not_anothers(
     registry.register(f"{topic}-value", event(total="long"))
     wrong, right = plain(topic), fields(topic)
     with following(running_registry.url, tmp_path, wrong, right) as schemas:
-        until(lambda: not schemas.missing(right))
-        until(lambda: "not penstock.LogLine" in schemas.missing(wrong))
+        wait_until(lambda: not schemas.missing(right))
+        wait_until(lambda: "not penstock.LogLine" in schemas.missing(wrong))
 
 
 def test_inputs_may_change(running_registry: RegistryProcess, tmp_path: Path) -> None:
     first, second = plain(new_topic()), plain(new_topic())
     with following(running_registry.url, tmp_path, first, interval=60) as schemas:
-        until(lambda: not schemas.missing(first))
+        wait_until(lambda: not schemas.missing(first))
         schemas.want([second])
-        until(lambda: not schemas.missing(second))
+        wait_until(lambda: not schemas.missing(second))
 
 
 def test_what_is_found_is_not_asked_for_again_in_vain(tmp_path: Path) -> None:
@@ -183,8 +177,8 @@ def test_what_is_found_is_not_asked_for_again_in_vain(tmp_path: Path) -> None:
     with answering(says(document)) as server:
         each = fields(topic)
         with following(server.url, tmp_path, each) as schemas:
-            until(lambda: schemas.of(each))
-            until(lambda: len(server.asked) > 10)
+            wait_until(lambda: schemas.of(each))
+            wait_until(lambda: len(server.asked) > 10)
     assert server.paths.count("/subjects/t-value/versions/latest") > 3
 
 
@@ -192,7 +186,7 @@ def test_a_registry_that_refuses_for_a_while_is_away(tmp_path: Path) -> None:
     with answering(refuses(500, 50002, "no broker")) as server:
         each = fields("t")
         with following(server.url, tmp_path, each) as schemas:
-            until(lambda: schemas.trouble)
+            wait_until(lambda: schemas.trouble)
             assert "no broker" in schemas.missing(each)
 
 
@@ -201,8 +195,8 @@ def test_a_disk_that_is_full_is_no_reason_to_stop(
 ) -> None:
     each = plain(new_topic())
     with following(running_registry.url, tmp_path / "absent", each) as schemas:
-        until(lambda: not schemas.missing(each))
-        until(lambda: "cannot be cached" in caplog.text)
+        wait_until(lambda: not schemas.missing(each))
+        wait_until(lambda: "cannot be cached" in caplog.text)
 
 
 def test_it_ends_while_a_registry_does_not_answer(tmp_path: Path) -> None:
@@ -212,6 +206,6 @@ def test_it_ends_while_a_registry_does_not_answer(tmp_path: Path) -> None:
 
     with answering(waits) as server:
         with following(server.url, tmp_path, fields("t"), attempt_seconds=0.5):
-            until(lambda: server.asked)
+            wait_until(lambda: server.asked)
             began = time.monotonic()
         assert time.monotonic() - began < 18
