@@ -8,7 +8,7 @@ PYTHON := $(VENV)/bin/python
 PIP_INSTALL := $(PYTHON) -m pip install --quiet --disable-pip-version-check --use-pep517 --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long quick test-elsewhen check bench bench-peers fuzz spec witness restarts mutants history group-history mirror-history pipeline mirror-pipeline soak fleet fleet-small format reference newcomer release release-tried release-twice clean
+.PHONY: help demo test foreign test-long quick test-elsewhen check bench bench-peers fuzz spec witness restarts mutants history group-history mirror-history pipeline mirror-pipeline soak fleet fleet-small format reference newcomer release release-tried release-twice clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +19,9 @@ demo: $(VENV)/.installed-programs ## the whole pipeline on this machine, for a m
 test: $(VENV)/.installed-development ## all tests, in random order; ARGS="-k name" for some, ARGS="--forks=0" in one process, ARGS="--costs=40" what costs most
 	@$(PYTHON) -m tests.foreign_tools
 	PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -X dev -m pytest --forks $$(($$(nproc) * 4)) $(ARGS)
+
+foreign: $(VENV)/.installed-development ## download and build the foreign programs that tests put beside Penstock; make test does it, too
+	@$(PYTHON) -m tests.foreign_tools
 
 test-long: $(VENV)/.installed-development ## the tests that take minutes of a processor each: half an hour
 	@$(PYTHON) -m tests.foreign_tools
