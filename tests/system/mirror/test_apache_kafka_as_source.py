@@ -12,9 +12,9 @@ from harness.apache_kafka import QUICK_JVM, ApacheKafka, kafka_classpath, why_no
 from harness.broker_cluster import BrokerCluster
 from harness.mirror_process import MirrorProcess, side
 from harness.waiting import wait_until
-from tests.mirror_history.judging import Case, Copy, judge
-from tests.mirror_history.logs import Replica, read_batches
-from tests.mirror_history.watermarks import high
+from tests.campaigns.logs import Replica, read_batches
+from tests.campaigns.mirror.judging import Case, Copy, judge
+from tests.campaigns.mirror.watermarks import high
 from tests.system.crash import value_of
 
 TOPIC = "clicks"

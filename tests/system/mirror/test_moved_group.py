@@ -11,7 +11,7 @@ from harness.broker_cluster import BrokerCluster
 from harness.mirror_process import MirrorProcess, side
 from harness.two_clusters import PREFIX, SOURCE, TARGET, TwoClusters
 from harness.waiting import wait_until
-from tests.mirror_history.watermarks import high
+from tests.campaigns.mirror.watermarks import high
 
 TOPIC = "clicks"
 COPY = f"{PREFIX}{TOPIC}"

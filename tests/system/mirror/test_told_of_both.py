@@ -15,7 +15,7 @@ from tests.mirror.logs import delete_before, ends
 from tests.system.mirror.told_of_both import HOST, OFFLINE, PATIENCE, SOURCE, ToldOfBoth
 
 TOPIC, COPY = "clicks", "dc1.clicks"
-_BROKEN = "tests.mirror_history.broken.leaps"
+_BROKEN = "tests.campaigns.mirror.leaping_mirror"
 
 pytestmark = [pytest.mark.timeout(900)]
 

@@ -1,0 +1,120 @@
+"""Who finds the lines of a run again while it goes on: a consumer of the topic, and a reader of the
+store."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from tests.campaigns.pipeline.tally import Awaited, Numbers
+from tests.campaigns.witness.reading import (
+    Message,
+    NotToTheEnd,
+    Schemas,
+    landed_files,
+    record_of,
+    rows_of,
+)
+from tests.system.crash import Worker
+
+_EVERY: Final = 10.0
+_MERGED: Final = "part-merged-"
+
+
+class LogReader(Worker):
+    """A consumer of all partitions, from the beginning: what it is shown is crossed off."""
+
+    def __init__(
+        self, bootstrap: str, topic: str, partitions: int, registry: int, awaited: Awaited
+    ) -> None:
+        super().__init__("log reader")
+        self.numbers = Numbers()
+        self._awaited = awaited
+        self._schemas = Schemas(registry)
+        self._assigned = [TopicPartition(topic, each, 0) for each in range(partitions)]
+        self._options = {
+            "bootstrap.servers": bootstrap,
+            "group.id": "soak",
+            "enable.auto.commit": False,
+            "check.crcs": True,
+            # What it has not read yet must be there: retention keeps it for long.
+            "auto.offset.reset": "error",
+            "log_level": 0,
+        }
+
+    def work(self) -> None:
+        consumer = Consumer(self._options)
+        try:
+            consumer.assign(self._assigned)
+            while not self.stopping:
+                for message in consumer.consume(1000, 0.5):
+                    error = message.error()
+                    if error is None:
+                        self._note(Message(message.offset(), 0, message.value() or b""))
+                    elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+                        raise KafkaException(error)
+        finally:
+            consumer.close()
+
+    def _note(self, message: Message) -> None:
+        while True:
+            try:
+                record = record_of(message, self._schemas)
+                break
+            except NotToTheEnd:  # A registry that is frozen just now does not answer.
+                if self._stop_asked.wait(1.0):
+                    raise
+        self.numbers.note(record.source, record.seq)
+        self._awaited.find([record.text])
+
+
+class StoreReader(Worker):
+    """What has landed, a file at a time, each once; and whether files stay as they were. When an
+    hour is complete, one that begins with `part-merged-` has what was in smaller ones that go."""
+
+    def __init__(self, root: Path, topic: str, awaited: Awaited) -> None:
+        super().__init__("store reader")
+        self._root, self._topic = root, topic
+        self._awaited = awaited
+        self._known: dict[Path, tuple[int, int]] = {}
+        self._lines: dict[Path, list[int]] = {}  # of each file, by their hashes
+        self._hours: defaultdict[Path, set[int]] = defaultdict(set)
+
+    def work(self) -> None:
+        while not self._stop_asked.wait(_EVERY):
+            self.read()
+
+    def read(self) -> None:
+        for path in landed_files(self._root, self._topic):
+            if path not in self._known:
+                self._known[path] = _state(path)
+                self._note(path, [each.text for each in rows_of(path)])
+
+    def _note(self, path: Path, lines: Sequence[str]) -> None:
+        hour = self._hours[path.parent]
+        is_merged = path.name.startswith(_MERGED)
+        self._awaited.find(each for each in lines if not (is_merged and hash(each) in hour))
+        self._lines[path] = [hash(each) for each in lines]
+        hour.update(self._lines[path])
+
+    def objections(self) -> Iterator[str]:
+        there = [path for path in self._known if path.exists()]
+        for path in there:
+            if _state(path) != self._known[path]:
+                yield f"in the store: {path.name} is not what it was when it was read"
+        for hour, lines in self._hours.items():
+            left = Counter(
+                each for path in there if path.parent == hour for each in self._lines[path]
+            )
+            if left.keys() != lines:
+                gone = len(lines - left.keys())
+                yield f"in the store: {gone} lines of {hour.name} are gone again"
+            if again := sum(count - 1 for count in left.values()):
+                yield f"in the store: {again} lines of {hour.name} are in two files"
+
+
+def _state(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns
