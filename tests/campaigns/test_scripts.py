@@ -9,7 +9,6 @@ from typing import Any, Final
 import pytest
 
 from tests.campaigns.__main__ import CAMPAIGNS, campaign
-from tests.campaigns.cluster import script as of_cluster
 from tests.campaigns.groups.script import GROUPS, group_of, groups_of
 from tests.campaigns.mirror import script as of_mirror
 from tests.campaigns.script import BadScript, Script
@@ -257,9 +256,3 @@ def test_what_cannot_be_left_out_stays_and_time_is_kept() -> None:
         script.actions[0],
         script.actions[2],
     )
-
-
-def test_kinds_are_all_documented() -> None:
-    assert set(OF_KIND["cluster"]) == set(of_cluster.KINDS)
-    assert set(OF_KIND["mirror"]) == set(of_mirror.KINDS)
-    assert set(OF_KIND["witness"]) == set(of_witness.KINDS)

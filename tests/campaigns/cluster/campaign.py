@@ -19,12 +19,17 @@ from harness.waiting import wait_until
 from tests.campaigns.bugs import bugs_of
 from tests.campaigns.cluster.broken import FLAWS
 from tests.campaigns.cluster.broken import __name__ as broken_program
+from tests.campaigns.cluster.clients import (
+    PATIENCE,
+    HeadstrongWriter,
+    LibrdkafkaWriter,
+    Reader,
+    read_whole,
+)
 from tests.campaigns.cluster.events import Acknowledged, Event, Mapped, Read, Sent, Stands
 from tests.campaigns.cluster.judging import ALL, Case, judge
 from tests.campaigns.cluster.nemesis import Nemesis
-from tests.campaigns.cluster.readers import NoEnd, Reader, read_whole
 from tests.campaigns.cluster.script import ACTIONS, KINDS, SCENES, Script, script_of
-from tests.campaigns.cluster.writers import PATIENCE, HeadstrongWriter, LibrdkafkaWriter
 from tests.campaigns.command import Campaign
 from tests.campaigns.flaws import BROKEN
 from tests.campaigns.history import Done, History, Trouble
@@ -213,7 +218,7 @@ class _Run:
         for partition in range(PARTITIONS):
             try:
                 found = read_whole(self._cluster.bootstrap, TOPIC, partition, within=60)
-            except (NoEnd, KafkaException) as failure:
+            except KafkaException as failure:
                 self._trouble(f"partition {partition}: {failure}", "stuck")
                 continue
             for offset, content in found.items():

@@ -25,14 +25,12 @@ from tests.campaigns.groups import events
 from tests.campaigns.groups.broken import FLAWS
 from tests.campaigns.groups.broken import __name__ as broken_program
 from tests.campaigns.groups.events import END, Event, Fetched
-from tests.campaigns.groups.growth import Growth
 from tests.campaigns.groups.judging import Case, judge, unread
 from tests.campaigns.groups.member import Place
 from tests.campaigns.groups.members import Members
 from tests.campaigns.groups.nemesis import Nemesis, committed_of
 from tests.campaigns.groups.script import ACTIONS, GROUPS, PAPER, SCENES, groups_of, script_of
-from tests.campaigns.groups.watcher import Watcher
-from tests.campaigns.groups.writer import Writer
+from tests.campaigns.groups.topic import Growth, Watcher, Writer
 from tests.campaigns.history import History, Notebook, Trouble
 from tests.campaigns.outcomes import SCRIPT, Objection, Outcome, Say, outcome_of
 from tests.system.crash import finish_all

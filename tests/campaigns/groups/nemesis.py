@@ -12,9 +12,9 @@ from cluster.values import TopicPartition
 from harness.broker_cluster import BrokerCluster
 from tests.campaigns.cluster import nemesis
 from tests.campaigns.groups import requests
-from tests.campaigns.groups.growth import Growth
 from tests.campaigns.groups.members import Members
 from tests.campaigns.groups.script import GROUPS, PAPER
+from tests.campaigns.groups.topic import Growth
 from tests.campaigns.history import Notes
 from tests.campaigns.nemesis import Acts
 from tests.campaigns.outcomes import Say

@@ -33,6 +33,7 @@ def test_groups_in_trouble(tmp_path: Path) -> None:
     assert outcome.counts["commits acknowledged"]
 
 
+@pytest.mark.long
 def test_a_broken_coordinator_is_caught(tmp_path: Path) -> None:
     name = "old-generations"
     outcome = CAMPAIGN.run(CAMPAIGN.flaw_script(name), tmp_path / "run", print, broken=name)

@@ -26,10 +26,10 @@ from harness.two_clusters import PREFIX, TwoClusters
 from harness.waiting import wait_until
 from tests.campaigns.bugs import bugs_in, bugs_of
 from tests.campaigns.cluster.campaign import HISTORY, LAG_SECONDS, PENSTOCK, faults_of, stopped
+from tests.campaigns.cluster.clients import PATIENCE, HeadstrongWriter, LibrdkafkaWriter
 from tests.campaigns.cluster.events import Acknowledged, Event, Sent
 from tests.campaigns.cluster.judging import ALL
 from tests.campaigns.cluster.script import Script
-from tests.campaigns.cluster.writers import PATIENCE, HeadstrongWriter, LibrdkafkaWriter
 from tests.campaigns.command import Campaign
 from tests.campaigns.disks import SmallDisk
 from tests.campaigns.flaws import BROKEN

@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient
 
 from harness.two_clusters import PREFIX, TwoClusters
 from harness.waiting import wait_until
-from tests.campaigns.cluster.writers import PATIENCE, RETURN
+from tests.campaigns.cluster.clients import PATIENCE, RETURN
 from tests.campaigns.logs import read_batches
 from tests.campaigns.mirror.judging import Gap
 from tests.campaigns.mirror.watermarks import high, low

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.agent_process import AgentProcess
-from tests.campaigns.pipeline.tally import Tally
+from tests.campaigns.pipeline.lines import Tally
 from tests.system.crash import Worker
 
 FILES: Final = ("front", "back")

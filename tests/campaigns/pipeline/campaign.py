@@ -27,21 +27,18 @@ from harness.waiting import wait_until
 from tests.campaigns.command import Campaign
 from tests.campaigns.leaders import LeaderWatch
 from tests.campaigns.outcomes import Objection, Outcome, Say, outcome_of
-from tests.campaigns.pipeline.application import Application, ShippedFiles
-from tests.campaigns.pipeline.asking import Chapters, VerdictWatch, now
-from tests.campaigns.pipeline.flatness import judged, objections, table
-from tests.campaigns.pipeline.judging import registry, verdict
-from tests.campaigns.pipeline.lines import LogReader, StoreReader
+from tests.campaigns.pipeline.application import FILES, Application, ShippedFiles
+from tests.campaigns.pipeline.asking import Chapters, VerdictWatch, now, registry, verdict
+from tests.campaigns.pipeline.flatness import Pace, judged, objections, table
+from tests.campaigns.pipeline.lines import LogReader, StoreReader, Tally
 from tests.campaigns.pipeline.loading import WELL, Loads
 from tests.campaigns.pipeline.nemesis import Nemesis
-from tests.campaigns.pipeline.pace import Pace
 from tests.campaigns.pipeline.registrant import Registrant, schema_of, subject_of
 from tests.campaigns.pipeline.sabotage import sabotage
 from tests.campaigns.pipeline.sampling import Sampler, read, watched
 from tests.campaigns.pipeline.script import ACTIONS, Script, script_of
 from tests.campaigns.pipeline.shapes import SHAPES, Part
 from tests.campaigns.pipeline.site import WINDOW, Keeping, Site
-from tests.campaigns.pipeline.tally import Tally
 from tests.system.crash import Worker
 
 SAMPLES: Final = "samples.csv"
@@ -257,6 +254,11 @@ class _Run:
                 # Whatever fails: what it works on is about to go.
                 ends.callback(worker.end, within=_ENDS)
             ends.callback(site.loader.end)
+            files = len(by_host) * len(FILES)
+            wait_until(
+                lambda: len(application.sizes()) == files and site.follows(application.sizes()),
+                what="agents follow all files",
+            )
             nemesis = Nemesis(site, application, script.seed, self._say)
             began = time.monotonic()
             nemesis.until = began + script.seconds if script.seconds else float("inf")

@@ -4,7 +4,7 @@ Topics have as many replicas as their cluster has brokers. The registry of the l
 schemas of all. One audit judges all.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -282,6 +282,12 @@ class Site:
 
     def wait_whole(self) -> None:
         wait_until(self.whole, within=WITHIN, what="all is whole", every=0.2)
+
+    def follows(self, paths: Collection[str]) -> bool:
+        """Whether agents know these files."""
+        statuses = [each.status() for each in self.agents.values()]
+        known = {file["path"] for each in statuses if each for file in each["files"]}
+        return known >= set(paths)
 
     def wait_shipped(self, sizes: Mapping[str, int]) -> None:
         """Until agents have had every byte acknowledged. `sizes`: of the files that were written to

@@ -4,11 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.campaigns.pipeline.asking import added, is_closed
-from tests.campaigns.pipeline.flatness import Kind, Point, Series, judged, objections, table
-from tests.campaigns.pipeline.judging import registry, verdict
-from tests.campaigns.pipeline.pace import Pace
-from tests.campaigns.pipeline.tally import Numbers, Tally
+from tests.campaigns.pipeline.asking import added, is_closed, registry, verdict
+from tests.campaigns.pipeline.flatness import Kind, Pace, Point, Series, judged, objections, table
+from tests.campaigns.pipeline.lines import Numbers, Tally
 
 MIB = 1024 * 1024
 NAMES = ("agent", "broker", "hdfs")

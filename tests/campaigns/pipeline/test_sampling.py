@@ -17,7 +17,6 @@ from tests.campaigns.pipeline.sampling import (
     Look,
     Sampler,
     allocated,
-    asked,
     of_files,
     of_process,
     read,
@@ -91,10 +90,6 @@ def test_files_count_by_what_they_take_on_disk(tmp_path: Path) -> None:
     assert allocated(tmp_path / "gone") == 0
     (look,) = of_files("all", Kind.LOGS, lambda: [tmp_path / "deep", tmp_path / "b"])()
     assert look.value == allocated(tmp_path)
-
-
-def test_a_zookeeper_that_is_not_there_says_nothing() -> None:
-    assert asked("mntr", 9) == {}
 
 
 def test_what_was_written_down_is_read_again(tmp_path: Path) -> None:

@@ -7,8 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.campaigns.pipeline.lines import StoreReader
-from tests.campaigns.pipeline.tally import Awaited
+from tests.campaigns.pipeline.lines import Awaited, StoreReader
 
 HOUR = Path("t/dt=2026-01-01/hour=01")
 LINES = ["one", "two", "three"]

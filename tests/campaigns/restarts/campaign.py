@@ -284,7 +284,7 @@ def _verdicts(
         return len(answers) == len(names) and "pending" not in states
 
     with suppress(TimeoutError):
-        wait_until(are_settled, within=SETTLED, every=2)
+        wait_until(are_settled, within=SETTLED, every=4)
     return answers
 
 

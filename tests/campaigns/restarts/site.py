@@ -14,12 +14,10 @@ import re
 import signal
 import subprocess
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 import yaml
@@ -99,12 +97,7 @@ class Site:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             if self.process.alive:
                 with suppress(ProcessLookupError):
@@ -114,18 +107,20 @@ class Site:
             self.process.kill()
 
 
-class Agent(ABC):
-    """The agent of a site. Its supervisor starts it again whenever it has ended."""
+class Agent:
+    """The agent of a site. Its supervisor, whose child it is, starts it again whenever it ended."""
 
     def __init__(self, log: Path, inputs: Path, http_port: int) -> None:
         self.log = log
+        self.supervisor = 0
         self._inputs = inputs
         self._http_port = http_port
 
-    @property
-    @abstractmethod
-    def supervisor(self) -> int:
-        """The process whose child the agent is."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """It ends with its site."""
 
     def pid(self) -> int:
         """Of the agent that runs; 0 if none does."""
@@ -175,17 +170,7 @@ class UpAgent(Agent):
 
     def __init__(self, site: Site) -> None:
         super().__init__(site.places.log("agent"), site.places.inputs, site.ports.agent_http)
-        self._site = site
-
-    @property
-    def supervisor(self) -> int:
-        return self._site.process.pid
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """It ends with its site."""
+        self.supervisor = site.process.pid
 
 
 class UnitAgent(Agent):
@@ -222,11 +207,6 @@ StandardError=inherit
 """
         units = {AGENT_UNIT: unit.read_text(), f"{AGENT_UNIT}.d/test.conf": drop_in}
         self._systemd = Systemd(directory / "systemd", units)
-        self._first = 0
-
-    @property
-    def supervisor(self) -> int:
-        return self._first
 
     def end(self, how: Signal) -> None:
         if how is Signal.RESTART:
@@ -238,23 +218,18 @@ StandardError=inherit
         self._systemd.__enter__()
         try:
             self._systemd("start", AGENT_UNIT)
-            self._first = _parent(self._systemd.main_pid(AGENT_UNIT))
+            self.supervisor = _parent(self._systemd.main_pid(AGENT_UNIT))
         except BaseException:
             self._systemd.__exit__(None, None, None)
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._systemd("stop", AGENT_UNIT, check=False)
-        self._systemd.__exit__(kind, error, trace)
+        self._systemd.__exit__(None, None, None)
 
 
-AGENTS: Final[dict[str, Callable[[Site], UpAgent | UnitAgent]]] = {
+AGENTS: Final[dict[str, Callable[[Site], Agent]]] = {
     "up": UpAgent,
     "systemd": UnitAgent,
 }

@@ -26,10 +26,10 @@ from tests.campaigns.script import Action
 from tests.campaigns.witness.application import now
 from tests.campaigns.witness.brokers import Brokers
 from tests.campaigns.witness.judging import false_unknowns, judge
-from tests.campaigns.witness.needless import is_of_an_agent
 from tests.campaigns.witness.pipeline import CLUSTER, GRACE, WINDOW, Pipeline
 from tests.campaigns.witness.programs import Program
 from tests.campaigns.witness.reading import Schemas, dead_letters, rows
+from tests.campaigns.witness.rules import is_of_an_agent
 from tests.campaigns.witness.script import Script
 from tests.campaigns.witness.tenant import Tenant
 from tests.campaigns.witness.verdict import Called, Cell, Seen, Verdict

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 from tests.campaigns.witness.history import Kept
 from tests.campaigns.witness.judging import judge
-from tests.campaigns.witness.objections import Objection
 from tests.campaigns.witness.reading import DeadLetter, Record, Row
 from tests.campaigns.witness.truth import File, Line, Truth
-from tests.campaigns.witness.verdict import Called, Seen, Verdict
+from tests.campaigns.witness.verdict import Called, Objection, Seen, Verdict
 
 PATH = "/logs/one/a.log"
 SIZE = 10  # bytes of a line

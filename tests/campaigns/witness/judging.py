@@ -39,16 +39,22 @@ from collections.abc import Iterable
 from pathlib import PurePath
 from typing import Final
 
-from tests.campaigns.witness.guessing import guess_files
 from tests.campaigns.witness.history import Kept
-from tests.campaigns.witness.needless import is_of_an_agent, is_there, needless
-from tests.campaigns.witness.objections import Objection
 from tests.campaigns.witness.reading import Record, Row
-from tests.campaigns.witness.shipping import Shipped
-from tests.campaigns.witness.sums import sums
+from tests.campaigns.witness.rules import (
+    Shipped,
+    came_and_went,
+    guess_files,
+    is_beyond,
+    is_of_an_agent,
+    is_there,
+    log_lost_unknown,
+    needless,
+    sums,
+    was_brief,
+)
 from tests.campaigns.witness.truth import NEVER, File, Line, Truth
-from tests.campaigns.witness.vanishing import came_and_went, is_beyond, log_lost_unknown, was_brief
-from tests.campaigns.witness.verdict import Called, Seen, Verdict
+from tests.campaigns.witness.verdict import Called, Objection, Seen, Verdict
 
 CALLED_LOST: Final = {"missing", "lost"}
 VAGUE: Final = {"unknown", "unproven", "unnamed"}  # nobody knows which lines; when, and where
@@ -188,14 +194,9 @@ class _Judge:
         lost = [each for each in lost if self._truth.must_arrive(each)]
         for called in self._called:
             lost = self._beside(called, lost)
-        waits = [each for each in self._verdict.cells if each.state == "pending" or each.waits]
         if self._verdict.state == "pending":
             lost = []
-        lost = [
-            line
-            for line in lost
-            if not any(each.start <= line.written < each.start + each.length for each in waits)
-        ]
+        lost = [line for line in lost if not self._waits_at(line.written)]
         lost.sort(key=lambda each: (each.written, each.start))
         lost = [each for each in lost if not self._is_said(each)]
         brief = [each for each in lost if was_brief(each, self._truth, self._read)]
@@ -207,14 +208,15 @@ class _Judge:
         others = [] if self._verdict.state == "pending" else self._others_lost()
         for called in self._called:
             others = self._records_beside(called, others)
-        others = [
-            kept
-            for kept in others
-            if not any(each.start <= kept.record.time < each.start + each.length for each in waits)
-        ]
+        others = [kept for kept in others if not self._waits_at(kept.record.time)]
         if others:
             words = f"{len(others)} records of others became nothing, and nothing is said of them"
             yield Objection("hole", words, lines=tuple(others), beside_red=self._is_red)
+
+    def _waits_at(self, moment: int) -> bool:
+        """Whether the window of that time still waits for something."""
+        waits = [each for each in self._verdict.cells if each.state == "pending" or each.waits]
+        return any(each.start <= moment < each.start + each.length for each in waits)
 
     def _others_lost(self) -> list[Kept]:
         return [kept for kept in self._seen.records if id(kept) in self._gone and kept.others]

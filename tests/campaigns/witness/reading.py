@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
 from harness.crowding import Patience
+from tests.campaigns.outcomes import NoRun
 from tests.campaigns.witness.programs import ask
 
 PATIENCE: Final = 20.0
@@ -56,7 +57,7 @@ class Row(msgspec.Struct, frozen=True):
     text: str
 
 
-class NotToTheEnd(Exception):
+class NotToTheEnd(NoRun):
     """The log was not read to its end: nobody answers, or not in time, or it is damaged."""
 
 

@@ -24,9 +24,8 @@ from harness.waiting import wait_until
 from tests.campaigns.script import Action
 from tests.campaigns.witness.application import LABELS, Application, now
 from tests.campaigns.witness.history import History
-from tests.campaigns.witness.keeping import Keeper
 from tests.campaigns.witness.pipeline import CLUSTER, WINDOW, Pipeline
-from tests.campaigns.witness.programs import Program, ask
+from tests.campaigns.witness.programs import Keeper, Program, ask
 from tests.campaigns.witness.reading import (
     Message,
     NotToTheEnd,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.waiting import wait_until
-from tests.campaigns.witness.keeping import Keeper, KeptProcess
+from tests.campaigns.witness.programs import Keeper, KeptProcess
 
 PROGRAM = """
 import os, socket, sys, time

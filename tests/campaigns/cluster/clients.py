@@ -1,24 +1,28 @@
-"""Who writes: librdkafka's producers, and writers by hand that do not let themselves be led.
+"""Who writes and who reads.
 
     LibrdkafkaWriter   goes where the cluster sends it, idempotent or not
     HeadstrongWriter   by hand; asks nobody who leads. Told of one broker, it writes to that one as
                        long as that takes anything: it is what finds a leader that was deposed and
                        does not know it. Told of several, it tries one after the other
+    Reader             was assigned all partitions from the beginning, and notes all it sees. With a
+                       rack it is served by the replica in that rack
 
-Each writes to one partition, and notes what it sends before the first attempt, and what was
+Each writer writes to one partition, and notes what it sends before the first attempt, and what was
 acknowledged, by whom it knows. No writer gives a record up by itself: a record is sent until it is
 acknowledged, or until the run is over.
 """
 
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from tests.campaigns.cluster.events import Acknowledged, Began, Failed, Sent
+from tests.campaigns.cluster.events import Acknowledged, Began, Failed, Read, Refused, Sent
 from tests.campaigns.history import Notes
+from tests.campaigns.logs import content_of
+from tests.campaigns.witness.reading import messages
 from tests.system.crash import Worker, value_of
 from tests.system.raw import (
     PRODUCE,
@@ -176,3 +180,60 @@ class HeadstrongWriter(Worker):
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+# Reading on is not possible where it was: what was shown is said to be gone.
+_REFUSALS: Final = {
+    KafkaError._AUTO_OFFSET_RESET,
+    KafkaError._LOG_TRUNCATION,
+    KafkaError.OFFSET_OUT_OF_RANGE,
+}
+_OPTIONS: Final = {
+    "group.id": "none",
+    "auto.offset.reset": "error",
+    "enable.auto.commit": False,
+    "fetch.wait.max.ms": 400,
+    "fetch.error.backoff.ms": 50,
+    "socket.timeout.ms": 10_000,
+    "topic.metadata.refresh.interval.ms": 5_000,
+    "check.crcs": True,
+}
+
+
+class Reader(Worker):
+    def __init__(  # noqa: PLR0917  each is another part
+        self,
+        name: str,
+        history: Notes,
+        bootstrap: str,
+        topic: str,
+        partitions: Sequence[int],
+        rack: str = "",
+    ) -> None:
+        super().__init__(name)
+        self._history, self._topic, self._partitions = history, topic, partitions
+        options = {"bootstrap.servers": bootstrap, "client.rack": rack, **_OPTIONS, **RETURN}
+        self._consumer = Consumer(options)
+
+    def work(self) -> None:
+        self._consumer.assign([TopicPartition(self._topic, each, 0) for each in self._partitions])
+        try:
+            while not self.stopping:
+                for message in self._consumer.consume(200, 0.2):
+                    self._note(message)
+        finally:
+            self._consumer.close()
+
+    def _note(self, message: Message) -> None:
+        error = message.error()
+        partition, offset = message.partition(), message.offset()
+        if error is None:
+            self._history.note(Read(self.name, partition, offset, content_of(message.value())))
+        elif error.code() in _REFUSALS:
+            self._history.note(Refused(self.name, partition, str(error)))
+
+
+def read_whole(bootstrap: str, topic: str, partition: int, *, within: float) -> dict[int, str]:
+    """What a consumer that knows nothing of before reads, by offset."""
+    found = messages(bootstrap, topic, partition, within=within)
+    return {each.offset: content_of(each.value) for each in found}
