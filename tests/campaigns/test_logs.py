@@ -2,6 +2,7 @@
 
 import struct
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -54,7 +55,11 @@ def test_a_history_outlives_the_run(tmp_path: Path) -> None:
 
 def test_notebooks_are_read_but_for_a_line_that_was_not_finished(tmp_path: Path) -> None:
     """Because who wrote it was killed."""
-    noted = [of_groups.Ended(0, 10), Done("grow"), of_groups.Changed("g", "m", 0, 1, "x")]
+    noted: list[Any] = [
+        of_groups.Ended(0, 10),
+        Done("grow"),
+        of_groups.Changed("g", "m", 0, 1, "x"),
+    ]
     for name in ("b", "a"):
         notebook = Notebook(tmp_path, name, 0.0)
         for each in noted:

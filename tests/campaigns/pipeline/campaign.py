@@ -26,12 +26,12 @@ from harness.registry_process import RegistryProcess
 from harness.waiting import wait_until
 from tests.campaigns.command import Campaign
 from tests.campaigns.leaders import LeaderWatch
+from tests.campaigns.loading import WELL, Loads
 from tests.campaigns.outcomes import Objection, Outcome, Say, outcome_of
 from tests.campaigns.pipeline.application import FILES, Application, ShippedFiles
 from tests.campaigns.pipeline.asking import Chapters, VerdictWatch, now, registry, verdict
 from tests.campaigns.pipeline.flatness import Pace, judged, objections, table
 from tests.campaigns.pipeline.lines import LogReader, StoreReader, Tally
-from tests.campaigns.pipeline.loading import WELL, Loads
 from tests.campaigns.pipeline.nemesis import Nemesis
 from tests.campaigns.pipeline.registrant import Registrant, schema_of, subject_of
 from tests.campaigns.pipeline.sabotage import sabotage
@@ -244,9 +244,9 @@ class _Run:
             loads = Loads(site.loader, script.load_every)
             several = next((each for each in site.places.values() if each.registries[1:]), None)
             registrant = Registrant(several.registries if several else (), _SCHEMAS)
-            sampler = self._sampler(site, ends)
+            samplers = self._samplers(site, ends)
             workers: list[Worker] = [
-                *(sampler, *(each for one in found for each in one.workers)),
+                *(*samplers, *(each for one in found for each in one.workers)),
                 *(shipped, leaders, registrant, loads, application),
             ]
             for worker in workers:
@@ -269,7 +269,7 @@ class _Run:
             )
             lasted = time.monotonic() - began
             self._say("rest")
-            for worker in (sampler, application, registrant):
+            for worker in (*samplers, application, registrant):
                 worker.finish()
             loads.come_to_an_end()
             site.wait_shipped(application.sizes())
@@ -321,16 +321,11 @@ class _Run:
                 self.counts["lost lines named"] = int(not more)
             return objected
 
-    def _sampler(self, site: Site, ends: ExitStack) -> Worker:
+    def _samplers(self, site: Site, ends: ExitStack) -> list[Worker]:
         if self._pace is None or self._samples is None:
-            return _Idle("no sampler")
+            return []
         file = ends.enter_context((self._samples / SAMPLES).open("w", newline=""))
-        return Sampler(list(watched(site)), file, self._pace.samples_every)
-
-
-class _Idle(Worker):
-    def work(self) -> None:
-        pass
+        return [Sampler(list(watched(site)), file, self._pace.samples_every)]
 
 
 def _topics_judged(site: Site) -> Iterator[str]:

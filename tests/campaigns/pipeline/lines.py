@@ -9,6 +9,7 @@ however long the run is.
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from tests.campaigns.witness.reading import (
     Message,
     NotToTheEnd,
+    Record,
     Schemas,
     landed_files,
     record_of,
@@ -152,13 +154,16 @@ class LogReader(Worker):
             consumer.close()
 
     def _note(self, message: Message) -> None:
+        """A registry that is frozen just now does not answer, and that of another cluster may not
+        have been given the schema yet."""
         while True:
-            try:
+            with suppress(NotToTheEnd):
                 record = record_of(message, self._schemas)
+                if record.source or self.stopping:
+                    break
+            if self._stop_asked.wait(1.0):
+                record = Record(message.offset, "", -1, -1, "a record of which no schema is known")
                 break
-            except NotToTheEnd:  # A registry that is frozen just now does not answer.
-                if self._stop_asked.wait(1.0):
-                    raise
         self.numbers.note(record.source, record.seq)
         self._awaited.find([record.text])
 

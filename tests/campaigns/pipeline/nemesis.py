@@ -20,7 +20,6 @@ from tests.campaigns.history import History, Trouble
 from tests.campaigns.nemesis import STOPS, Acts
 from tests.campaigns.outcomes import Say
 from tests.campaigns.pipeline.application import Application
-from tests.campaigns.pipeline.script import kind_of
 from tests.campaigns.pipeline.site import WITHIN, Site
 from tests.campaigns.script import Action
 
@@ -35,6 +34,7 @@ class Nemesis(nemesis.Nemesis):
         self._site, self._application = site, application
         self._back = ExitStack()  # mends what was struck
         self._dead: list[str] = []  # agents
+        self._away: list[Any] = []  # programs that we have ended or frozen, or that have ended
 
     @cached_property
     def acts(self) -> Acts:
@@ -59,7 +59,6 @@ class Nemesis(nemesis.Nemesis):
         self.look()
 
     def look(self) -> None:
-        """Only once what was ended on purpose is back."""
         for name, place in self._site.places.items():
             for broker, code in place.cluster.ended_by_itself().items():
                 self.trouble(f"broker {broker} of {name} ended by itself, with {code}")
@@ -68,14 +67,9 @@ class Nemesis(nemesis.Nemesis):
                 self.trouble(f"mirror {number} of {name} ended by itself, with {ended}")
         site = self._site
         for program in (*site.registries, *site.agents.values(), site.audit):
-            if not program.process.alive and program not in self._ended:
-                self._ended.append(program)
+            if not program.process.alive and program not in self._away:
+                self._away.append(program)
                 self.trouble(f"{program.process.output} ended by itself")
-
-    @cached_property
-    def _ended(self) -> list[Any]:
-        """Programs that we have ended, or that have ended already."""
-        return []
 
     def _mend(self) -> None:
         self._back.close()
@@ -88,21 +82,21 @@ class Nemesis(nemesis.Nemesis):
 
     def _strike(self, verb: str, who: str) -> None:
         kind, _, name = who.partition("-")
+        place, _, number = name.rpartition("-")
         self.blows[f"{kind} {verb}"] += 1
-        if kind in {"broker", "mirror", "registry"}:
-            place, _, number = name.rpartition("-")
-            strike = {
-                "broker": self._strike_broker,
-                "mirror": self._strike_mirror,
-                "registry": self._strike_registry,
-            }[kind_of(who)]
-            strike(verb, place, int(number))
-        elif kind == "agent":
-            self._strike_agent(verb, name)
-        elif kind == "audit":
-            self._kill(self._site.audit)
-        else:
-            self._site.loader.kill()
+        match kind:
+            case "broker":
+                self._strike_broker(verb, place, int(number))
+            case "mirror":
+                self._strike_mirror(verb, place, int(number))
+            case "registry":
+                self._strike_registry(verb, place, int(number))
+            case "agent":
+                self._strike_agent(verb, name)
+            case "audit":
+                self._kill(self._site.audit)
+            case "loader":
+                self._site.loader.kill()
 
     def _strike_broker(self, verb: str, place: str, number: int) -> None:
         cluster = self._site.places[place].cluster
@@ -143,9 +137,11 @@ class Nemesis(nemesis.Nemesis):
         registry = self._site.places[place].registries[number - 1]
         if verb == "kill":
             self._kill(registry)
-        elif registry.process.alive:
+        elif registry not in self._away:
             pid = registry.process.pid
+            self._away.append(registry)
             os.kill(pid, signal.SIGSTOP)
+            self._back.callback(self._away.remove, registry)
             self._back.callback(os.kill, pid, signal.SIGCONT)
 
     def _strike_agent(self, verb: str, host: str) -> None:
@@ -160,11 +156,11 @@ class Nemesis(nemesis.Nemesis):
             self._back.callback(cluster.mend_links)
 
     def _kill(self, program: Any, begin: Callable[[], object] | None = None) -> None:
-        if program in self._ended:
+        if program in self._away:
             return
-        self._ended.append(program)
+        self._away.append(program)
         program.kill()
-        self._back.callback(self._ended.remove, program)
+        self._back.callback(self._away.remove, program)
         self._back.callback(begin or program.spawn)
 
     def _freeze_writer(self, place: str) -> None:
@@ -172,7 +168,7 @@ class Nemesis(nemesis.Nemesis):
         finds that it is the writer no more."""
         registries = self._site.places[place].registries
         writer = next((each for each in registries if each.is_writer), None)
-        others = [each for each in registries if each is not writer and each not in self._ended]
+        others = [each for each in registries if each is not writer and each not in self._away]
         if writer is None or not others:
             return
         self.writers_frozen += 1

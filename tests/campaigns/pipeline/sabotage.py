@@ -13,10 +13,10 @@ from typing import Any, Final
 from harness.server_process import ServerProcess
 from harness.waiting import wait_until
 from tests.campaigns.command import REPOSITORY
+from tests.campaigns.loading import WELL
 from tests.campaigns.mirror import leaping_mirror
 from tests.campaigns.pipeline.application import Application
 from tests.campaigns.pipeline.asking import now
-from tests.campaigns.pipeline.loading import WELL
 from tests.campaigns.pipeline.shapes import TOPIC, Part
 from tests.campaigns.pipeline.site import Site
 from tests.mirror.logs import delete_before

@@ -20,8 +20,8 @@ from harness.broker_cluster import BrokerCluster
 from harness.mirrors import Mirrors
 from harness.registry_process import RegistryProcess
 from harness.waiting import wait_until
+from tests.campaigns.loading import Loader
 from tests.campaigns.pipeline.asking import AskedTopic
-from tests.campaigns.pipeline.loading import Loader
 from tests.campaigns.pipeline.shapes import TOPIC, Part, Shape
 from tests.mirror.logs import PATIENCE, batches, ends
 

@@ -84,7 +84,7 @@ class Batch(msgspec.Struct):
                 self._leaders.end(within=60)
                 self.pipeline.happened["lead changed"] += self._leaders.changes
                 self.pipeline.happened["unclean leader"] += self._leaders.unclean
-            self.pipeline.kill_load()
+            self.pipeline.loader.end()
             self.pipeline.bring_back()
             list(pool.map(lambda each: each.close(), self._tenants))
             pool.shutdown()
@@ -124,7 +124,7 @@ class Batch(msgspec.Struct):
                 if shared[number].verb in {"start-broker", "start-brokers"}:
                     list(pool.map(lambda each: each.remember_log(), self._tenants))
         self.say(f"acted {time.monotonic() - began:.0f} s")
-        self.pipeline.kill_load()
+        self.pipeline.loader.end()
         self.pipeline.bring_back()
         offline = self.pipeline.offline() & set(self.topics)
         if offline:
@@ -180,9 +180,9 @@ class Batch(msgspec.Struct):
         }
 
     def _kill_load(self, after: float) -> None:
-        self.pipeline.begin_load(self.topics)
+        self.pipeline.loader.begin(topics=self.topics)
         time.sleep(after)
-        self.pipeline.kill_load()
+        self.pipeline.loader.end()
         for tenant in self._tenants:
             for each in tenant.history.standing():
                 each.perhaps_loaded = True
@@ -200,7 +200,10 @@ class Batch(msgspec.Struct):
     def _load(self, *options: str, clock: float = 0.0) -> tuple[int, dict[str, str]]:
         """Exit code, and why a table was not loaded; what was, is known of each record."""
         found = {each.topic: each.history.standing() for each in self._tenants}
-        code, tables = self.pipeline.load(self.topics, *options, clock=clock)
+        loader, ahead = self.pipeline.loader, self.pipeline.ahead(clock)
+        code, tables = loader.load(*options, topics=self.topics, environment=ahead)
+        if code == -1:
+            raise TimeoutError("a load did not end")
         failed = {each["table"]: each["error"] for each in tables if each.get("error")}
         ended = {each["table"] for each in tables} - set(failed)
         for topic, standing in found.items():
@@ -256,7 +259,7 @@ class Batch(msgspec.Struct):
             self.say(f"load ended with {code}: {'; '.join(failed.values())[:300]}")
         spoilt = [each.topic for each in self._tenants if each.truth.landed]
         if spoilt:  # sizes and names are looked at by each load, what is in files only by this
-            self.pipeline.load(spoilt, "--check-files=all")
+            self.pipeline.loader.load("--check-files=all", topics=spoilt)
 
     def _wait_judged(self) -> None:
         loaded = now()
@@ -283,7 +286,7 @@ class Batch(msgspec.Struct):
 
     def _outcome(self, tenant: Tenant) -> Outcome:
         truth = tenant.truth
-        root = self.pipeline.root
+        root = self.pipeline.loader.warehouse
         dead = dead_letters(root, tenant.topic)
         seen = Seen(rows(root, tenant.topic), tenant.history.records, dead)
         with _topics:

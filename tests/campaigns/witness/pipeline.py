@@ -18,13 +18,11 @@ from socket import create_connection
 from typing import Any, Final
 from urllib.parse import urlencode
 
-import yaml
-
 from harness.apache_kafka import QUICK_JVM, ApacheKafka
-from harness.server_process import ServerFailed, ServerProcess, free_ports
-from harness.spark_jvm import quick_java
+from harness.server_process import ServerProcess, free_ports
 from harness.waiting import wait_until
 from tests.campaigns.disks import SmallDisk
+from tests.campaigns.loading import Loader
 from tests.campaigns.witness.brokers import Brokers
 from tests.campaigns.witness.programs import START, Program, ask
 from tests.elsewhen.clock import Clock, compile_clock, environment, own_clock
@@ -32,14 +30,7 @@ from tests.elsewhen.clock import Clock, compile_clock, environment, own_clock
 WINDOW: Final = 5
 GRACE: Final = 3.0
 CLUSTER: Final = "test"
-LOAD: Final = 900.0  # Spark begins slowly where much else runs
 BROKER_DISK: Final = "512m"
-
-
-def small_spark() -> dict[str, Any]:
-    """A loader's settings."""
-    conf = {"spark.driver.memory": "1g", "spark.driver.extraJavaOptions": quick_java()}
-    return {"master": "local[2]", "conf": conf}
 
 
 class Pipeline:
@@ -57,7 +48,6 @@ class Pipeline:
         """`small_disk`: the first broker's data are on one of their own, that can be filled."""
         self.directory = directory
         self.checkout = checkout
-        self.root = directory / "warehouse"
         zookeeper, registry, self.audit_port, counter = free_ports(4)
         self.happened: Counter[str] = Counter()  # what was done to brokers, and came of it
         self.kafka: ApacheKafka | None = None
@@ -148,7 +138,16 @@ class Pipeline:
         if small_disk and self.brokers is not None:
             self._disk = SmallDisk(self.brokers.data[0], BROKER_DISK)
         self._kafka_frozen = False
-        self._load: subprocess.Popen[bytes] | None = None
+        self.loader = Loader(
+            directory,
+            {
+                "cluster": CLUSTER,
+                "brokers": self.bootstrap.split(","),
+                "registry": self.registry_url,
+                "window": WINDOW,
+            },
+            [str(checkout / ".venv/bin/penstock")],
+        )
 
     @property
     def has_small_disk(self) -> bool:
@@ -177,21 +176,22 @@ class Pipeline:
 
     def _start_zookeeper(self, process: ServerProcess) -> None:
         """It gives up, and so do brokers, before a JVM has started on a machine that is busy."""
-        deadline = time.monotonic() + START
-        while time.monotonic() < deadline:
+
+        def answers() -> bool:
             if not process.alive:
                 process.spawn()
             with suppress(OSError):
                 create_connection(("127.0.0.1", self._zookeeper_port), timeout=5).close()
-                return
-            time.sleep(0.1)
-        raise ServerFailed(process.last_words())
+                return True
+            return False
+
+        wait_until(answers, within=START, what="ZooKeeper answers")
 
     def close(self) -> None:
         self._thaw_in_any_case()
         for each in (self.registry, self.audit):
             each.thaw()
-        self.kill_load()
+        self.loader.end()
         if self.counter is not None:
             self.counter.stop()
         for each in (self.audit, self.registry):
@@ -303,58 +303,7 @@ class Pipeline:
         if self.brokers is not None:
             self.brokers.repair(self.checkout, topics)
 
-    # Loads
-
-    def loader_config(self, topics: Sequence[str]) -> Path:
-        config = self.directory / "loader.yaml"
-        wanted = {
-            "cluster": CLUSTER,
-            "brokers": self.bootstrap.split(","),
-            "registry": self.registry_url,
-            "root": f"file://{self.root}",
-            "topics": list(topics),
-            "window": WINDOW,
-            "spark": small_spark(),
-            # What lands is compared line by line, as it was landed: no hour is closed or merged.
-            "completeness": {"deadline": 100 * 365 * 86_400},
-        }
-        config.write_text(yaml.safe_dump(wanted))
-        return config
-
-    def load(
-        self, topics: Sequence[str], *options: str, within: float = LOAD, clock: float = 0.0
-    ) -> tuple[int, list[dict[str, Any]]]:
-        """Exit code, and what `--json` says of each table. `clock`: its own is so much ahead."""
-        self.begin_load(topics, *options, clock=clock)
-        assert self._load is not None
-        try:
-            said, _ = self._load.communicate(timeout=within)
-        except subprocess.TimeoutExpired:
-            self.kill_load()
-            raise TimeoutError(f"a load did not end within {within:g} s") from None
-        code = self._load.returncode
-        self._load = None
-        tables: list[dict[str, Any]] = []
-        for line in said.splitlines():
-            with suppress(ValueError):
-                answer = json.loads(line)
-                tables += answer.get("tables", []) if isinstance(answer, dict) else []
-        return code, tables
-
-    def begin_load(self, topics: Sequence[str], *options: str, clock: float = 0.0) -> None:
-        command = [str(self.checkout / ".venv/bin/penstock"), "load", "--json", *options]
-        with (self.directory / "load.log").open("ab") as log:
-            self._load = subprocess.Popen(
-                [*command, "--config", str(self.loader_config(topics))],
-                stdout=subprocess.PIPE,
-                stderr=log,
-                stdin=subprocess.DEVNULL,
-                cwd=self.directory,
-                env={**os.environ, **self._ahead(clock)},
-                start_new_session=True,
-            )
-
-    def _ahead(self, seconds: float) -> dict[str, str]:
+    def ahead(self, seconds: float) -> dict[str, str]:
         """What a program is told so that its clock is so much ahead; of others nothing."""
         if not seconds or shutil.which("cc") is None:
             return {}
@@ -362,14 +311,6 @@ class Pipeline:
         clock = Clock(self.directory / "clock")
         clock.be_ahead(seconds + (own.ahead() if own is not None else 0))
         return environment(compile_clock(self.directory), clock, os.environ)
-
-    def kill_load(self) -> None:
-        """The program and its JVM, as a machine would that dies."""
-        if self._load is not None:
-            if self._load.poll() is None:
-                subprocess.run(["kill", "-KILL", "--", f"-{self._load.pid}"], check=False)
-            self._load.communicate()
-            self._load = None
 
     # The audit
 

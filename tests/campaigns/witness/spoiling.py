@@ -126,7 +126,7 @@ class Spoiler:
     # What has landed
 
     def _landed(self) -> Path | None:
-        files = landed_files(self._pipeline.root, self._truth.topic)
+        files = landed_files(self._pipeline.loader.warehouse, self._truth.topic)
         if not files:
             return None
         file = self._random.choice(files)
@@ -135,7 +135,7 @@ class Spoiler:
         return file
 
     def _relative(self, file: Path) -> str:
-        return str(file.relative_to(self._pipeline.root))
+        return str(file.relative_to(self._pipeline.loader.warehouse))
 
     def remove_landed(self) -> bool:
         file = self._landed()

@@ -211,7 +211,9 @@ def test_what_was_in_a_landed_file_is_known_though_it_is_spoilt_again(tmp_path: 
     }
     pq.write_table(pa.table(columns), file)
     truth = Truth(host="web-1", topic="t")
-    pipeline = cast(Pipeline, SimpleNamespace(root=tmp_path / "warehouse"))
+    pipeline = cast(
+        Pipeline, SimpleNamespace(loader=SimpleNamespace(warehouse=tmp_path / "warehouse"))
+    )
     nobody = cast(Program, SimpleNamespace(alive=False))
     spoiler = Spoiler(pipeline, nobody, tmp_path / "data", truth, 1)
     assert spoiler.flip_landed()
