@@ -33,7 +33,6 @@ class LeaderWatch(Worker):
         self._places = [(name, each) for name, count in topics.items() for each in range(count)]
         self._changed = changed
         self.leaders: dict[Place, int] = {}
-        self.brokers: frozenset[int] = frozenset()  # with a session
         self.changes = 0  # from one broker to another, NOBODY in between or not
         self.unclean = 0  # to one that was not in sync
         self.without: Counter[Place] = Counter()  # how often nobody led
@@ -60,14 +59,12 @@ class LeaderWatch(Worker):
 
     def _look(self) -> None:
         asked = [(each, self._client.get_async(self._node(*each))) for each in self._places]
-        ids = self._client.get_children_async(f"/{self._chroot}/brokers/ids")
         for place, answer in asked:  # they are awaited together
             with suppress(KazooException, KazooTimeoutError):
                 content, stat = answer.get(timeout=2)
                 if self._versions.get(place) != stat.version:
                     self._versions[place] = stat.version
                     self._note(place, json.loads(content), stat.version)
-        self.brokers = frozenset(int(each) for each in ids.get(timeout=2))
 
     def _node(self, topic: str, partition: int) -> str:
         return f"/{self._chroot}/brokers/topics/{topic}/partitions/{partition}/state"

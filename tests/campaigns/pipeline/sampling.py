@@ -30,14 +30,6 @@ _ANSWERS_WITHIN: Final = 2.0
 _OUTPUTS: Final = ("*.log", "*/*.log", "*/*/*.log")
 
 
-class Sample(NamedTuple):
-    seconds: float
-    series: str
-    kind: Kind
-    life: str
-    value: float
-
-
 class Look(NamedTuple):
     """What one look found: no moment yet."""
 

@@ -22,9 +22,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+from confluent_kafka.admin import AdminClient
 
-from harness.crowding import Patience
 from harness.standing_still import freeze
 from harness.waiting import wait_until
 from tests.campaigns.command import REPOSITORY, Campaign, Runner
@@ -41,6 +40,7 @@ from tests.campaigns.restarts.script import (
 )
 from tests.campaigns.restarts.site import AGENTS, Agent, Site, is_gone, started
 from tests.campaigns.restarts.writers import Tally
+from tests.campaigns.witness.reading import messages
 
 LIVED: Final = 5.0  # before its signal: who dies sooner is started again half a second later
 LEAD: Final = 2.5  # between the announcement of a signal and the signal
@@ -290,37 +290,13 @@ def _verdicts(
 
 def lines_of(bootstrap: str, topics: Sequence[str]) -> dict[str, Counter[str]]:
     """How often each line is in its topic, by any consumer."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": "restarts",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "allow.auto.create.topics": False,
-        }
-    )
+    described = AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=30).topics
     seen: dict[str, Counter[str]] = {topic: Counter() for topic in topics}
-    try:
-        described = consumer.list_topics(timeout=30).topics
-        waiting = {
-            (topic, partition)
-            for topic in topics
-            if topic in described
-            for partition in described[topic].partitions
-        }
-        consumer.assign([TopicPartition(*each, OFFSET_BEGINNING) for each in waiting])
-        patience = Patience(SETTLED)
-        while waiting and not patience.is_over():
-            for message in consumer.consume(10_000, 0.5):
-                error = message.error()
-                if error is None:
-                    for topic, line in LINE.findall(message.value() or b""):
-                        seen[message.topic()][_known(topic, line, message.topic())] += 1
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    waiting.discard((message.topic(), message.partition()))
-        assert not waiting, f"not read to their ends: {waiting}"
-    finally:
-        consumer.close()
+    for name in topics:
+        for partition in described[name].partitions if name in described else ():
+            for message in messages(bootstrap, name, partition, within=SETTLED):
+                for topic, line in LINE.findall(message.value):
+                    seen[name][_known(topic, line, name)] += 1
     return seen
 
 

@@ -37,9 +37,9 @@ def quiet() -> Truth:
     return truth
 
 
-def another(truth: Truth, **more: int) -> File:
+def another(truth: Truth, label: str = "b", **more: int) -> File:
     """A file of the same folder, of which nothing was read."""
-    file = File("b", 2, [f"{FOLDER}/b.log"])
+    file = File(label, 2, [f"{FOLDER}/b.log"])
     for name, value in more.items():
         setattr(file, name, value)
     truth.files.append(file)
@@ -72,86 +72,61 @@ def test_it_is_about_what_agents_say_alone() -> None:
         assert needless(quiet(), called) == []
 
 
-Spoiled = Callable[[Truth, int], object]
-
-
-def copied(truth: Truth, moment: int) -> None:
-    truth.files[0].copied = moment
-
-
-def truncated(truth: Truth, moment: int) -> None:
-    truth.files[0].cut, truth.files[0].ended = True, moment
-
-
-def emptied(truth: Truth, moment: int) -> None:
-    another(truth, ended=moment, cut=True)
-
-
-def came_and_went(truth: Truth, moment: int) -> None:
-    another(truth, made=moment - 1_500, ended=moment)
-
-
-def hidden(truth: Truth, moment: int) -> None:
-    another(truth, made=moment - 1_500, hidden=moment)
-
-
-def begun(truth: Truth, moment: int) -> None:
-    another(truth, made=moment)
-
-
-def made_anew(truth: Truth, moment: int) -> None:
-    another(truth, folder_made=moment, made=moment)
-
-
 def written_to(truth: Truth, moment: int) -> None:
     """It had stood empty."""
     for line in truth.files[0].lines:
         line.written = moment
 
 
-def switched(truth: Truth, moment: int) -> None:
-    """A link to another file than before."""
-    another(truth, made=moment).label = LINK
+def of_first(truth: Truth, **more: int) -> None:
+    for name, value in more.items():
+        setattr(truth.files[0], name, value)
 
 
-def forgotten(truth: Truth, moment: int) -> None:
-    truth.forgotten.append(moment)
+HAPPENS: dict[str, Callable[[Truth, int], object]] = {
+    "copied": lambda truth, at: of_first(truth, copied=at),
+    "truncated": lambda truth, at: of_first(truth, cut=True, ended=at),
+    "emptied": lambda truth, at: another(truth, ended=at, cut=True),
+    "came and went": lambda truth, at: another(truth, made=at - 1_500, ended=at),
+    "hidden": lambda truth, at: another(truth, made=at - 1_500, hidden=at),
+    "begun": lambda truth, at: another(truth, made=at),
+    "written to": written_to,
+    "made anew": lambda truth, at: another(truth, folder_made=at, made=at),
+    "switched": lambda truth, at: another(truth, LINK, made=at),  # a link to another file
+    "forgotten": lambda truth, at: truth.forgotten.append(at),
+}
 
 
 @pytest.mark.parametrize(
     ("happens", "called"),
     [
-        (copied, OF_FILE),
-        (copied, replace(UNKNOWN, words="a.log.1 has it; what it got after it was copied is …")),
-        (truncated, OF_FILE),
-        (emptied, UNKNOWN),
-        (emptied, replace(OF_FILE, path=f"{FOLDER}/b.log", source="s2")),
-        (came_and_went, UNKNOWN),
-        (came_and_went, replace(UNKNOWN, path="/logs")),
-        (hidden, UNKNOWN),
-        (begun, MOMENT),
-        (written_to, MOMENT),
-        (switched, replace(UNKNOWN, words="written to, and may have been emptied: s.log")),
-        (forgotten, UNKNOWN),
-        (forgotten, OF_FILE),
+        ("copied", OF_FILE),
+        ("copied", replace(UNKNOWN, words="a.log.1 has it; what it got after it was copied is …")),
+        ("truncated", OF_FILE),
+        ("emptied", UNKNOWN),
+        ("emptied", replace(OF_FILE, path=f"{FOLDER}/b.log", source="s2")),
+        ("came and went", UNKNOWN),
+        ("came and went", replace(UNKNOWN, path="/logs")),
+        ("hidden", UNKNOWN),
+        ("begun", MOMENT),
+        ("written to", MOMENT),
+        ("switched", replace(UNKNOWN, words="written to, and may have been emptied: s.log")),
+        ("forgotten", UNKNOWN),
+        ("forgotten", OF_FILE),
     ],
 )
-def test_what_no_history_tells_may_be_unknown_at_that_time(
-    happens: Spoiled, called: Called
-) -> None:
+def test_what_no_history_tells_may_be_unknown_at_that_time(happens: str, called: Called) -> None:
     for moment, broken in ((15_000, []), (25_000, ["false unknown"]), (5_000, ["false unknown"])):
         truth = quiet()
-        happens(truth, moment)
+        HAPPENS[happens](truth, moment)
         assert needless(truth, called) == broken, moment
 
 
-@pytest.mark.parametrize(
-    "happens", [copied, truncated, emptied, came_and_went, hidden, begun, made_anew, switched]
-)
-def test_nor_is_it_told_of_another_place(happens: Spoiled) -> None:
+@pytest.mark.parametrize("happens", sorted(HAPPENS.keys() - {"written to", "forgotten"}))
+def test_nor_is_it_told_of_another_place(happens: str) -> None:
     for words in ("", "what it got after it was copied"):
         truth = quiet()
-        happens(truth, 15_000)
+        HAPPENS[happens](truth, 15_000)
         assert needless(truth, replace(UNKNOWN, path="/else", words=words)) == ["false unknown"]
 
 
@@ -165,9 +140,9 @@ def test_what_was_read_is_known_whatever_becomes_of_it() -> None:
 
 def test_a_file_that_was_begun_is_unknown_for_a_moment_only() -> None:
     truth = quiet()
-    begun(truth, 15_000)
+    HAPPENS["begun"](truth, 15_000)
     assert needless(truth, UNKNOWN) == ["false unknown"]
-    copied(truth, 15_000)
+    HAPPENS["copied"](truth, 15_000)
     assert needless(truth, UNKNOWN) == ["false unknown"], "what the copy has is known"
 
 
@@ -180,7 +155,7 @@ def test_a_file_that_the_agent_could_open_is_known() -> None:
 
 def test_a_folder_is_not_watched_before_the_agent_runs() -> None:
     truth = quiet()
-    made_anew(truth, 12_000)
+    HAPPENS["made anew"](truth, 12_000)
     assert needless(truth, UNKNOWN) == []
     assert needless(truth, replace(UNKNOWN, from_time=40_000, to_time=41_000)) != []
     truth.blind = [Blind(11_000, 11_500)]
@@ -197,7 +172,7 @@ def test_before_its_first_start_an_agent_has_no_history() -> None:
 
 def test_clocks_that_are_wrong_say_wrong_times() -> None:
     truth = quiet()
-    copied(truth, 25_000)
+    HAPPENS["copied"](truth, 25_000)
     assert needless(truth, OF_FILE) == ["false unknown"]
     truth.clock = 10.0
     assert needless(truth, OF_FILE) == []
@@ -218,5 +193,5 @@ def test_the_application_says_when_each_file_was_made(tmp_path: Path) -> None:
 def test_a_truncation_makes_no_folder_unknown() -> None:
     """Something had been read of the file, so it is known which it is."""
     truth = quiet()
-    truncated(truth, 15_000)
+    HAPPENS["truncated"](truth, 15_000)
     assert needless(truth, UNKNOWN) == ["false unknown"]
