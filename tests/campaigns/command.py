@@ -227,7 +227,7 @@ def _try_broken(campaign: Campaign, options: Namespace) -> int:
         remove(directory)
         say = _say_action if options.verbose else _silent
         outcome = campaign.run(campaign.flaw_script(name), directory, say, broken=name)
-        for line in told(outcome, directory):
+        for line in told(outcome, directory if options.keep else None):
             _say(line)
         if not options.keep:
             remove(directory)

@@ -17,6 +17,7 @@ from tests.campaigns.script import Script
 
 SCRIPT: Final = "run.script"
 OBJECTIONS: Final = "objections"
+POSSIBLE: Final = "possible: "  # counts of a verb: of interest in the summary only
 _SHOWN: Final = 6
 Say = Callable[[str], None]
 
@@ -103,12 +104,13 @@ def keep(outcome: Outcome, directory: Path) -> None:
     (directory / OBJECTIONS).write_text("\n".join(said) + "\n")
 
 
-def told(outcome: Outcome, directory: Path) -> Iterator[str]:
-    """Of one run."""
+def told(outcome: Outcome, directory: Path | None) -> Iterator[str]:
+    """Of one run; `directory`: where it stays, if it does."""
     script = outcome.script
     verdict = ", ".join(outcome.kinds or outcome.rules)
     verdict = "no run" if outcome.error else verdict or "right"
-    counts = ", ".join(f"{count} {name}" for name, count in outcome.counts.items())
+    shown = {name: count for name, count in outcome.counts.items() if POSSIBLE not in name}
+    counts = ", ".join(f"{count} {name}" for name, count in shown.items() if count)
     actions = f"{len(script.actions)} actions"
     yield f"seed {script.seed}: {verdict}; {outcome.seconds:.0f} s, {actions}; {counts}"
     if outcome.error:
@@ -119,7 +121,7 @@ def told(outcome: Outcome, directory: Path) -> Iterator[str]:
         if len(broken) > _SHOWN:
             yield f"    [{rule}] and {len(broken) - _SHOWN} more"
     yield from (f"    {each}" for each in outcome.figures)
-    if not outcome.right or outcome.remarks:
+    if directory is not None and (not outcome.right or outcome.remarks):
         yield f"    kept in {directory}"
 
 

@@ -22,7 +22,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from tests.campaigns.cluster.events import Acknowledged, Began, Failed, Read, Refused, Sent
 from tests.campaigns.history import Notes
 from tests.campaigns.logs import content_of
-from tests.campaigns.witness.reading import messages
+from tests.campaigns.reading import messages
 from tests.system.crash import Worker, value_of
 from tests.system.raw import (
     PRODUCE,

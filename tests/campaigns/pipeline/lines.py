@@ -15,7 +15,7 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from tests.campaigns.witness.reading import (
+from tests.campaigns.reading import (
     Message,
     NotToTheEnd,
     Record,

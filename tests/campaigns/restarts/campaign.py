@@ -28,6 +28,7 @@ from harness.standing_still import freeze
 from harness.waiting import wait_until
 from tests.campaigns.command import REPOSITORY, Campaign, Runner
 from tests.campaigns.outcomes import NO_RUN, Objection, Outcome, Say
+from tests.campaigns.reading import messages
 from tests.campaigns.restarts.judging import Judgement, Verdict, judge
 from tests.campaigns.restarts.script import (
     ACTIONS,
@@ -40,7 +41,6 @@ from tests.campaigns.restarts.script import (
 )
 from tests.campaigns.restarts.site import AGENTS, Agent, Site, is_gone, started
 from tests.campaigns.restarts.writers import Tally
-from tests.campaigns.witness.reading import messages
 
 LIVED: Final = 5.0  # before its signal: who dies sooner is started again half a second later
 LEAD: Final = 2.5  # between the announcement of a signal and the signal

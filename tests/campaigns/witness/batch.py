@@ -21,14 +21,14 @@ from msgspec.structs import replace
 from harness.server_process import ServerFailed
 from harness.waiting import wait_until
 from tests.campaigns.leaders import LeaderWatch
-from tests.campaigns.outcomes import Outcome, Say
+from tests.campaigns.outcomes import POSSIBLE, Outcome, Say
+from tests.campaigns.reading import Schemas, dead_letters, rows
 from tests.campaigns.script import Action
 from tests.campaigns.witness.application import now
 from tests.campaigns.witness.brokers import Brokers
 from tests.campaigns.witness.judging import false_unknowns, judge
 from tests.campaigns.witness.pipeline import CLUSTER, GRACE, WINDOW, Pipeline
 from tests.campaigns.witness.programs import Program
-from tests.campaigns.witness.reading import Schemas, dead_letters, rows
 from tests.campaigns.witness.rules import is_of_an_agent
 from tests.campaigns.witness.script import Script
 from tests.campaigns.witness.tenant import Tenant
@@ -309,7 +309,7 @@ class Batch(msgspec.Struct):
             "with kept files": int(kept),
             "statements of unknown": sum(map(is_of_an_agent, verdict.findings)) if kept else 0,
             "false unknowns": len(needless),
-            **{f"possible: {verb}": count for verb, count in sorted(tenant.done.items())},
+            **{f"{POSSIBLE}{verb}": count for verb, count in sorted(tenant.done.items())},
         }
         said = [f"said: {verdict.state or 'nothing'} ({verdict.exit_code})"]
         said += [f"found: {each}" for each in verdict.findings] if objections or needless else []

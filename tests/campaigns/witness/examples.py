@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from tests.campaigns.reading import DeadLetter, Record, Row
 from tests.campaigns.witness.history import Kept
 from tests.campaigns.witness.judging import judge
-from tests.campaigns.witness.reading import DeadLetter, Record, Row
 from tests.campaigns.witness.truth import File, Line, Truth
 from tests.campaigns.witness.verdict import Called, Objection, Seen, Verdict
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from tests.campaigns.witness.reading import Record
+from tests.campaigns.reading import Record
 
 
 class Kept(msgspec.Struct):

@@ -39,8 +39,8 @@ from collections.abc import Iterable
 from pathlib import PurePath
 from typing import Final
 
+from tests.campaigns.reading import Record, Row
 from tests.campaigns.witness.history import Kept
-from tests.campaigns.witness.reading import Record, Row
 from tests.campaigns.witness.rules import (
     Shipped,
     came_and_went,

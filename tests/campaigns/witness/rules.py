@@ -34,9 +34,9 @@ from itertools import pairwise
 from pathlib import PurePath
 from typing import Final
 
+from tests.campaigns.reading import Row
 from tests.campaigns.witness.application import LINK
 from tests.campaigns.witness.history import Kept
-from tests.campaigns.witness.reading import Row
 from tests.campaigns.witness.truth import NEVER, File, Line, Truth
 from tests.campaigns.witness.verdict import Called, Objection, Seen, Verdict
 

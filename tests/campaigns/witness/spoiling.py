@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from tests.campaigns.disks import SmallDisk
+from tests.campaigns.reading import landed_files, rows_of
 from tests.campaigns.witness.pipeline import Pipeline
 from tests.campaigns.witness.programs import Program
-from tests.campaigns.witness.reading import landed_files, rows_of
 from tests.campaigns.witness.truth import Truth
 
 DISK: Final = "8m"

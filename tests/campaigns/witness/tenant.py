@@ -21,12 +21,7 @@ from confluent_kafka import Producer
 from harness.server_process import free_ports
 from harness.standing_still import freeze
 from harness.waiting import wait_until
-from tests.campaigns.script import Action
-from tests.campaigns.witness.application import LABELS, Application, now
-from tests.campaigns.witness.history import History
-from tests.campaigns.witness.pipeline import CLUSTER, WINDOW, Pipeline
-from tests.campaigns.witness.programs import Keeper, Program, ask
-from tests.campaigns.witness.reading import (
+from tests.campaigns.reading import (
     Message,
     NotToTheEnd,
     Schemas,
@@ -34,6 +29,11 @@ from tests.campaigns.witness.reading import (
     record_of,
     records,
 )
+from tests.campaigns.script import Action
+from tests.campaigns.witness.application import LABELS, Application, now
+from tests.campaigns.witness.history import History
+from tests.campaigns.witness.pipeline import CLUSTER, WINDOW, Pipeline
+from tests.campaigns.witness.programs import Keeper, Program, ask
 from tests.campaigns.witness.script import Script
 from tests.campaigns.witness.spoiling import Spoiler
 from tests.campaigns.witness.truth import LAST_LINE, NEVER, Blind, Truth

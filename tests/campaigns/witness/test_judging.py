@@ -5,6 +5,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from tests.campaigns.reading import DeadLetter, Row
 from tests.campaigns.witness.application import Application
 from tests.campaigns.witness.examples import (
     GREEN,
@@ -25,7 +26,6 @@ from tests.campaigns.witness.examples import (
     written,
 )
 from tests.campaigns.witness.judging import judge
-from tests.campaigns.witness.reading import DeadLetter, Row
 from tests.campaigns.witness.truth import NEVER, Blind, Change, File, Line, Truth
 from tests.campaigns.witness.verdict import Called, Cell, Seen, Verdict
 

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
 
+from tests.campaigns.reading import Record, Row
 from tests.campaigns.witness.examples import (
     GREEN,
     PATH,
@@ -27,7 +28,6 @@ from tests.campaigns.witness.history import Kept
 from tests.campaigns.witness.judging import judge
 from tests.campaigns.witness.pipeline import Pipeline
 from tests.campaigns.witness.programs import Program
-from tests.campaigns.witness.reading import Record, Row
 from tests.campaigns.witness.rules import guess_files
 from tests.campaigns.witness.spoiling import Spoiler
 from tests.campaigns.witness.truth import LAST_LINE, NEVER, Blind, File, Line, Truth

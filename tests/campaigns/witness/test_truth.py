@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.campaigns.disks import SmallDisk
+from tests.campaigns.reading import Record
 from tests.campaigns.witness.application import Application
 from tests.campaigns.witness.history import History
-from tests.campaigns.witness.reading import Record
 from tests.campaigns.witness.truth import LAST_LINE, NEVER, File, Line, Truth
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from tests.campaigns.witness.reading import Row
+from tests.campaigns.reading import Row
 
 NEVER: Final = 1 << 60
 LAST_LINE: Final = 2  # seconds after which an agent takes a line for whole that has no newline

@@ -7,8 +7,8 @@ from typing import Any, Final
 import msgspec
 
 from tests.campaigns import outcomes
+from tests.campaigns.reading import DeadLetter, Row
 from tests.campaigns.witness.history import Kept
-from tests.campaigns.witness.reading import DeadLetter, Row
 from tests.campaigns.witness.truth import Line
 
 

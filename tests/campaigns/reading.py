@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
 from harness.crowding import Patience
+from harness.server_process import http_page
 from tests.campaigns.outcomes import NoRun
-from tests.campaigns.witness.programs import ask
 
 PATIENCE: Final = 20.0
 
@@ -70,7 +70,7 @@ class Schemas:
 
     def of(self, number: int) -> Any:
         if number not in self._known:
-            status, body = ask(self._port, f"/schemas/ids/{number}")
+            status, body = http_page(self._port, f"/schemas/ids/{number}")
             if status not in {200, 404}:
                 raise NotToTheEnd("no registry says what its schemas are")
             if status == 404:
