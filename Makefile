@@ -8,7 +8,7 @@ PYTHON := $(VENV)/bin/python
 PIP_INSTALL := $(PYTHON) -m pip install --quiet --disable-pip-version-check --use-pep517 --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test foreign test-long quick test-elsewhen check bench bench-peers fuzz spec witness restarts mutants history group-history mirror-history pipeline mirror-pipeline soak fleet fleet-small format reference newcomer release release-tried release-twice clean
+.PHONY: help demo test foreign test-long quick test-elsewhen check bench bench-peers fuzz spec campaign mutants fleet fleet-small format reference newcomer release release-tried release-twice clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,32 +56,11 @@ fuzz: $(VENV)/.installed-development ## the long profile: property tests and cra
 spec: $(VENV)/.installed-development ## the specification of replication, searched for half an hour; ARGS="--seconds 7200", "--flaw no-raise", "--help"
 	@$(PYTHON) -m tests.spec $(ARGS)
 
-witness: $(VENV)/.installed-development ## is the verdict ever wrong? Seeds of writing, rotating, killing, spoiling; ARGS="--runs 500", "--help"
-	@$(PYTHON) -m tests.witness $(ARGS)
-
-restarts: $(VENV)/.installed-development ## does an agent that is killed, stopped or frozen beside rotations lose a line, or its verdict? ARGS="--runs 100", "--help"
-	@$(PYTHON) -m tests.restarts $(ARGS)
+campaign: $(VENV)/.installed-development ## seeds of trouble, with a judge: the verdict, clusters, groups, mirrors, restarts, the whole pipeline; ARGS="witness --runs 500", "--help"
+	@$(PYTHON) -m tests.campaigns $(ARGS)
 
 mutants: $(VENV)/.installed-development ## do the tests notice changes of the programs? Sixty drawn ones, each with the tests of its package: 45 minutes; ARGS="--only agent", "--help"
 	nice $(PYTHON) -m tests.mutants $(ARGS)
-
-history: $(VENV)/.installed-development ## does a cluster keep what it promises? Seeds of killing, freezing, cutting off, spoiling; ARGS="--runs 100", "--help"
-	@$(PYTHON) -m tests.cluster_history $(ARGS)
-
-group-history: $(VENV)/.installed-development ## do groups of consumers get what is promised? Seeds of members that lie, coordinators that are killed; ARGS="--runs 100", "--help"
-	@$(PYTHON) -m tests.group_history $(ARGS)
-
-mirror-history: $(VENV)/.installed-development ## is a copy what its source is? Seeds of mirrors, brokers, links, disks and clocks that fail, and of gaps; ARGS="--runs 100", "--help"
-	@$(PYTHON) -m tests.mirror_history $(ARGS)
-
-pipeline: $(VENV)/.installed-development ## does every line arrive, whoever leads? The whole pipeline on three brokers, killed in turn; ARGS="--minutes 60", "--help"
-	@$(PYTHON) -m tests.cluster_pipeline $(ARGS)
-
-mirror-pipeline: $(VENV)/.installed-development ## does every line of two datacenters arrive at an offline cluster? Everything killed and cut off in turn, and one line lost on purpose; ARGS="--minutes 60", "--help"
-	@$(PYTHON) -m tests.mirror_pipeline $(ARGS)
-
-soak: $(VENV)/.installed-development ## does anything grow? The pipeline for hours, under faults: memory, descriptors, threads, files, ZooKeeper; HOURS=0.1, ARGS="--help"
-	@$(PYTHON) -m tests.soak --hours $(or $(HOURS),2) $(ARGS)
 
 fleet: $(VENV)/.installed-development ## as root: hosts that boot systemd, the collection installed on them by ssh; PENSTOCK_ANSIBLE=/where/ansible/bin, ARGS="-k whole"
 	PYTHONMALLOC=pymalloc PENSTOCK_FLEET=1 $(PYTHON) -X dev -m pytest tests/fleet -p no:randomly $(ARGS)

@@ -12,8 +12,8 @@ from confluent_kafka import Producer
 from harness.broker_cluster import BrokerCluster
 from harness.two_clusters import PREFIX, TwoClusters
 from harness.waiting import wait_until
-from tests.mirror_history.logs import read_batches, read_replicas
-from tests.mirror_history.watermarks import high
+from tests.campaigns.logs import read_batches, read_replicas
+from tests.campaigns.mirror.watermarks import high
 from tests.penstock.running import Ended, penstock
 from tests.system.faults import Faults
 

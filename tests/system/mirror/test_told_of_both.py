@@ -35,7 +35,7 @@ HOUR: Final = 3_600_000
 SOURCE, OFFLINE = "dc1", "offline"
 PATIENCE: Final = 120.0
 _QUICK: Final = {"ledger_interval": 0.3, "intervals": {"checkpoint": 3600.0, "retention": 0.2}}
-_BROKEN: Final = "tests.mirror_history.broken.leaps"
+_BROKEN: Final = "tests.campaigns.mirror.leaping_mirror"
 
 pytestmark = [pytest.mark.timeout(900)]
 

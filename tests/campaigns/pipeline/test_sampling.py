@@ -1,0 +1,113 @@
+"""What a process and its files take is read, kept, and read again."""
+
+import gc
+import io
+import mmap
+import os
+import subprocess
+import sys
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.campaigns.pipeline.flatness import Kind, Point
+from tests.campaigns.pipeline.sampling import (
+    Look,
+    Sampler,
+    allocated,
+    of_files,
+    of_process,
+    read,
+)
+
+
+def looked(pid: int | None = None) -> dict[str, Look]:
+    looking = of_process("own", lambda: os.getpid() if pid is None else pid)
+    return {each.series: each for each in looking()}
+
+
+def test_a_process_is_measured_with_what_it_opens(tmp_path: Path) -> None:
+    """More of each than other tests may have left that ends just now."""
+    gc.collect()
+    before = looked()
+    over = threading.Event()
+    threads = [threading.Thread(target=over.wait) for _ in range(30)]
+    with ExitStack() as stack:
+        stack.callback(over.set)
+        for thread in threads:
+            thread.start()
+        for number in range(200):
+            stack.enter_context((tmp_path / str(number)).open("w"))
+        # Not from malloc, which may have as much left of what other tests have freed.
+        taken = stack.enter_context(mmap.mmap(-1, 48 * 1024 * 1024))
+        taken.write(b"x" * len(taken))
+        after = looked()
+    for thread in threads:
+        thread.join()
+    grown = {name: after[name].value - before[name].value for name in before}
+    assert grown["own threads"] >= 20
+    assert grown["own descriptors"] >= 100
+    assert grown["own memory"] > 40 * 1024 * 1024
+    assert {each.life for each in after.values()} == {str(os.getpid())}
+
+
+@pytest.mark.slow
+def test_children_count_as_their_parent() -> None:
+    alone = looked()["own memory"].value
+    there = "import json; print(1, flush=True); input()"
+    command = [sys.executable, "-c", there]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        assert looked()["own memory"].value > alone + 1024 * 1024
+        child.communicate(b"\n")
+
+
+def test_who_is_gone_has_no_sample() -> None:
+    assert list(of_process("gone", lambda: None)()) == []
+    assert looked(2**22 + 1) == {}
+
+
+def test_a_child_that_was_not_waited_for_is_passed_over() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.read()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert looked()["own memory"].value > 0
+        assert looked(child.pid) == {}
+
+
+def test_files_count_by_what_they_take_on_disk(tmp_path: Path) -> None:
+    (tmp_path / "deep" / "deeper").mkdir(parents=True)
+    (tmp_path / "deep" / "deeper" / "a").write_bytes(b"x" * 100_000)
+    (tmp_path / "b").write_bytes(b"x" * 50_000)
+    with (tmp_path / "hollow").open("wb") as file:
+        file.truncate(10_000_000)
+    assert 150_000 <= allocated(tmp_path) < 300_000
+    assert 50_000 <= allocated(tmp_path / "b") < 100_000
+    assert allocated(tmp_path / "gone") == 0
+    (look,) = of_files("all", Kind.LOGS, lambda: [tmp_path / "deep", tmp_path / "b"])()
+    assert look.value == allocated(tmp_path)
+
+
+def test_what_was_written_down_is_read_again(tmp_path: Path) -> None:
+    file = io.StringIO()
+    lives = iter(("7", "8"))
+    sampler = Sampler(
+        [
+            lambda: [Look("a memory", Kind.MEMORY, next(lives), 81_264_640)],
+            lambda: [Look("load", Kind.OTHER, "", 1.25)],
+        ],
+        file,
+        1.0,
+    )
+    sampler.look(0.0)
+    sampler.look(1.04)
+    path = tmp_path / "samples.csv"
+    path.write_text(file.getvalue())
+    memory, load = read(path)
+    assert (memory.name, memory.kind) == ("a memory", Kind.MEMORY)
+    assert memory.points == (Point(0.0, "7", 81_264_640), Point(1.0, "8", 81_264_640))
+    assert [each.value for each in load.points] == [1.25, 1.25]

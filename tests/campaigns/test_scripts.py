@@ -1,0 +1,258 @@
+"""Scripts of all campaigns come from seeds alone, are read back as they were written, and can be
+made short."""
+
+import re
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pytest
+
+from tests.campaigns.__main__ import CAMPAIGNS, campaign
+from tests.campaigns.groups.script import GROUPS, group_of, groups_of
+from tests.campaigns.mirror import script as of_mirror
+from tests.campaigns.script import BadScript, Script
+from tests.campaigns.shrinking import shrink
+from tests.campaigns.witness import script as of_witness
+
+SEEDS: Final = range(1, 300)
+OF_ENSEMBLE = re.compile("-(leading|following)-zookeeper")
+OF_WITNESS_CLUSTER = re.compile("-replicas|-brokers|-others|wipe-broker")
+# What only scripts by hand have.
+BY_HAND: Final = {
+    "cluster": {"until-deposed"},
+    "mirror": {f"{side}-{verb}" for side in of_mirror.SIDES for verb in ("cut", "slow", "settle")},
+}
+# What makes every action possible.
+MOST: Final = {
+    "witness": ["--brokers", "3"],
+    "cluster": ["--zookeepers", "3"],
+    "pipeline": ["--minutes", "2"],
+    "soak": ["--hours", "0.2"],
+}
+
+
+def options_of(name: str, *arguments: str) -> Namespace:
+    parser = ArgumentParser()
+    campaign(name).options(parser)
+    return parser.parse_args(arguments)
+
+
+def scripts_of(name: str, *arguments: str, seeds: Sequence[int] = SEEDS) -> list[Any]:
+    options = options_of(name, *arguments)
+    return [campaign(name).script_of(seed, options) for seed in seeds]
+
+
+def verbs_of(scripts: Sequence[Script]) -> set[str]:
+    return {("== " if a.shared else "") + a.verb for script in scripts for a in script.actions}
+
+
+@pytest.mark.parametrize("name", CAMPAIGNS)
+def test_a_seed_is_always_the_same_script_and_no_other(name: str) -> None:
+    few = range(1, 20)
+    assert scripts_of(name, seeds=few) == scripts_of(name, seeds=few)
+    assert len({str(each) for each in scripts_of(name, seeds=few)}) == len(few)
+
+
+@pytest.mark.parametrize("name", CAMPAIGNS)
+def test_a_script_is_what_its_text_says(name: str) -> None:
+    few = range(1, 40)
+    for script in (*scripts_of(name, seeds=few), *scripts_of(name, *MOST.get(name, ()), seeds=few)):
+        assert campaign(name).parse(str(script)) == script
+
+
+@pytest.mark.parametrize("name", [each for each in CAMPAIGNS if each != "soak"])
+def test_every_action_is_chosen_by_some_seed(name: str) -> None:
+    seeds = range(9) if name == "pipeline" else SEEDS
+    chosen = verbs_of(scripts_of(name, *MOST.get(name, ()), seeds=seeds))
+    if name == "pipeline":
+        chosen |= verbs_of(scripts_of(name, "--site", "mirrored", seeds=seeds))
+    assert chosen == set(campaign(name).actions) - BY_HAND.get(name, set())
+
+
+def test_what_is_for_larger_clusters_is_chosen_for_these_only() -> None:
+    assert not any(map(OF_ENSEMBLE.search, verbs_of(scripts_of("cluster"))))
+    assert not any(map(OF_WITNESS_CLUSTER.search, verbs_of(scripts_of("witness"))))
+
+
+OF_KIND: Final = {
+    "cluster": {
+        "processes": {"freeze", "thaw", "stop"},
+        "links": {"cut", "cut-one-way", "reset", "slow", "cut-clients"},
+        "zookeeper": {"cut-map", "reset-map", "kill-zookeeper", "freeze-zookeeper"},
+        "disks": {"lose-power", "wipe", "cut-tail", "fail-syncs", "slow-syncs"},
+    },
+    "mirror": {
+        "mirrors": {"kill-mirror", "freeze-mirror", "stop-mirror"},
+        "clusters": {"source-kill-leader", "target-lose-power", "source-kill-everywhere"},
+        "links": {"cut-mirror", "slow-mirror", "cut-mirror-map"},
+        "disks": {"fill-disk", "source-fail-syncs", "target-slow-syncs"},
+        "clocks": {"source-clock", "target-clock", "mirror-clock"},
+        "commands": {"pause-copy", "open-copy", "close-copy"},
+        "gaps": set(of_mirror.GAPS),
+    },
+    "witness": {
+        "agent": {"kill-agent"},
+        "broker": {"cut-tail"},
+        "loader": {"remove-landed"},
+        "audit": {"== wipe-audit"},
+        "others": {"replay"},
+    },
+}
+
+
+@pytest.mark.parametrize(("name", "kind"), [(name, k) for name in OF_KIND for k in OF_KIND[name]])
+def test_a_kind_of_faults_can_be_asked_for_alone(name: str, kind: str) -> None:
+    chosen = verbs_of(scripts_of(name, "--only", kind))
+    assert chosen >= OF_KIND[name][kind]
+    others = set().union(*(verbs for other, verbs in OF_KIND[name].items() if other != kind))
+    assert not chosen & others
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        *(("cluster", line) for line in ("explode 1", "kill", "kill 1 2", "cut 1")),
+        *(("groups", line) for line in ("lose-power 1", "begin", "kill-coordinator raw eager")),
+        *(("mirror", line) for line in ("kill 1", "source-wipe 1", "cut-mirror 1")),
+        *(("witness", line) for line in ("rename", "== write a 1", "kill-broker")),
+        *(("pipeline", line) for line in ("explode audit", "mend now")),
+        ("restarts", "rename 2"),
+    ],
+)
+def test_a_line_that_is_no_action_is_named(name: str, line: str) -> None:
+    with pytest.raises(BadScript, match=f"line 2: '{line}' is no action"):
+        campaign(name).parse(f"seed 1\n{line}\n")
+
+
+@pytest.mark.parametrize("name", CAMPAIGNS)
+def test_scripts_by_hand_can_be_read_and_say_what_they_are_about(name: str) -> None:
+    kept = campaign(name).kept_scripts()
+    for path in kept:
+        assert path.read_text().startswith("# "), path
+        assert campaign(name).parse(path.read_text()).actions, path
+    assert kept or name in {"pipeline", "soak", "restarts"}
+    for flaw in campaign(name).flaws:
+        assert campaign(name).flaw_script(flaw).actions
+
+
+def test_comments_and_shapes() -> None:
+    text = "seed 4\ncluster brokers=5 factor=2  # and in-sync as usual\n\nkill 5\n"
+    script = campaign("cluster").parse(text)
+    assert (script.brokers, script.factor, script.in_sync) == (5, 2, 2)
+    assert [str(each) for each in script.actions] == ["kill 5"]
+
+
+# What single campaigns promise of their scripts
+
+
+def test_a_disk_of_a_cluster_loses_only_what_others_have() -> None:
+    """All come into sync before, with nothing wrong since; one replica never loses anything."""
+    for script in scripts_of("cluster"):
+        for before, action in zip(script.actions, script.actions[1:], strict=False):
+            if action.verb in {"wipe", "cut-tail"}:
+                assert before.verb == "settle"
+    assert not verbs_of(scripts_of("cluster", "--factor", "1")) & {"wipe", "cut-tail"}
+
+
+def test_only_groups_that_are_wanted() -> None:
+    for script in scripts_of("groups", "--group", "eager", "--group", "paper"):
+        named = {
+            group_of(each.words[0])
+            for each in script.actions
+            if each.verb.endswith("-member") or each.verb in {"begin", "leave"}
+        }
+        assert named == {"eager", "paper"} == set(groups_of(script.actions))
+    chosen = {group for script in scripts_of("groups") for group in groups_of(script.actions)}
+    assert chosen == GROUPS.keys()
+
+
+def test_each_gap_of_a_mirror_comes_once_at_most_and_links_are_cut_for_minutes_if_wanted() -> None:
+    for script in scripts_of("mirror", "--scenes", "9"):
+        verbs = [each.verb for each in script.actions]
+        assert all(verbs.count(each) <= 1 for each in of_mirror.GAPS)
+
+    def longest(*arguments: str) -> float:
+        scripts = scripts_of("mirror", "--only", "links", *arguments)
+        return max(
+            float(each.words[0])
+            for script in scripts
+            for each in script.actions
+            if each.verb == "pause"
+        )
+
+    assert longest() < 10
+    assert longest("--long") > 120
+
+
+def test_seeds_of_a_group_of_the_witness_share_their_events() -> None:
+    group = scripts_of("witness", seeds=range(1, of_witness.GROUP + 1))
+    assert len({each.shared for each in group}) == 1
+    assert len({each.shared for each in scripts_of("witness")}) > 5
+    kept = [campaign("witness").parse(x.read_text()) for x in campaign("witness").kept_scripts()]
+    assert len({each.seed for each in kept}) == len(kept)
+    assert len({each.shared for each in kept}) == 6  # each of these is a batch
+
+
+def test_of_all_replicas_one_at_least_is_whole_unless_all_brokers_are_dead() -> None:
+    for script in scripts_of("witness", "--brokers", "3"):
+        all_dead = False
+        for each in script.actions:
+            if each.verb in {"kill-brokers", "start-brokers"}:
+                all_dead = each.verb == "kill-brokers"
+            assert all_dead or each.verb not in {"remove-replicas", "cut-replicas"}, script.seed
+
+
+def test_everybody_in_a_pipeline_takes_turns_and_all_is_mended() -> None:
+    for script in scripts_of("pipeline", "--site", "mirrored", seeds=range(5)):
+        verbs = [each.verb for each in script.actions]
+        scenes = verbs.count("mend")
+        first = [script.actions[0].words]
+        for before, action in zip(script.actions, script.actions[1:], strict=False):
+            if before.verb in {"mend", "whole"} and action.verb != "whole":
+                first.append(action.words)
+        turns = len(set(first))
+        assert len(first) == scenes > turns == 14
+        assert len(set(first[:turns])) == turns
+
+
+def test_in_the_second_half_of_a_soak_one_broker_is_not_ended() -> None:
+    for script in scripts_of("soak", seeds=range(5)):
+        actions = script.actions[len(script.actions) // 2 :]
+        of_spared = {each.verb for each in actions if each.words == ("broker-test-3",)}
+        assert of_spared <= {"freeze"}
+        assert "kill" in {each.verb for each in actions if each.words == ("broker-test-1",)}
+
+
+def test_a_restart_has_each_pair_of_style_and_moment_once() -> None:
+    for script in scripts_of("restarts", seeds=range(5)):
+        pairs = {(each.verb, each.words[0]) for each in script.actions}
+        assert len(pairs) == len(script.actions) == 42
+
+
+# Making scripts short
+
+
+def test_what_has_nothing_to_do_with_it_is_left_out() -> None:
+    needed = {"kill-agent", "delete", "start-agent"}
+    scripts = scripts_of("witness")
+    script = next(each for each in scripts if needed <= {one.verb for one in each.actions})
+    rounds = []
+
+    def goes_wrong(candidates: Sequence[Script]) -> list[bool]:
+        rounds.append(len(candidates))
+        return [needed <= {one.verb for one in each.actions} for each in candidates]
+
+    found = shrink(script, goes_wrong, lambda: True)
+    assert {each.verb for each in found.actions} == needed
+    assert len(found.actions) <= 4
+    assert sum(rounds) > len(rounds)
+
+
+def test_what_cannot_be_left_out_stays_and_time_is_kept() -> None:
+    script = campaign("witness").parse("seed 1\nwrite a 1\n== mark\nsettle\n")
+    assert shrink(script, lambda found: [False] * len(found), lambda: True) == script
+    assert shrink(script, lambda found: [True] * len(found), lambda: False).actions == (
+        script.actions[0],
+        script.actions[2],
+    )
