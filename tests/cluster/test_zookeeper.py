@@ -166,7 +166,7 @@ def test_it_dies_with_a_parent_that_is_killed_while_it_starts(tmp_path: Path) ->
                 continue
         return found
 
-    for delay in (0.1, 0.2, 0.3, 0.5):
+    for delay in (0.1, 0.25, 0.5):
         with running(STARTER, tmp_path, 0):
             time.sleep(delay)
         wait_until(lambda: not children())
