@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -17,10 +18,11 @@ from ground.tls import Tls
 from harness.apache_kafka import ApacheKafka, kafka_classpath, why_no_kafka
 from harness.certificates import Authority
 from harness.secured_kafka import MECHANISMS, USERS, secured_kafka, unsigned_token
+from harness.server_process import free_ports
 from tests.client.writing_and_reading import write_and_read_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
-MESSAGES = 2_000
+MESSAGES = 500
 GOOD_FOR = 3_000  # milliseconds, a login at the broker
 
 
@@ -29,25 +31,31 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority(tmp_path_factory.mktemp("authority"))
 
 
+class Locked(NamedTuple):
+    """One broker with two listeners."""
+
+    kafka: ApacheKafka
+    bootstrap: str
+    by_certificate: str
+
+
 @pytest.fixture(scope="module")
-def kafka(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafka]:
+def locked(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Locked]:
     if kafka_classpath() is None:
         pytest.skip(f"Apache Kafka cannot be had: {why_no_kafka()}")
-    settings = {"connections.max.reauth.ms": str(GOOD_FOR)}
+    settings = {
+        "connections.max.reauth.ms": str(GOOD_FOR),
+        "listener.name.ssl.ssl.client.auth": "required",
+    }
     directory = tmp_path_factory.mktemp("kafka")
-    with secured_kafka(directory, authority, settings=settings) as kafka:
-        yield kafka
-
-
-@pytest.fixture(scope="module")
-def kafka_by_certificate(
-    authority: Authority, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ApacheKafka]:
-    if kafka_classpath() is None:
-        pytest.skip(f"Apache Kafka cannot be had: {why_no_kafka()}")
-    directory = tmp_path_factory.mktemp("kafka-by-certificate")
-    with secured_kafka(directory, authority, client_certificates=True) as kafka:
-        yield kafka
+    kafka = secured_kafka(directory, authority, settings=settings)
+    by_certificate = f"127.0.0.1:{free_ports(1)[0]}"
+    properties = directory / "server.properties"
+    said, own = properties.read_text(), f"SASL_SSL://{kafka.bootstrap}"
+    said = said.replace(own, f"{own},SSL://{by_certificate}")
+    properties.write_text(said.replace("SASL_SSL:SASL_SSL", "SASL_SSL:SASL_SSL,SSL:SSL"))
+    with kafka:
+        yield Locked(kafka, kafka.bootstrap, by_certificate)
 
 
 def login(mechanism: Mechanism, directory: Path, user: str = "alice") -> Login:
@@ -74,38 +82,34 @@ def write_and_read(bootstrap: Bootstrap, topic: str) -> None:
 
 @pytest.mark.parametrize("mechanism", [Mechanism(each) for each in MECHANISMS])
 def test_what_is_written_can_be_read(
-    kafka: ApacheKafka, authority: Authority, mechanism: Mechanism, tmp_path: Path
+    locked: Locked, authority: Authority, mechanism: Mechanism, tmp_path: Path
 ) -> None:
     security = Security(tls=Tls(ca=str(authority.ca)), login=login(mechanism, tmp_path))
-    write_and_read(Bootstrap.of(kafka.bootstrap, security), f"by-{mechanism.lower()}")
+    write_and_read(Bootstrap.of(locked.bootstrap, security), f"by-{mechanism.lower()}")
 
 
-def test_a_certificate_says_who_one_is(
-    kafka_by_certificate: ApacheKafka, authority: Authority
-) -> None:
+def test_a_certificate_says_who_one_is(locked: Locked, authority: Authority) -> None:
     mine = authority.sign("an-agent")
     tls = Tls(ca=str(authority.ca), certificate=str(mine.certificate), key=str(mine.key))
-    bootstrap = Bootstrap.of(kafka_by_certificate.bootstrap, Security(tls=tls))
+    bootstrap = Bootstrap.of(locked.by_certificate, Security(tls=tls))
     write_and_read(bootstrap, "by-certificate")
     with pytest.raises(ClientError):
-        Brokers(
-            Bootstrap.of(kafka_by_certificate.bootstrap, Security(tls=Tls(ca=str(authority.ca))))
-        )
+        Brokers(Bootstrap.of(locked.by_certificate, Security(tls=Tls(ca=str(authority.ca)))))
 
 
 @pytest.mark.parametrize("mechanism", [Mechanism.SCRAM_SHA_512, Mechanism.OAUTHBEARER])
 def test_a_login_that_ends_is_made_anew_under_load(
-    kafka: ApacheKafka, authority: Authority, mechanism: Mechanism, tmp_path: Path
+    locked: Locked, authority: Authority, mechanism: Mechanism, tmp_path: Path
 ) -> None:
     security = Security(tls=Tls(ca=str(authority.ca)), login=login(mechanism, tmp_path))
-    with Brokers(Bootstrap.of(kafka.bootstrap, security), patience_seconds=5) as brokers:
-        write_and_read_for(3 * GOOD_FOR / 1000, brokers, f"for-long-{mechanism.lower()}")
-    assert "Disconnecting expired channel" not in kafka.process.log()
+    with Brokers(Bootstrap.of(locked.bootstrap, security), patience_seconds=5) as brokers:
+        write_and_read_for(2.5 * GOOD_FOR / 1000, brokers, f"for-long-{mechanism.lower()}")
+    assert "Disconnecting expired channel" not in locked.kafka.process.log()
 
 
 @pytest.mark.parametrize("mechanism", [Mechanism(each) for each in MECHANISMS])
 def test_a_wrong_secret(
-    kafka: ApacheKafka, authority: Authority, mechanism: Mechanism, tmp_path: Path
+    locked: Locked, authority: Authority, mechanism: Mechanism, tmp_path: Path
 ) -> None:
     wrong = tmp_path / "wrong"
     wrong.write_text("wrong-5e1f")
@@ -116,12 +120,12 @@ def test_a_wrong_secret(
     )
     security = Security(tls=Tls(ca=str(authority.ca)), login=said)
     with pytest.raises(NotLetIn, match=f"login with {mechanism}: ") as refused:
-        Brokers(Bootstrap.of(kafka.bootstrap, security))
+        Brokers(Bootstrap.of(locked.bootstrap, security))
     assert "5e1f" not in str(refused.value)
 
 
-def test_who_does_not_log_in(kafka: ApacheKafka, authority: Authority) -> None:
-    bootstrap = Bootstrap.of(kafka.bootstrap, Security(tls=Tls(ca=str(authority.ca))))
+def test_who_does_not_log_in(locked: Locked, authority: Authority) -> None:
+    bootstrap = Bootstrap.of(locked.bootstrap, Security(tls=Tls(ca=str(authority.ca))))
     with (
         Brokers(bootstrap, patience_seconds=0) as brokers,
         pytest.raises(ClientError, match="does it want a login"),
@@ -129,29 +133,29 @@ def test_who_does_not_log_in(kafka: ApacheKafka, authority: Authority) -> None:
         brokers.refresh([])
 
 
-def test_who_speaks_in_the_clear(kafka: ApacheKafka) -> None:
+def test_who_speaks_in_the_clear(locked: Locked) -> None:
     with pytest.raises(ClientError, match="TLS"):
-        Brokers(Bootstrap.of(kafka.bootstrap))
+        Brokers(Bootstrap.of(locked.bootstrap))
 
 
-def test_a_broker_that_is_not_believed(kafka: ApacheKafka, tmp_path: Path) -> None:
+def test_a_broker_that_is_not_believed(locked: Locked, tmp_path: Path) -> None:
     other = Authority(tmp_path / "other")
     with pytest.raises(NotLetIn, match="its certificate is not believed"):
-        Brokers(Bootstrap.of(kafka.bootstrap, Security(tls=Tls(ca=str(other.ca)))))
+        Brokers(Bootstrap.of(locked.bootstrap, Security(tls=Tls(ca=str(other.ca)))))
 
 
-def test_a_broker_by_another_name(kafka: ApacheKafka, authority: Authority) -> None:
+def test_a_broker_by_another_name(locked: Locked, authority: Authority) -> None:
     tls = Tls(ca=str(authority.ca), server_name="kafka.example")
     with pytest.raises(NotLetIn, match="its certificate is not believed: Hostname mismatch"):
-        Brokers(Bootstrap.of(kafka.bootstrap, Security(tls=tls)))
+        Brokers(Bootstrap.of(locked.bootstrap, Security(tls=tls)))
 
 
 def test_a_password_that_was_exchanged(
-    kafka: ApacheKafka, authority: Authority, tmp_path: Path
+    locked: Locked, authority: Authority, tmp_path: Path
 ) -> None:
     """The next connection has the new one: nothing is started again."""
     said = login(Mechanism.SCRAM_SHA_256, tmp_path)
-    bootstrap = Bootstrap.of(kafka.bootstrap, Security(tls=Tls(ca=str(authority.ca)), login=said))
+    bootstrap = Bootstrap.of(locked.bootstrap, Security(tls=Tls(ca=str(authority.ca)), login=said))
     right = Path(said.password_file).read_text()
     Path(said.password_file).write_text("of yesterday")
     with pytest.raises(NotLetIn):

@@ -90,9 +90,12 @@ def test_a_broker_that_is_killed(running_broker: BrokerProcess, new_topic: str) 
     ship_through_kills(running_broker, new_topic, kills=2)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_apache_kafka_killed(tmp_path: Path, new_topic: str) -> None:
-    """One with a short session: else it waits nine seconds until its own end is noticed."""
+    """As Penstock's broker, above.
+
+    It has a short session: else it would wait nine seconds until its own end is noticed.
+    """
     if kafka_classpath() is None:
         pytest.skip(f"Apache Kafka cannot be had: {why_no_kafka()}")
     session = {"broker.session.timeout.ms": "1000", "broker.heartbeat.interval.ms": "200"}

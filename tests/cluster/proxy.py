@@ -35,6 +35,11 @@ class Proxy:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 
+    def lead_to(self, target: tuple[str, int]) -> None:
+        """To another server from now on; the connections there are break."""
+        self._target = target
+        self.cut()
+
     def refuse(self) -> None:
         """Break the connections there are, and those to come."""
         self._refusing = True

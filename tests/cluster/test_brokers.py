@@ -10,9 +10,9 @@ from cluster.brokers import Registration, register, registered
 from cluster.errors import BrokerIdTaken, MapMissing
 from cluster.operations import Delete
 from cluster.session import Session
+from harness.waiting import wait_until
 from tests.cluster.conftest import Connect, a_broker, expire
 from tests.cluster.proxy import Proxy
-from tests.cluster.test_session import eventually
 
 
 def nobody_takes(taken: BrokerIdTaken) -> None:
@@ -118,7 +118,7 @@ def test_a_broker_registers_anew_in_the_next_session(session: Session, connect: 
     try:
         for _ in range(3):
             expire(own)
-            eventually(lambda: registered(session, 1) == a_broker(1))
+            wait_until(lambda: registered(session, 1) == a_broker(1))
     finally:
         registration.close()
 
@@ -132,9 +132,9 @@ def test_a_broker_registers_anew_after_a_silence_longer_than_its_session(
     try:
         before = own.session_id
         proxy.refuse()
-        eventually(lambda: registered(session, 1) is None)
+        wait_until(lambda: registered(session, 1) is None)
         proxy.allow()
-        eventually(lambda: registered(session, 1) == a_broker(1))
+        wait_until(lambda: registered(session, 1) == a_broker(1))
         assert own.session_id not in {None, before}
     finally:
         registration.close()
@@ -145,9 +145,9 @@ def test_a_removed_node_is_put_back(session: Session, connect: Connect) -> None:
     registration.start()
     try:
         for _ in range(3):
-            eventually(lambda: registered(session, 1) is not None)
+            wait_until(lambda: registered(session, 1) is not None)
             session.write([Delete(paths.broker(1))])
-        eventually(lambda: registered(session, 1) is not None)
+        wait_until(lambda: registered(session, 1) is not None)
     finally:
         registration.close()
 
@@ -165,7 +165,7 @@ def test_a_broker_whose_id_was_taken_meanwhile_is_told(session: Session, connect
                 register(session, rival)
             except BrokerIdTaken:
                 continue
-        eventually(lambda: told)
+        wait_until(lambda: told)
         assert told[0].existing == rival
         expire(own)
         time.sleep(0.3)

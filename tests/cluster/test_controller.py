@@ -12,9 +12,9 @@ from cluster.operations import Create, Delete
 from cluster.session import Session
 from cluster.topics import create_topic, list_topics
 from cluster.values import ControllerEpoch
+from harness.waiting import wait_until
 from tests.cluster.conftest import Connect, a_topic, expire
 from tests.cluster.proxy import Proxy
-from tests.cluster.test_session import eventually
 
 
 def won(epoch: ControllerEpoch | None) -> ControllerEpoch:
@@ -122,14 +122,14 @@ def test_a_conflict_of_the_write_itself_is_not_a_fence(session: Session) -> None
 def test_candidates_succeed_each_other(careers: list[Career], session: Session) -> None:
     first, second, third = careers
     first.candidate.start()
-    eventually(lambda: first.told == [1])
+    wait_until(lambda: first.told == [1])
     second.candidate.start()
     third.candidate.start()
     expire(first.candidate._session)
-    eventually(lambda: len(first.told) >= 2 and current_epoch(session).epoch == 2)
-    eventually(lambda: sum(career.candidate.epoch is not None for career in careers) == 1)
+    wait_until(lambda: len(first.told) >= 2 and current_epoch(session).epoch == 2)
+    wait_until(lambda: sum(career.candidate.epoch is not None for career in careers) == 1)
     assert first.told[:2] == [1, None]
-    eventually(lambda: [2] in [career.told[-1:] for career in careers])
+    wait_until(lambda: [2] in [career.told[-1:] for career in careers])
 
 
 def test_a_candidate_whose_node_is_removed_runs_again(
@@ -137,10 +137,10 @@ def test_a_candidate_whose_node_is_removed_runs_again(
 ) -> None:
     first = careers[0]
     first.candidate.start()
-    eventually(lambda: first.told == [1])
+    wait_until(lambda: first.told == [1])
     for number in (2, 3, 4):
         session.write([Delete(paths.CONTROLLER)])
-        eventually(lambda number=number: first.told[-1] == number)
+        wait_until(lambda number=number: first.told[-1] == number)
     assert first.told == [1, None, 2, None, 3, None, 4]
 
 
@@ -148,10 +148,10 @@ def test_an_interruption_deposes_nobody(proxied: Session, proxy: Proxy) -> None:
     career = Career(proxied, 1)
     career.candidate.start()
     try:
-        eventually(lambda: career.told == [1])
+        wait_until(lambda: career.told == [1])
         for _ in range(3):
             proxy.cut()
-            eventually(lambda: proxied.exists(paths.CONTROLLER))
+            wait_until(lambda: proxied.exists(paths.CONTROLLER))
         assert career.told == [1]
         assert career.candidate.epoch == current_epoch(proxied)
     finally:

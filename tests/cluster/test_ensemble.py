@@ -1,7 +1,6 @@
 """A real ensemble: members are killed and frozen, and neither session nor map is lost."""
 
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator
 
@@ -17,9 +16,9 @@ from cluster.producer_ids import allocate
 from cluster.session import Session, SessionState
 from cluster.topics import create_topic, read_topic
 from cluster.view import ClusterView
+from harness.waiting import wait_until
 from tests.cluster.conftest import a_broker, a_topic
 from tests.cluster.ensemble import SIZE, Ensemble
-from tests.cluster.test_session import eventually
 
 Open = Callable[..., Session]
 
@@ -62,32 +61,6 @@ def member_of(ensemble: Ensemble, session: Session) -> int:
     return ensemble.member_of(session.client._connection._socket.getpeername())
 
 
-def test_a_member_is_killed_and_the_session_goes_on(ensemble: Ensemble, open_session: Open) -> None:
-    session = open_session()
-    register(session, a_broker(1))
-    epoch = elect(session, 1)
-    assert epoch is not None
-    view = ClusterView(session)
-    view.start(lambda _: None)
-    before = session.session_id
-    states: list[SessionState] = []
-    session.add_listener(states.append)
-
-    for number in range(SIZE):
-        member = member_of(ensemble, session)
-        ensemble.kill(member)
-        topic = a_topic(f"t{number}")
-        create_topic(session, epoch, topic, {})
-        view.wait_for(lambda now, topic=topic: now.topics.get(topic.name) == topic, timeout_s=20)
-        ensemble.start(member)
-
-    assert session.session_id == before
-    assert SessionState.LOST not in states
-    assert registered(session, 1) == a_broker(1)
-    assert elect(session, 1) == epoch
-    view.close()
-
-
 def test_a_frozen_member_is_left_for_another(ensemble: Ensemble, open_session: Open) -> None:
     session = open_session(timeout_s=6.0)
     register(session, a_broker(1))
@@ -95,7 +68,7 @@ def test_a_frozen_member_is_left_for_another(ensemble: Ensemble, open_session: O
     member = member_of(ensemble, session)
     ensemble.freeze(member)
     try:
-        eventually(lambda: session.read(paths.broker(1)))
+        wait_until(lambda: session.read(paths.broker(1)))
         assert session.session_id == before
         assert member_of(ensemble, session) != member
     finally:
@@ -120,6 +93,14 @@ def test_a_refresh_at_one_member_sees_what_was_written_at_another(
         view.close()
 
 
+def allocated(session: Session) -> range:
+    """None as long as that cannot be."""
+    try:
+        return allocate(session)
+    except ClusterError:
+        return range(0)
+
+
 def test_without_a_majority_nothing_is_written_and_with_one_it_goes_on(
     ensemble: Ensemble, open_session: Open
 ) -> None:
@@ -133,24 +114,30 @@ def test_without_a_majority_nothing_is_written_and_with_one_it_goes_on(
         allocate(session)
     assert view.snapshot.cluster_id == name
     ensemble.start(0, 1)
-    assert len(eventually_get(lambda: allocate(session))) == 1000
+    assert len(wait_until(lambda: allocated(session))) == 1000
     assert view.refresh(timeout_s=20).cluster_id == name
     view.close()
 
 
-def test_what_was_acknowledged_is_there_however_members_come_and_go(
+def test_members_are_killed_in_turn_and_neither_session_nor_map_is_lost(
     ensemble: Ensemble, open_session: Open
 ) -> None:
     session = open_session()
+    register(session, a_broker(1))
     epoch = elect(session, 1)
     assert epoch is not None
+    view = ClusterView(session)
+    view.start(lambda _: None)
+    before = session.session_id
+    states: list[SessionState] = []
+    session.add_listener(states.append)
     created = {}
     blocks: list[range] = []
     done = threading.Event()
 
     def work() -> None:
         number = 0
-        while not done.is_set():
+        while not done.wait(0.02):
             topic = a_topic(f"t{number}", 2)
             try:
                 create_topic(session, epoch, topic, {"a": "1"})
@@ -159,28 +146,26 @@ def test_what_was_acknowledged_is_there_however_members_come_and_go(
             except Unavailable:
                 pass
             number += 1
-            time.sleep(0.01)
 
     working = threading.Thread(target=work)
     working.start()
-    for number in (0, 1, 2, 1):
-        ensemble.kill(number)
-        time.sleep(0.5)
-        ensemble.start(number)
+    first = member_of(ensemble, session)
+    for member in (first, *({*range(SIZE)} - {first})):
+        ensemble.kill(member)
+        topic = a_topic(f"without-{member}")
+        create_topic(session, epoch, topic, {})
+        view.wait_for(lambda now, topic=topic: now.topics.get(topic.name) == topic, timeout_s=20)
+        ensemble.start(member)
     done.set()
     working.join()
+    view.close()
 
+    assert session.session_id == before
+    assert SessionState.LOST not in states
+    assert registered(session, 1) == a_broker(1)
+    assert elect(session, 1) == epoch
     assert len(created) > 20
     for name, topic in created.items():
         assert read_topic(session, name) == topic
     ids = [number for block in blocks for number in block]
     assert len(ids) == len(set(ids))
-
-
-def eventually_get(ask: Callable[[], range]) -> range:
-    deadline = time.monotonic() + 30
-    while True:
-        try:
-            return ask()
-        except ClusterError:
-            assert time.monotonic() < deadline

@@ -154,11 +154,11 @@ def test_another_topic_of_the_name(session: Session) -> None:
 
 def test_more_than_a_transaction_takes(session: Session) -> None:
     one = join(session, GROUP, "one", [TOPIC])
-    topic = opened(session, one, 2_500)
-    assert claim(session, one, topic, range(2_500)) == set(range(2_500))
-    commit(session, one, {TOPIC: topic}, offsets(*range(2_500)))
-    assert read_offsets(session, GROUP) == offsets(*range(2_500))
-    release(session, one, offsets(*range(2_500)))
+    topic = opened(session, one, 1_200)
+    assert claim(session, one, topic, range(1_200)) == set(range(1_200))
+    commit(session, one, {TOPIC: topic}, offsets(*range(1_200)))
+    assert read_offsets(session, GROUP) == offsets(*range(1_200))
+    release(session, one, offsets(*range(1_200)))
     assert owned(session, GROUP, TOPIC) == set()
 
 

@@ -149,7 +149,7 @@ def test_a_controller_that_another_has_succeeded_changes_nothing(
 
 
 def test_thousands_fit_into_few_transactions(session: Session, epoch: ControllerEpoch) -> None:
-    many = a_topic("many", 6000)
+    many = a_topic("many", 3000)
     create_topic(session, epoch, many, {})
     found = read_topic(session, "many")
     assert found is not None

@@ -13,9 +13,9 @@ from cluster.operations import Set
 from cluster.registry_writer import LAST_PRODUCER_EPOCH, WriterCandidate, WriterOffice, after
 from cluster.session import Session
 from cluster.values import WriterEpoch
+from harness.waiting import wait_until
 from tests.cluster.conftest import Connect, expire
 from tests.cluster.proxy import Proxy
-from tests.cluster.test_session import eventually
 
 TOPIC = "_schemas"
 
@@ -165,16 +165,16 @@ def test_when_epochs_run_out_there_is_a_new_producer(connect: Connect, office: O
 def test_candidates_succeed_each_other_and_all_know_the_writer(careers: list[Career]) -> None:
     first, second, third = careers
     first.candidate.start()
-    eventually(lambda: first.told == [1])
+    wait_until(lambda: first.told == [1])
     second.candidate.start()
     third.candidate.start()
-    eventually(lambda: all(each.holders[-1:] == ["host-1:8081"] for each in careers))
+    wait_until(lambda: all(each.holders[-1:] == ["host-1:8081"] for each in careers))
     expire(first.session)
-    eventually(lambda: first.told[:2] == [1, None])
-    eventually(lambda: sum(each.candidate.epoch is not None for each in careers) == 1)
+    wait_until(lambda: first.told[:2] == [1, None])
+    wait_until(lambda: sum(each.candidate.epoch is not None for each in careers) == 1)
     writer = next(each for each in careers if each.candidate.epoch is not None)
     address = f"host-{careers.index(writer) + 1}:8081"
-    eventually(lambda: all(each.holders[-1:] == [address] for each in careers))
+    wait_until(lambda: all(each.holders[-1:] == [address] for each in careers))
 
 
 def test_one_that_stands_back_leaves_it_to_another_until_it_stands_again(
@@ -182,15 +182,15 @@ def test_one_that_stands_back_leaves_it_to_another_until_it_stands_again(
 ) -> None:
     first, second, _ = careers
     first.candidate.start()
-    eventually(lambda: first.told == [1])
+    wait_until(lambda: first.told == [1])
     second.candidate.start()
-    eventually(lambda: second.holders == ["host-1:8081"])
+    wait_until(lambda: second.holders == ["host-1:8081"])
     first.candidate.stand_back()
-    eventually(lambda: first.told == [1, None] and second.told == [2])
+    wait_until(lambda: first.told == [1, None] and second.told == [2])
     first.candidate.stand()
-    eventually(lambda: first.holders[-1:] == ["host-2:8081"])
+    wait_until(lambda: first.holders[-1:] == ["host-2:8081"])
     second.candidate.stand_back()
-    eventually(lambda: first.told == [1, None, 3])
+    wait_until(lambda: first.told == [1, None, 3])
 
 
 def test_one_that_is_alone_resigns_and_is_elected_anew(careers: list[Career]) -> None:
@@ -198,9 +198,9 @@ def test_one_that_is_alone_resigns_and_is_elected_anew(careers: list[Career]) ->
     first = careers[0]
     first.candidate.start()
     for epoch in (1, 2, 3):
-        eventually(lambda epoch=epoch: first.told[-1:] == [epoch])
+        wait_until(lambda epoch=epoch: first.told[-1:] == [epoch])
         first.candidate.stand_back()
-        eventually(lambda: first.told[-1:] == [None])
+        wait_until(lambda: first.told[-1:] == [None])
         assert first.holders[-1] is None
         first.candidate.stand()
 

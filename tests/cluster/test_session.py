@@ -3,7 +3,6 @@
 import socket
 import threading
 import time
-from collections.abc import Callable
 
 import pytest
 from kazoo.client import KazooClient
@@ -20,15 +19,9 @@ from cluster.view import ClusterView
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.crowding import Patience
 from harness.server_process import free_ports
+from harness.waiting import wait_until
 from tests.cluster.conftest import Connect, a_broker, expire
 from tests.cluster.proxy import Proxy
-
-
-def eventually(condition: Callable[[], object], timeout_s: float = 60.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_the_first_session_lays_out_the_map_and_the_second_finds_it(
@@ -141,7 +134,7 @@ def test_states_are_told_in_order(proxied: Session, proxy: Proxy) -> None:
     assert proxied.state is SessionState.CONNECTED
 
     proxy.cut()
-    eventually(lambda: states == [SessionState.SUSPENDED, SessionState.CONNECTED])
+    wait_until(lambda: states == [SessionState.SUSPENDED, SessionState.CONNECTED])
     expire(proxied)
     assert states[-3:] == [SessionState.SUSPENDED, SessionState.LOST, SessionState.CONNECTED]
     assert states.count(SessionState.LOST) == 1
@@ -149,11 +142,11 @@ def test_states_are_told_in_order(proxied: Session, proxy: Proxy) -> None:
 
 def test_reads_and_writes_outlast_a_short_interruption(proxied: Session, proxy: Proxy) -> None:
     proxy.refuse()
-    eventually(lambda: proxied.state is SessionState.SUSPENDED)
+    wait_until(lambda: proxied.state is SessionState.SUSPENDED)
     threading.Timer(0.5, proxy.allow).start()
     proxied.write([Create("/a", b"1")], done=lambda: proxied.exists("/a"))
     proxy.refuse()
-    eventually(lambda: proxied.state is SessionState.SUSPENDED)
+    wait_until(lambda: proxied.state is SessionState.SUSPENDED)
     threading.Timer(0.5, proxy.allow).start()
     node = proxied.read("/a")
     assert node is not None
@@ -263,7 +256,7 @@ def test_a_server_that_takes_a_connection_and_says_nothing_does_not_cost_the_ses
 
     proxy.ignore_connections(2)
     proxy.cut()
-    eventually(lambda: states == [SessionState.SUSPENDED, SessionState.CONNECTED])
+    wait_until(lambda: states == [SessionState.SUSPENDED, SessionState.CONNECTED])
     assert proxy.ignored == 2
     assert session.session_id == before
 
@@ -330,7 +323,7 @@ def test_everything_closes_soon_while_zookeeper_is_away(
     registration.start()
     candidate = ControllerCandidate(session, 1, lambda _: None, lambda: None)
     candidate.start()
-    eventually(lambda: candidate.epoch is not None)
+    wait_until(lambda: candidate.epoch is not None)
     proxy.refuse()
     time.sleep(1)
     began = time.monotonic()

@@ -7,7 +7,7 @@ import pytest
 
 from cluster.errors import Unavailable
 from cluster.upkeep import Upkeep
-from tests.cluster.test_session import eventually
+from harness.waiting import wait_until
 
 
 def test_it_acts_at_the_start_and_after_each_poke() -> None:
@@ -15,7 +15,7 @@ def test_it_acts_at_the_start_and_after_each_poke() -> None:
     upkeep = Upkeep("test", lambda: acted.append(time.monotonic()))
     upkeep.start()
     for number in range(1, 4):
-        eventually(lambda number=number: len(acted) == number)
+        wait_until(lambda number=number: len(acted) == number)
         upkeep.poke()
     upkeep.stop()
     assert 3 <= len(acted) <= 4
@@ -31,11 +31,11 @@ def test_pokes_while_it_acts_are_one_more_run() -> None:
 
     upkeep = Upkeep("test", act)
     upkeep.start()
-    eventually(lambda: acted)
+    wait_until(lambda: acted)
     for _ in range(10):
         upkeep.poke()
     go_on.set()
-    eventually(lambda: len(acted) == 2)
+    wait_until(lambda: len(acted) == 2)
     time.sleep(0.1)
     upkeep.stop()
     assert len(acted) == 2
@@ -54,7 +54,7 @@ def test_it_tries_again_after_a_failure_and_shows_the_trace_of_a_bug(
 
     upkeep = Upkeep("the test's upkeep", act)
     upkeep.start()
-    eventually(lambda: len(acted) == 3)
+    wait_until(lambda: len(acted) == 3)
     time.sleep(0.5)
     upkeep.stop()
     assert len(acted) == 3
@@ -72,7 +72,7 @@ def test_it_may_stop_itself() -> None:
 
     upkeep = Upkeep("test", act)
     upkeep.start()
-    eventually(lambda: acted)
+    wait_until(lambda: acted)
     upkeep.poke()
     upkeep.stop()
     assert acted == [1]

@@ -21,9 +21,9 @@ from cluster.topics import add_partitions, create_topic, finish_deletion, mark_d
 from cluster.values import ClusterSnapshot, ControllerEpoch
 from cluster.view import ClusterView
 from cluster.zookeeper import EmbeddedZooKeeper
+from harness.waiting import wait_until
 from tests.cluster.conftest import Connect, a_broker, a_partition, a_topic, expire
 from tests.cluster.proxy import Proxy
-from tests.cluster.test_session import eventually
 
 Views = Callable[[Session], tuple[ClusterView, list[ClusterSnapshot]]]
 
@@ -293,10 +293,13 @@ def test_what_cannot_be_read_leaves_the_topic_as_it_was(
 
 
 def test_a_wiped_zookeeper_empties_no_map_and_a_restored_one_is_followed(
-    tmp_path: Path, open_view: Views
+    tmp_path: Path, open_view: Views, proxy: Proxy
 ) -> None:
+    """The wiped one is another server at the same address."""
     server = EmbeddedZooKeeper.start(tmp_path / "first", port=0)
-    session = Session.connect(server.address, secret=None, timeout_s=2.0)
+    wiped = EmbeddedZooKeeper.start(tmp_path / "second", port=0)
+    proxy.lead_to((server.host, server.port))
+    session = Session.connect(proxy.address, secret=None, timeout_s=2.0)
     try:
         name = cluster_id(session)
         epoch = elect(session, 1)
@@ -306,11 +309,10 @@ def test_a_wiped_zookeeper_empties_no_map_and_a_restored_one_is_followed(
         view, told = open_view(session)
         count = len(told)
 
-        server.stop()
-        server = EmbeddedZooKeeper.start(tmp_path / "second", port=server.port)
+        proxy.lead_to((wiped.host, wiped.port))
         with pytest.raises(Unavailable):
             view.refresh(timeout_s=3.0)
-        other = Session.connect(server.address, secret=None, timeout_s=2.0)
+        other = Session.connect(proxy.address, secret=None, timeout_s=2.0)
         assert cluster_id(other) != name
         with pytest.raises(Unavailable):
             view.refresh(timeout_s=3.0)
@@ -318,19 +320,18 @@ def test_a_wiped_zookeeper_empties_no_map_and_a_restored_one_is_followed(
         assert view.snapshot.topics == {"views": topic}
         assert len(told) == count
 
-        server.stop()
-        server = EmbeddedZooKeeper.start(tmp_path / "first", port=server.port)
-        restored = Session.connect(server.address, secret=None, timeout_s=2.0)
-        epoch = elect(restored, 1)
-        while epoch is None:  # until the first session's node has gone
-            time.sleep(0.1)
-            epoch = elect(restored, 1)
+        proxy.lead_to((server.host, server.port))
+        restored = Session.connect(proxy.address, secret=None, timeout_s=2.0)
+        # Not before the first session's node has gone.
+        epoch = wait_until(lambda: elect(restored, 1))
+        assert epoch is not None
         create_topic(restored, epoch, a_topic("later"), {})
         view.wait_for(lambda now: set(now.topics) == {"views", "later"}, timeout_s=15)
         restored.close()
     finally:
         session.close()
         server.stop()
+        wiped.stop()
 
 
 def test_another_cluster_s_map_in_its_place_is_not_followed(
@@ -344,11 +345,11 @@ def test_another_cluster_s_map_in_its_place_is_not_followed(
     assert node is not None
 
     session.write([Delete(paths.CLUSTER_ID)])
-    eventually(lambda: "wiped or replaced" in caplog.text)
+    wait_until(lambda: "wiped or replaced" in caplog.text)
     session.write([Create(paths.CLUSTER_ID, b'{"version":1,"cluster_id":"another"}')])
     mark_deleted(session, epoch, "views")
     finish_deletion(session, epoch, "views")
-    eventually(lambda: f"held cluster {name} and now holds another" in caplog.text)
+    wait_until(lambda: f"held cluster {name} and now holds another" in caplog.text)
     assert view.snapshot is before
     assert told == [before]
 

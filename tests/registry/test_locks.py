@@ -54,6 +54,25 @@ def registry(
         yield running
 
 
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Locks:
+    """Of a registry whose files change."""
+    return Locks(tmp_path_factory.mktemp("own-locks"))
+
+
+@pytest.fixture(scope="module")
+def own_registry(
+    own: Locks, tmp_path_factory: pytest.TempPathFactory, running_broker: BrokerProcess
+) -> Iterator[RegistryProcess]:
+    settings = {
+        "topic": f"_schemas_{uuid.uuid4().hex[:12]}",
+        "limits": {"handshake_seconds": 1.0, "handshakes_of_a_host": 3},
+    }
+    directory = tmp_path_factory.mktemp("own-registry")
+    with own.registry(directory, running_broker.bootstrap, settings=settings) as running:
+        yield running
+
+
 def ask(
     registry: RegistryProcess,
     access: HttpSecurity,
@@ -159,17 +178,18 @@ def test_failures_of_one_user_keep_nobody_else_out(registry: RegistryProcess, lo
 
 
 def test_a_user_who_is_taken_out_of_the_file_is_out(
-    locks: Locks, tmp_path: Path, running_broker: BrokerProcess
+    own: Locks, own_registry: RegistryProcess
 ) -> None:
-    own = Locks(tmp_path / "locks")
-    settings = {"topic": f"_schemas_{uuid.uuid4().hex[:12]}"}
-    with own.registry(tmp_path / "r", running_broker.bootstrap, settings=settings) as registry:
-        alice, token = own.login("alice"), own.token()
-        assert [ask(registry, each, "GET", "/subjects")[0] for each in (alice, token)] == [200, 200]
-        lines = own.users.read_text().splitlines(keepends=True)
-        own.users.write_text("".join(line for line in lines if not line.startswith("alice")))
-        own.tokens.write_text("")
-        assert [ask(registry, each, "GET", "/subjects")[0] for each in (alice, token)] == [401, 401]
+    alice, token = own.login("alice"), own.token()
+
+    def asked() -> list[int]:
+        return [ask(own_registry, each, "GET", "/subjects")[0] for each in (alice, token)]
+
+    assert asked() == [200, 200]
+    lines = own.users.read_text().splitlines(keepends=True)
+    own.users.write_text("".join(line for line in lines if not line.startswith("alice")))
+    own.tokens.write_text("")
+    assert asked() == [401, 401]
 
 
 # Who is believed
@@ -359,66 +379,50 @@ def ends(connection: socket.socket) -> bool:
 # Certificates that change
 
 
-def test_certificates_are_exchanged_under_load(
-    tmp_path: Path, running_broker: BrokerProcess
-) -> None:
-    locks = Locks(tmp_path / "locks")
-    settings = {"topic": f"_schemas_{uuid.uuid4().hex[:12]}"}
-    with locks.registry(tmp_path / "r", running_broker.bootstrap, settings=settings) as registry:
-        context = ssl.create_default_context(cafile=str(locks.authority.ca))
+def test_certificates_are_exchanged_under_load(own: Locks, own_registry: RegistryProcess) -> None:
+    context = ssl.create_default_context(cafile=str(own.authority.ca))
 
-        ends = ExitStack()
+    def serial(connection: http.client.HTTPSConnection) -> object:
+        shown = connection.sock.getpeercert()
+        assert shown
+        return shown["serialNumber"]
+
+    def answers(connection: http.client.HTTPSConnection) -> bool:
+        connection.request("GET", "/healthz")
+        return connection.getresponse().read() == b"ok\n"
+
+    with ExitStack() as ends:
 
         def connected() -> http.client.HTTPSConnection:
-            made = http.client.HTTPSConnection("127.0.0.1", registry.port, context=context)
+            made = http.client.HTTPSConnection("127.0.0.1", own_registry.port, context=context)
             made.connect()
             ends.callback(made.close)
             return made
 
-        def serial(connection: http.client.HTTPSConnection) -> object:
-            shown = connection.sock.getpeercert()
-            assert shown
-            return shown["serialNumber"]
-
-        def answers(connection: http.client.HTTPSConnection) -> bool:
-            connection.request("GET", "/healthz")
-            return connection.getresponse().read() == b"ok\n"
-
         old = connected()
         first = serial(old)
         assert answers(old)
-        new = locks.authority.sign("server-2")
-        locks.server.key.write_bytes(b"half of a key")
+        new = own.authority.sign("server-2")
+        own.server.key.write_bytes(b"half of a key")
         assert serial(connected()) == first
-        locks.server.certificate.write_bytes(new.certificate.read_bytes())
-        locks.server.key.write_bytes(new.key.read_bytes())
+        own.server.certificate.write_bytes(new.certificate.read_bytes())
+        own.server.key.write_bytes(new.key.read_bytes())
         later = connected()
         assert serial(later) != first
         assert all(answers(each) for each in (old, later) * 20)
-        ends.close()
 
 
-def test_handshakes_that_never_end_keep_nobody_out(
-    tmp_path: Path, running_broker: BrokerProcess
-) -> None:
-    locks = Locks(tmp_path / "locks")
-    settings = {
-        "topic": f"_schemas_{uuid.uuid4().hex[:12]}",
-        "limits": {"handshake_seconds": 1.0, "handshakes_of_a_host": 3},
-    }
-    with (
-        locks.registry(tmp_path / "r", running_broker.bootstrap, settings=settings) as registry,
-        ExitStack() as silent,
-    ):
+def test_handshakes_that_never_end_keep_nobody_out(own_registry: RegistryProcess) -> None:
+    with ExitStack() as silent:
         connections = [
-            silent.enter_context(socket.create_connection(("127.0.0.1", registry.port)))
+            silent.enter_context(socket.create_connection(("127.0.0.1", own_registry.port)))
             for _ in range(10)
         ]
         for each in connections:
             each.settimeout(60)
         assert [ends(each) for each in connections] == [True] * 10  # some at once
-        wait_until(registry.ready, within=60, what="served again")
-        body = registry.ask("GET", "/metrics").body
+        wait_until(own_registry.ready, within=60, what="served again")
+        body = own_registry.ask("GET", "/metrics").body
         # Or more: on a busy machine one of ours may take longer than its second, too.
         assert _metric(body, "penstock_registry_handshakes_failed_total") >= 10
         assert _metric(body, "penstock_registry_insecure") == 0

@@ -160,21 +160,20 @@ def test_all_is_read_and_what_comes_later(bootstrap: str, brokers: Brokers, new_
     assert followed.ended == []
 
 
-@both
-def test_ten_thousand_records_are_read_in_a_moment(
+def test_thousands_of_records_are_read_in_a_moment(
     bootstrap: str, brokers: Brokers, new_topic: str
 ) -> None:
     """In small batches, as a registry writes them. Our own time counts, not that of others here."""
     topic = ready(bootstrap, new_topic)
     producer = Producer(brokers, new_topic, create=False, batch_bytes=4000, request_seconds=200.0)
-    for number in range(10_000):
+    for number in range(4_000):
         producer.send(b"%d " % number * 200, b"%d" % number)
     producer.flush()
     with Followed(bootstrap, topic) as followed:
         began = time.process_time()
-        followed.wait_for(10_000)
-        assert time.process_time() - began < 2
-    assert [offset for offset, _ in followed.records] == list(range(10_000))
+        followed.wait_for(4_000)
+        assert time.process_time() - began < 1
+    assert [offset for offset, _ in followed.records] == list(range(4_000))
 
 
 def own_broker(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> BrokerProcess:
@@ -188,15 +187,15 @@ def test_a_broker_that_restarts_is_waited_for_and_said_once(
     with own_broker(tmp_path, zookeeper) as broker:
         topic = ready(broker.bootstrap, "_schemas")
         with Followed(broker.bootstrap, topic) as followed:
-            for restart in range(3):
+            for restart in range(2):
                 with Brokers(Bootstrap.of(broker.bootstrap)) as brokers:
                     send(brokers, "_schemas", b"%d" % restart)
                 followed.wait_for(restart + 1)
                 broker.restart()
-            wait_until(lambda: len(caplog.records) == 6, within=20, what="it is said to be over")
-    assert followed.values == [b"0", b"1", b"2"]
+            wait_until(lambda: len(caplog.records) == 4, within=20, what="it is said to be over")
+    assert followed.values == [b"0", b"1"]
     levels = [record.levelname for record in caplog.records]
-    assert levels == ["WARNING", "INFO"] * 3, caplog.messages
+    assert levels == ["WARNING", "INFO"] * 2, caplog.messages
     assert followed.ended == []
 
 

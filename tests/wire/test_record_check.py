@@ -144,8 +144,8 @@ def test_nothing_of_one_batch_is_believed_of_the_next() -> None:
 @pytest.mark.not_quick("looks through megabytes")
 @each_codec
 def test_large_batches_are_looked_through_in_pieces(codec: int) -> None:
-    count = 40_000
-    body = b"".join(record(offset, rest=sized(b"0123456789" * 5)) for offset in range(count))
+    count, value = 10_000, sized(b"0123456789" * 20)
+    body = b"".join(record(offset, rest=value) for offset in range(count))
     data = batch(PACK[codec](body), codec, count=count)
     view = memoryview(bytearray(data))
     assert not CHECK.check(view, check_batch(view), False, NOW)
@@ -153,9 +153,7 @@ def test_large_batches_are_looked_through_in_pieces(codec: int) -> None:
     for spoilt in (body + b"\0", body[:-1], body[: len(body) // 2]):
         data = batch(PACK[codec](spoilt), codec, count=count)
         assert piece_by_piece(data) is ErrorCode.invalid_record
-    late = body.replace(
-        record(39_000, rest=sized(b"0123456789" * 5)), record(38_999, rest=sized(b"0123456789" * 5))
-    )
+    late = body.replace(record(9_000, rest=value), record(8_999, rest=value))
     assert piece_by_piece(batch(PACK[codec](late), codec, count=count)) is ErrorCode.invalid_record
 
 

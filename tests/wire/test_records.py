@@ -28,7 +28,7 @@ with warnings.catch_warnings():
     from kafka.record.default_records import DefaultRecordBatch as ForeignBatch
     from kafka.record.default_records import DefaultRecordBatchBuilder as ForeignBuilder
 
-MANY = max(600, settings.default.max_examples)  # type: ignore[union-attr]
+MANY = max(200, settings.default.max_examples)  # type: ignore[union-attr]
 TIMES = st.integers(-1, 2**60)
 VALUES = (
     st.none() | st.binary(max_size=60) | st.binary(min_size=3, max_size=3).map(lambda b: b * 500)
@@ -167,16 +167,23 @@ def test_times_of_append_and_base_timestamps_are_kept() -> None:
     assert [record.timestamp for record in read(stamped)] == [1234, 1234]
 
 
-PROGRAMS = ("agent.agent", "audit.program", "broker.broker", "loader.spark.job", "mirror.program")
+PROGRAMS = (
+    *("agent.agent", "audit.program", "broker.broker"),
+    *("loader.spark.job", "mirror.program", "registry.program"),
+)
 
 
 @pytest.mark.skipif(not NATIVE, reason="wire/_records.c is not compiled: python hatch_build.py")
-@pytest.mark.parametrize("module", [*PROGRAMS, "registry.program"])
 @pytest.mark.not_quick("starts a process")
-def test_programs_do_without_aiokafka(module: str) -> None:
+def test_programs_do_without_aiokafka() -> None:
     """It would import a client with it, and asyncio."""
-    asked = f"import sys, {module}; sys.exit('aiokafka' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", asked], check=False).returncode == 0
+    asked = (
+        "import sys; from importlib import import_module\n"
+        "for module in sys.argv[1:]:\n"
+        "    import_module(module)\n"
+        "    assert 'aiokafka' not in sys.modules, module"
+    )
+    subprocess.run([sys.executable, "-c", asked, *PROGRAMS], check=True)
 
 
 # Hostile bytes
@@ -329,7 +336,7 @@ def rle_blocks(count: int) -> bytes:
     return bytes.fromhex("28b52ffd0058") + block * (count - 1) + last
 
 
-BOMB = bytes(300 * 1024 * 1024)
+BOMB = bytes(128 * 1024 * 1024)
 BOMBS = {
     "gzip": (Codec.GZIP, lambda: gzip.compress(BOMB, 1)),
     "snappy": (Codec.SNAPPY, lambda: bytes.fromhex("ffffffff0f") + b"\0\0"),
@@ -339,7 +346,7 @@ BOMBS = {
             bytes.fromhex("82534e4150505900 00000001 00000001")
             + b"".join(
                 len(block).to_bytes(4, "big") + block
-                for block in [bytes(cramjam.snappy.compress_raw(BOMB[: 1 << 20]))] * 300
+                for block in [bytes(cramjam.snappy.compress_raw(BOMB[: 1 << 20]))] * 128
             )
         ),
     ),

@@ -143,7 +143,7 @@ def test_one_is_killed_and_one_is_frozen(members: Members) -> None:
     assert len(sessions) == 4, "the one that was frozen has read in two sessions"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_zookeeper_is_killed_and_comes_back(tmp_path: Path, new_topic: str) -> None:
     zookeepers = ZooKeepers(tmp_path / "zookeeper")
     with ExitStack() as stack:

@@ -43,6 +43,8 @@ class Witness:
     def __init__(self, path: Path | None = None) -> None:
         self._lock = threading.Lock()
         self._path = path
+        self._read_up_to = 0
+        self._decoded: list[dict[str, Any]] = []
         self._reads: list[Read] = []
         self._commits: list[Committed] = []
 
@@ -72,11 +74,15 @@ class Witness:
         return [Committed(**each) for each in self._noted() if "got" not in each]
 
     def _noted(self) -> list[dict[str, Any]]:
+        """What is in the file so far; each line is read once."""
         assert self._path is not None
-        if not self._path.exists():
-            return []
-        lines = self._path.read_bytes().split(b"\n")
-        return [json.loads(line) for line in lines[:-1]]  # who is killed may leave a rest
+        if self._path.exists():
+            with self._path.open("rb") as file:
+                file.seek(self._read_up_to)
+                lines = file.read().split(b"\n")[:-1]  # who is killed may leave a rest
+            self._read_up_to += sum(len(line) + 1 for line in lines)
+            self._decoded += [json.loads(line) for line in lines]
+        return self._decoded
 
 
 class WitnessedConsumer(GroupConsumer):
