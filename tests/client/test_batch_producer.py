@@ -26,6 +26,7 @@ from client.identity import take_identity
 from client.shipping import ShippingLimits
 from harness.waiting import wait_until
 from tests.client.cutting_proxy import CuttingProxy
+from tests.client.shipped_topics import producer_of, ship
 from tests.client.shipper import numbered_batch, numbers_in_log, read_log
 from wire.batch import MAX_SEQUENCE
 from wire.errors import ErrorCode
@@ -33,21 +34,6 @@ from wire.messages import produce
 from wire.records import Record, build_batch
 
 DAY = str(24 * 60 * 60 * 1000)
-
-
-def ship(producer: BatchProducer, batches: Sequence[Batch]) -> list[Event]:
-    """Submits them, and pumps until all have come back."""
-    events: list[Event] = []
-    for batch in batches:
-        while not producer.submit(batch):
-            producer.pump(1)
-            events += producer.collect()
-    deadline = time.monotonic() + 60
-    while producer.outstanding:
-        assert time.monotonic() < deadline, producer.troubles()
-        producer.pump(1)
-        events += producer.collect()
-    return events
 
 
 def code_of(event: Event) -> ErrorCode:
@@ -60,10 +46,6 @@ def code_of(event: Event) -> ErrorCode:
 def target(brokers: Brokers, new_topic: str) -> TopicPartition:
     admin.create_topic(brokers, new_topic)
     return TopicPartition(new_topic, 0)
-
-
-def producer_of(brokers: Brokers, **options: object) -> BatchProducer:
-    return BatchProducer(brokers.bootstrap, **options)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("acks", list(Acks))

@@ -9,8 +9,8 @@ from client.brokers import Brokers
 from client.delivery import Acknowledged, TopicPartition, Unsettled
 from client.errors import ConnectionLost
 from client.identity import take_identity
+from tests.client.shipped_topics import ship
 from tests.client.shipper import numbered_batch, numbers_in_log
-from tests.client.test_batch_producer import ship
 
 WHY = ConnectionLost("the caller wants it")
 

@@ -10,8 +10,8 @@ from client.errors import ConnectionLost
 from client.identity import Identity
 from client.log_search import BatchLocation, search
 from client.stamping import stamped
+from tests.client.shipped_topics import ship
 from tests.client.shipper import RECORDS, numbered_batch
-from tests.client.test_batch_producer import ship
 from wire.messages import delete_records
 from wire.messages.delete_records import (
     DeleteRecordsPartition,

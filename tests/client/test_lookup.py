@@ -12,8 +12,8 @@ from client.lookup import fate, look_up
 from client.producer import Delivered, Producer
 from client.stamping import stamped
 from tests.client.partition_model import batch_of
+from tests.client.shipped_topics import ship
 from tests.client.shipper import numbered_batch, numbers_in_log, read_log
-from tests.client.test_batch_producer import ship
 from wire.batch import MAX_SEQUENCE
 
 ME = Identity(7, 0)

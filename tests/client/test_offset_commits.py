@@ -2,7 +2,6 @@
 
 import pytest
 from confluent_kafka import Consumer
-from confluent_kafka import TopicPartition as TheirPartition
 
 from client import admin
 from client.bootstrap import Bootstrap
@@ -13,15 +12,7 @@ from client.offset_commits import Consumed, commit_offsets
 from client.producer import Producer
 from harness.apache_kafka import ApacheKafka
 from harness.broker_process import BrokerProcess
-
-
-def committed(bootstrap: str, group: str, topic: str, partitions: int) -> list[int]:
-    asking = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
-    try:
-        found = asking.committed([TheirPartition(topic, each) for each in range(partitions)], 60)
-    finally:
-        asking.close()
-    return [each.offset for each in found]
+from tests.client.shipped_topics import committed
 
 
 @pytest.fixture(params=["running_broker", "running_kafka"])

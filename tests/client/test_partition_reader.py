@@ -19,16 +19,10 @@ from client.plain_batches import PlainBatches
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.apache_kafka import ApacheKafka
 from harness.broker_process import BrokerProcess
+from tests.client.shipped_topics import delete_before, ship
 from tests.client.shipper import RECORDS, numbered_batch
-from tests.client.test_batch_producer import ship
 from tests.made_anew import create_again
 from wire.batch import read_header
-from wire.messages import delete_records
-from wire.messages.delete_records import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
 from wire.records import records
 
 
@@ -65,15 +59,6 @@ def read_together(reader: PartitionReader) -> list[tuple[int, bytes]]:
 
 def first_values(reader: PartitionReader) -> list[bytes]:
     return [next(records(each.data)).value or b"" for each in reader]
-
-
-def delete_before(brokers: Brokers, topic: str, offset: int) -> None:
-    part = DeleteRecordsPartition(partition_index=0, offset=offset)
-    request = DeleteRecordsRequest(
-        topics=(DeleteRecordsTopic(name=topic, partitions=(part,)),), timeout=10_000
-    )
-    leader = brokers.topic(topic).partition(0).leader
-    brokers.broker(leader).call(delete_records.API, request)
 
 
 @pytest.mark.parametrize("fetch_bytes", [1, 20_000, 8_000_000])

@@ -19,7 +19,7 @@ from ledger.entries import GATHERED_BYTES
 from ledger.names import LEDGER_TOPIC
 from ledger.reading import LedgerChunk, LedgerPositions, LedgerReader
 from schemas.event_schemas import LEDGER, built_in
-from tests.client.test_partition_reader import delete_before
+from tests.client.shipped_topics import delete_before
 from tests.ledger.said import ENCODERS, entry
 from tests.made_anew import create_again
 from tests.system.clients.stored import stored_batches

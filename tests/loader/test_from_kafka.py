@@ -14,7 +14,7 @@ from harness.waiting import wait_until
 from loader.config import LoaderConfig
 from schemas.envelope import Encoder
 from schemas.parsing import parse
-from tests.client.test_offset_commits import committed
+from tests.client.shipped_topics import committed
 from tests.loader.application import BEGAN, Application, event_schema, landed
 from tests.loader.loads import load_once, rows_of
 from wire.messages.list_offsets import LATEST

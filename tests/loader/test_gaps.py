@@ -19,7 +19,7 @@ from harness.waiting import wait_until
 from loader.config import LoaderConfig
 from loader.errors import GapError
 from loader.run.load_context import LoadRequest
-from tests.client.test_partition_reader import delete_before
+from tests.client.shipped_topics import delete_before
 from tests.loader.application import BEGAN, Application, landed
 from tests.loader.loads import load_once, rows_of
 

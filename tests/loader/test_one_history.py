@@ -18,7 +18,7 @@ from loader.errors import FilesDiffer
 from loader.run.load import load
 from loader.run.load_context import LoadRequest
 from loader.run.spark_work import SparkWork
-from tests.client.test_partition_reader import delete_before
+from tests.client.shipped_topics import delete_before
 from tests.loader.application import BEGAN, HOUR, Application
 from tests.loader.loads import Listening, folder_of, ledger_entries, load_once, outcome_of
 

@@ -9,7 +9,6 @@ from client.fetcher import Fetcher
 from client.offsets import Beginning, End, start_offsets
 from client.producer import Producer
 from harness.waiting import wait_until
-from wire.messages import delete_records
 from wire.records import Codec
 
 PATIENCE = 60.0  # seconds
@@ -68,17 +67,3 @@ def wait_copied(there: Brokers, here: Brokers, topic: str, partitions: int = 1) 
         return False
 
     wait_until(is_copied, what=f"{topic} is copied up to {wanted}")
-
-
-def delete_before(brokers: Brokers, topic: str, offset: int, partition: int = 0) -> None:
-    """What is before it is gone, as after retention."""
-    wanted = delete_records.DeleteRecordsTopic(
-        name=topic,
-        partitions=(
-            delete_records.DeleteRecordsPartition(partition_index=partition, offset=offset),
-        ),
-    )
-    request = delete_records.DeleteRecordsRequest(topics=(wanted,), timeout=10_000)
-    leader = brokers.topic(topic).partition(partition).leader
-    answer = brokers.broker(leader).call(delete_records.API, request)
-    assert [p.error_code.name for t in answer.topics for p in t.partitions] == ["none"]

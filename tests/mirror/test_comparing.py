@@ -16,8 +16,9 @@ from harness.waiting import wait_until
 from mirror.comparing import Comparing
 from mirror.looking import Seen
 from mirror.partition import CopiedPartition, Stage
+from tests.client.shipped_topics import delete_before
 from tests.mirror.conftest import NewWorker
-from tests.mirror.logs import batches, create, delete_before, values, wait_copied, write
+from tests.mirror.logs import batches, create, values, wait_copied, write
 from tests.mirror.workers import mirror_config
 from wire.batch import HEADER_SIZE, read_header
 

@@ -19,9 +19,10 @@ from harness.broker_process import BrokerProcess
 from harness.mirror_process import MirrorProcess
 from harness.server_process import free_ports
 from harness.waiting import wait_until
+from tests.client.shipped_topics import delete_before
 from tests.deploy.mirror_alerts import check_alerts
 from tests.mirror.conftest import NewWorker
-from tests.mirror.logs import batches, create, delete_before, ends, values, wait_copied, write
+from tests.mirror.logs import batches, create, ends, values, wait_copied, write
 from tests.mirror.workers import Worker, partition_of, stage, topic_of, worker
 from tests.penstock.running import Ended, penstock
 from wire.batch import CONTROL, read_header

@@ -23,7 +23,8 @@ from mirror.copying import Copying
 from mirror.looking import Looking, Seen
 from mirror.partition import Stage
 from mirror.topics import Standing, TopicCopy
-from tests.mirror.logs import PATIENCE, delete_before, values, write
+from tests.client.shipped_topics import delete_before
+from tests.mirror.logs import PATIENCE, values, write
 from tests.mirror.workers import mirror_config
 from wire.mirrored import MIRROR_OF, MirrorOf
 

@@ -18,7 +18,8 @@ from harness.waiting import wait_until
 from mirror.batches import Gap
 from mirror.looking import Looking
 from mirror.topics import gaps_of
-from tests.mirror.logs import delete_before, values, write
+from tests.client.shipped_topics import delete_before
+from tests.mirror.logs import values, write
 from tests.mirror.workers import mirror_config
 from wire.mirrored import ACCEPT_GAP
 

@@ -3,6 +3,7 @@
 import datetime
 import hashlib
 import ipaddress
+import json
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,13 +14,16 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from ground.http_security import HttpSecurity
+from ground.http_client import HttpClient, parse_url
+from ground.http_security import HttpAccess, HttpSecurity
 from ground.password_file import SlowHash
 from ground.tls import Tls
 from harness.certificates import Authority
 from harness.made_secrets import made_secret
 from harness.registry_process import RegistryProcess
 
+STRING: Final = '"string"'
+SCHEMA: Final = {"schema": STRING}
 USERS: Final = ("root", "alice", "bob", "peer")
 TOKEN: Final = made_secret("a-long-and-random-token")
 EVERYTHING: Final = ["read", "write", "compatibility", "delete", "mode"]
@@ -96,6 +100,28 @@ class Locks:
             settings=self.settings | (dict(settings or {})),
             access=self.login("root"),
         )
+
+
+def ask(
+    registry: RegistryProcess,
+    access: HttpSecurity,
+    method: str,
+    path: str,
+    body: object = None,
+    **headers: str,
+) -> tuple[int, Any]:
+    """Status and document. An underscore in a header's name is a hyphen."""
+    content = None if body is None else json.dumps(body).encode()
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    with HttpClient(parse_url(registry.url), access=HttpAccess(access)) as client:
+        answer = client.ask(
+            method, path, content, within=40, headers={"Accept": "application/json"} | named
+        )
+    return answer.status, json.loads(answer.body) if answer.body[:1] in b"[{0123456789" else None
+
+
+def log_of(registry: RegistryProcess) -> str:
+    return registry.process.output.read_text()
 
 
 def outdated(directory: Path) -> Path:

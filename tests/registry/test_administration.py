@@ -12,8 +12,7 @@ from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
 from registry.access.permissions import Operation
 from registry.http.routes import CHANGES, NEEDED
-from tests.registry.locked import Locks
-from tests.registry.test_locks import ask
+from tests.registry.locked import Locks, ask
 
 INT, STRING = '"int"', '"string"'
 _PATIENCE = 60.0

@@ -23,30 +23,8 @@ from registry.registering import register
 from registry.requests import SchemaRequest
 from registry.settings import set_mode
 from registry.values import Config, Level, LogRecord, Mode, Reference, Version
-from tests.registry.test_log_records import confluents_records
-
-SUBJECTS = ("a", "b", "c")
-TEXTS = {1: '"int"', 2: '"long"', 3: '"string"', 4: '"bytes"'}
-
-
-def a_version(subject: str, number: int, schema_id: int, *, deleted: bool = False) -> Version:
-    return Version(
-        subject=subject, version=number, id=schema_id, text=TEXTS[schema_id], deleted=deleted
-    )
-
-
-def registered(subject: str, number: int, schema_id: int, *, deleted: bool = False) -> Record:
-    return SchemaRecord(subject, number, a_version(subject, number, schema_id, deleted=deleted))
-
-
-subjects = st.sampled_from(SUBJECTS)
-numbers = st.integers(1, 4)
-records = st.one_of(
-    st.builds(registered, subjects, numbers, st.sampled_from(sorted(TEXTS)), deleted=st.booleans()),
-    st.builds(SchemaRecord, subjects, numbers, st.none()),
-    st.builds(DeleteSubjectRecord, subjects, numbers),
-    st.builds(ClearSubjectRecord, st.none() | subjects),
-)
+from tests.registry.confluents_topic import confluents_records
+from tests.registry.drawn_records import SUBJECTS, TEXTS, a_version, records, registered
 
 
 class Model:

@@ -9,14 +9,13 @@ import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from ground.http_client import HttpClient, HttpError, parse_url
-from ground.http_security import HttpAccess, HttpSecurity
+from ground.http_security import HttpSecurity
 from ground.tls import Tls
 from harness.broker_process import BrokerProcess
 from harness.certificates import Authority
@@ -27,11 +26,8 @@ from registry.http.routes import _TABLE, NEEDED
 from schemas.errors import RegistryNotReachable, RegistryRefused
 from schemas.registry_client import RegistryClient
 from schemas.remote.address import RegistryAddress
-from tests.registry.locked import Locks, outdated
+from tests.registry.locked import SCHEMA, STRING, Locks, ask, log_of, outdated
 from tests.schemas.answering import answering, says
-
-STRING = '"string"'
-SCHEMA = {"schema": STRING}
 
 
 @pytest.fixture(scope="module")
@@ -71,28 +67,6 @@ def own_registry(
     directory = tmp_path_factory.mktemp("own-registry")
     with own.registry(directory, running_broker.bootstrap, settings=settings) as running:
         yield running
-
-
-def ask(
-    registry: RegistryProcess,
-    access: HttpSecurity,
-    method: str,
-    path: str,
-    body: object = None,
-    **headers: str,
-) -> tuple[int, Any]:
-    """Status and document. An underscore in a header's name is a hyphen."""
-    content = None if body is None else json.dumps(body).encode()
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    with HttpClient(parse_url(registry.url), access=HttpAccess(access)) as client:
-        answer = client.ask(
-            method, path, content, within=40, headers={"Accept": "application/json"} | named
-        )
-    return answer.status, json.loads(answer.body) if answer.body[:1] in b"[{0123456789" else None
-
-
-def log_of(registry: RegistryProcess) -> str:
-    return registry.process.output.read_text()
 
 
 def client_of(registry: RegistryProcess, access: HttpSecurity) -> RegistryClient:

@@ -13,8 +13,7 @@ from harness.broker_process import BrokerProcess
 from harness.made_secrets import made_secret
 from harness.registry_process import RegistryProcess
 from harness.waiting import wait_until
-from tests.registry.locked import Locks
-from tests.registry.test_locks import SCHEMA, ask, log_of
+from tests.registry.locked import SCHEMA, Locks, ask, log_of
 
 
 class Pair:

@@ -2,7 +2,6 @@
 
 import json
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,18 +9,7 @@ from hypothesis import strategies as st
 
 from registry.log_records import BadRecord, NoRecord, SchemaRecord, read, write
 from registry.values import LogRecord, Reference, Version
-
-TOPIC = Path(__file__).parent / "interface" / "schemas-topic.jsonl"
-
-
-def confluents_records() -> list[LogRecord]:
-    """The topic of a Confluent registry after the whole table of the interface."""
-    records = []
-    for line in TOPIC.read_text().splitlines():
-        record = json.loads(line)
-        value = record["value"]
-        records.append(LogRecord(record["key"].encode(), value and value.encode()))
-    return records
+from tests.registry.confluents_topic import confluents_records
 
 
 def test_keys_are_byte_for_byte_confluents() -> None:

@@ -29,7 +29,7 @@ from registry.registering import register
 from registry.requests import SchemaRequest
 from registry.settings import set_mode
 from registry.values import Config, Level, Mode, Reference, Version
-from tests.registry.test_contents import records
+from tests.registry.drawn_records import records
 
 PREFIX = "dc1."
 OWN_IDS = range(1_000, 2_000)

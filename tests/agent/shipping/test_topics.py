@@ -26,8 +26,8 @@ from tests.agent.shipping.agent_side import (
 )
 from tests.agent.shipping.ledger_reader import check_passages, entries_of
 from tests.agent.shipping.refusing_broker import RefusingBroker
+from tests.client.shipped_topics import producer_of, ship
 from tests.client.shipper import numbered_batch
-from tests.client.test_batch_producer import producer_of, ship
 from tests.made_anew import create_again
 
 TOPIC = "t"

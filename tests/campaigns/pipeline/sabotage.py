@@ -19,7 +19,7 @@ from tests.campaigns.pipeline.application import Application
 from tests.campaigns.pipeline.asking import now
 from tests.campaigns.pipeline.shapes import TOPIC, Part
 from tests.campaigns.pipeline.site import Site
-from tests.mirror.logs import delete_before
+from tests.client.shipped_topics import delete_before
 
 _MOST_LINES: Final = 500
 _COUNTED: Final = 120.0

@@ -36,7 +36,7 @@ from loader.store.local import LocalStore
 from schemas.envelope import Encoder
 from schemas.event_schemas import LEDGER, built_in
 from schemas.registry_client import RegistryClient
-from tests.client.test_partition_reader import delete_before
+from tests.client.shipped_topics import delete_before
 from tests.ledger.said import entry
 from wire.records import Codec
 

@@ -23,7 +23,7 @@ from loader.planning.plan import Plan, plan
 from loader.reports import LastBatch
 from loader.tables import SourceTopic, TableSource
 from tests.client.scripted_log import TOPIC, ScriptedLog, scripted_log
-from tests.client.test_partition_reader import delete_before
+from tests.client.shipped_topics import delete_before
 from wire.batch import read_header
 from wire.records import Record, build_batch
 

@@ -17,7 +17,7 @@ from loader.source.description import describe
 from loader.source.ranges import Condition, Operator
 from schemas.envelope import Encoder
 from schemas.parsing import parse
-from tests.client.test_partition_reader import delete_before
+from tests.client.shipped_topics import delete_before
 from tests.loader.application import BEGAN, VIEW, Application, event_schema, landed
 from tests.loader.source.conftest import NewApplication, Source, offsets, rows_of
 

@@ -15,7 +15,7 @@ from client.delivery import TopicPartition
 from loader.errors import GapError, LoaderError, OptionRefused
 from loader.planning.facts import PartitionFacts, TopicFacts
 from loader.source.stream import StreamOffset, advanced, beginning, from_json, ranges_of, whole
-from tests.client.test_partition_reader import delete_before
+from tests.client.shipped_topics import delete_before
 from tests.loader.application import Application
 from tests.loader.source.conftest import NewApplication, Query
 

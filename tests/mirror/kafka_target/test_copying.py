@@ -12,6 +12,7 @@ from client.brokers import Brokers
 from harness.apache_kafka import ApacheKafka
 from harness.broker_process import BrokerProcess
 from harness.waiting import wait_until
+from tests.client.shipped_topics import delete_before
 from tests.mirror.kafka_target.conftest import NewMirror
 from tests.mirror.kafka_target.messages import (
     PATIENCE,
@@ -24,7 +25,6 @@ from tests.mirror.kafka_target.messages import (
     wait_copied,
     with_offsets,
 )
-from tests.mirror.logs import delete_before
 from tests.mirror.workers import partition_of, stage
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

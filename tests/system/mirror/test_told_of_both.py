@@ -27,8 +27,9 @@ from harness.broker_process import BrokerProcess
 from harness.mirror_process import side
 from harness.registry_process import RegistryProcess
 from harness.waiting import wait_until
+from tests.client.shipped_topics import delete_before
 from tests.loader.application import event_schema
-from tests.mirror.logs import delete_before, ends
+from tests.mirror.logs import ends
 from tests.mirror.workers import Worker
 
 HOUR: Final = 3_600_000

@@ -1,0 +1,17 @@
+"""The topic of a Confluent registry after the whole table of the interface."""
+
+import json
+from pathlib import Path
+
+from registry.values import LogRecord
+
+TOPIC = Path(__file__).parent / "interface" / "schemas-topic.jsonl"
+
+
+def confluents_records() -> list[LogRecord]:
+    records = []
+    for line in TOPIC.read_text().splitlines():
+        record = json.loads(line)
+        value = record["value"]
+        records.append(LogRecord(record["key"].encode(), value and value.encode()))
+    return records
