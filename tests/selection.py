@@ -1,5 +1,6 @@
 """`--quick`: only tests that start no program and answer at once: `make quick`.
 `--long`: tests that are marked `long` as well, which no other run has.
+`--of=broker/storage/log.py`: the files of tests in its folder, named like it, or importing it.
 
 Quick is decided by file, before it is imported: a file is left out if it imports something that
 starts programs, itself or by way of `tests`, `harness` and `bench`, or asks for a fixture of a
@@ -44,6 +45,11 @@ _LEFT_OUT: Final = pytest.StashKey[Counter[str]]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="only tests that start no program")
     parser.addoption("--long", action="store_true", help="tests that are marked long, too")
+    parser.addoption(
+        "--of",
+        metavar="MODULE.py",
+        help="only files of tests named like this module or importing it",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -60,9 +66,12 @@ def _forbid_programs(event: str, arguments: tuple[Any, ...]) -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Not asked about a file that is named on the command line."""
-    if not config.getoption("--quick") or not collection_path.name.startswith("test_"):
+    if not collection_path.name.startswith("test_"):
         return None
-    if why_not_quick(collection_path):
+    module = config.getoption("--of")
+    if module and not is_of(collection_path, Path(module)):
+        return True
+    if config.getoption("--quick") and why_not_quick(collection_path):
         config.stash[_LEFT_OUT]["files that start programs"] += 1
         return True
     return None
@@ -106,6 +115,16 @@ def bound_examples(item: Any, most: int) -> None:
         own = getattr(owner, name, None)
         if isinstance(own, hypothesis.settings) and own.max_examples > most:
             setattr(owner, name, hypothesis.settings(own, max_examples=most))
+
+
+def is_of(file: Path, module: Path) -> bool:
+    """Whether a file of tests is about a module: by its folder, its name, or what it imports."""
+    package = module.parent if module.stem == "__init__" else module.with_suffix("")
+    return (
+        file.parent == ROOT / "tests" / module.parent
+        or ".".join(package.parts) in imports(file)
+        or (module.stem in file.stem and file.is_relative_to(ROOT / "tests" / module.parts[0]))
+    )
 
 
 @cache

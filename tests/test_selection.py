@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.selection import ROOT, bound_examples, fixtures_that_start, imports, starter_of
+from tests.selection import ROOT, bound_examples, fixtures_that_start, imports, is_of, starter_of
 
 SOME = """
 import pytest
@@ -85,6 +85,20 @@ def test_a_module_starts_what_those_it_imports_start() -> None:
 def test_fixtures_of_servers_are_known_by_name() -> None:
     assert {"running_broker", "zookeeper", "spark"} <= fixtures_that_start(ROOT / "tests")
     assert "forks" not in fixtures_that_start(ROOT / "tests")
+
+
+@pytest.mark.parametrize(
+    ("file", "module", "is_about_it"),
+    [
+        ("tests/broker/api/test_log_apis.py", "broker/storage/log.py", True),  # imports it
+        ("tests/broker/test_opening.py", "broker/storage/opening.py", True),  # its name
+        ("tests/agent/files/test_rotations.py", "agent/files/vigil.py", True),  # its folder
+        ("tests/test_selection.py", "broker/storage/log.py", False),
+        ("tests/agent/journal/test_journal.py", "broker/journal.py", False),  # another package
+    ],
+)
+def test_the_tests_of_a_module_are_found(file: str, module: str, is_about_it: bool) -> None:
+    assert is_of(ROOT / file, Path(module)) == is_about_it
 
 
 def test_a_property_has_no_more_examples_than_the_profile() -> None:
