@@ -5,7 +5,6 @@ files are in memory. Valgrind presents a processor of its own, without AVX-512, 
 choose their code by it. What else counts depend on is in `accepted.circumstances`.
 """
 
-import json
 import os
 import platform
 import re
@@ -77,12 +76,13 @@ def _count(paths: list[CountedPath], root: Path, found: Counted) -> None:
         )
         if not all(path.times for path in paths):
             _run(first, root, environment)  # so that Python has compiled it all
-        said = map(json.loads, _run([*_callgrind(home), *command], root, environment).splitlines())
-        for path, each in zip(paths, said, strict=True):
-            if why := each.get("why"):
-                found.why_not[path.name] = why
+        said = _run([*_callgrind(home), *command], root, environment).splitlines()
+        for path, line in zip(paths, said, strict=True):
+            _, *words = line.split("\t")
+            if not words[0].isdigit():
+                found.why_not[path.name] = words[0]
                 continue
-            nothing, once, *twice = (_total(home / f"counts.{number}") for number in each["dumps"])
+            nothing, once, *twice = (_total(home / f"counts.{number}") for number in words)
             found.counts[path.name] = (
                 round((twice[0] - once) / (path.times * path.units)) if twice else once - nothing
             )
