@@ -75,10 +75,21 @@ class Played(msgspec.Struct, frozen=True):
 
     @property
     def failure(self) -> str:
-        """What the task says that failed."""
-        found = [result for _, result in self.tasks if result.get("failed")]
+        """What the first task says that failed."""
+        found = [result for _, result in self.tasks if result["failed"] or result["ignored"]]
         assert found, self.said
         return str(found[0].get("msg"))
+
+    def plays(self) -> "list[Played]":
+        """What came of each of its plays; the code is 2 where a task failed."""
+        found: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
+        for name, result in self.tasks:
+            found.setdefault(result["play"], []).append((name, result))
+        failed = [any(each["failed"] or each["ignored"] for _, each in of) for of in found.values()]
+        return [
+            Played(2 if has_failed else 0, self.said, tuple(of), self.seconds)
+            for has_failed, of in zip(failed, found.values(), strict=True)
+        ]
 
     @property
     def diff(self) -> str:

@@ -15,7 +15,7 @@ from bench.counted.paths import Act
 from bench.log_lines import LINE_BYTES, REQUEST_SCHEMA, Line, block, json_line, plain_line
 from schemas.parsing import AvroSchema, parse
 
-_LINES = 4_000
+_LINES = 1_000
 _NOW = 1_790_000_100_000
 
 

@@ -1,4 +1,4 @@
-"""Runs a path under callgrind and reads how many instructions it took.
+"""Runs paths under callgrind and reads how many instructions they took.
 
 Nothing of whoever counts gets in: the environment is the same everywhere, hashes have no seed, and
 files are in memory. Valgrind presents a processor of its own, without AVX-512, to libraries that
@@ -12,19 +12,22 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from bench.counted.paths import CountedPath
 from bench.plain_python import without_hypothesis
 
-PATIENCE: Final = 600.0  # seconds for one path; a few are usual
+PATIENCE: Final = 600.0  # seconds for a process; ten are usual
 _MEMORY: Final = Path("/dev/shm")
 _TOTALS: Final = re.compile(r"^totals: (\d+)", re.MULTILINE)
 
 
 class NotCounted(Exception):
-    """Why a path has no count."""
+    """Why paths have no count."""
 
 
 def why_no_counts() -> str | None:
@@ -36,23 +39,53 @@ def why_no_counts() -> str | None:
     return None
 
 
-def counted(path: CountedPath, root: Path) -> int:
-    """Instructions for each of its units, with the code below `root`. Raises `NotCounted`."""
+class Counted(msgspec.Struct):
+    """Instructions for each unit of a path, by its name; of the others, why they have no count."""
+
+    counts: dict[str, int] = {}
+    why_not: dict[str, str] = {}
+
+
+def counted(paths: Sequence[CountedPath], root: Path) -> Counted:
+    """With the code below `root`. A start needs a process of its own; all others share one."""
+    found = Counted()
+    together = [path for path in paths if path.times]
+    alone = [[path] for path in paths if not path.times]
+    for group in [together, *alone] if together else alone:
+        try:
+            _count(group, root, found)
+        except NotCounted as why:
+            found.why_not |= {
+                path.name: str(why) for path in group if path.name not in found.counts
+            }
+    return found
+
+
+def _count(paths: list[CountedPath], root: Path, found: Counted) -> None:
     memory = _MEMORY if os.access(_MEMORY, os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="penstock-counts-", dir=memory) as made:
         home = Path(made)
-        (home / "work").mkdir()
         environment = _environment(home)
-        command = [sys.executable, "-m", "bench.counted.program", path.name, str(home / "work")]
-        if not path.times:
-            _run(command, root, environment)  # so that Python has compiled it all
-        _run([*_callgrind(home), *command], root, environment)
-        dumps = [
-            _total(home / f"counts.{number}") for number in (2, 3, 4)[: 3 if path.times else 2]
-        ]
-    if not path.times:
-        return dumps[1] - dumps[0]
-    return round((dumps[2] - dumps[1]) / (path.times * path.units))
+        work = ["first", "work"]
+        for name in work:
+            (home / name).mkdir()
+        names = [path.name for path in paths]
+        first, command = (
+            [sys.executable, "-m", "bench.counted.program", str(home / name), *names]
+            for name in work
+        )
+        if not all(path.times for path in paths):
+            _run(first, root, environment)  # so that Python has compiled it all
+        said = _run([*_callgrind(home), *command], root, environment).splitlines()
+        for path, line in zip(paths, said, strict=True):
+            _, *words = line.split("\t")
+            if not words[0].isdigit():
+                found.why_not[path.name] = words[0]
+                continue
+            nothing, once, *twice = (_total(home / f"counts.{number}") for number in words)
+            found.counts[path.name] = (
+                round((twice[0] - once) / (path.times * path.units)) if twice else once - nothing
+            )
 
 
 def _callgrind(home: Path) -> list[str]:
@@ -76,7 +109,8 @@ def _environment(home: Path) -> dict[str, str]:
     }
 
 
-def _run(command: list[str], root: Path, environment: dict[str, str]) -> None:
+def _run(command: list[str], root: Path, environment: dict[str, str]) -> str:
+    """What it printed."""
     try:
         run = subprocess.run(
             command,
@@ -93,6 +127,7 @@ def _run(command: list[str], root: Path, environment: dict[str, str]) -> None:
         said = run.stderr.strip().splitlines() or [f"it ended with {run.returncode}"]
         faults = [line for line in said if not line.startswith("==")]
         raise NotCounted((faults or said)[-1])
+    return run.stdout
 
 
 def _total(dump: Path) -> int:

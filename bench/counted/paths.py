@@ -36,17 +36,17 @@ class CountedPath(msgspec.Struct, frozen=True):
 PATHS: Final = {
     path.name: path
     for path in (
-        CountedPath("produce-1", "request", "broker_paths", "produce_1", 200),
-        CountedPath("produce-50", "request", "broker_paths", "produce_50", 200),
-        CountedPath("fetch", "request", "broker_paths", "fetched", 200),
-        CountedPath("acl", "question", "acl_path", "asked_first", 100),
-        CountedPath("plain-lines", "line", "agent_paths", "plain_lines", 1, 4_000),
-        CountedPath("json-lines", "line", "agent_paths", "json_lines", 1, 4_000),
+        CountedPath("produce-1", "request", "broker_paths", "produce_1", 20),
+        CountedPath("produce-50", "request", "broker_paths", "produce_50", 20),
+        CountedPath("fetch", "request", "broker_paths", "fetched", 10),
+        CountedPath("acl", "question", "acl_path", "asked_first", 50),
+        CountedPath("plain-lines", "line", "agent_paths", "plain_lines", 1, 1_000),
+        CountedPath("json-lines", "line", "agent_paths", "json_lines", 1, 1_000),
         CountedPath("ledger-entry", "entry", "audit_paths", "folded", 1, 100),
         CountedPath("reconcile", "picture", "audit_paths", "reconciled", 1),
         CountedPath("decode", "event", "loader_path", "decoded", 1, 5_000),
-        CountedPath("schema-by-id", "request", "registry_path", "by_id", 200),
-        CountedPath("schema-check", "request", "registry_path", "checked", 200),
+        CountedPath("schema-by-id", "request", "registry_path", "by_id", 20),
+        CountedPath("schema-check", "request", "registry_path", "checked", 8),
         CountedPath("start", "start", "start_path", "help_shown", 0),
         CountedPath("tab", "Tab", "start_path", "option_completed", 0),
     )

@@ -1,7 +1,7 @@
 """What is counted, between two commits or beside what is accepted: printed line by line."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -9,21 +9,18 @@ import click
 from bench import results
 from bench.counted import accepted
 from bench.counted.commits import NoSuchCommit, checked_out
-from bench.counted.counting import NotCounted, counted, why_no_counts
+from bench.counted.counting import counted, why_no_counts
 from bench.counted.paths import PATHS, CountedPath
 
 _HERE = "the working tree"
 
 
-def count_all(root: Path, paths: Iterable[CountedPath]) -> dict[str, int]:
+def count_all(root: Path, paths: Sequence[CountedPath]) -> dict[str, int]:
     """Those that can be; of the others, why not is said."""
-    counts = {}
-    for path in paths:
-        try:
-            counts[path.name] = counted(path, root)
-        except NotCounted as why:
-            print(f"{path.name} cannot be counted in {root}: {why}", file=sys.stderr)
-    return counts
+    found = counted(paths, root)
+    for name, why in found.why_not.items():
+        print(f"{name} cannot be counted in {root}: {why}", file=sys.stderr)
+    return found.counts
 
 
 def compare(commits: Sequence[str], only: Sequence[str], json_file: Path | None) -> None:

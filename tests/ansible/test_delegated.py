@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness.ansible_tools import play
+from tests.ansible.conftest import HERE
 
 pytestmark = pytest.mark.not_quick("starts Ansible")
 
@@ -34,8 +35,7 @@ def test_a_gate_asks_the_broker_that_was_changed(ansible: None, tmp_path: Path) 
         "penstock_broker": {"hosts": {"named": {}, "addressed": {"ansible_host": "10.0.0.2"}}},
         "penstock_agent": {"hosts": {"web": {"ansible_host": "10.0.0.9"}}},
     }
-    here = {"ansible_connection": "local", "ansible_python_interpreter": "/usr/bin/python3"}
-    played = play(tmp_path, document, inventory, variables=here)
+    played = play(tmp_path, document, inventory, variables=HERE)
     assert played.code == 0, played.said
     assert (tmp_path / "named").read_text() == "http://named:9095 web"
     assert (tmp_path / "addressed").read_text() == "http://10.0.0.2:9095 web"

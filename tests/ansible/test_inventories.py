@@ -1,6 +1,7 @@
 """The inventories that are examples: what roles make of them is taken by the programs, and of two
 datacenters with an offline cluster each knows what it must of the others."""
 
+import json
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +16,7 @@ from loader.config import LoaderConfig
 from mirror.config import MirrorConfig
 from penstock.config.configuration import load
 from registry.config import RegistryConfig
+from tests.ansible.conftest import HERE
 
 EXAMPLES: Final = sorted((COLLECTION / "inventories").glob("*/*.yml"))
 TOGETHER: Final = "two_datacenters"
@@ -34,33 +36,27 @@ def configurations(folder: Path, inventory: Path) -> dict[tuple[str, str], Any]:
     """As the roles would write them on each host, by program and host. No host is connected to."""
     document = [
         {
-            "name": f"The {program}",
+            "name": program,
             "hosts": f"penstock_{program}",
-            "connection": "local",
             "gather_facts": False,
             # Only for its variables.
             "roles": [{"role": f"penstock.pipeline.{program}", "when": False}],
-            "post_tasks": [
-                {
-                    "name": "Write it down",
-                    "ansible.builtin.copy": {
-                        "content": _WRITTEN % program,
-                        "dest": f"{folder}/{program}-{{{{ inventory_hostname }}}}.yaml",
-                        "mode": "0600",
-                    },
-                    "vars": {"ansible_python_interpreter": "/usr/bin/python3"},
-                }
-            ],
+            "post_tasks": [{"name": "Shown", "ansible.builtin.debug": {"msg": _WRITTEN % program}}],
         }
         for program in KINDS
     ]
     played = play(folder, document, yaml.safe_load(inventory.read_text()))
     assert played.code == 0, played.said
     (folder / "zookeeper-secret").write_text("a secret")
+    environment = {"CREDENTIALS_DIRECTORY": str(folder)}
     found = {}
-    for path in folder.glob("*-*.yaml"):
-        program, host = path.stem.split("-", 1)
-        environment = {"CREDENTIALS_DIRECTORY": str(folder)}
+    for program, host, text in (
+        (result["play"], result["host"], result["msg"])
+        for name, result in played.tasks
+        if name == "Shown"
+    ):
+        path = folder / f"{program}-{host}.yaml"
+        path.write_text(text if isinstance(text, str) else json.dumps(text))
         found[program, host] = load(KINDS[program], path, (), environment)
     return found
 
@@ -106,11 +102,13 @@ def test_a_cluster_knows_of_the_others_what_it_must(
 
 
 SPEAKER: Final = COLLECTION / "playbooks/speaker.yml"
-HERE: Final = {"ansible_connection": "local", "ansible_python_interpreter": "/usr/bin/python3"}
-ONE: Final = {
-    "all": {"children": {"penstock_broker": {"hosts": {"one": {"penstock_broker_id": 1}}}}}
+OTHER: Final = "[penstock_broker]\n{} penstock_broker_id=1\n"
+NAMED: Final = {
+    "all": {
+        "vars": {"penstock_cluster": "dc1"},
+        "children": {"penstock_broker": {"hosts": {"one": {"penstock_broker_id": 1}}}},
+    }
 }
-OTHER: Final = "[penstock_broker]\nother penstock_broker_id=1\n"
 
 
 def test_examples_in_one_folder_are_not_mixed(ansible: None, tmp_path: Path) -> None:
@@ -121,36 +119,33 @@ def test_examples_in_one_folder_are_not_mixed(ansible: None, tmp_path: Path) -> 
     assert mixed.failure == "An inventory has one cluster, and this one has dc1, dc2, offline."
 
 
-@pytest.mark.parametrize(
-    ("where", "said"),
-    [
-        ("hosts.ini", f"{OTHER}[all:vars]\npenstock_cluster = dc2\n"),
-        ("group_vars/all.yml", "penstock_cluster: 'dc2'  # as it is called\n"),
-        ("group_vars/all/10-names.yaml", 'more: 1\n"penstock_cluster": dc2\n'),
-        ("group_vars/all", '{"more": 1,\n "penstock_cluster": "dc2"}\n'),
-    ],
-)
-def test_what_a_file_of_an_inventory_says_to_all_is_seen(
-    ansible: None, tmp_path: Path, where: str, said: str
-) -> None:
-    folder = tmp_path / "dc2"
-    (folder / where).parent.mkdir(parents=True)
-    (folder / "hosts.ini").write_text(OTHER)
-    (folder / where).write_text(said)
-    named = {"all": {**ONE["all"], "vars": {"penstock_cluster": "dc1"}}}
-    mixed = play(tmp_path, SPEAKER, named, "-i", str(folder / "hosts.ini"), variables=HERE)
+def test_what_a_file_of_an_inventory_says_to_all_is_seen(ansible: None, tmp_path: Path) -> None:
+    options: list[str] = []
+    for where, said in {
+        "dc2/hosts.ini": f"{OTHER.format('of-dc2')}[all:vars]\npenstock_cluster = dc2\n",
+        "dc3/group_vars/all.yml": "penstock_cluster: 'dc3'  # as it is called\n",
+        "dc4/group_vars/all/10-names.yaml": 'more: 1\n"penstock_cluster": dc4\n',
+        "dc5/group_vars/all": '{"more": 1,\n "penstock_cluster": "dc5"}\n',
+    }.items():
+        file, hosts = tmp_path / where, tmp_path / where[:3] / "hosts.ini"
+        file.parent.mkdir(parents=True)
+        hosts.write_text(OTHER.format(f"of-{where[:3]}"))
+        file.write_text(said)
+        options += ["-i", str(hosts)]
+    mixed = play(tmp_path, SPEAKER, NAMED, *options, variables=HERE)
     assert mixed.code != 0
-    assert mixed.failure == "An inventory has one cluster, and this one has dc1, dc2."
+    assert mixed.failure == (
+        "An inventory has one cluster, and this one has dc1, dc2, dc3, dc4, dc5."
+    )
 
 
 def test_a_cluster_may_be_in_several_files_and_be_called_otherwise(
     ansible: None, tmp_path: Path
 ) -> None:
     more = tmp_path / "more.ini"
-    more.write_text(f"# penstock_cluster=dc2\n{OTHER}")
-    named = {"all": {**ONE["all"], "vars": {"penstock_cluster": "dc1"}}}
+    more.write_text(f"# penstock_cluster=dc2\n{OTHER.format('other')}")
     variables = {**HERE, "penstock_cluster": "as-typed"}
-    played = play(tmp_path, SPEAKER, named, "-i", str(more), variables=variables)
+    played = play(tmp_path, SPEAKER, NAMED, "-i", str(more), variables=variables)
     assert played.code == 0, played.said
 
 

@@ -9,16 +9,10 @@ import pytest
 import yaml
 
 from harness.ansible_tools import REPOSITORY, Played, play
+from tests.ansible.conftest import HERE
 
 GROUPS: dict[str, Any] = {
-    "penstock_prometheus": {
-        "hosts": {
-            "watch": {
-                "ansible_connection": "local",
-                "ansible_python_interpreter": "/usr/bin/python3",
-            }
-        }
-    },
+    "penstock_prometheus": {"hosts": {"watch": HERE}},
     "penstock_grafana": {"hosts": {"watch": {}}},
     "penstock_broker": {
         "hosts": {
@@ -100,12 +94,14 @@ def test_on_a_host_that_has_nothing(
     dashboards = {each.name for each in (REPOSITORY / "deploy" / "grafana").glob("*.json")}
     assert {each.name for each in (tmp_path / "grafana" / "penstock").iterdir()} == dashboards
 
-    again = played(tmp_path, variables)
+    # Without the rules, which are copied like the dashboards.
+    templates = ("--start-at-task", "Write what is scraped")
+    again = played(tmp_path, variables, *templates)
     assert (again.code, again.changed) == (0, [])
 
     wrong = {**variables, "penstock_monitoring_config": {"global": {"scrape_interval": "soon"}}}
     before = (tmp_path / "prometheus" / "prometheus.yml").read_text()
-    refused = played(tmp_path, wrong)
+    refused = played(tmp_path, wrong, *templates)
     assert refused.code == 2
     assert "validate" in json.dumps(refused.tasks[-1])
     assert (tmp_path / "prometheus" / "prometheus.yml").read_text() == before

@@ -10,6 +10,7 @@ import pytest
 ROW = re.compile(r"^\| (\d+) MB \| (\w+) \| ([\d,]+) \(.*\) \| \d+\.\d\d \(", re.MULTILINE)
 
 
+@pytest.mark.long
 @pytest.mark.not_quick("measures: eight gigabytes")
 def test_every_case_is_measured(tmp_path: Path) -> None:
     run = subprocess.run(

@@ -8,7 +8,7 @@ from deploy.bundle import pypi, wheels
 from deploy.bundle.archives import sha256
 from deploy.bundle.pypi import BUILDER, INSTALLER, LOCK, Fetcher, File
 from deploy.bundle.targets import PROCESSORS, Target
-from tests.bundle.test_wheels import made_wheel
+from tests.bundle.made_wheels import made_wheel
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = Target(PROCESSORS["aarch64"], "3.13")

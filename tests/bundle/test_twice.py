@@ -18,7 +18,7 @@ from deploy.bundle import agent, debian_package, wheelhouse, wheels
 from deploy.bundle.__main__ import settle
 from deploy.bundle.archives import write_tar_gz
 from deploy.bundle.targets import PROCESSORS, Target
-from tests.bundle.test_wheels import made_wheel
+from tests.bundle.made_wheels import made_wheel
 
 out, work, order = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3].split(",")
 settle(1700000000)

@@ -14,36 +14,13 @@ import pytest
 from deploy.bundle import elf, wheelhouse, wheels
 from deploy.bundle.targets import GLIBC, PROCESSORS, Target
 from deploy.bundle.wheels import Wanted, Wheel, closure, pins, with_modules
+from tests.bundle.made_wheels import made_wheel
 
 ROOT = Path(__file__).resolve().parents[2]
 INTEL = PROCESSORS["x86_64"]
 ARM = PROCESSORS["aarch64"]
 OLDER = Target(INTEL, "3.11")
 NEWER = Target(ARM, "3.13")
-
-
-def made_wheel(
-    directory: Path, name: str, version: str, *requires: str, module: str = "", command: str = ""
-) -> Path:
-    """A wheel as hatchling would make it, of one module; with a command of its name, if any."""
-    directory.mkdir(parents=True, exist_ok=True)
-    info = f"{name}-{version}.dist-info"
-    path = directory / f"{name}-{version}-py3-none-any.whl"
-    needs = "".join(f"Requires-Dist: {each}\n" for each in requires)
-    extras = "".join(f"Provides-Extra: {each}\n" for each in wheelhouse.EXTRAS)
-    metadata = f"Metadata-Version: 2.4\nName: {name}\nVersion: {version}\n{needs}{extras}"
-    files = {
-        f"{name}/__init__.py": f"NAME = {name!r}\n{module}",
-        f"{info}/METADATA": f"{metadata}License-Expression: MIT\n",
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    }
-    if command:
-        files[f"{info}/entry_points.txt"] = f"[console_scripts]\n{name} = {command}\n"
-    rows = "".join(f"{each},,\n" for each in (*files, f"{info}/RECORD"))
-    with zipfile.ZipFile(path, "w") as archive:
-        for each, text in {**files, f"{info}/RECORD": rows}.items():
-            archive.writestr(zipfile.ZipInfo(each, (2020, 1, 1, 0, 0, 0)), text)
-    return path
 
 
 def some() -> dict[str, Wheel]:

@@ -6,12 +6,13 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import yaml
 
 from harness.made_secrets import made_secret
-from harness.simulated_hosts import SimulatedHosts, ansible_bin, simulated_hosts, tree
+from harness.simulated_hosts import Played, SimulatedHosts, ansible_bin, simulated_hosts, tree
 
 pytestmark = [
     pytest.mark.slow,
@@ -35,106 +36,147 @@ TEAM = """
 """
 
 
+class Installed(NamedTuple):
+    """A host with the first release, what the runs said that led there, and a copy of its files."""
+
+    fleet: SimulatedHosts
+    checked: Played
+    after_check: dict[str, tuple[int, bytes]]
+    played: Played
+    starts: int
+    copy: Path
+
+    @property
+    def host(self) -> Path:
+        return self.fleet.host(self.fleet.names[0])
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
+    directory = tmp_path_factory.mktemp("fleet")
+    with simulated_hosts(directory, 1) as fleet:
+        host, copy = fleet.host(fleet.names[0]), directory / "copy"
+        fleet.make_release("1.0.0")
+        write_inventory(fleet)
+        checked = fleet.play("agents", "--check", "--diff")
+        after_check = tree(host, PLACES)
+        played = fleet.play("agents")
+        starts = fleet.starts(fleet.names[0])
+        not_kept = shutil.ignore_patterns("pid", "starts")
+        shutil.copytree(host, copy / "host", symlinks=True, ignore=not_kept)
+        shutil.copytree(fleet.release, copy / "release")
+        yield Installed(fleet, checked, after_check, played, starts, copy)
+
+
 @pytest.fixture
-def fleet(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[SimulatedHosts]:
-    """One host: each more is seconds in every play."""
-    with simulated_hosts(tmp_path, getattr(request, "param", 1)) as hosts:
-        hosts.make_release("1.0.0")
-        hosts.write_inventory(penstock_agent_inputs=INPUTS, penstock_agents_waves=["100%"])
-        yield hosts
+def fleet(installed: Installed) -> SimulatedHosts:
+    """The host as it was once the first release was there, with its agent started once."""
+    installed.fleet.close()
+    for name, path in (("host", installed.host), ("release", installed.fleet.release)):
+        shutil.rmtree(path)
+        shutil.copytree(installed.copy / name, path, symlinks=True)
+    subprocess.run([installed.host / "bin/systemctl", "restart"], check=True)
+    write_inventory(installed.fleet)
+    return installed.fleet
 
 
-@pytest.mark.parametrize("fleet", [2], indirect=True)
-def test_from_nothing_to_nothing_to_do_and_what_a_change_touches(fleet: SimulatedHosts) -> None:
-    first = fleet.names[0]
-    said = fleet.play("agents", "--check", "--diff")
-    assert (said.code, set(said.changed.values())) == (0, {3}), said.said
-    assert tree(fleet.host(first), PLACES) == {}
-    assert "+brokers:" in said.said
+@pytest.fixture
+def host(fleet: SimulatedHosts) -> Path:
+    return fleet.host(fleet.names[0])
 
+
+def write_inventory(fleet: SimulatedHosts, **more: object) -> None:
+    fleet.write_inventory(penstock_agent_inputs=INPUTS, **more)
+
+
+def releases(host: Path) -> list[str]:
+    return sorted(each.name for each in (host / "opt/releases").iterdir())
+
+
+def current(host: Path) -> str:
+    return str((host / "opt/current").readlink())
+
+
+def test_a_check_shows_what_the_first_run_writes(installed: Installed, host: Path) -> None:
+    checked, played = installed.checked, installed.played
+    assert (checked.code, set(checked.changed.values())) == (0, {3}), checked.said
+    assert "+brokers:" in checked.said
+    assert installed.after_check == {}
+
+    assert (played.code, installed.starts) == (0, 1), played.said
+    config = yaml.safe_load((host / "etc/agent.yaml").read_text())
+    assert (config["host"], config["brokers"]) == (host.name, ["broker-1:9092"])
+    assert current(host) == "releases/1.0.0"
+
+
+def test_a_run_touches_only_what_has_changed(fleet: SimulatedHosts, host: Path) -> None:
+    (name,) = fleet.names
+    there = tree(host, PLACES)
     said = fleet.play("agents")
-    assert (said.code, fleet.starts(first)) == (0, 1), said.said
-    there = tree(fleet.host(first), PLACES)
-    config = yaml.safe_load(there["etc/agent.yaml"][1])
-    assert (config["host"], config["brokers"]) == (first, ["broker-1:9092"])
-    assert there["opt/current"][1] == b"releases/1.0.0"
-
-    said = fleet.play("agents")
-    assert (said.code, set(said.changed.values())) == (0, {0}), said.said
-    # And one that asks once for all of them.
-    assert sum(said.ok.values()) <= MOST_TASKS * len(said.ok) + 1
-    assert tree(fleet.host(first), PLACES) == there
+    assert (said.code, said.changed) == (0, {name: 0}), said.said
+    # And one that asks once for all hosts.
+    assert said.ok[name] <= MOST_TASKS + 1
+    assert tree(host, PLACES) == there
 
     # The agent reads its inputs again by itself.
     said = fleet.play("agents", "--diff", penstock_agent_inputs=[*INPUTS, SHOP])
-    assert (said.code, fleet.starts(first), set(said.changed.values())) == (0, 1, {1}), said.said
-    now = tree(fleet.host(first), PLACES)
+    assert (said.code, fleet.starts(name), said.changed) == (0, 1, {name: 1}), said.said
+    now = tree(host, PLACES)
     assert {path for path in now if now[path] != there[path]} == {"etc/agent.d/00-inventory.yaml"}
 
-    said = fleet.play("agents", penstock_agent_config={"scan_interval": 2})
-    assert (said.code, fleet.starts(first)) == (0, 2), said.said
-    assert yaml.safe_load((fleet.host(first) / "etc/agent.yaml").read_text())["scan_interval"] == 2
-
-    said = fleet.play("agents", "--limit", first, penstock_agent_inputs=[])
-    assert said.code == 0, said.said
-    assert list((fleet.host(first) / "etc/agent.d").iterdir()) == []
+    config = {"scan_interval": 2}
+    said = fleet.play("agents", penstock_agent_config=config, penstock_agent_inputs=[])
+    assert (said.code, fleet.starts(name)) == (0, 2), said.said
+    assert yaml.safe_load((host / "etc/agent.yaml").read_text())["scan_interval"] == 2
+    assert list((host / "etc/agent.d").iterdir()) == []
 
 
-def test_what_is_wrong_replaces_nothing(fleet: SimulatedHosts) -> None:
-    first = fleet.names[0]
-    assert fleet.play("agents").code == 0
-    there = tree(fleet.host(first), ("etc", "units"))
+def test_a_wrong_release_replaces_nothing_and_the_release_before_comes_back(
+    fleet: SimulatedHosts, host: Path
+) -> None:
+    """Also where a run was cut off after the files were there, and before the agent was started."""
+    (name,) = fleet.names
+    there = tree(host, ("etc", "units"))
 
     fleet.make_release("2.0.0")
-    wrong = fleet.play(
-        "agents", penstock_release="2.0.0", penstock_agent_config={"scan_intervall": 2}
-    )
+    config = {"scan_intervall": 2}
+    wrong = fleet.play("agents", penstock_release="2.0.0", penstock_agent_config=config)
     assert wrong.code != 0
     assert "did you mean scan_interval?" in wrong.said
-    assert tree(fleet.host(first), ("etc", "units")) == there
-    assert str((fleet.host(first) / "opt/current").readlink()) == "releases/1.0.0"
+    assert tree(host, ("etc", "units")) == there
+    assert current(host) == "releases/1.0.0"
 
     fleet.make_release("3.0.0", broken="no such symbol")
     wrong = fleet.play("agents", penstock_release="3.0.0")
     assert (wrong.code != 0, "no such symbol" in wrong.said) == (True, True)
     archive = next(fleet.release.glob("*-2.0.0-*"))
     archive.write_bytes(archive.read_bytes()[:-9] + b"123456789")
-    shutil.rmtree(fleet.host(first) / "opt/releases/2.0.0")
-    wrong = fleet.play("agents", "--limit", first, penstock_release="2.0.0")
+    shutil.rmtree(host / "opt/releases/2.0.0")
+    wrong = fleet.play("agents", penstock_release="2.0.0")
     assert "is not what SHA256SUMS" in wrong.said
-    assert releases(fleet, first) == ["1.0.0"]
-    assert tree(fleet.host(first), ("etc", "units")) == there
-    assert fleet.starts(first) == 1
+    assert releases(host) == ["1.0.0"]
+    assert tree(host, ("etc", "units")) == there
+    assert fleet.starts(name) == 1
 
-
-def test_a_release_comes_and_the_one_before_comes_back(fleet: SimulatedHosts) -> None:
-    """Also where a run was cut off after the files were there, and before the agent was started."""
-    first = fleet.names[0]
-    for version in ("1.0.0", "2.0.0", "3.0.0"):
-        fleet.make_release(version)
+    for version in ("2.0.0", "3.0.0"):
+        fleet.make_release(version, checks=False)
         said = fleet.play("agents", penstock_release=version)
         assert said.code == 0, said.said
-    assert fleet.starts(first) == 3
-    assert releases(fleet, first) == ["2.0.0", "3.0.0"]
+    assert fleet.starts(name) == 3
+    assert releases(host) == ["2.0.0", "3.0.0"]
 
-    next(fleet.release.glob("*-2.0.0-*")).unlink()
-    cut_off = fleet.play(
-        "agents",
-        "--limit",
-        first,
-        penstock_release="2.0.0",
-        ansible_python_interpreter=str(cut(fleet, first)),
-    )
-    assert (cut_off.code != 0, fleet.starts(first)) == (True, 3), cut_off.said
-    said = fleet.play("agents", penstock_release="2.0.0")
+    archive.unlink()
+    interpreter = str(interpreter_that_starts_nothing(host))
+    back = {"penstock_release": "2.0.0"}
+    cut_off = fleet.play("agents", ansible_python_interpreter=interpreter, **back)
+    assert (cut_off.code != 0, fleet.starts(name)) == (True, 3), cut_off.said
+    said = fleet.play("agents", **back)
     assert said.code == 0, said.said
-    assert str((fleet.host(first) / "opt/current").readlink()) == "releases/2.0.0"
-    assert fleet.starts(first) == 4
+    assert (current(host), fleet.starts(name)) == ("releases/2.0.0", 4)
 
 
-def cut(fleet: SimulatedHosts, name: str) -> Path:
+def interpreter_that_starts_nothing(host: Path) -> Path:
     """An interpreter on a host whose systemctl cannot start anything."""
-    host = fleet.host(name)
     (host / "cut").mkdir()
     stub = (host / "bin/systemctl").read_text().replace("restart)", "restart) exit 1 ;; never)")
     (host / "cut/systemctl").write_text(stub)
@@ -145,113 +187,83 @@ def cut(fleet: SimulatedHosts, name: str) -> Path:
     return path
 
 
-def test_a_teams_file(fleet: SimulatedHosts, tmp_path: Path) -> None:
-    first = fleet.names[0]
-    assert fleet.play("agents").code == 0
+def test_a_teams_file(fleet: SimulatedHosts, host: Path, tmp_path: Path) -> None:
+    (name,) = fleet.names
     playbook = tmp_path / "team.yml"
     playbook.write_text(TEAM)
     given = {"penstock_agent_application_inputs": [SHOP]}
-    said = fleet.play(playbook, "--limit", first, **given)
+    said = fleet.play(playbook, **given)
     assert said.code == 0, said.said
-    file = fleet.host(first) / "etc/agent.d/shop.yaml"
+    file = host / "etc/agent.d/shop.yaml"
     assert yaml.safe_load(file.read_text())["inputs"] == [SHOP]
-    again = fleet.play(playbook, "--limit", first, **given)
-    assert again.changed[first] == 0, again.said
-    assert fleet.starts(first) == 1
+    again = fleet.play(playbook, **given)
+    assert again.changed[name] == 0, again.said
+    assert fleet.starts(name) == 1
 
     before = file.read_text()
     taken = {**SHOP, "name": "syslog"}
-    wrong = fleet.play(
-        playbook, "--limit", first, **{**given, "penstock_agent_application_inputs": [taken]}
-    )
+    wrong = fleet.play(playbook, penstock_agent_application_inputs=[taken])
     assert (wrong.code != 0, file.read_text()) == (True, before)
     assert "two inputs are called syslog" in wrong.said
 
-    gone = fleet.play(
-        playbook, "--limit", first, **{**given, "penstock_agent_application_state": "absent"}
-    )
+    gone = fleet.play(playbook, penstock_agent_application_state="absent", **given)
     assert (gone.code, file.exists()) == (0, False), gone.said
 
 
-def releases(fleet: SimulatedHosts, name: str) -> list[str]:
-    return sorted(each.name for each in (fleet.host(name) / "opt/releases").iterdir())
-
-
-def test_no_secret_is_shown(fleet: SimulatedHosts) -> None:
+def test_no_secret_is_shown(fleet: SimulatedHosts, host: Path) -> None:
     secret = made_secret("kafka")
-    config = {
-        "security": {
-            "tls": {},
-            "login": {
-                "mechanism": "SCRAM-SHA-512",
-                "user": "agent",
-                "password_file": str(fleet.host("{}") / "etc/agent-secrets/kafka").replace(
-                    "{}", "{{ inventory_hostname }}"
-                ),
-            },
-        }
-    }
-    given = {"penstock_agent_inputs": INPUTS, "penstock_agent_config": config}
-    fleet.write_inventory(penstock_agent_secrets={"kafka": secret}, **given)
+    path = host / "etc/agent-secrets/kafka"
+    login = {"mechanism": "SCRAM-SHA-512", "user": "agent", "password_file": str(path)}
+    given = {"penstock_agent_config": {"security": {"tls": {}, "login": login}}}
+    write_inventory(fleet, penstock_agent_secrets={"kafka": secret}, **given)
     said = fleet.play("agents", "--diff", "-vvv")
     assert said.code == 0, said.said.replace(secret, "(the secret)")
-    path = fleet.host(fleet.names[0]) / "etc/agent-secrets/kafka"
     assert (path.read_text(), path.stat().st_mode & 0o777) == (f"{secret}\n", 0o640)
     assert secret not in said.said
-    fleet.write_inventory(penstock_agent_secrets={"../kafka": secret}, **given)
+    write_inventory(fleet, penstock_agent_secrets={"../kafka": secret}, **given)
     refused = fleet.play("agents", "-vvv")
     assert (refused.code != 0, secret in refused.said) == (True, False)
 
 
 def test_a_roll_stops_after_too_many_failures(tmp_path: Path) -> None:
-    with simulated_hosts(tmp_path, 5) as fleet:
+    with simulated_hosts(tmp_path, 3) as fleet:
         fleet.make_release("1.0.0", checks=False)
-        fleet.write_inventory(penstock_agent_inputs=INPUTS)
-        (fleet.host(fleet.names[1]) / "opt").write_text("no directory")
-        waves = {"penstock_agents_waves": [1, 2, "100%"]}
+        write_inventory(fleet)
+        waves = {"penstock_agents_waves": [2, "100%"]}
+        (fleet.host(fleet.names[0]) / "opt").write_text("no directory")
         stopped = fleet.play("agents", **waves)
         assert stopped.code != 0
-        assert "1 hosts have failed, and 0 may: web-0002" in stopped.said, stopped.said
-        assert [fleet.starts(name) for name in fleet.names] == [1, 0, 1, 0, 0]
+        assert "1 hosts have failed, and 0 may: web-0001" in stopped.said, stopped.said
+        # The other one of its wave is done, and none of the next.
+        assert [fleet.starts(name) for name in fleet.names] == [0, 1, 0]
         allowed = fleet.play("agents", penstock_agents_max_failures=1, **waves)
-        assert [fleet.starts(name) for name in fleet.names] == [1, 0, 1, 1, 1], allowed.said
+        assert [fleet.starts(name) for name in fleet.names] == [0, 1, 1], allowed.said
         assert sum(allowed.failed.values()) == 1
 
 
-@pytest.mark.parametrize("fleet", [2], indirect=True)
-def test_a_host_that_looks_for_itself(fleet: SimulatedHosts, tmp_path: Path) -> None:
+@pytest.mark.long
+def test_a_host_that_pulls_runs_the_role_for_itself_alone(tmp_path: Path) -> None:
     """ansible-pull, as the timer runs it, with an inventory from a git repository."""
-    repository = tmp_path / "repository"
-    repository.mkdir()
-    shutil.copy(fleet.inventory, repository / "inventory.yml")
-    (repository / "agents.yml").write_text(
-        "- ansible.builtin.import_playbook: penstock.pipeline.agents_pulled\n"
-    )
-    git = ["git", "-C", str(repository), "-c", "user.name=a", "-c", "user.email=a@example.org"]
-    for words in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "-m", "hosts"]):
-        subprocess.run([*git, *words], check=True, capture_output=True)
-    name = fleet.names[1]
-    common = (
-        "--url",
-        f"file://{repository}",
-        "--directory",
-        str(tmp_path / "checkout"),
-        "--inventory",
-        "inventory.yml",
-        "--limit",
-        name,
-        "--extra-vars",
-        json.dumps({"penstock_release_dir": str(fleet.release)}),
-    )
-    said = fleet.run(
-        "ansible-pull",
-        *common,
-        "--extra-vars",
-        "penstock_agent_pull_percent=0",
-        "agents.yml",
-        cwd=repository.parent / "collections",
-    )
-    assert (said.code, fleet.starts(name)) == (0, 0), said.said
-    said = fleet.run("ansible-pull", *common, "agents.yml", cwd=tmp_path / "collections")
-    assert (said.code, fleet.starts(name)) == (0, 1), said.said
-    assert fleet.starts(fleet.names[0]) == 0
+    with simulated_hosts(tmp_path, 2) as fleet:
+        fleet.make_release("1.0.0", checks=False)
+        write_inventory(fleet)
+        repository = tmp_path / "repository"
+        repository.mkdir()
+        shutil.copy(fleet.inventory, repository / "inventory.yml")
+        (repository / "agents.yml").write_text(
+            "- ansible.builtin.import_playbook: penstock.pipeline.agents_pulled\n"
+        )
+        git = ["git", "-C", str(repository), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+        for words in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "-m", "hosts"]):
+            subprocess.run([*git, *words], check=True, capture_output=True)
+        other, name = fleet.names
+        common = ["--url", f"file://{repository}", "--directory", str(tmp_path / "checkout")]
+        common += ["--inventory", "inventory.yml", "--limit", name]
+        common += ["--extra-vars", json.dumps({"penstock_release_dir": str(fleet.release)})]
+        none = ("--extra-vars", "penstock_agent_pull_percent=0")
+        for percent, starts in ((none, 0), ((), 1)):
+            said = fleet.run(
+                "ansible-pull", *common, *percent, "agents.yml", cwd=tmp_path / "collections"
+            )
+            assert (said.code, fleet.starts(name)) == (0, starts), said.said
+        assert fleet.starts(other) == 0

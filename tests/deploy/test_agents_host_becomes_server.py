@@ -20,7 +20,7 @@ from harness.simulated_hosts import (
     simulated_hosts,
     tree,
 )
-from tests.bundle.test_wheels import made_wheel
+from tests.bundle.made_wheels import made_wheel
 
 pytestmark = [
     pytest.mark.slow,
@@ -93,9 +93,19 @@ def test_a_server_comes_beside_an_agent_that_runs(hosts: SimulatedHosts, tmp_pat
     said = play(hosts, is_server=False)
     assert (said.code, said.changed) == (0, {name: 1}), said.said
     agents = (release / "bin/penstock").read_bytes()
+    there = tree(hosts.host(name), ["opt"])
+
+    # A release with another file, or without its sums, is refused before anything is sent.
+    whole = house.read_bytes()
+    house.write_bytes(whole + bytes(512))
+    said = play(hosts, is_server=True)
+    assert (said.code != 0, "is not what SHA256SUMS" in said.said) == (True, True), said.said
+    (hosts.release / "SHA256SUMS").unlink()
+    said = play(hosts, is_server=True)
+    assert (said.code != 0, "there is no SHA256SUMS" in said.said) == (True, True), said.said
+    assert tree(hosts.host(name), ["opt"]) == there
 
     # A wheel that does not fit leaves the agent's command as it was, and is made up for.
-    whole = house.read_bytes()
     listed = b"one==1 --hash=sha256:"
     at = whole.index(listed) + len(listed)
     house.write_bytes(whole[:at] + (b"1" if whole[at] == ord("0") else b"0") + whole[at + 1 :])
@@ -120,20 +130,3 @@ def test_a_server_comes_beside_an_agent_that_runs(hosts: SimulatedHosts, tmp_pat
 
     said = play(hosts, is_server=True)
     assert (said.code, said.changed) == (0, {name: 0}), said.said
-
-
-def test_a_release_without_its_sums_or_with_another_file_is_refused(
-    hosts: SimulatedHosts, tmp_path: Path
-) -> None:
-    """Before anything is sent."""
-    (name,) = hosts.names
-    assert play(hosts, is_server=False).code == 0
-    there = tree(hosts.host(name), ["opt"])
-    house = make_wheelhouse(hosts, tmp_path / "shelf")
-    house.write_bytes(house.read_bytes() + bytes(512))
-    said = play(hosts, is_server=True)
-    assert (said.code != 0, "is not what SHA256SUMS" in said.said) == (True, True), said.said
-    (hosts.release / "SHA256SUMS").unlink()
-    said = play(hosts, is_server=True)
-    assert (said.code != 0, "there is no SHA256SUMS" in said.said) == (True, True), said.said
-    assert tree(hosts.host(name), ["opt"]) == there

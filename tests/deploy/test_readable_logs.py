@@ -5,18 +5,18 @@ import os
 import pwd
 import struct
 import subprocess
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import pytest
 import yaml
 
-from harness.simulated_hosts import COLLECTION, SimulatedHosts, ansible_bin, simulated_hosts
+from harness.simulated_hosts import COLLECTION, ansible_bin, simulated_hosts
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(ansible_bin() is None, reason="no ansible-playbook (PENSTOCK_ANSIBLE)"),
     pytest.mark.skipif(os.geteuid() != 0, reason="files are root's"),
 ]
 
@@ -26,9 +26,11 @@ USER_OBJ, USER, GROUP_OBJ, MASK, OTHER = 1, 2, 4, 16, 32
 NOBODY: Final = 0xFFFFFFFF
 READER: Final = "daemon"
 SOMEBODY: Final = "bin"
-EVERYTHING: Final = "every=true state=absent"
+EVERYTHING: Final = {"every": True, "state": "absent"}
 
-Allow = Callable[..., str]
+MODULE: Final = COLLECTION / "plugins" / "modules" / "readable.py"
+
+Allow = Callable[..., bool]
 Reads = Callable[[str, Path], bool]
 
 
@@ -42,22 +44,18 @@ def logs(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def hosts(tmp_path: Path) -> Iterator[SimulatedHosts]:
-    with simulated_hosts(tmp_path, 1) as hosts:
-        hosts.write_inventory()
-        yield hosts
+def allow(records: Path, tmp_path: Path) -> Allow:
+    """Runs the module, as Ansible does on a host; whether it changed anything."""
 
-
-@pytest.fixture
-def allow(hosts: SimulatedHosts, records: Path) -> Allow:
-    """Runs the module; what it said."""
-
-    def run(words: str, *options: str) -> str:
-        given = f"{words} user={READER} records={records}"
-        module = ("--module-name", "penstock.pipeline.readable", "--args", given, *options)
-        said = hosts.run("ansible", "--inventory", str(hosts.inventory), hosts.names[0], *module)
-        assert said.code == 0, said.said
-        return said.said
+    def run(*, check: bool = False, **given: object) -> bool:
+        given |= {"user": READER, "records": str(records), "_ansible_check_mode": check}
+        arguments = tmp_path / "arguments.json"
+        arguments.write_text(json.dumps({"ANSIBLE_MODULE_ARGS": given}, default=str))
+        command = [sys.executable, str(MODULE), str(arguments)]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        changed: bool = json.loads(ended.stdout)["changed"]
+        return changed
 
     return run
 
@@ -91,20 +89,32 @@ def test_logs_become_readable_by_acl_and_are_so_no_more(
     write(first)
     assert not reads(READER, first)
 
-    words = f"name=shop directories={logs}"
-    assert "CHANGED" in allow(words, "--check")
+    shop = {"name": "shop", "directories": [logs]}
+    assert allow(**shop, check=True)
     assert not reads(READER, first)
-    assert "CHANGED" in allow(words)
+    assert allow(**shop)
     write(later)
     assert (reads(READER, first), reads(READER, later)) == (True, True)
     assert not reads(READER, secret)
-    assert "SUCCESS" in allow(words)
+    assert not allow(**shop)
     assert first.stat().st_mode & 0o7 == 0
-    assert "CHANGED" in allow("name=shop state=absent", "--check")
+    assert allow(name="shop", state="absent", check=True)
     assert reads(READER, first)
-    assert "CHANGED" in allow("name=shop state=absent")
+    assert allow(name="shop", state="absent")
     assert (reads(READER, first), reads(READER, later)) == (False, False)
-    assert "SUCCESS" in allow("name=shop state=absent")
+    assert not allow(name="shop", state="absent")
+
+
+@pytest.mark.skipif(ansible_bin() is None, reason="no ansible-playbook (PENSTOCK_ANSIBLE)")
+def test_ansible_runs_it(reads: Reads, logs: Path, records: Path, tmp_path: Path) -> None:
+    write(logs / "a.log")
+    with simulated_hosts(tmp_path, 1) as hosts:
+        hosts.write_inventory()
+        given = f"name=shop directories={logs} user={READER} records={records}"
+        module = ("--module-name", "penstock.pipeline.readable", "--args", given)
+        said = hosts.run("ansible", "--inventory", str(hosts.inventory), hosts.names[0], *module)
+    assert (said.code, "CHANGED" in said.said) == (0, True), said.said
+    assert reads(READER, logs / "a.log")
 
 
 def test_everything_is_taken_back_and_nothing_that_others_gave(
@@ -127,15 +137,15 @@ def test_everything_is_taken_back_and_nothing_that_others_gave(
     os.removexattr(theirs / "early.log", ACCESS)
     before = {each: rights(each) for each in (logs, *logs.rglob("*"))}
 
-    words = f"name=shop directories={logs}"
-    allow(words)
+    shop = {"name": "shop", "directories": [logs]}
+    allow(**shop)
     assert reads(READER, logs / "own.log")
     assert not reads(SOMEBODY, masked)
     made_directory(logs / "new")
     for folder in ("new", "theirs", "templates"):
         write(logs / folder / "later.log")
-    assert "SUCCESS" in allow(words)
-    assert "CHANGED" in allow(EVERYTHING)
+    assert not allow(**shop)
+    assert allow(**EVERYTHING)
 
     assert {each: rights(each) for each in before} == before
     mine = pwd.getpwnam(READER).pw_uid
@@ -145,7 +155,7 @@ def test_everything_is_taken_back_and_nothing_that_others_gave(
     assert reads(READER, theirs / "later.log") is False  # nobody lets it into the directory
     assert entries(theirs / "later.log")[mine] & 4
     assert not records.exists()
-    assert "SUCCESS" in allow(EVERYTHING)
+    assert not allow(**EVERYTHING)
 
 
 def test_what_is_not_named_any_more_is_taken_back_but_not_from_another_application(
@@ -160,20 +170,20 @@ def test_what_is_not_named_any_more_is_taken_back_but_not_from_another_applicati
     def may_read() -> set[str]:
         return {name for name, path in places.items() if READER in entries_by_name(path)}
 
-    allow(f"name=shop directories={logs}")
-    allow(f"name=bills directories={logs / 'old'},{logs / 'more'}")
+    allow(name="shop", directories=[logs])
+    allow(name="bills", directories=[logs / "old", logs / "more"])
     assert json.loads((records / "bills.json").read_text())["directories"].keys() == {
         str(logs / "old"),
         str(logs / "more"),
     }
-    allow("name=shop state=absent")
+    allow(name="shop", state="absent")
     assert may_read() == {"old", "more"}
-    allow(f"name=bills directories={logs / 'more'}")
+    allow(name="bills", directories=[logs / "more"])
     assert may_read() == {"more"}
-    allow(f"name=shop directories={logs}")
-    allow("name=bills state=absent")
+    allow(name="shop", directories=[logs])
+    allow(name="bills", state="absent")
     assert may_read() == {"all", "old", "more"}
-    allow(EVERYTHING)
+    allow(**EVERYTHING)
     assert {each: rights(each) for each in before} == before
 
 
