@@ -11,8 +11,10 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tests.audit.page.browsing import ARGUMENTS, CHROMIUM, PATIENCE_MILLIS, Keep
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Of one file: while it runs, Playwright's event loop counts as running in this thread, and no
+    other can be run."""
     if not Path(CHROMIUM).exists():
         pytest.skip(f"there is no {CHROMIUM}: Debian's package chromium")
     with sync_playwright() as playwright:
@@ -22,7 +24,7 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def keep() -> Keep:
     """Sees that nothing sticks out at the side; and keeps a picture where they are wanted."""
     wanted = os.environ.get("PENSTOCK_SCREENSHOTS")
