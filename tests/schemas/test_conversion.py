@@ -114,13 +114,16 @@ def test_what_cannot_be_resolved_is_a_bad_message(writer: Any, target: Any, valu
 
 @given(st.data())
 def test_a_body_says_the_same_afterwards(data: st.DataObject) -> None:
-    """A field is added at the end, so nothing is taken as it is. No drawn name is so long."""
+    """A field is added at the end, so nothing is taken as it is.
+
+    The outer record has no namespace, which inner types would take on, and a name longer than drawn
+    ones are.
+    """
     inner = data.draw(schemas())
     value = data.draw(values(inner))
     more = field("n", "int", default=0)
     writer, target = (
-        avro(record(field("v", inner), *fields, name="of_the_test.Outermost"))
-        for fields in ((), (more,))
+        avro(record(field("v", inner), *fields, name="Outermost")) for fields in ((), (more,))
     )
     before = Encoder(writer, 1).encode({"v": value})[PREFIX_SIZE:]
     assert Conversion(writer, target).converted(before) == before + b"\0"
